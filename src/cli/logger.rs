@@ -1,0 +1,136 @@
+//! Log lines on stderr: `2026-11-21T14:03:07.123Z INFO  message key=value`, one line per record whatever it holds.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use log::{Level, LevelFilter, Record};
+
+/// Our own lines from info on, those of libraries from warn on.
+const DEFAULT_FILTER: &str = "warn,edge_syncer=info";
+
+/// Sets up the process's logger; a second call has no effect.
+///
+/// `filter` is the value of `EDGE_SYNCER_LOG` or `RUST_LOG`, in `env_logger`'s syntax. A `verbosity` above info decides
+/// about our own lines, whatever `filter` says of them.
+pub fn init(filter: Option<&str>, verbosity: LevelFilter) {
+    let mut builder = env_logger::Builder::new();
+    builder.parse_filters(filter.unwrap_or(DEFAULT_FILTER));
+    if verbosity > LevelFilter::Info {
+        builder.filter_module("edge_syncer", verbosity);
+    }
+    builder.format(|out, record| writeln!(out, "{}", line(now(), record)));
+    // Fails only when there is a logger already, and then that one is as good.
+    let _ = builder.try_init();
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a log line says the time of the wall clock, and nothing is decided by it"
+)]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+fn line(at: SystemTime, record: &Record<'_>) -> String {
+    let mut line = timestamp(at);
+    let level = record.level();
+    // Writing to a String cannot fail.
+    let _ = write!(line, " {level:<5} ");
+    if level > Level::Info {
+        let _ = write!(line, "{}: ", record.target());
+    }
+    let message = record.args().to_string();
+    for c in message.chars() {
+        if c.is_control() && c != '\t' {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}
+
+/// UTC in RFC 3339 with milliseconds. A clock before 1970, which a board without a battery may have, counts as 1970.
+fn timestamp(at: SystemTime) -> String {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let millis = since.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// Year, month and day of a number of days since 1970-01-01. Counts, since some dozen steps per line cost nothing.
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let mut year = 1970;
+    while days >= 365 + leap_day(year) {
+        days -= 365 + leap_day(year);
+        year += 1;
+    }
+    let mut month = 1;
+    for length in [31, 28 + leap_day(year), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+fn leap_day(year: u64) -> u64 {
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    u64::from(leap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_utc_timestamps() {
+        for (seconds, millis, expected) in [
+            (0, 0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399, 999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400, 0, "2000-02-29T00:00:00.000Z"),
+            (1_709_164_800, 5, "2024-02-29T00:00:00.005Z"),
+            (1_735_689_599, 0, "2024-12-31T23:59:59.000Z"),
+            (1_795_269_787, 123, "2026-11-21T14:03:07.123Z"),
+            (4_107_542_400, 0, "2100-03-01T00:00:00.000Z"),
+        ] {
+            let at = UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(millis);
+            assert_eq!(timestamp(at), expected);
+        }
+        assert_eq!(
+            timestamp(UNIX_EPOCH - Duration::from_secs(1)),
+            "1970-01-01T00:00:00.000Z"
+        );
+    }
+
+    fn check(level: Level, message: &str, expected: &str) {
+        let args = format_args!("{message}").to_string();
+        let found = line(
+            UNIX_EPOCH,
+            &Record::builder()
+                .level(level)
+                .target("edge_syncer::x")
+                .args(format_args!("{args}"))
+                .build(),
+        );
+        assert_eq!(found.split_once(' ').unwrap().1, expected);
+    }
+
+    #[test]
+    fn keeps_a_record_on_one_line() {
+        check(Level::Info, "started key=value", "INFO  started key=value");
+        check(Level::Error, "a\nb\r\u{1b}[1m", "ERROR a\\nb\\r\\u{1b}[1m");
+        check(Level::Warn, "grün\tx", "WARN  grün\tx");
+    }
+
+    #[test]
+    fn names_the_module_below_info() {
+        check(Level::Debug, "x", "DEBUG edge_syncer::x: x");
+        check(Level::Trace, "x", "TRACE edge_syncer::x: x");
+    }
+}

@@ -1,0 +1,241 @@
+//! The command line: arguments and environment in, checked settings, exit codes and messages out.
+//!
+//! Promises: nothing else in the program reads arguments or our environment variables; every failure is one line on
+//! stderr and one of three exit codes; nothing here panics.
+
+use std::env;
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use argh::{EarlyExit, FromArgs as _};
+
+use crate::cluster::access::AccessError;
+use crate::cluster::connect::ConnectError;
+
+pub use settings::{Settings, UsageError};
+
+mod args;
+mod klog;
+pub mod logger;
+mod settings;
+
+/// The name in usage and error messages.
+const NAME: &str = "edge-syncer";
+
+/// The name of the Go syncer's executable: existing manifests call it with the flags of `run` and nothing else.
+const GO_NAME: &str = "syncer";
+
+/// Something went wrong while running.
+const FAILED: u8 = 1;
+
+/// The command line or the configuration must be corrected by a person.
+const UNUSABLE: u8 = 2;
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Invocation {
+    /// Run the syncer.
+    Run(Box<Settings>),
+    /// Print this text on stdout and exit with 0.
+    Print(String),
+    /// Print this text on stderr and exit with 2: no command was given.
+    Help(String),
+}
+
+/// Reads a command line, program name first.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, UsageError> {
+    let args = words(args)?;
+    let parsed = args::normalise(&args)?;
+    let words: Vec<&str> = parsed.args.iter().map(String::as_str).collect();
+    let found = match args::Args::from_args(&[NAME], &words) {
+        Ok(found) => found,
+        Err(EarlyExit { output, status: Ok(()) }) => return Ok(Invocation::Print(output)),
+        Err(EarlyExit {
+            output,
+            status: Err(()),
+        }) => return Err(UsageError::new(one_line(&output))),
+    };
+    if found.version {
+        return Ok(Invocation::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))));
+    }
+    match found.command {
+        Some(args::Command::Run(raw)) => {
+            let mut settings = Settings::check(raw, parsed.klog)?;
+            settings.own_namespace = set("NAMESPACE");
+            Ok(Invocation::Run(Box::new(settings)))
+        }
+        None => match args::Args::from_args(&[NAME], &["--help"]) {
+            Err(EarlyExit { output, .. }) => Ok(Invocation::Help(output)),
+            Ok(_) => Err(UsageError::new("a command is missing")),
+        },
+    }
+}
+
+/// The arguments without the program name, with `run` in front when the program is called by its Go name.
+fn words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<String>, UsageError> {
+    let mut args = args.into_iter();
+    let program = args.next().unwrap_or_default();
+    let mut words = Vec::new();
+    for arg in args {
+        let word = arg.into_string();
+        words.push(word.map_err(|arg| UsageError::new(format!("{}: is not UTF-8", arg.display())))?);
+    }
+    let plain = matches!(words.first().map(String::as_str), Some("run" | "--version"));
+    if Path::new(&program).file_name().is_some_and(|name| name == GO_NAME) && !plain {
+        words.insert(0, "run".to_owned());
+    }
+    Ok(words)
+}
+
+/// argh's message, which has several lines and ends with one, in our form.
+fn one_line(output: &str) -> String {
+    let words: Vec<&str> = output.split_whitespace().collect();
+    let mut text = words.join(" ").trim_end_matches('.').to_owned();
+    if let Some(first) = text.get(..1).map(str::to_ascii_lowercase) {
+        text.replace_range(..1, &first);
+    }
+    text
+}
+
+/// The value of an environment variable, if it has one.
+fn set(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Sets up the log for these settings and says in it which flags have no effect.
+pub fn start_log(settings: &Settings) {
+    let filter = set("EDGE_SYNCER_LOG").or_else(|| set("RUST_LOG"));
+    logger::init(filter.as_deref(), settings.verbosity);
+    if !settings.ignored_flags.is_empty() {
+        log::debug!("some flags have no effect flags={}", settings.ignored_flags.join(","));
+    }
+    if let Some(address) = settings.listen_address {
+        log::warn!("nothing is served yet listen_address={address}");
+    }
+}
+
+/// Prints a text that was asked for. Nobody may be reading it any more; that is not a failure.
+pub fn print(text: &str) -> ExitCode {
+    let _ = write!(io::stdout().lock(), "{text}");
+    ExitCode::SUCCESS
+}
+
+/// Prints the help text where it was not asked for.
+pub fn print_help(text: &str) -> ExitCode {
+    let _ = write!(io::stderr().lock(), "{text}");
+    ExitCode::from(UNUSABLE)
+}
+
+/// Prints an error with its causes as one line and returns the exit code for it.
+pub fn fail(error: &(dyn Error + 'static)) -> ExitCode {
+    // If stderr is closed there is nobody to tell.
+    let _ = writeln!(io::stderr().lock(), "{NAME}: {}", chain(error));
+    ExitCode::from(exit_code(error))
+}
+
+/// The messages of an error and its causes, without those that the one before already ends with.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text.replace('\n', "\\n")
+}
+
+fn exit_code(error: &(dyn Error + 'static)) -> u8 {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<UsageError>() || error.is::<AccessError>() || error.is::<ConnectError>() {
+            return UNUSABLE;
+        }
+        cause = error.source();
+    }
+    FAILED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str) -> Result<Invocation, String> {
+        parse(line.split(' ').map(OsString::from)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn runs_when_called_by_its_go_name() {
+        let flags = "--from-kubeconfig=a --sync-target-uid=b --v=3 --qps=-1";
+        let expected = check(&format!("edge-syncer run {flags}")).unwrap();
+        assert!(matches!(expected, Invocation::Run(_)));
+        assert_eq!(check(&format!("/ko-app/syncer {flags}")).unwrap(), expected);
+        assert_eq!(check(&format!("/ko-app/syncer run {flags}")).unwrap(), expected);
+    }
+
+    #[test]
+    fn prints_help_and_version() {
+        let version = format!("edge-syncer {}\n", env!("CARGO_PKG_VERSION"));
+        for line in ["edge-syncer --version", "/ko-app/syncer --version"] {
+            assert_eq!(check(line).unwrap(), Invocation::Print(version.clone()));
+        }
+        for line in ["edge-syncer --help", "edge-syncer help", "edge-syncer -h"] {
+            assert!(
+                matches!(check(line).unwrap(), Invocation::Print(text) if text.contains("run")),
+                "{line}"
+            );
+        }
+        for line in [
+            "edge-syncer run --help",
+            "syncer --help",
+            "syncer -h",
+            "edge-syncer run help",
+        ] {
+            assert!(
+                matches!(check(line).unwrap(), Invocation::Print(text) if text.contains("--qps")),
+                "{line}"
+            );
+        }
+        assert!(matches!(check("edge-syncer").unwrap(), Invocation::Help(_)));
+    }
+
+    #[test]
+    fn names_what_it_does_not_know() {
+        for (line, expected) in [
+            (
+                "edge-syncer run --nonsense",
+                "unrecognized argument: --nonsense (see edge-syncer run --help)",
+            ),
+            (
+                "edge-syncer nonsense",
+                "unrecognized argument: nonsense (see edge-syncer run --help)",
+            ),
+            (
+                "edge-syncer run --qps",
+                "no value provided for option '--qps' (see edge-syncer run --help)",
+            ),
+            (
+                "edge-syncer run -v=x",
+                "-v \"x\": must be an integer (see edge-syncer run --help)",
+            ),
+        ] {
+            assert_eq!(check(line).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn joins_causes_without_saying_them_twice() {
+        let path = "/gone".into();
+        let source = io::Error::new(io::ErrorKind::NotFound, "one\ntwo");
+        let error = AccessError::KubeconfigUnreadable { path, source };
+        assert_eq!(chain(&error), "cannot read kubeconfig /gone: one\\ntwo");
+        assert_eq!(exit_code(&error), UNUSABLE);
+        assert_eq!(exit_code(&io::Error::other("x")), FAILED);
+    }
+}

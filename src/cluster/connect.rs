@@ -1,0 +1,379 @@
+//! The connection to one API server: TCP, proxy, TLS, HTTP and what is added to each request.
+//!
+//! Promises: a link that died silently is noticed within 30 s, on HTTP/2 and on HTTP/1.1; what a stalled stream can hold
+//! back is bounded and never blocks other streams; nothing is retried here but what hyper knows was never sent. Limits
+//! of rate, time limits of single requests and reactions to answers belong to others.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::io::IoSlice;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, InvalidHeaderValue, USER_AGENT};
+use http::uri::{Authority, Scheme};
+use http::{HeaderValue, Request, Uri};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{AuthError, Body, ConfigExt as _};
+use rustls::pki_types::ServerName;
+use tower::util::{BoxCloneSyncService, MapRequestLayer};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
+
+use super::tls::{self, TlsError};
+use super::token::TokenFile;
+
+/// Time to establish a TCP connection, with all addresses of a name. LTE modems that wake up need several seconds.
+const TCP_CONNECT: Duration = Duration::from_secs(20);
+
+/// Time for everything before the first request: name lookup, TCP, proxy, TLS. Without it a server that accepts and
+/// then says nothing would hold a request for ever.
+const WHOLE_CONNECT: Duration = Duration::from_secs(30);
+
+/// TCP keepalive notices a dead link that nothing is written to, HTTP/1.1 watches first of all: 15 + 3 * 5 = 30 s.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
+const TCP_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const TCP_KEEPALIVE_RETRIES: u32 = 3;
+
+/// How long written data may stay unacknowledged: the same promise for a link that is written to.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// HTTP/2 pings notice a dead link, and also a proxy that answers TCP while the server behind it is gone: 15 + 10 s.
+const H2_PING: Duration = Duration::from_secs(15);
+const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What one stream may send us beyond what we have read: the memory that a stalled stream costs.
+const H2_STREAM_WINDOW: u32 = 64 * 1024;
+
+/// The same for a connection. It has room for 256 stalled streams, so that watches that wait for their turn never keep
+/// back the answer to the GET that they wait for.
+const H2_CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+
+/// Headers of API servers have a few hundred bytes; this bounds what a broken one can make us keep.
+const H2_HEADERS: u32 = 16 * 1024;
+
+/// Read buffer of an HTTP/1.1 connection; it grows to this and stays, once per watch.
+const H1_BUFFER: usize = 64 * 1024;
+
+/// Idle connections are kept a little longer than the pause between two heartbeats, to save the handshake.
+const POOL_IDLE: Duration = Duration::from_secs(90);
+
+/// With HTTP/2 there is one connection; with HTTP/1.1 two idle ones are enough for the trickle of a steady state.
+const POOL_SIZE: usize = 2;
+
+/// The port of a SOCKS proxy whose URL names none (RFC 1928).
+const SOCKS_PORT: u16 = 1080;
+
+/// Why no client can be made. All of these need a person: give up and show the message.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// TLS cannot be set up.
+    Tls(TlsError),
+    /// The token file cannot be used.
+    TokenFile(io::Error),
+    /// The user entry's way to get credentials failed.
+    Credentials(String),
+    /// The user agent or an impersonation header cannot be sent.
+    Header(String),
+    /// The `tls-server-name` is neither a name nor an address.
+    ServerName(String),
+    /// The proxy's URL has no host or a scheme that is not supported.
+    Proxy(String),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tls(error) => error.fmt(f),
+            Self::TokenFile(_) => f.write_str("cannot read tokenFile"),
+            Self::Credentials(why) => write!(f, "cannot get credentials: {why}"),
+            Self::Header(why) => write!(f, "a request header cannot be sent: {why}"),
+            Self::ServerName(name) => {
+                write!(f, "bad tls-server-name {name:?}: neither a name nor an address")
+            }
+            Self::Proxy(scheme) => write!(
+                f,
+                "unsupported proxy {scheme:?}: it must be a URL with http, https, socks5 or socks5h"
+            ),
+        }
+    }
+}
+
+impl Error for ConnectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // Its own message stands for this one.
+            Self::Tls(error) => error.source(),
+            Self::TokenFile(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<TlsError> for ConnectError {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(error)
+    }
+}
+
+impl From<InvalidHeaderValue> for ConnectError {
+    fn from(error: InvalidHeaderValue) -> Self {
+        Self::Header(error.to_string())
+    }
+}
+
+/// Makes the client of one side. Connects at the first request, not here.
+///
+/// Must be called on a tokio runtime. The proxy is `proxy-url` of the kubeconfig, else what `HTTPS_PROXY`, `HTTP_PROXY`
+/// and `NO_PROXY` say. An exec plugin named by the user entry is run here, blocking.
+pub fn connect(config: &kube::Config, user_agent: &str) -> Result<kube::Client, ConnectError> {
+    let mut config = config.clone();
+    config.headers.push((USER_AGENT, HeaderValue::from_str(user_agent)?));
+    let token_file = take_token_file(&mut config)?.map(Arc::new);
+    let authorize = token_file.map(|file| {
+        MapRequestLayer::new(move |mut request: Request<Body>| {
+            request.headers_mut().insert(AUTHORIZATION, file.header());
+            request
+        })
+    });
+    let auth_layer = config.auth_layer().map_err(|error| credentials(&error))?;
+    let headers = config
+        .extra_headers_layer()
+        .map_err(|error| ConnectError::Header(error.to_string()))?;
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(authorize)
+        .option_layer(auth_layer)
+        .layer(headers)
+        .map_err(BoxError::from)
+        .service(http_client(&config)?);
+    Ok(kube::Client::new(service, config.default_namespace))
+}
+
+/// Takes the token file out of the configuration when it is what kube would use; see `token` for the reason.
+fn take_token_file(config: &mut kube::Config) -> Result<Option<TokenFile>, ConnectError> {
+    let user = &mut config.auth_info;
+    let basic = user.username.is_some() && user.password.is_some();
+    if user.auth_provider.is_some() || basic || user.token.is_some() {
+        return Ok(None);
+    }
+    let Some(path) = user.token_file.take() else {
+        return Ok(None);
+    };
+    // Nothing that comes later in kube's order may take its place.
+    user.exec = None;
+    TokenFile::open(path.into()).map(Some).map_err(ConnectError::TokenFile)
+}
+
+/// kube's message for a failed exec plugin holds all that it printed, which may be a token.
+fn credentials(error: &kube::Error) -> ConnectError {
+    ConnectError::Credentials(match error {
+        kube::Error::Auth(AuthError::AuthExecRun { cmd, out }) => {
+            format!("{cmd} failed with {}", out.status)
+        }
+        kube::Error::Auth(AuthError::AuthExecParse(_)) => "the exec plugin did not print an ExecCredential".to_owned(),
+        other => other.to_string(),
+    })
+}
+
+/// Any stream behind a pointer: whatever proxy there is, hyper and TLS are compiled for this one type.
+struct Stream(Box<dyn Transport>);
+
+trait Transport: Read + Write + Connection + Send + Unpin {}
+
+impl<T: Read + Write + Connection + Send + Unpin> Transport for T {}
+
+type Dial = BoxCloneSyncService<Uri, Stream, BoxError>;
+
+fn http_client(config: &kube::Config) -> Result<HttpClient<Dial, Body>, ConnectError> {
+    Ok(HttpClient::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(POOL_IDLE)
+        .pool_max_idle_per_host(POOL_SIZE)
+        .http1_max_buf_size(H1_BUFFER)
+        .http2_keep_alive_interval(H2_PING)
+        .http2_keep_alive_timeout(H2_PING_TIMEOUT)
+        .http2_keep_alive_while_idle(true)
+        .http2_adaptive_window(false)
+        .http2_initial_stream_window_size(H2_STREAM_WINDOW)
+        .http2_initial_connection_window_size(H2_CONNECTION_WINDOW)
+        .http2_max_header_list_size(H2_HEADERS)
+        .build(server_connector(config)?))
+}
+
+fn server_connector(config: &kube::Config) -> Result<Dial, ConnectError> {
+    let builder = HttpsConnectorBuilder::new()
+        .with_tls_config(tls::for_server(config)?)
+        .https_or_http();
+    let builder = match &config.tls_server_name {
+        Some(name) => {
+            let parsed = ServerName::try_from(name.clone()).map_err(|_| ConnectError::ServerName(name.clone()))?;
+            builder.with_server_name_resolver(FixedServerNameResolver::new(parsed))
+        }
+        None => builder,
+    };
+    let connector = builder.enable_http1().enable_http2().wrap_connector(route(config)?);
+    let limited = connector.map_future(|connecting| async move {
+        match tokio::time::timeout(WHOLE_CONNECT, connecting).await {
+            Ok(result) => result,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time").into()),
+        }
+    });
+    Ok(erase(limited))
+}
+
+/// The way to the server: straight, or through a proxy.
+fn route(config: &kube::Config) -> Result<Dial, ConnectError> {
+    let direct = erase(tcp_connector());
+    let Some(proxy) = proxy(config, &Matcher::from_env())? else {
+        return Ok(direct);
+    };
+    match proxy.uri().scheme_str() {
+        Some("socks5" | "socks5h") => {
+            let socks = SocksV5::new(with_port(proxy.uri(), SOCKS_PORT), direct);
+            let socks = match proxy.raw_auth() {
+                Some((user, password)) => socks.with_auth(user.to_owned(), password.to_owned()),
+                None => socks,
+            };
+            Ok(erase(socks.map_request(|url: Uri| with_scheme_port(&url))))
+        }
+        Some("https") => {
+            let tls: HttpsConnector<Dial> = HttpsConnectorBuilder::new()
+                .with_tls_config(tls::for_proxy(config)?)
+                .https_or_http()
+                .enable_http1()
+                .wrap_connector(direct);
+            Ok(tunnel(&proxy, erase(tls)))
+        }
+        Some("http") => Ok(tunnel(&proxy, direct)),
+        other => Err(ConnectError::Proxy(other.unwrap_or_default().to_owned())),
+    }
+}
+
+fn tunnel(proxy: &Intercept, to_proxy: Dial) -> Dial {
+    let tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+    let tunnel = match proxy.basic_auth() {
+        Some(auth) => tunnel.with_auth(auth.clone()),
+        None => tunnel,
+    };
+    erase(tunnel.map_request(|url: Uri| with_scheme_port(&url)))
+}
+
+/// The proxy to use, if any. As in client-go, one from the kubeconfig is used for every host, and one from the
+/// environment not for this machine itself.
+fn proxy(config: &kube::Config, environment: &Matcher) -> Result<Option<Intercept>, ConnectError> {
+    let Some(url) = &config.proxy_url else {
+        return Ok(if is_local(&config.cluster_url) {
+            None
+        } else {
+            environment.intercept(&config.cluster_url)
+        });
+    };
+    let scheme = url.scheme_str().unwrap_or_default();
+    if !matches!(scheme, "http" | "https" | "socks5" | "socks5h") {
+        return Err(ConnectError::Proxy(scheme.to_owned()));
+    }
+    let matcher = Matcher::builder().all(url.to_string()).build();
+    match matcher.intercept(&config.cluster_url) {
+        Some(proxy) => Ok(Some(proxy)),
+        None => Err(ConnectError::Proxy(scheme.to_owned())),
+    }
+}
+
+fn is_local(url: &Uri) -> bool {
+    let host = url.host().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse();
+    host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// Proxies in hyper-util take 443 for a URL without a port, whatever its scheme.
+fn with_scheme_port(url: &Uri) -> Uri {
+    let port = if url.scheme() == Some(&Scheme::HTTP) { 80 } else { 443 };
+    with_port(url, port)
+}
+
+fn with_port(url: &Uri, default: u16) -> Uri {
+    let (None, Some(host)) = (url.port(), url.host()) else {
+        return url.clone();
+    };
+    let mut parts = url.clone().into_parts();
+    parts.authority = format!("{host}:{default}").parse::<Authority>().ok();
+    Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
+}
+
+fn tcp_connector() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(TCP_CONNECT));
+    tcp.set_keepalive(Some(TCP_KEEPALIVE));
+    tcp.set_keepalive_interval(Some(TCP_KEEPALIVE_INTERVAL));
+    tcp.set_keepalive_retries(Some(TCP_KEEPALIVE_RETRIES));
+    tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
+    tcp
+}
+
+fn erase<C>(connector: C) -> Dial
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Transport + 'static,
+    C::Error: Into<BoxError> + 'static,
+    C::Future: Send + 'static,
+{
+    BoxCloneSyncService::new(
+        connector
+            .map_response(|stream| Stream(Box::new(stream)))
+            .map_err(Into::into),
+    )
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        self.0.connected()
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0).poll_read(cx, buf)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0).poll_write_vectored(cx, bufs)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Which resource types a side serves, asked one group version at a time.
+//!
+//! Only group versions that something selected needs are asked for, so a side's whole API (100 KB on an ordinary
+//! cluster) never crosses the link, and a broken aggregated API hides nothing but itself.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::resource::group_version_path;
+use super::{Cluster, Error, ResourceType};
+
+/// Group and version.
+pub type GroupVersion = (String, String);
+
+/// What is known about one group version of one side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// The resources it has, by plural name. Subresources stand in their resource.
+    Resources(BTreeMap<String, ServedResource>),
+    /// The server answered that there is no such group version.
+    NotServed,
+}
+
+/// One resource as discovery describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedResource {
+    /// Its type.
+    pub resource: ResourceType,
+    /// True if it can be listed and watched; a few (`tokenreviews`) can only be created.
+    pub watchable: bool,
+    /// True if it has a `/status` subresource.
+    pub status_subresource: bool,
+}
+
+/// What is known about one side.
+#[derive(Clone, Debug, Default)]
+pub struct Discovery {
+    /// By group version. Absent means not asked yet, or not answered.
+    pub known: BTreeMap<GroupVersion, Served>,
+}
+
+impl Discovery {
+    /// The resource, if the side is known to serve it.
+    pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<&ServedResource> {
+        match self.known.get(&(group.to_owned(), version.to_owned()))? {
+            Served::Resources(resources) => resources.get(resource),
+            Served::NotServed => None,
+        }
+    }
+
+    /// True if the side has answered for this group version, whatever the answer was.
+    pub fn knows(&self, group: &str, version: &str) -> bool {
+        self.known.contains_key(&(group.to_owned(), version.to_owned()))
+    }
+}
+
+/// Asks `cluster` what one group version serves. An error means that nothing new is known.
+pub async fn discover(cluster: &Cluster, (group, version): &GroupVersion) -> Result<Served, Error> {
+    match cluster.get_path(&group_version_path(group, version)).await {
+        Ok(body) => parse(group, version, &body),
+        Err(error) if error.is_type_not_served() => Ok(Served::NotServed),
+        Err(error) => Err(error),
+    }
+}
+
+#[derive(Deserialize)]
+struct WireList {
+    kind: String,
+    resources: Option<Vec<WireResource>>,
+}
+
+#[derive(Deserialize)]
+struct WireResource {
+    name: String,
+    #[serde(default)]
+    namespaced: bool,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    verbs: Vec<String>,
+}
+
+fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
+    let bad = |why: String| Error::BadAnswer(format!("discovery of {group}/{version}: {why}"));
+    let list: WireList = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
+    if list.kind != "APIResourceList" {
+        return Err(bad(format!("a {} instead of an APIResourceList", list.kind)));
+    }
+    let (subresources, resources): (Vec<_>, Vec<_>) = list
+        .resources
+        .unwrap_or_default()
+        .into_iter()
+        .partition(|resource| resource.name.contains('/'));
+    let mut served = BTreeMap::new();
+    for wire in resources {
+        let has = |verb: &str| wire.verbs.iter().any(|known| known == verb);
+        let status = format!("{}/status", wire.name);
+        let resource = ServedResource {
+            watchable: has("list") && has("watch"),
+            status_subresource: subresources.iter().any(|subresource| subresource.name == status),
+            resource: ResourceType {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                resource: wire.name.clone(),
+                kind: wire.kind,
+                namespaced: wire.namespaced,
+            },
+        };
+        served.insert(wire.name, resource);
+    }
+    Ok(Served::Resources(served))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_resources_and_their_status_subresource() {
+        let body = br#"{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
+            {"name":"deployments","namespaced":true,"kind":"Deployment","verbs":["get","list","watch","patch"]},
+            {"name":"deployments/status","namespaced":true,"kind":"Deployment","verbs":["get","patch"]},
+            {"name":"reviews","namespaced":false,"kind":"Review","verbs":["create"]}]}"#;
+        let mut discovery = Discovery::default();
+        discovery
+            .known
+            .insert(("apps".into(), "v1".into()), parse("apps", "v1", body).unwrap());
+        let deployments = discovery.find("apps", "v1", "deployments").unwrap();
+        assert!(deployments.watchable && deployments.status_subresource && deployments.resource.namespaced);
+        assert_eq!(deployments.resource.kind, "Deployment");
+        assert!(!discovery.find("apps", "v1", "reviews").unwrap().watchable);
+        assert!(discovery.find("apps", "v1", "deployments/status").is_none());
+        assert!(discovery.knows("apps", "v1") && !discovery.knows("apps", "v2"));
+    }
+
+    #[test]
+    fn an_answer_that_is_no_discovery_teaches_nothing() {
+        for body in ["<html>", "{}", r#"{"kind":"Status"}"#] {
+            assert!(
+                matches!(parse("apps", "v1", body.as_bytes()), Err(Error::BadAnswer(_))),
+                "{body}"
+            );
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What can go wrong between the syncer and an API server, sorted by what the caller may conclude from it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// Why a request did not give what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// No complete answer: refused, cut, timed out. Whether a write took effect is unknown. Retry.
+    Unreachable(String),
+    /// The server answered with an error. What to do depends on the status: see its methods.
+    Status(Box<ApiStatus>),
+    /// The server answered with success, but not in the form of the Kubernetes API (a captive portal's page, JSON that
+    /// ends too early). Proves nothing. Retry.
+    BadAnswer(String),
+}
+
+/// An error answer: the fields of a Kubernetes `Status` object that decisions depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiStatus {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The machine-readable reason (`NotFound`, `Forbidden`, …); empty if the answer was no `Status` object.
+    pub reason: String,
+    /// The server's own words.
+    pub message: String,
+    /// `details.kind`: in answers about an object, its resource.
+    pub details_kind: String,
+    /// `details.name`: in answers about an object, its name.
+    pub details_name: String,
+    /// `details.causes[].reason`.
+    pub causes: Vec<String>,
+    /// How long the server asks to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl Error {
+    /// Reads an error answer. A body that is no `Status` object (a proxy's page) keeps its first line as message.
+    pub fn from_answer(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        let status = match serde_json::from_slice::<WireStatus>(body) {
+            Ok(wire) if wire.kind == "Status" => wire.into_status(code, retry_after),
+            _ => ApiStatus {
+                code,
+                message: first_line(body),
+                retry_after,
+                ..ApiStatus::default()
+            },
+        };
+        Self::Status(Box::new(status))
+    }
+
+    /// Reads the object of an `ERROR` watch event, whose code stands in the body.
+    pub fn from_watch_error(body: &[u8]) -> Self {
+        match serde_json::from_slice::<WireStatus>(body) {
+            Ok(wire) if wire.kind == "Status" => {
+                let code = wire.code;
+                Self::Status(Box::new(wire.into_status(code, None)))
+            }
+            _ => Self::BadAnswer(format!("watch error without a Status: {}", first_line(body))),
+        }
+    }
+
+    /// The status, if the server answered.
+    pub fn status(&self) -> Option<&ApiStatus> {
+        match self {
+            Self::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// How long the server asked to wait before the next try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.status().and_then(|status| status.retry_after)
+    }
+
+    /// True if nothing answered: the fault is the link's or the whole side's, not this request's.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            // 502 and 504 come from what stands before the server, 503 from a server that is starting or stopping.
+            Self::Status(status) => matches!(status.code, 502..=504) && status.reason.is_empty(),
+            Self::BadAnswer(_) => false,
+        }
+    }
+
+    /// True only if the server said that the object called `name` does not exist: the proof that a delete needs.
+    ///
+    /// A 404 of the type (CRD gone, wrong workspace, a proxy's page) carries no `details.name` and is no proof.
+    pub fn proves_absent(&self, name: &str) -> bool {
+        self.status()
+            .is_some_and(|status| status.code == 404 && status.reason == "NotFound" && status.details_name == name)
+    }
+
+    /// True if the server does not serve the requested type or path at all.
+    pub fn is_type_not_served(&self) -> bool {
+        self.status()
+            .is_some_and(|status| status.code == 404 && status.details_name.is_empty())
+    }
+
+    /// The namespace that has to exist first, if that is why a create was refused.
+    pub fn missing_namespace(&self) -> Option<&str> {
+        self.status()
+            .filter(|status| status.code == 404 && status.details_kind == "namespaces")
+            .map(|status| status.details_name.as_str())
+    }
+
+    /// True if a resource version or list continuation is too old: list again.
+    pub fn is_expired(&self) -> bool {
+        self.status()
+            .is_some_and(|status| status.code == 410 || matches!(status.reason.as_str(), "Expired" | "Gone"))
+    }
+
+    /// True if a precondition (uid or resource version) no longer held.
+    pub fn is_conflict(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 409)
+    }
+
+    /// True if the object itself is refused, so that the same request cannot succeed until something changes.
+    pub fn is_rejection(&self) -> bool {
+        self.status()
+            .is_some_and(|status| matches!(status.code, 400 | 413 | 422))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(reason) => f.write_str(reason),
+            Self::Status(status) if status.message.is_empty() => write!(f, "HTTP {}", status.code),
+            Self::Status(status) => write!(f, "{} (HTTP {})", status.message, status.code),
+            Self::BadAnswer(reason) => write!(f, "not an answer of a Kubernetes API: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The first line of a body that is not what was expected, cut to a length that suits a log line.
+pub(super) fn first_line(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(400)]);
+    let line = text.trim().lines().next().unwrap_or_default();
+    line.chars().take(160).collect()
+}
+
+#[derive(Deserialize)]
+struct WireStatus {
+    kind: String,
+    #[serde(default)]
+    code: u16,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    details: Option<WireDetails>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireDetails {
+    name: String,
+    kind: String,
+    causes: Option<Vec<WireCause>>,
+    retry_after_seconds: u64,
+}
+
+#[derive(Deserialize)]
+struct WireCause {
+    #[serde(default)]
+    reason: String,
+}
+
+impl WireStatus {
+    fn into_status(self, code: u16, retry_after: Option<Duration>) -> ApiStatus {
+        let details = self.details.unwrap_or_default();
+        let asked = (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds));
+        ApiStatus {
+            code,
+            reason: self.reason,
+            message: self.message,
+            details_kind: details.kind,
+            details_name: details.name,
+            causes: details
+                .causes
+                .unwrap_or_default()
+                .into_iter()
+                .map(|cause| cause.reason)
+                .collect(),
+            retry_after: retry_after.or(asked),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(code: u16, body: &str) -> Error {
+        Error::from_answer(code, None, body.as_bytes())
+    }
+
+    const OBJECT_404: &str = r#"{"kind":"Status","status":"Failure","message":"configmaps \"a\" not found","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
+    const TYPE_404: &str = r#"{"kind":"Status","status":"Failure","message":"the server could not find the requested resource","reason":"NotFound","details":{},"code":404}"#;
+
+    #[test]
+    fn only_an_answer_about_the_object_itself_proves_its_absence() {
+        assert!(answer(404, OBJECT_404).proves_absent("a"));
+        assert!(!answer(404, OBJECT_404).proves_absent("b"));
+        for (code, body) in [
+            (404, TYPE_404),
+            (404, "404 page not found"),
+            (404, "<html>no such host</html>"),
+            (401, OBJECT_404),
+            (403, OBJECT_404),
+            (500, ""),
+        ] {
+            assert!(!answer(code, body).proves_absent("a"), "{code} {body}");
+        }
+        assert!(!Error::Unreachable("reset".into()).proves_absent("a"));
+        assert!(!Error::BadAnswer("html".into()).proves_absent("a"));
+    }
+
+    #[test]
+    fn tells_a_missing_type_from_a_missing_object_and_a_missing_namespace() {
+        assert!(answer(404, TYPE_404).is_type_not_served());
+        assert!(answer(404, "404 page not found").is_type_not_served());
+        assert!(!answer(404, OBJECT_404).is_type_not_served());
+        let namespace =
+            r#"{"kind":"Status","reason":"NotFound","details":{"name":"shop","kind":"namespaces"},"code":404}"#;
+        assert_eq!(answer(404, namespace).missing_namespace(), Some("shop"));
+        assert_eq!(answer(404, OBJECT_404).missing_namespace(), None);
+    }
+
+    #[test]
+    fn reads_retry_after_from_header_first_and_body_second() {
+        let body = br#"{"kind":"Status","reason":"TooManyRequests","details":{"retryAfterSeconds":7},"code":429}"#;
+        let header = Some(Duration::from_secs(3));
+        assert_eq!(Error::from_answer(429, header, body).retry_after(), header);
+        assert_eq!(
+            Error::from_answer(429, None, body).retry_after(),
+            Some(Duration::from_secs(7))
+        );
+    }
+
+    #[test]
+    fn watch_errors_carry_their_code_in_the_body() {
+        let gone = br#"{"kind":"Status","reason":"Expired","message":"too old resource version","code":410}"#;
+        assert!(Error::from_watch_error(gone).is_expired());
+        assert!(matches!(Error::from_watch_error(b"{}"), Error::BadAnswer(_)));
+    }
+}

@@ -1,0 +1,217 @@
+//! Takes a LIST answer apart while it arrives, so that memory is bounded by the largest item and not by the list.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+/// Splits `{"kind": …, "metadata": {…}, "items": [ITEM, …]}` into its items and the rest, the envelope.
+///
+/// It looks only at structure (strings, brackets, commas); each item is checked when it is parsed, and the envelope in
+/// [`ListSplitter::finish`], which also notices an answer that ends too early.
+#[derive(Default)]
+pub(super) struct ListSplitter {
+    /// Everything outside of the items, with the list left empty.
+    envelope: Vec<u8>,
+    /// The item that is arriving.
+    item: Vec<u8>,
+    /// Open brackets.
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// At depth 1: the latest string, which is a key if a colon follows.
+    key: Vec<u8>,
+    /// At depth 1: a colon has been seen since the key.
+    after_colon: bool,
+    in_items: bool,
+    closed: bool,
+}
+
+/// The metadata of a list answer.
+#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ListMeta {
+    /// Version of the whole list, from which to watch.
+    pub(super) resource_version: String,
+    /// Token for the next page; empty on the last one.
+    #[serde(rename = "continue")]
+    pub(super) continue_token: String,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    kind: String,
+    metadata: ListMeta,
+}
+
+impl ListSplitter {
+    /// Takes the next chunk and adds each item that it completes to `items`.
+    pub(super) fn push(&mut self, chunk: &[u8], items: &mut VecDeque<Bytes>) {
+        for &byte in chunk {
+            if self.in_string {
+                self.string_byte(byte);
+            } else {
+                self.structure_byte(byte, items);
+            }
+        }
+    }
+
+    /// The end of the answer: gives the list's metadata, or says why this was no complete list.
+    pub(super) fn finish(self) -> Result<ListMeta, String> {
+        if !self.closed {
+            return Err(match self.envelope.is_empty() {
+                true => "empty answer".into(),
+                false if self.envelope.starts_with(b"{") => "the list ends too early".into(),
+                false => super::error::first_line(&self.envelope),
+            });
+        }
+        let envelope: Envelope = serde_json::from_slice(&self.envelope).map_err(|error| format!("no list: {error}"))?;
+        if !envelope.kind.ends_with("List") {
+            return Err(format!("a {} instead of a list", envelope.kind));
+        }
+        Ok(envelope.metadata)
+    }
+
+    fn out(&mut self) -> &mut Vec<u8> {
+        if self.in_items && self.depth > 1 {
+            &mut self.item
+        } else {
+            &mut self.envelope
+        }
+    }
+
+    fn string_byte(&mut self, byte: u8) {
+        self.out().push(byte);
+        if self.escaped {
+            self.escaped = false;
+        } else if byte == b'\\' {
+            self.escaped = true;
+        } else if byte == b'"' {
+            self.in_string = false;
+            return;
+        }
+        if self.depth == 1 && !self.after_colon {
+            self.key.push(byte);
+        }
+    }
+
+    fn structure_byte(&mut self, byte: u8, items: &mut VecDeque<Bytes>) {
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                if self.depth == 1 && !self.after_colon {
+                    self.key.clear();
+                }
+            }
+            b':' if self.depth == 1 => self.after_colon = true,
+            b',' if self.depth == 1 => self.after_colon = false,
+            b'{' | b'[' => return self.open(byte),
+            b'}' | b']' => return self.close(byte, items),
+            // Between items: commas and white space.
+            b',' | b' ' | b'\n' | b'\r' | b'\t' if self.in_items && self.depth == 2 => return,
+            _ => {}
+        }
+        self.out().push(byte);
+    }
+
+    fn open(&mut self, byte: u8) {
+        if self.depth == 1 && byte == b'[' && self.after_colon && self.key == b"items" {
+            self.envelope.push(byte);
+            self.in_items = true;
+            self.depth += 1;
+            return;
+        }
+        self.out().push(byte);
+        self.depth += 1;
+    }
+
+    fn close(&mut self, byte: u8, items: &mut VecDeque<Bytes>) {
+        self.depth = self.depth.saturating_sub(1);
+        if self.in_items && self.depth == 1 {
+            self.in_items = false;
+            self.item.clear();
+        }
+        self.out().push(byte);
+        if self.in_items && self.depth == 2 {
+            items.push_back(Bytes::from(std::mem::take(&mut self.item)));
+        }
+        self.closed |= self.depth == 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Splits `text` in chunks of `size` bytes.
+    fn split(text: &str, size: usize) -> (Vec<String>, Result<ListMeta, String>) {
+        let mut splitter = ListSplitter::default();
+        let mut items = VecDeque::new();
+        for chunk in text.as_bytes().chunks(size) {
+            splitter.push(chunk, &mut items);
+        }
+        let items = items
+            .into_iter()
+            .map(|item| String::from_utf8(item.to_vec()).unwrap())
+            .collect();
+        (items, splitter.finish())
+    }
+
+    fn check(text: &str, expected: &[&str], meta: (&str, &str)) {
+        for size in [1, 2, 3, 7, 1000] {
+            let (items, end) = split(text, size);
+            assert_eq!(items, expected, "chunks of {size}");
+            let end = end.unwrap();
+            assert_eq!((end.resource_version.as_str(), end.continue_token.as_str()), meta);
+        }
+    }
+
+    #[test]
+    fn splits_items_whatever_the_chunks_and_the_order_of_keys() {
+        check(
+            r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"abc"},"items":[{"a":1},{"b":{"items":[1,2]}}]}"#,
+            &[r#"{"a":1}"#, r#"{"b":{"items":[1,2]}}"#],
+            ("7", "abc"),
+        );
+        check(
+            "{\"items\" : [ {\"x\":\"]}\\\"[{\"} ,\n {} ], \"kind\":\"List\", \"metadata\":{\"resourceVersion\":\"9\"} }\n",
+            &[r#"{"x":"]}\"[{"}"#, "{}"],
+            ("9", ""),
+        );
+    }
+
+    #[test]
+    fn a_list_without_items_is_a_complete_list() {
+        for items in ["[]", "null"] {
+            let text = format!(r#"{{"kind":"PodList","metadata":{{"resourceVersion":"3"}},"items":{items}}}"#);
+            check(&text, &[], ("3", ""));
+        }
+    }
+
+    #[test]
+    fn a_key_called_items_elsewhere_is_not_the_list() {
+        check(
+            r#"{"metadata":{"resourceVersion":"1","items":[{"no":1}]},"note":"items","kind":"XList","items":[{"yes":1}]}"#,
+            &[r#"{"yes":1}"#],
+            ("1", ""),
+        );
+    }
+
+    #[test]
+    fn what_is_no_complete_list_is_an_error() {
+        let whole = r#"{"kind":"PodList","metadata":{"resourceVersion":"3"},"items":[{"a":1},{"b":2}]}"#;
+        for end in 0..whole.len() {
+            let (_, result) = split(&whole[..end], 5);
+            assert!(result.is_err(), "{}", &whole[..end]);
+        }
+        for text in [
+            "<html><body>log in</body></html>",
+            r#"{"kind":"Status","metadata":{}}"#,
+            "{}",
+            "[]",
+            "null",
+        ] {
+            assert!(split(text, 4).1.is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! One side: the border to an API server, and the verbs that the syncer needs of it.
+//!
+//! [`ApiServer`] is the border. It carries plain HTTP requests, so that its two implementations (the kube client in
+//! [`real`], and a simulated server in tests) differ in nothing but what answers; everything that understands
+//! Kubernetes (paths, list pages, watch lines, error bodies) lies on this side of it, in [`Cluster`].
+//!
+//! Promises: every request passes the rate limit of its side; nothing here retries; every wait for a server is
+//! bounded, so a silent server becomes an [`Error::Unreachable`] and never a task that hangs.
+
+pub mod access;
+pub mod connect;
+pub mod discovery;
+mod error;
+mod json;
+mod rate;
+pub mod real;
+mod resource;
+mod tls;
+mod token;
+mod verbs;
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::LocalBoxStream;
+
+pub use error::{ApiStatus, Error};
+pub use rate::{Rate, RateLimit};
+pub use resource::{ObjectName, ResourceType, qualified};
+pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, Listing, Precondition, Scope, WatchEvent, Watching};
+
+/// Which API server: the names used in flags, logs and errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The mailbox workspace (or any API server) that holds the configs and the desired objects.
+    Hub,
+    /// The workload cluster.
+    Edge,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hub => "hub",
+            Self::Edge => "edge",
+        })
+    }
+}
+
+/// A response body: chunks as they arrive. Not polling it is the back-pressure.
+pub type Body = LocalBoxStream<'static, Result<Bytes, Error>>;
+
+/// An answer of an API server, its body still on the way.
+pub struct Response {
+    /// The HTTP status code.
+    pub status: u16,
+    /// The `Retry-After` header, where there is one in seconds.
+    pub retry_after: Option<Duration>,
+    /// The body.
+    pub body: Body,
+}
+
+/// The border to an API server: sends one request (path and query only, no host) and gives the answer.
+///
+/// Errors are [`Error::Unreachable`] only: whatever the server answered is a [`Response`].
+pub trait ApiServer {
+    /// Sends `request`; resolves when the head of the answer is there.
+    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>>;
+}

@@ -1,0 +1,55 @@
+//! The real implementation of the border: a kube client.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use futures_util::{FutureExt, StreamExt};
+use http_body_util::BodyExt;
+use kube::client::Body as KubeBody;
+
+use super::{ApiServer, Error, Response};
+
+/// An API server behind a kube client, which adds the server's address, credentials and TLS.
+pub struct RealServer(pub kube::Client);
+
+impl ApiServer for RealServer {
+    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        async move {
+            let request = request.map(KubeBody::from);
+            let response = self.0.send(request).await.map_err(|error| unreachable(&error))?;
+            let (head, body) = response.into_parts();
+            let retry_after = head
+                .headers
+                .get(http::header::RETRY_AFTER)
+                .and_then(|value| value.to_str().ok()?.parse().ok())
+                .map(Duration::from_secs);
+            let body = body
+                .into_data_stream()
+                .map(|chunk| chunk.map_err(|error| unreachable(&error)))
+                .boxed_local();
+            Ok(Response {
+                status: head.status.as_u16(),
+                retry_after,
+                body,
+            })
+        }
+        .boxed_local()
+    }
+}
+
+/// The whole chain of causes: the outermost one of a connection error says nothing that helps.
+fn unreachable(error: &dyn StdError) -> Error {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            write!(text, ": {cause_text}").expect("writing to a String cannot fail");
+        }
+        source = cause.source();
+    }
+    Error::Unreachable(text)
+}

@@ -1,0 +1,401 @@
+//! TLS settings of a connection: whom we trust and who we are.
+//!
+//! Promises: certificates are checked unless the kubeconfig says `insecure-skip-tls-verify`; TLS 1.2 and 1.3 only; the
+//! crypto provider is passed explicitly, so nothing global is installed. The CA file of a pod is followed when it is
+//! replaced. A client certificate is read once, at start.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::Config;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::Instant;
+
+/// How often the CA file of a pod is looked at, at most: it changes once in years, and reading it costs little.
+const CA_MAX_AGE: Duration = Duration::from_secs(60);
+
+/// TLS sessions remembered per side. There is one server per side; the default of 256 is for browsers.
+const SESSIONS: usize = 4;
+
+/// Why TLS cannot be set up. All of these need a person: give up and show the message.
+#[derive(Debug)]
+pub enum TlsError {
+    /// A file that the configuration names cannot be read.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The value of the named field is not what it should be.
+    Malformed {
+        /// The name of the field, as in a kubeconfig.
+        field: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No CA is configured and the system has no usable roots.
+    NoRoots,
+    /// The TLS library refuses the settings, for example a key that does not belong to its certificate.
+    Refused(rustls::Error),
+    /// The verifier cannot be built from these roots.
+    Roots(rustls::client::VerifierBuilderError),
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, .. } => write!(f, "cannot read {}", path.display()),
+            Self::Malformed { field, why } => write!(f, "bad {field}: {why}"),
+            Self::NoRoots => f.write_str("no certificate-authority is given and this system has no root certificates"),
+            Self::Refused(_) => f.write_str("cannot set up TLS"),
+            Self::Roots(_) => f.write_str("cannot use the certificate-authority"),
+        }
+    }
+}
+
+impl Error for TlsError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unreadable { source, .. } => Some(source),
+            Self::Refused(source) => Some(source),
+            Self::Roots(source) => Some(source),
+            Self::Malformed { .. } | Self::NoRoots => None,
+        }
+    }
+}
+
+/// TLS settings for the API server itself. ALPN is left to the connector.
+pub(super) fn for_server(config: &Config) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    // Without TLS nothing is trusted, and the roots of the system, a few hundred kilobytes, are not loaded.
+    let verifier = if config.cluster_url.scheme_str() == Some("http") {
+        None
+    } else {
+        Some(verifier(config, &provider)?)
+    };
+    build(&provider, verifier, identity(config)?)
+}
+
+/// TLS settings for an `https://` proxy: it may be known to the system or to the cluster's CA, and it never sees our
+/// client certificate.
+pub(super) fn for_proxy(config: &Config) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = if config.accept_invalid_certs {
+        Arc::new(AcceptAll {
+            provider: provider.clone(),
+        })
+    } else {
+        let mut roots = system_roots().unwrap_or_else(|_| RootCertStore::empty());
+        add_roots(
+            &mut roots,
+            config
+                .root_cert
+                .iter()
+                .flatten()
+                .map(|der| CertificateDer::from(der.as_slice())),
+        );
+        webpki(roots, &provider)?
+    };
+    build(&provider, Some(verifier), None)
+}
+
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn build(
+    provider: &Arc<CryptoProvider>,
+    verifier: Option<Arc<dyn ServerCertVerifier>>,
+    identity: Option<Identity>,
+) -> Result<ClientConfig, TlsError> {
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Refused)?;
+    let builder = match verifier {
+        Some(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
+        None => builder.with_root_certificates(RootCertStore::empty()),
+    };
+    let mut config = match identity {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(TlsError::Refused)?,
+        None => builder.with_no_client_auth(),
+    };
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Ok(config)
+}
+
+fn verifier(config: &Config, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    if config.accept_invalid_certs {
+        return Ok(Arc::new(AcceptAll {
+            provider: provider.clone(),
+        }));
+    }
+    if let Some(path) = &config.root_cert_file {
+        return Ok(Arc::new(FollowedCa::open(path, provider)?));
+    }
+    let Some(ders) = &config.root_cert else {
+        return Ok(webpki(system_roots()?, provider)?);
+    };
+    let mut roots = RootCertStore::empty();
+    add_roots(&mut roots, ders.iter().map(|der| CertificateDer::from(der.as_slice())));
+    Ok(webpki(not_empty(roots)?, provider)?)
+}
+
+fn webpki(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .map_err(TlsError::Roots)
+}
+
+/// Adds what can be parsed. A bundle may hold certificates of forms that this library does not know beside the right one.
+fn add_roots<'a>(roots: &mut RootCertStore, ders: impl Iterator<Item = CertificateDer<'a>>) {
+    let (_, ignored) = roots.add_parsable_certificates(ders);
+    if ignored > 0 {
+        log::debug!("some CA certificates cannot be used count={ignored}");
+    }
+}
+
+fn not_empty(roots: RootCertStore) -> Result<RootCertStore, TlsError> {
+    if roots.is_empty() {
+        return Err(TlsError::Malformed {
+            field: "certificate-authority",
+            why: "it holds no usable certificate",
+        });
+    }
+    Ok(roots)
+}
+
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    add_roots(&mut roots, rustls_native_certs::load_native_certs().certs.into_iter());
+    if roots.is_empty() {
+        Err(TlsError::NoRoots)
+    } else {
+        Ok(roots)
+    }
+}
+
+/// The client certificate and key of the user entry, if it has them.
+fn identity(config: &Config) -> Result<Option<Identity>, TlsError> {
+    let user = &config.auth_info;
+    let certificate = pem(
+        "client-certificate-data",
+        user.client_certificate_data.as_deref(),
+        user.client_certificate.as_deref(),
+    )?;
+    let key_data = user.client_key_data.as_ref().map(SecretString::expose_secret);
+    let key = pem("client-key-data", key_data, user.client_key.as_deref())?;
+    let (Some(certificate), Some(key)) = (certificate, key) else {
+        return Ok(None);
+    };
+    let chain = certificates("client-certificate", &certificate)?;
+    let malformed = |why| TlsError::Malformed {
+        field: "client-key",
+        why,
+    };
+    let key = rustls_pemfile::private_key(&mut key.as_slice())
+        .map_err(|_| malformed("it is not PEM"))?
+        .ok_or_else(|| malformed("it holds no private key in PKCS#8, PKCS#1 or SEC1 form"))?;
+    Ok(Some((chain, key)))
+}
+
+/// PEM text from inline data, which come first, or from a file.
+fn pem(field: &'static str, data: Option<&str>, file: Option<&str>) -> Result<Option<Vec<u8>>, TlsError> {
+    match (data, file) {
+        (Some(data), _) => match STANDARD.decode(data.trim()) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(_) => Err(TlsError::Malformed {
+                field,
+                why: "it is not base64",
+            }),
+        },
+        (None, Some(path)) => match std::fs::read(path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(source) => Err(TlsError::Unreadable {
+                path: path.into(),
+                source,
+            }),
+        },
+        (None, None) => Ok(None),
+    }
+}
+
+/// At least one certificate, or an error.
+fn certificates(field: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let mut reader = pem;
+    let all: Result<Vec<_>, _> = rustls_pemfile::certs(&mut reader).collect();
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        Ok(_) => Err(TlsError::Malformed {
+            field,
+            why: "it holds no certificate",
+        }),
+        Err(_) => Err(TlsError::Malformed {
+            field,
+            why: "it is not PEM",
+        }),
+    }
+}
+
+/// Trusts the CA certificates in a file, and follows the file when it is replaced: a pod outlives its cluster's CA.
+/// Connections that are open stay open; a file that cannot be used leaves the last good one in force.
+struct FollowedCa {
+    path: PathBuf,
+    provider: Arc<CryptoProvider>,
+    last: Mutex<Trusted>,
+}
+
+struct Trusted {
+    verifier: Arc<WebPkiServerVerifier>,
+    pem: Vec<u8>,
+    looked: Instant,
+}
+
+impl FollowedCa {
+    fn open(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, TlsError> {
+        let unreadable = |source| TlsError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let pem = std::fs::read(path).map_err(unreadable)?;
+        let verifier = Self::parse(&pem, provider)?;
+        let last = Mutex::new(Trusted {
+            verifier,
+            pem,
+            looked: Instant::now(),
+        });
+        Ok(Self {
+            path: path.to_owned(),
+            provider: provider.clone(),
+            last,
+        })
+    }
+
+    fn parse(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+        let mut roots = RootCertStore::empty();
+        add_roots(&mut roots, certificates("certificate-authority", pem)?.into_iter());
+        webpki(not_empty(roots)?, provider)
+    }
+
+    fn current(&self) -> Arc<WebPkiServerVerifier> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.looked.elapsed() >= CA_MAX_AGE {
+            last.looked = Instant::now();
+            if let Ok(pem) = std::fs::read(&self.path)
+                && pem != last.pem
+            {
+                match Self::parse(&pem, &self.provider) {
+                    Ok(verifier) => {
+                        log::info!("the CA file was replaced path={}", self.path.display());
+                        last.verifier = verifier;
+                    }
+                    Err(error) => {
+                        let path = self.path.display();
+                        log::warn!("the CA file cannot be used, the last one stays in force path={path} error={error}");
+                    }
+                }
+                // Also after a failure, so that it is said once and not every minute.
+                last.pem = pem;
+            }
+        }
+        last.verifier.clone()
+    }
+}
+
+impl fmt::Debug for FollowedCa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FollowedCa")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerCertVerifier for FollowedCa {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.current()
+            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// `insecure-skip-tls-verify`: any certificate will do. Signatures are still checked, so that the peer at least holds
+/// the key of what it shows.
+#[derive(Debug)]
+struct AcceptAll {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AcceptAll {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! A bearer token that lives in a file and is replaced there while we run, as the tokens of service accounts are.
+//!
+//! kube's own layer sends the file's contents as they are, so that the newline at the end of a file made by hand makes
+//! every request fail; client-go trims it, and so does this module.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::HeaderValue;
+use tokio::time::Instant;
+
+/// How old a token may be before the file is looked at again. A kubelet replaces it when a fifth of its life is left,
+/// which is minutes at least.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// A token file and what was last read from it.
+pub(super) struct TokenFile {
+    path: PathBuf,
+    last: Mutex<Reading>,
+}
+
+struct Reading {
+    header: HeaderValue,
+    at: Instant,
+    /// The last look failed, and this was said in the log.
+    failing: bool,
+}
+
+impl TokenFile {
+    /// Reads the file for the first time; a file that cannot be read or that holds no token is an error.
+    pub(super) fn open(path: PathBuf) -> io::Result<Self> {
+        let header = read(&path)?;
+        let last = Mutex::new(Reading {
+            header,
+            at: Instant::now(),
+            failing: false,
+        });
+        Ok(Self { path, last })
+    }
+
+    /// The value for the `authorization` header. A file that has gone or is unreadable leaves the last token in use:
+    /// it may be valid for longer, and if not, the server says so.
+    pub(super) fn header(&self) -> HeaderValue {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.at.elapsed() >= MAX_AGE {
+            last.at = Instant::now();
+            match read(&self.path) {
+                Ok(header) => {
+                    last.header = header;
+                    last.failing = false;
+                }
+                Err(error) if !last.failing => {
+                    last.failing = true;
+                    log::warn!(
+                        "cannot read the token file again, the last token stays in use path={} error={error}",
+                        self.path.display()
+                    );
+                }
+                Err(_) => {}
+            }
+        }
+        last.header.clone()
+    }
+}
+
+fn read(path: &PathBuf) -> io::Result<HeaderValue> {
+    let token = std::fs::read_to_string(path)?;
+    let token = token.trim();
+    if token.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
+    }
+    let mut header = HeaderValue::try_from(format!("Bearer {token}"))
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file does not hold a token"))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn follows_the_file_once_a_minute_and_survives_its_loss() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "first\n").unwrap();
+        let token = TokenFile::open(path.clone()).unwrap();
+        assert_eq!(token.header(), "Bearer first");
+
+        std::fs::write(&path, " second ").unwrap();
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(token.header(), "Bearer first");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(token.header(), "Bearer second");
+
+        for contents in ["", "two\nlines"] {
+            std::fs::write(&path, contents).unwrap();
+            tokio::time::advance(MAX_AGE).await;
+            assert_eq!(token.header(), "Bearer second");
+        }
+        std::fs::remove_file(&path).unwrap();
+        tokio::time::advance(MAX_AGE).await;
+        assert_eq!(token.header(), "Bearer second");
+
+        std::fs::write(&path, "third").unwrap();
+        tokio::time::advance(MAX_AGE).await;
+        assert_eq!(token.header(), "Bearer third");
+        assert!(token.header().is_sensitive());
+    }
+
+    #[tokio::test]
+    async fn needs_a_token_at_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        assert!(TokenFile::open(path.clone()).is_err());
+        std::fs::write(&path, "\n").unwrap();
+        assert!(TokenFile::open(path).is_err());
+    }
+}

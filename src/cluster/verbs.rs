@@ -1,0 +1,504 @@
+//! The verbs: what the syncer asks of one side, in the terms of the Kubernetes API.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use http::{Method, Request};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::json::{ListMeta, ListSplitter};
+use super::resource::{ObjectName, ResourceType, encode};
+use super::{ApiServer, Body, Error, RateLimit, Response, Side};
+
+/// How long the head of an answer, or the next piece of a body, may take before the side counts as unreachable.
+///
+/// Not the time of a whole transfer: a large list over a slow link goes on as long as bytes keep coming.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// How long a watch may be silent. API servers send a bookmark about once a minute; dead connections are noticed
+/// earlier, by the HTTP/2 ping of the connection.
+const WATCH_SILENCE: Duration = Duration::from_secs(180);
+/// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
+const PAGE: usize = 250;
+/// A single object is at most 1.5 MiB in etcd; a watch line carries one, JSON-encoded and with `managedFields`.
+const LINE_LIMIT: usize = 16 << 20;
+/// The field manager of every write (DESIGN section 4).
+pub const FIELD_MANAGER: &str = "edge-syncer";
+
+/// Which objects of a type a list or watch is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope {
+    /// One namespace, or all (and cluster-scoped types) when absent.
+    pub namespace: Option<Rc<str>>,
+    /// One name, or all when absent.
+    pub name: Option<Rc<str>>,
+}
+
+impl Scope {
+    /// True if an object of that name is within the scope.
+    pub fn contains(&self, object: &ObjectName) -> bool {
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == object.namespace)
+            && self.name.as_ref().is_none_or(|name| **name == *object.name)
+    }
+}
+
+/// How much of each object is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The whole object.
+    Full,
+    /// `PartialObjectMetadata`: metadata without spec, data and status.
+    Metadata,
+}
+
+impl Content {
+    fn accept(self, list: bool) -> &'static str {
+        match (self, list) {
+            (Self::Full, _) => "application/json",
+            (Self::Metadata, false) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+            (Self::Metadata, true) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        }
+    }
+}
+
+/// What to list or watch.
+#[derive(Clone, Debug)]
+pub struct ListRequest {
+    /// The type.
+    pub resource: ResourceType,
+    /// Which of its objects.
+    pub scope: Scope,
+    /// A label selector, or all labels.
+    pub label_selector: Option<&'static str>,
+    /// Whole objects or metadata.
+    pub content: Content,
+}
+
+/// What must still be true for a delete to happen; otherwise the server answers 409.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Precondition {
+    /// `metadata.uid` of the object that was looked at.
+    pub uid: String,
+    /// `metadata.resourceVersion` of the object that was looked at.
+    pub resource_version: String,
+}
+
+/// One side's API server with its rate limit. Cheap to share; holds no objects.
+pub struct Cluster {
+    side: Side,
+    server: Box<dyn ApiServer>,
+    rate: RateLimit,
+    streaming_lists: Cell<bool>,
+}
+
+impl Cluster {
+    /// The verbs of `side` over `server`.
+    pub fn new(side: Side, server: Box<dyn ApiServer>, rate: RateLimit) -> Self {
+        Self {
+            side,
+            server,
+            rate,
+            streaming_lists: Cell::new(true),
+        }
+    }
+
+    /// Which side this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// False once the server has shown that it cannot stream a list (older versions, some storages).
+    pub fn streams_lists(&self) -> bool {
+        self.streaming_lists.get()
+    }
+
+    /// Remembers that this server cannot stream lists, so that nobody asks again.
+    pub fn stop_streaming_lists(&self) {
+        self.streaming_lists.set(false);
+    }
+
+    /// Reads one object. [`Error::proves_absent`] tells whether a 404 is about the object.
+    pub async fn get(&self, resource: &ResourceType, name: &ObjectName, content: Content) -> Result<Bytes, Error> {
+        let path = resource.path(&name.namespace, &name.name);
+        self.call(Method::GET, &path, content.accept(false), None, Bytes::new())
+            .await
+    }
+
+    /// Reads any path as JSON (discovery).
+    pub async fn get_path(&self, path: &str) -> Result<Bytes, Error> {
+        self.call(Method::GET, path, Content::Full.accept(false), None, Bytes::new())
+            .await
+    }
+
+    /// Server-side apply with force: creates the object or makes the fields of `body` so. Returns the object as it is
+    /// then, and whether it was created.
+    pub async fn apply(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(Bytes, bool), Error> {
+        let path = format!(
+            "{}?fieldManager={FIELD_MANAGER}&force=true",
+            resource.path(&name.namespace, &name.name)
+        );
+        let request = request(
+            Method::PATCH,
+            &path,
+            "application/json",
+            Some("application/apply-patch+yaml"),
+            body,
+        );
+        let response = self.answer(request).await?;
+        let created = response.status == 201;
+        Ok((collect(response.body).await?, created))
+    }
+
+    /// Merge-patches one object (RFC 7386). A `resourceVersion` or `uid` in the patch is a precondition.
+    pub async fn merge_patch(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {
+        let path = format!(
+            "{}?fieldManager={FIELD_MANAGER}",
+            resource.path(&name.namespace, &name.name)
+        );
+        self.call(
+            Method::PATCH,
+            &path,
+            "application/json",
+            Some("application/merge-patch+json"),
+            body,
+        )
+        .await
+    }
+
+    /// Deletes one object if `only_if` still holds, with the server's default propagation (spec 3.5).
+    pub async fn delete(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        only_if: &Precondition,
+    ) -> Result<(), Error> {
+        let options = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": only_if.uid, "resourceVersion": only_if.resource_version},
+        });
+        let path = resource.path(&name.namespace, &name.name);
+        let body = Bytes::from(options.to_string());
+        self.call(
+            Method::DELETE,
+            &path,
+            "application/json",
+            Some("application/json"),
+            body,
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// Starts a complete list in pages. Items arrive through [`Listing::next`].
+    pub fn list(self: &Rc<Self>, request: ListRequest) -> Listing {
+        Listing {
+            cluster: Rc::clone(self),
+            request,
+            page: None,
+            items: VecDeque::new(),
+            end: None,
+            continue_token: String::new(),
+        }
+    }
+
+    /// Starts a watch from `resource_version`, or a streaming list followed by a watch if it is absent.
+    ///
+    /// The server ends it after `seconds`.
+    pub async fn watch(
+        &self,
+        request: &ListRequest,
+        resource_version: Option<&str>,
+        seconds: u32,
+    ) -> Result<Watching, Error> {
+        let mut query = format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}");
+        match resource_version {
+            Some(version) => parameter(&mut query, "resourceVersion", version),
+            None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
+        }
+        selectors(&mut query, request);
+        let path = format!("{}?{query}", collection(request));
+        let response = self
+            .answer(self::request(
+                Method::GET,
+                &path,
+                request.content.accept(false),
+                None,
+                Bytes::new(),
+            ))
+            .await?;
+        Ok(Watching {
+            body: response.body,
+            buffer: BytesMut::new(),
+        })
+    }
+
+    async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
+        let mut query = format!("limit={PAGE}");
+        if !continue_token.is_empty() {
+            parameter(&mut query, "continue", continue_token);
+        }
+        selectors(&mut query, request);
+        let path = format!("{}?{query}", collection(request));
+        let response = self
+            .answer(self::request(
+                Method::GET,
+                &path,
+                request.content.accept(true),
+                None,
+                Bytes::new(),
+            ))
+            .await?;
+        Ok(response.body)
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        kind: Option<&str>,
+        body: Bytes,
+    ) -> Result<Bytes, Error> {
+        let response = self.answer(request(method, path, accept, kind, body)).await?;
+        collect(response.body).await
+    }
+
+    /// Sends a request and turns every answer that is no success into an error.
+    async fn answer(&self, request: Request<Bytes>) -> Result<Response, Error> {
+        self.rate.turn().await;
+        log::trace!(
+            "request side={} method={} path={}",
+            self.side,
+            request.method(),
+            request.uri()
+        );
+        let response = within(ANSWER_LIMIT, "no answer", self.server.send(request)).await??;
+        if (200..300).contains(&response.status) {
+            return Ok(response);
+        }
+        let body = collect(response.body).await.unwrap_or_default();
+        Err(Error::from_answer(response.status, response.retry_after, &body))
+    }
+}
+
+fn request(method: Method, path: &str, accept: &str, kind: Option<&str>, body: Bytes) -> Request<Bytes> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::ACCEPT, accept);
+    if let Some(kind) = kind {
+        request = request.header(http::header::CONTENT_TYPE, kind);
+    }
+    request
+        .body(body)
+        .expect("paths are percent-encoded and headers are constants")
+}
+
+fn collection(request: &ListRequest) -> String {
+    request
+        .resource
+        .path(request.scope.namespace.as_deref().unwrap_or_default(), "")
+}
+
+fn selectors(query: &mut String, request: &ListRequest) {
+    if let Some(name) = &request.scope.name {
+        parameter(query, "fieldSelector", &format!("metadata.name={name}"));
+    }
+    if let Some(labels) = request.label_selector {
+        parameter(query, "labelSelector", labels);
+    }
+}
+
+fn parameter(query: &mut String, key: &str, value: &str) {
+    query.push('&');
+    query.push_str(key);
+    query.push('=');
+    encode(query, value);
+}
+
+async fn within<F: Future>(limit: Duration, what: &str, future: F) -> Result<F::Output, Error> {
+    timeout(limit, future)
+        .await
+        .map_err(|_| Error::Unreachable(format!("{what} within {} s", limit.as_secs())))
+}
+
+async fn chunk(body: &mut Body, limit: Duration) -> Result<Option<Bytes>, Error> {
+    within(limit, "the answer stalled: nothing", body.next())
+        .await?
+        .transpose()
+}
+
+async fn collect(mut body: Body) -> Result<Bytes, Error> {
+    let Some(first) = chunk(&mut body, ANSWER_LIMIT).await? else {
+        return Ok(Bytes::new());
+    };
+    let mut all = BytesMut::from(first);
+    while let Some(next) = chunk(&mut body, ANSWER_LIMIT).await? {
+        all.extend_from_slice(&next);
+    }
+    Ok(all.freeze())
+}
+
+/// A complete list that is being read, page by page.
+pub struct Listing {
+    cluster: Rc<Cluster>,
+    request: ListRequest,
+    page: Option<(Body, ListSplitter)>,
+    items: VecDeque<Bytes>,
+    end: Option<ListMeta>,
+    continue_token: String,
+}
+
+impl Listing {
+    /// The next item, or `None` when the list was read completely and successfully to its end. Not calling it is the
+    /// back-pressure.
+    ///
+    /// Any error means that the list is not complete: begin again.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            if let Some(item) = self.items.pop_front() {
+                return Ok(Some(item));
+            }
+            if self.end.is_some() {
+                return Ok(None);
+            }
+            self.read_on().await?;
+        }
+    }
+
+    /// The version of the list, from which a watch goes on. Known once `next` has given `None`.
+    pub fn resource_version(&self) -> Option<&str> {
+        self.end.as_ref().map(|end| end.resource_version.as_str())
+    }
+
+    async fn read_on(&mut self) -> Result<(), Error> {
+        if self.page.is_none() {
+            let body = self.cluster.page(&self.request, &self.continue_token).await?;
+            self.page = Some((body, ListSplitter::default()));
+        }
+        let (body, splitter) = self.page.as_mut().expect("set above");
+        if let Some(bytes) = chunk(body, ANSWER_LIMIT).await? {
+            splitter.push(&bytes, &mut self.items);
+            return Ok(());
+        }
+        let (_, splitter) = self.page.take().expect("set above");
+        let meta = splitter.finish().map_err(Error::BadAnswer)?;
+        if meta.continue_token.is_empty() {
+            if meta.resource_version.is_empty() {
+                return Err(Error::BadAnswer("a list without a resourceVersion".into()));
+            }
+            self.end = Some(meta);
+        } else {
+            self.continue_token = meta.continue_token;
+        }
+        Ok(())
+    }
+}
+
+/// One event of a watch.
+#[derive(Debug, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// The object was added or changed; its JSON.
+    Applied(Bytes),
+    /// The object is gone; its last JSON.
+    Deleted(Bytes),
+    /// Everything up to this resource version has been sent.
+    Bookmark {
+        /// The version to resume from.
+        resource_version: String,
+        /// True for the one that ends the initial events of a streaming list.
+        initial_end: bool,
+    },
+}
+
+/// A watch that is open.
+pub struct Watching {
+    body: Body,
+    buffer: BytesMut,
+}
+
+#[derive(Deserialize)]
+struct WireEvent<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct WireBookmark {
+    metadata: WireBookmarkMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireBookmarkMeta {
+    resource_version: String,
+    #[serde(default)]
+    annotations: std::collections::BTreeMap<String, String>,
+}
+
+impl Watching {
+    /// The next event, or `None` when the server has ended the watch in an orderly way. Not calling it is the
+    /// back-pressure.
+    pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
+        let mut searched = 0;
+        loop {
+            if let Some(end) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
+                let line = self.buffer.split_to(searched + end + 1).freeze();
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    searched = 0;
+                    continue;
+                }
+                return parse_event(&line).map(Some);
+            }
+            searched = self.buffer.len();
+            if searched > LINE_LIMIT {
+                return Err(Error::BadAnswer(format!(
+                    "a watch event of more than {LINE_LIMIT} bytes"
+                )));
+            }
+            match chunk(&mut self.body, WATCH_SILENCE).await? {
+                Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
+                Some(bytes) => self.buffer.extend_from_slice(&bytes),
+                None if self.buffer.is_empty() => return Ok(None),
+                None => return Err(Error::Unreachable("the watch was cut in the middle of an event".into())),
+            }
+        }
+    }
+}
+
+fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {
+    let bad = |error: serde_json::Error| {
+        Error::BadAnswer(format!("watch event: {error}: {}", super::error::first_line(line)))
+    };
+    let event: WireEvent = serde_json::from_slice(line).map_err(bad)?;
+    let object = || line.slice_ref(event.object.get().as_bytes());
+    match event.kind {
+        "ADDED" | "MODIFIED" => Ok(WatchEvent::Applied(object())),
+        "DELETED" => Ok(WatchEvent::Deleted(object())),
+        "BOOKMARK" => {
+            let bookmark: WireBookmark = serde_json::from_str(event.object.get()).map_err(bad)?;
+            let end = bookmark.metadata.annotations.get("k8s.io/initial-events-end");
+            Ok(WatchEvent::Bookmark {
+                initial_end: end.is_some_and(|value| value == "true"),
+                resource_version: bookmark.metadata.resource_version,
+            })
+        }
+        "ERROR" => Err(Error::from_watch_error(event.object.get().as_bytes())),
+        other => Err(Error::BadAnswer(format!("watch event of unknown type {other:?}"))),
+    }
+}
+
+#[cfg(test)]
+#[path = "verbs_tests.rs"]
+mod tests;

@@ -1,0 +1,153 @@
+//! Workers: taking keys from the queue, and what their outcomes mean.
+
+use std::rc::Rc;
+
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use super::{Engine, Key, TaskEnd};
+use crate::cluster::Side;
+use crate::plan::Selection;
+use crate::queue;
+use crate::report::Subject;
+use crate::sync::downsync::{self, Change, Failure, Job, Outcome};
+use crate::sync::ownership::is_protected_namespace;
+
+/// What a worker ended with, and whether others wait for its kind.
+pub(super) struct Done {
+    urgent: bool,
+    result: Result<Outcome, Failure>,
+}
+
+impl Engine {
+    /// Starts workers while there are keys and room.
+    pub(super) fn start_work(&mut self) {
+        while self.in_flight < self.setup.workers {
+            // Others wait while a namespace or CRD is on its way: they would only be refused.
+            let only_urgent = self.urgent_in_flight > 0;
+            let Some((key, body)) = self.queue.take(Instant::now(), only_urgent) else {
+                break;
+            };
+            let Some(mut job) = self.job(&key) else {
+                self.queue.done(&key, queue::Done::Finished, Instant::now(), 0.0);
+                continue;
+            };
+            job.body = body;
+            let urgent = self.types.get(&key.0).is_some_and(super::TypeState::is_urgent);
+            self.in_flight += 1;
+            self.urgent_in_flight += usize::from(urgent);
+            let (hub, edge) = (Rc::clone(&self.setup.hub), Rc::clone(&self.setup.edge));
+            let work = async move {
+                let result = downsync::reconcile(&hub, &edge, job).await;
+                TaskEnd::Worked(key, Done { urgent, result })
+            };
+            self.tasks.push(work.boxed_local());
+        }
+        if self.queue.is_empty() {
+            self.report.idle();
+        }
+    }
+
+    fn job(&self, key: &Key) -> Option<Job> {
+        let (type_id, name) = key;
+        let state = self.types.get(type_id)?;
+        let record = state.inventory.get(name)?;
+        let own = self.setup.own_namespace.as_deref();
+        Some(Job {
+            resource: state.resource.clone(),
+            name: name.clone(),
+            selection: state.selector.selects(name),
+            body: None,
+            copy: record.seen.copy,
+            copy_hash: record.seen.hash,
+            unsure: record.unsure,
+            protected: state.resource.is("", "namespaces") && is_protected_namespace(&name.name, own),
+        })
+    }
+
+    pub(super) fn worked(&mut self, key: Key, done: Done) {
+        self.in_flight -= 1;
+        self.urgent_in_flight -= usize::from(done.urgent);
+        let verdict = match done.result {
+            Ok(outcome) => self.succeeded(&key, &outcome),
+            Err(failure) => self.failed(&key, &failure),
+        };
+        let wait = self.queue.done(&key, verdict, Instant::now(), fastrand::f64());
+        if let Some(wait) = wait {
+            log::debug!("next try in={wait:?} name={:?}", key.1);
+        }
+    }
+
+    fn succeeded(&mut self, key: &Key, outcome: &Outcome) -> queue::Done {
+        self.side_answers(Side::Edge);
+        let (type_id, name) = key;
+        let Some(state) = self.types.get_mut(type_id) else {
+            return queue::Done::Finished;
+        };
+        let object = name.of_kind(&state.resource.kind).to_string();
+        let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
+        let is_namespace = state.resource.is("", "namespaces");
+        for side in [Side::Hub, Side::Edge] {
+            self.report.works(&Subject::Thing(side, object.clone()));
+        }
+        self.report.change(&object, outcome.change);
+        if is_namespace && matches!(outcome.change, Change::Created | Change::Adopted | Change::Updated) {
+            self.queue
+                .wake_where(|(_, waiting)| waiting.namespace == name.name.as_ref().into());
+        }
+        if matches!(outcome.change, Change::Left(downsync::Why::Gone)) {
+            self.drop_type_without_copies(*type_id);
+        }
+        if again {
+            self.enqueue(*type_id, name.clone(), None);
+        }
+        queue::Done::Finished
+    }
+
+    fn failed(&mut self, key: &Key, failure: &Failure) -> queue::Done {
+        let (type_id, name) = key;
+        let error = &failure.error;
+        let retry = queue::Done::Retry(error.retry_after());
+        let Some(state) = self.types.get_mut(type_id) else {
+            return queue::Done::Finished;
+        };
+        let object = name.of_kind(&state.resource.kind).to_string();
+        if error.is_unreachable() {
+            if let Some(record) = state.inventory.get_mut(name) {
+                record.unsure |= failure.side == Side::Edge;
+            }
+            self.report.failed(Subject::Side(failure.side), failure.doing, error);
+            return retry;
+        }
+        self.side_answers(failure.side);
+        let state = self.types.get_mut(type_id).expect("looked up above");
+        if failure.side == Side::Edge
+            && error.missing_namespace().is_some()
+            && state.selector.selects(name) != Selection::None
+        {
+            log::debug!("waits for its namespace object={object}");
+            return retry;
+        }
+        if error.is_conflict() {
+            log::debug!("changed meanwhile, looking again object={object} error={error}");
+            return retry;
+        }
+        if error.is_type_not_served() {
+            let resource = state.resource.clone();
+            self.asking(failure.side).forget(&resource);
+        }
+        self.report
+            .failed(Subject::Thing(failure.side, object), failure.doing, error);
+        if failure.side == Side::Edge && error.is_rejection() && failure.desired_hash != 0 {
+            // The same request cannot succeed: wait for a change at either side instead of the clock.
+            let state = self.types.get_mut(type_id).expect("looked up above");
+            let again = state.inventory.settle(name, failure.desired_hash, None);
+            return if again {
+                queue::Done::Again
+            } else {
+                queue::Done::Finished
+            };
+        }
+        retry
+    }
+}

@@ -1,0 +1,83 @@
+//! edge-syncer keeps objects of an edge cluster in step with its mailbox workspace on a hub.
+//!
+//! The modules in the order that data takes: configs at the hub become a plan, the plan starts sources, sources fill
+//! the queue, workers bring one object after the other in step, and what came of it is reported.
+//!
+//! ```text
+//! configs at the hub ──► plan ──► sources ──► queue ──► reconcile ──► report
+//! ```
+
+pub mod cli;
+
+pub mod api;
+pub mod cluster;
+pub mod plan;
+pub mod source;
+
+pub mod queue;
+
+pub mod sync;
+
+pub mod engine;
+pub mod report;
+
+pub mod shutdown;
+
+use std::error::Error;
+use std::rc::Rc;
+
+use cluster::access::{self, AccessSource};
+use cluster::connect::connect;
+use cluster::real::RealServer;
+use cluster::{Cluster, RateLimit, Side};
+
+/// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
+/// hold an object.
+const MOST_WORKERS: u32 = 16;
+
+/// Runs the syncer until a signal stops it.
+///
+/// Errors are about the configuration or the machine; a server that does not answer is waited for.
+pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
+    let shutdown = shutdown::Shutdown::listen()?;
+    let hub = open(Side::Hub, &settings.hub, settings.rate).await?;
+    let edge = open(Side::Edge, &settings.edge, settings.rate).await?;
+    if settings.listen_address.is_some() {
+        log::warn!("--listen-address is reserved: this version serves no metrics or health checks");
+    }
+    let workers = settings
+        .rate
+        .map_or(MOST_WORKERS, |rate| rate.burst.clamp(1, MOST_WORKERS));
+    let setup = engine::Setup {
+        hub,
+        edge,
+        own_namespace: settings.own_namespace,
+        workers: workers as usize,
+    };
+    tokio::task::LocalSet::new()
+        .run_until(engine::run(setup, shutdown.requested()))
+        .await;
+    log::info!("stopped");
+    Ok(())
+}
+
+async fn open(side: Side, source: &AccessSource, rate: Option<cluster::Rate>) -> Result<Rc<Cluster>, Box<dyn Error>> {
+    let config = access::load(source).await?;
+    let client = connect(&config, &user_agent())?;
+    log::info!("{side} server={}", access::server_for_people(&config));
+    Ok(Rc::new(Cluster::new(
+        side,
+        Box::new(RealServer(client)),
+        RateLimit::new(rate),
+    )))
+}
+
+/// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.
+fn user_agent() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "edge-syncer/{version} ({}/{})",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}

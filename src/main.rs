@@ -1,0 +1,29 @@
+//! The program: arguments in, exit code out. All else is in the library.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use edge_syncer::cli::{self, Invocation, Settings};
+
+fn main() -> ExitCode {
+    match cli::parse(std::env::args_os()) {
+        Ok(Invocation::Run(settings)) => run(*settings),
+        Ok(Invocation::Help(text)) => cli::print_help(&text),
+        Ok(Invocation::Print(text)) => cli::print(&text),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => cli::fail(&error),
+    }
+}
+
+fn run(settings: Settings) -> ExitCode {
+    cli::start_log(&settings);
+    // One thread: the work is waiting for the network, and each further thread costs memory on a small board.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return cli::fail(&error),
+    };
+    match runtime.block_on(edge_syncer::run(settings)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => cli::fail(error.as_ref()),
+    }
+}

@@ -1,0 +1,182 @@
+//! What people get to see of the work: log lines, few and bounded.
+//!
+//! A failure is told once when it begins and once when it ends, whatever happens in between. Changes are told one line
+//! each while they are few; a burst is told by its first lines and a sum at its end.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+
+use crate::cluster::{Error, Side};
+use crate::sync::downsync::Change;
+
+/// Lines a burst may have before it is summed up.
+const BURST_LINES: u32 = 20;
+
+/// What a streak of failures is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// A whole side cannot be reached.
+    Side(Side),
+    /// Something named by this text on a side: an object or a type.
+    Thing(Side, String),
+}
+
+/// The state behind the lines: which streaks are open, and how many changes are not told yet.
+#[derive(Debug, Default)]
+pub struct Report {
+    streaks: HashMap<Subject, String>,
+    lines: u32,
+    untold: HashMap<&'static str, u32>,
+    untold_failures: u32,
+}
+
+impl Report {
+    /// Tells of a change at the edge.
+    pub fn change(&mut self, object: impl Display, change: Change) {
+        let word = match change {
+            Change::Unchanged | Change::Left(_) => {
+                log::debug!("in step object={object} result={change:?}");
+                return;
+            }
+            Change::Created => "created",
+            Change::Updated => "updated",
+            Change::Adopted => "adopted",
+            Change::MarkedHandsOff => "marked to be left alone",
+            Change::Deleted => "deleted",
+            Change::Released => "released",
+        };
+        if self.lines < BURST_LINES {
+            self.lines += 1;
+            log::info!("{word} at the edge object={object}");
+        } else {
+            *self.untold.entry(word).or_default() += 1;
+            log::debug!("{word} at the edge object={object}");
+        }
+    }
+
+    /// Tells that something failed, if that is new. True if it is.
+    pub fn failed(&mut self, subject: Subject, doing: &str, error: &Error) -> bool {
+        let text = error.to_string();
+        let new = match self.streaks.get(&subject) {
+            None => true,
+            // Another kind of answer is news; the same one with other numbers in it is not.
+            Some(told) => kind(told) != kind(&text),
+        };
+        if !new {
+            log::debug!("still failing doing={doing:?} subject={subject:?} error={text:?}");
+            return false;
+        }
+        let advice = advice(error);
+        match &subject {
+            Subject::Side(side) => {
+                log::warn!("cannot reach the {side}, trying again until it answers; error={text:?} advice={advice:?}");
+            }
+            Subject::Thing(side, thing) if self.lines < BURST_LINES => {
+                self.lines += 1;
+                log::warn!("{doing} failed at the {side} object={thing} error={text:?} advice={advice:?}");
+            }
+            Subject::Thing(side, thing) => {
+                self.untold_failures += 1;
+                log::debug!("{doing} failed at the {side} object={thing} error={text:?} advice={advice:?}");
+            }
+        }
+        self.streaks.insert(subject, text);
+        true
+    }
+
+    /// Tells that something works again, if it had failed. True if it had.
+    pub fn works(&mut self, subject: &Subject) -> bool {
+        if self.streaks.is_empty() || self.streaks.remove(subject).is_none() {
+            return false;
+        }
+        match subject {
+            Subject::Side(side) => log::info!("the {side} answers again"),
+            Subject::Thing(side, thing) => log::info!("works again at the {side} object={thing}"),
+        }
+        true
+    }
+
+    /// Forgets a streak without a word: its subject is gone.
+    pub fn forget(&mut self, subject: &Subject) {
+        self.streaks.remove(subject);
+    }
+
+    /// There is nothing more to do at once: sums up what was not told.
+    pub fn idle(&mut self) {
+        self.lines = 0;
+        let mut untold: Vec<_> = self.untold.drain().collect();
+        untold.sort_unstable();
+        for (word, count) in untold {
+            log::info!("{word} at the edge more={count}");
+        }
+        if std::mem::take(&mut self.untold_failures) > 0 {
+            let failing = self.streaks.len();
+            log::warn!(
+                "more objects are failing than are named here failing={failing} advice=\"see them at debug level\""
+            );
+        }
+    }
+}
+
+/// What makes two error texts the same news: the text without digits (versions, ports, times).
+fn kind(text: &str) -> String {
+    text.chars().filter(|character| !character.is_ascii_digit()).collect()
+}
+
+/// What a person can do about an error.
+fn advice(error: &Error) -> &'static str {
+    match error {
+        Error::Unreachable(_) => "check the address, the network and the certificates if it lasts",
+        Error::BadAnswer(_) => "check what answers at the server's address: a proxy or another service?",
+        Error::Status(status) => match status.code {
+            401 => "the credentials are not accepted: renew the token or certificate in the kubeconfig",
+            403 => "grant the syncer's user this permission",
+            404 => "it goes on by itself when the missing type or namespace appears",
+            409 => "it is tried again with the newer state",
+            400 | 413 | 422 => "correct the object at the hub; it is tried again when either side changes",
+            429 => "the server is busy; it is tried again",
+            _ => "it is tried again; see the server's log if it lasts",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side_down() -> (Subject, Error) {
+        (
+            Subject::Side(Side::Hub),
+            Error::Unreachable("connection refused port 1".into()),
+        )
+    }
+
+    #[test]
+    fn a_streak_is_told_once_when_it_begins_and_once_when_it_ends() {
+        let mut report = Report::default();
+        let (subject, error) = side_down();
+        assert!(!report.works(&subject));
+        assert!(report.failed(subject.clone(), "reading", &error));
+        assert!(!report.failed(subject.clone(), "reading", &error));
+        assert!(!report.failed(
+            subject.clone(),
+            "reading",
+            &Error::Unreachable("connection refused port 2".into())
+        ));
+        assert!(report.failed(subject.clone(), "reading", &Error::Unreachable("no route".into())));
+        assert!(report.works(&subject));
+        assert!(!report.works(&subject));
+    }
+
+    #[test]
+    fn a_burst_has_few_lines_and_a_sum() {
+        let mut report = Report::default();
+        for _ in 0..100 {
+            report.change("ConfigMap/a/b", Change::Created);
+        }
+        assert_eq!(report.lines, BURST_LINES);
+        assert_eq!(report.untold["created"], 100 - BURST_LINES);
+        report.idle();
+        assert!(report.untold.is_empty());
+    }
+}

@@ -1,0 +1,556 @@
+//! Downsync: one object from hub to edge.
+//!
+//! [`decide`] is the whole policy, as a pure function. [`reconcile`] looks at the current state where it is not known,
+//! decides, and does it. It may be run again at any time, after any outcome: a lost reply costs one more request.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::api::DOWNSYNC_OVERWRITE;
+use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
+use crate::plan::Selection;
+use crate::sync::object::{Desired, Meta, copy_hash};
+use crate::sync::ownership::{Copy, CopyState};
+
+/// What the hub has to say about an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It exists and is selected.
+    Wanted {
+        /// Selected whole, or implied (a namespace that has to exist).
+        whole: bool,
+        /// Its `downsync-overwrite` says to create once.
+        hands_off: bool,
+    },
+    /// It exists, but nothing selects it, or it never travels.
+    NotSelected,
+    /// The hub has proved that it does not exist.
+    Absent,
+}
+
+/// What to do at the edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Create the object, or make its fields what the hub says.
+    Apply {
+        /// Mark it as one that was there before.
+        adopted: bool,
+    },
+    /// Set the copy's `downsync-overwrite` to the hub's value and touch nothing else.
+    MarkHandsOff,
+    /// Delete the copy.
+    Delete,
+    /// Take our marks off and leave the object.
+    Release,
+    /// Nothing.
+    Leave(Why),
+}
+
+/// Why nothing is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Nothing selects it.
+    NotSelected,
+    /// It is not ours to delete, or not ours to adopt.
+    NotOurs,
+    /// Its content is left to the edge.
+    HandsOff,
+    /// A namespace that is never deleted.
+    Protected,
+    /// It is being deleted already; when it is gone, there will be another look.
+    Terminating,
+    /// It exists on neither side.
+    Gone,
+}
+
+/// The policy of spec 3.2 to 3.6 and DESIGN section 4. `protected` is true for a namespace that is never deleted.
+pub fn decide(origin: Origin, copy: Copy, protected: bool) -> Action {
+    use CopyState::{Absent, Foreign, Ours};
+    match (origin, copy.state) {
+        (Origin::NotSelected, _) => Action::Leave(Why::NotSelected),
+        (Origin::Absent, Absent) => Action::Leave(Why::Gone),
+        (_, Ours | Foreign) if copy.terminating => Action::Leave(Why::Terminating),
+        (Origin::Absent, Foreign) => Action::Leave(Why::NotOurs),
+        (Origin::Absent, Ours) if protected => Action::Leave(Why::Protected),
+        (Origin::Absent, Ours) if copy.hands_off => Action::Leave(Why::HandsOff),
+        (Origin::Absent, Ours) if copy.adopted => Action::Release,
+        (Origin::Absent, Ours) => Action::Delete,
+        (Origin::Wanted { .. }, Absent) => Action::Apply { adopted: false },
+        (Origin::Wanted { whole: false, .. }, Foreign) => Action::Leave(Why::NotOurs),
+        (Origin::Wanted { hands_off: true, .. }, Ours | Foreign) if copy.hands_off => Action::Leave(Why::HandsOff),
+        (Origin::Wanted { hands_off: true, .. }, Ours | Foreign) => Action::MarkHandsOff,
+        (Origin::Wanted { .. }, Ours) => Action::Apply { adopted: copy.adopted },
+        (Origin::Wanted { .. }, Foreign) => Action::Apply { adopted: true },
+    }
+}
+
+/// One object to bring in step.
+#[derive(Debug)]
+pub struct Job {
+    /// Its type.
+    pub resource: ResourceType,
+    /// Its name.
+    pub name: ObjectName,
+    /// How it is selected now.
+    pub selection: Selection,
+    /// The hub object, if it is at hand; otherwise it is read.
+    pub body: Option<Bytes>,
+    /// The copy as last seen.
+    pub copy: Copy,
+    /// Hash of the copy as last seen, 0 if unknown.
+    pub copy_hash: u64,
+    /// An earlier write may have taken effect without an answer, so that a copy that is there may be our own.
+    pub unsure: bool,
+    /// It is a namespace that is never deleted.
+    pub protected: bool,
+}
+
+/// What a job ended with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was done.
+    pub change: Change,
+    /// [`Desired::hash`] of what was brought in step; 0 if the hub wants nothing.
+    pub desired_hash: u64,
+    /// The copy after it, where it is known.
+    pub copy: Option<Seen>,
+}
+
+/// An edge copy as it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its marks.
+    pub copy: Copy,
+    /// [`copy_hash`] of it; 0 for an absent one.
+    pub hash: u64,
+    /// Its resource version as a number; 0 for an absent one.
+    pub version: u64,
+}
+
+impl Seen {
+    /// Nothing is there.
+    pub const ABSENT: Self = Self {
+        copy: Copy {
+            state: CopyState::Absent,
+            hands_off: false,
+            adopted: false,
+            terminating: false,
+        },
+        hash: 0,
+        version: 0,
+    };
+
+    /// Looks at a whole edge object.
+    pub fn of(resource: &ResourceType, object: &[u8]) -> Result<Self, Error> {
+        let meta = Meta::parse(object)?;
+        Ok(Self {
+            copy: meta.copy(&resource.kind),
+            hash: copy_hash(object)?,
+            version: meta.version_number(),
+        })
+    }
+}
+
+/// What was done at the edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The copy was created.
+    Created,
+    /// The copy was changed.
+    Updated,
+    /// An object that was there before was overwritten and marked.
+    Adopted,
+    /// The copy was already so.
+    Unchanged,
+    /// The copy was marked to be left alone.
+    MarkedHandsOff,
+    /// The copy was deleted.
+    Deleted,
+    /// Our marks were taken off an adopted object.
+    Released,
+    /// Nothing was done.
+    Left(Why),
+}
+
+/// A request that failed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The side that it was for.
+    pub side: Side,
+    /// What was being done, `reading` or `applying`.
+    pub doing: &'static str,
+    /// [`Desired::hash`] of what was to be brought in step; 0 if unknown.
+    pub desired_hash: u64,
+    /// What came back.
+    pub error: Error,
+}
+
+/// Brings one object in step.
+pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: Job) -> Result<Outcome, Failure> {
+    let failed = |side, doing| {
+        move |error| Failure {
+            side,
+            doing,
+            desired_hash: 0,
+            error,
+        }
+    };
+    let desired = match read_desired(hub, &job).await.map_err(failed(Side::Hub, "reading"))? {
+        Read::Absent => return retire(edge, &job).await,
+        Read::NotSelected => return Ok(left(Why::NotSelected)),
+        Read::Wanted(desired) => desired,
+    };
+    let origin = Origin::Wanted {
+        whole: job.selection == Selection::Full,
+        hands_off: desired.hands_off,
+    };
+    let result = match decide(origin, job.copy, job.protected) {
+        Action::Apply { adopted } => apply(edge, &job, &desired, adopted)
+            .await
+            .map_err(failed(Side::Edge, "applying")),
+        Action::MarkHandsOff => mark_hands_off(edge, &job).await.map_err(failed(Side::Edge, "marking")),
+        Action::Leave(why) => Ok(left(why)),
+        Action::Delete | Action::Release => unreachable!("only an absent origin retires a copy"),
+    };
+    match result {
+        Ok(outcome) => Ok(Outcome {
+            desired_hash: desired.hash,
+            ..outcome
+        }),
+        Err(failure) => Err(Failure {
+            desired_hash: desired.hash,
+            ..failure
+        }),
+    }
+}
+
+/// What reading the hub gave.
+enum Read {
+    Wanted(Desired),
+    NotSelected,
+    Absent,
+}
+
+async fn read_desired(hub: &Cluster, job: &Job) -> Result<Read, Error> {
+    // An unselected object is only asked for to learn whether it still exists.
+    let content = if job.selection == Selection::Full {
+        Content::Full
+    } else {
+        Content::Metadata
+    };
+    let body = match &job.body {
+        Some(body) => body.clone(),
+        None => match hub.get(&job.resource, &job.name, content).await {
+            Ok(body) => body,
+            Err(error) if error.proves_absent(&job.name.name) => return Ok(Read::Absent),
+            Err(error) => return Err(error),
+        },
+    };
+    check_name(&job.name, &body)?;
+    if job.selection == Selection::None {
+        return Ok(Read::NotSelected);
+    }
+    Ok(match Desired::from_hub(&job.resource, job.selection, &body)? {
+        Some(desired) => Read::Wanted(desired),
+        None => Read::NotSelected,
+    })
+}
+
+/// An answer about another object is no answer.
+fn check_name(name: &ObjectName, body: &[u8]) -> Result<(), Error> {
+    let got = Meta::parse(body)?.object_name();
+    if got == *name {
+        Ok(())
+    } else {
+        Err(Error::BadAnswer(format!("asked for {name:?}, got {got:?}")))
+    }
+}
+
+fn left(why: Why) -> Outcome {
+    Outcome {
+        change: Change::Left(why),
+        desired_hash: 0,
+        copy: None,
+    }
+}
+
+async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> Result<Outcome, Error> {
+    let body = desired.body(&job.resource, adopted);
+    let (object, created) = edge.apply(&job.resource, &job.name, body).await?;
+    let mut object = object;
+    let mut change = match () {
+        () if created => Change::Created,
+        () if adopted && job.copy.state == CopyState::Foreign => Change::Adopted,
+        () => Change::Updated,
+    };
+    if !created && job.copy.state == CopyState::Absent && !job.unsure {
+        // Somebody created it since it was last seen to be absent: it is theirs, and has to say so.
+        (object, _) = edge
+            .apply(&job.resource, &job.name, desired.body(&job.resource, true))
+            .await?;
+        change = Change::Adopted;
+    }
+    let mut seen = Seen::of(&job.resource, &object)?;
+    if seen.copy.hands_off && !desired.hands_off {
+        // The hub dropped the annotation. It was written by a patch, so applying without it leaves it there.
+        seen = set_hands_off(edge, job, None).await?;
+    }
+    if change == Change::Updated && seen.hash == job.copy_hash {
+        change = Change::Unchanged;
+    }
+    Ok(Outcome {
+        change,
+        desired_hash: 0,
+        copy: Some(seen),
+    })
+}
+
+async fn mark_hands_off(edge: &Cluster, job: &Job) -> Result<Outcome, Error> {
+    let seen = set_hands_off(edge, job, Some("false")).await?;
+    Ok(Outcome {
+        change: Change::MarkedHandsOff,
+        desired_hash: 0,
+        copy: Some(seen),
+    })
+}
+
+async fn set_hands_off(edge: &Cluster, job: &Job, value: Option<&str>) -> Result<Seen, Error> {
+    let patch = json!({"metadata": {"annotations": {DOWNSYNC_OVERWRITE: value}}});
+    let object = edge
+        .merge_patch(&job.resource, &job.name, Bytes::from(patch.to_string()))
+        .await?;
+    Seen::of(&job.resource, &object)
+}
+
+/// The hub has proved that the object does not exist: looks at the edge copy once more, and deletes or releases it if
+/// it is ours. Both carry what was looked at as a precondition, so that what somebody changes in between survives.
+async fn retire(edge: &Cluster, job: &Job) -> Result<Outcome, Failure> {
+    let failed = |doing| {
+        move |error| Failure {
+            side: Side::Edge,
+            doing,
+            desired_hash: 0,
+            error,
+        }
+    };
+    let name = &job.name;
+    let meta = match edge.get(&job.resource, name, Content::Metadata).await {
+        Ok(body) => check_name(name, &body)
+            .and_then(|()| Meta::parse(&body))
+            .map_err(failed("reading"))?,
+        Err(error) if error.proves_absent(&name.name) => return Ok(retired(Change::Left(Why::Gone))),
+        Err(error) => return Err(failed("reading")(error)),
+    };
+    match decide(Origin::Absent, meta.copy(&job.resource.kind), job.protected) {
+        Action::Delete => {
+            let only_if = Precondition {
+                uid: meta.uid,
+                resource_version: meta.resource_version,
+            };
+            match edge.delete(&job.resource, name, &only_if).await {
+                Ok(()) => Ok(retired(Change::Deleted)),
+                Err(error) if error.proves_absent(&name.name) => Ok(retired(Change::Left(Why::Gone))),
+                Err(error) => Err(failed("deleting")(error)),
+            }
+        }
+        Action::Release => {
+            let patch = release_patch(&meta);
+            let object = edge
+                .merge_patch(&job.resource, name, patch)
+                .await
+                .map_err(failed("releasing"))?;
+            let seen = Seen::of(&job.resource, &object).map_err(failed("releasing"))?;
+            Ok(Outcome {
+                copy: Some(seen),
+                ..retired(Change::Released)
+            })
+        }
+        Action::Leave(why) => Ok(Outcome {
+            copy: None,
+            ..retired(Change::Left(why))
+        }),
+        Action::Apply { .. } | Action::MarkHandsOff => unreachable!("an absent origin is never applied"),
+    }
+}
+
+fn retired(change: Change) -> Outcome {
+    Outcome {
+        change,
+        desired_hash: 0,
+        copy: matches!(change, Change::Left(Why::Gone)).then_some(Seen::ABSENT),
+    }
+}
+
+fn release_patch(meta: &Meta) -> Bytes {
+    use crate::api::{ADOPTED, DOWNSYNCED};
+    let patch = json!({"metadata": {
+        "uid": meta.uid,
+        "resourceVersion": meta.resource_version,
+        "labels": {DOWNSYNCED: null},
+        "annotations": {DOWNSYNCED: null, ADOPTED: null},
+    }});
+    Bytes::from(patch.to_string())
+}
+
+impl Change {
+    /// The word for logs and metrics.
+    pub fn word(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Adopted => "adopted",
+            Self::Unchanged => "unchanged",
+            Self::MarkedHandsOff => "marked to be left alone",
+            Self::Deleted => "deleted",
+            Self::Released => "released",
+            Self::Left(_) => "left",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: Copy = Copy {
+        state: CopyState::Ours,
+        hands_off: false,
+        adopted: false,
+        terminating: false,
+    };
+    const FOREIGN: Copy = Copy {
+        state: CopyState::Foreign,
+        ..OURS
+    };
+    const ABSENT: Copy = Copy {
+        state: CopyState::Absent,
+        ..OURS
+    };
+    const WHOLE: Origin = Origin::Wanted {
+        whole: true,
+        hands_off: false,
+    };
+    const ONCE: Origin = Origin::Wanted {
+        whole: true,
+        hands_off: true,
+    };
+    const IMPLIED: Origin = Origin::Wanted {
+        whole: false,
+        hands_off: false,
+    };
+
+    fn hands_off(copy: Copy) -> Copy {
+        Copy {
+            hands_off: true,
+            ..copy
+        }
+    }
+
+    fn adopted(copy: Copy) -> Copy {
+        Copy { adopted: true, ..copy }
+    }
+
+    fn terminating(copy: Copy) -> Copy {
+        Copy {
+            terminating: true,
+            ..copy
+        }
+    }
+
+    #[test]
+    fn decides_as_the_spec_says() {
+        let apply = Action::Apply { adopted: false };
+        let adopt = Action::Apply { adopted: true };
+        for (row, origin, copy, expected) in [
+            ("3.4 create", WHOLE, ABSENT, apply),
+            ("3.4 update", WHOLE, OURS, apply),
+            ("3.4 foreign is overwritten and marked", WHOLE, FOREIGN, adopt),
+            ("adopted stays adopted", WHOLE, adopted(OURS), adopt),
+            ("3.2 implied namespace is created", IMPLIED, ABSENT, apply),
+            ("3.2 implied namespace of ours", IMPLIED, OURS, apply),
+            (
+                "3.2 implied namespace that was there is not adopted",
+                IMPLIED,
+                FOREIGN,
+                Action::Leave(Why::NotOurs),
+            ),
+            ("3.6 absent downstream: in full", ONCE, ABSENT, apply),
+            (
+                "3.6 false on both sides: no write",
+                ONCE,
+                hands_off(OURS),
+                Action::Leave(Why::HandsOff),
+            ),
+            (
+                "3.6 false upstream, else downstream: only the mark",
+                ONCE,
+                OURS,
+                Action::MarkHandsOff,
+            ),
+            (
+                "3.6 false upstream, foreign: only the mark",
+                ONCE,
+                FOREIGN,
+                Action::MarkHandsOff,
+            ),
+            (
+                "3.6 false upstream, foreign and marked",
+                ONCE,
+                hands_off(FOREIGN),
+                Action::Leave(Why::HandsOff),
+            ),
+            ("3.6 back to true: overwrite again", WHOLE, hands_off(OURS), apply),
+            (
+                "3.6 deleted upstream, false downstream: kept",
+                Origin::Absent,
+                hands_off(OURS),
+                Action::Leave(Why::HandsOff),
+            ),
+            ("3.5 deleted upstream, ours", Origin::Absent, OURS, Action::Delete),
+            (
+                "3.5 deleted upstream, not ours",
+                Origin::Absent,
+                FOREIGN,
+                Action::Leave(Why::NotOurs),
+            ),
+            (
+                "3.5 deleted upstream, nothing there",
+                Origin::Absent,
+                ABSENT,
+                Action::Leave(Why::Gone),
+            ),
+            ("adopted is released", Origin::Absent, adopted(OURS), Action::Release),
+            (
+                "deselected is left",
+                Origin::NotSelected,
+                OURS,
+                Action::Leave(Why::NotSelected),
+            ),
+            (
+                "terminating is waited for",
+                WHOLE,
+                terminating(OURS),
+                Action::Leave(Why::Terminating),
+            ),
+            (
+                "terminating is not deleted twice",
+                Origin::Absent,
+                terminating(OURS),
+                Action::Leave(Why::Terminating),
+            ),
+        ] {
+            assert_eq!(decide(origin, copy, false), expected, "{row}");
+        }
+    }
+
+    #[test]
+    fn a_protected_namespace_is_never_deleted() {
+        for copy in [OURS, FOREIGN, ABSENT, adopted(OURS), hands_off(OURS), terminating(OURS)] {
+            let action = decide(Origin::Absent, copy, true);
+            assert!(matches!(action, Action::Leave(_)), "{copy:?} {action:?}");
+        }
+        assert_eq!(decide(WHOLE, ABSENT, true), Action::Apply { adopted: false });
+    }
+}

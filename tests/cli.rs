@@ -1,0 +1,247 @@
+//! The real binary, as people call it: messages and exit codes.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_edge-syncer");
+
+const KUBECONFIG: &str = "current-context: a\n\
+    contexts: [{name: a, context: {cluster: c}}, {name: b, context: {cluster: c}}]\n\
+    clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]\n";
+
+struct Finished {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn command(program: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null());
+    for name in [
+        "KUBERNETES_SERVICE_HOST",
+        "KUBERNETES_SERVICE_PORT",
+        "RUST_LOG",
+        "EDGE_SYNCER_LOG",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn call(program: &Path, args: &[&str]) -> Finished {
+    let output = command(program, args).output().expect("the binary can be started");
+    Finished {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+    }
+}
+
+fn run(args: &[&str]) -> Finished {
+    call(Path::new(BINARY), args)
+}
+
+/// Calls `run` with what is required and `args`, which must be refused with this one line.
+fn check_refused(args: &[&str], expected: &str) {
+    let required = ["run", "--from-kubeconfig=/nonexistent/hub", "--sync-target-uid", "u"];
+    let found = run(&[&required[..], args].concat());
+    assert_eq!(found.stderr, format!("edge-syncer: {expected}\n"));
+    assert_eq!((found.code, found.stdout.as_str()), (Some(2), ""), "{args:?}");
+}
+
+#[test]
+fn prints_help_and_version_on_stdout() {
+    let version = run(&["--version"]);
+    assert_eq!(version.stdout, format!("edge-syncer {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!((version.code, version.stderr.as_str()), (Some(0), ""));
+    for args in [
+        &["--help"][..],
+        &["help"],
+        &["-h"],
+        &["run", "--help"],
+        &["run", "help"],
+    ] {
+        let help = run(args);
+        assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(help.stdout.starts_with("Usage: edge-syncer"), "{}", help.stdout);
+    }
+}
+
+#[test]
+fn prints_help_on_stderr_when_there_is_no_command() {
+    let found = run(&[]);
+    assert_eq!((found.code, found.stdout.as_str()), (Some(2), ""));
+    assert!(found.stderr.starts_with("Usage: edge-syncer"), "{}", found.stderr);
+}
+
+#[test]
+fn names_every_flag_in_the_help() {
+    let help = run(&["run", "--help"]).stdout;
+    for flag in [
+        "--from-kubeconfig",
+        "--from-context",
+        "--to-kubeconfig",
+        "--to-context",
+        "--sync-target-name",
+        "--sync-target-uid",
+        "--qps",
+        "--burst",
+        "--mode",
+        "--listen-address",
+        "-v/--v",
+        "--vmodule",
+        "--logtostderr",
+        "--alsologtostderr",
+        "--stderrthreshold",
+        "--log_dir",
+        "--log_file",
+        "--log_file_max_size",
+        "--log_backtrace_at",
+        "--one_output",
+        "--add_dir_header",
+        "--skip_headers",
+        "--skip_log_headers",
+    ] {
+        assert!(help.contains(flag), "{flag} is not in {help}");
+    }
+}
+
+#[test]
+fn refuses_wrong_usage_in_one_line() {
+    const HINT: &str = "(see edge-syncer run --help)";
+    for (args, expected) in [
+        (&["--nonsense"][..], "unrecognized argument: --nonsense"),
+        (&["nonsense"], "unrecognized argument: nonsense"),
+        (&["--qps=fast"], "--qps \"fast\": must be a number"),
+        (&["--burst", "0"], "--burst \"0\": must be an integer greater than 0"),
+        (&["--v=x"], "-v \"x\": must be an integer"),
+        (&["--mode=poll"], "--mode poll: is not available yet, must be watch"),
+        (
+            &["--from-kubeconfig="],
+            "--from-kubeconfig is missing: it must be the kubeconfig file of the hub",
+        ),
+        (
+            &["--sync-target-uid="],
+            "--sync-target-uid is missing: it must be the UID of the sync target",
+        ),
+        (
+            &["--listen-address=8080"],
+            "--listen-address \"8080\": must be an address and a port such as 0.0.0.0:8080 or [::]:8080",
+        ),
+    ] {
+        check_refused(args, &format!("{expected} {HINT}"));
+    }
+    let missing = run(&["run"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(
+        missing.stderr.starts_with("edge-syncer: --from-kubeconfig is missing"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn refuses_a_configuration_that_cannot_work() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("config");
+    fs::write(&path, KUBECONFIG).expect("the kubeconfig can be written");
+    let hub = format!("--from-kubeconfig={}", path.display());
+    let edge = format!("--to-kubeconfig={}", path.display());
+    for (args, expected) in [
+        (
+            vec![],
+            "cannot read kubeconfig /nonexistent/hub: No such file or directory (os error 2)".to_owned(),
+        ),
+        (
+            vec![hub.as_str(), "--from-context=x"],
+            format!(
+                "no context \"x\" in {}, which has contexts \"a\", \"b\"",
+                path.display()
+            ),
+        ),
+        (
+            vec![&hub, &edge, "--to-context", "y"],
+            format!(
+                "no context \"y\" in {}, which has contexts \"a\", \"b\"",
+                path.display()
+            ),
+        ),
+        (
+            vec![&hub],
+            "--to-kubeconfig is not given and this is not a pod: KUBERNETES_SERVICE_HOST is not set".to_owned(),
+        ),
+    ] {
+        let required = ["run", "--from-kubeconfig=/nonexistent/hub", "--sync-target-uid=u"];
+        let found = run(&[&required[..], &args].concat());
+        assert_eq!(found.code, Some(2), "{args:?}: {}", found.stderr);
+        // Log lines may come before it.
+        let last = found.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("edge-syncer: ") && last.contains(&expected), "{last}");
+    }
+}
+
+#[test]
+fn runs_when_called_by_the_name_of_the_go_syncer() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let program = folder.path().join("syncer");
+    symlink(BINARY, &program).expect("a link can be made");
+    let found = call(
+        &program,
+        &["--from-kubeconfig=/nonexistent/hub", "--sync-target-uid=u", "--v=3"],
+    );
+    assert_eq!(found.code, Some(2));
+    assert!(
+        found
+            .stderr
+            .ends_with("cannot read kubeconfig /nonexistent/hub: No such file or directory (os error 2)\n"),
+        "{}",
+        found.stderr
+    );
+}
+
+#[test]
+fn stops_with_success_on_a_signal() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("config");
+    let log = folder.path().join("log");
+    fs::write(&path, KUBECONFIG).expect("the kubeconfig can be written");
+    let file = path.display().to_string();
+    let args = [
+        "run",
+        "--from-kubeconfig",
+        &file,
+        "--to-kubeconfig",
+        &file,
+        "--sync-target-uid=u",
+    ];
+    for signal in ["TERM", "INT"] {
+        let out = fs::File::create(&log).expect("the log can be made");
+        let mut command = command(Path::new(BINARY), &args);
+        let mut child = command.stderr(out).spawn().expect("the binary can be started");
+        wait_until("it has started", || {
+            fs::read_to_string(&log).is_ok_and(|text| text.contains("INFO"))
+        });
+        let kill = Command::new("kill")
+            .args([&format!("-{signal}"), &child.id().to_string()])
+            .status();
+        assert!(kill.expect("kill can be started").success());
+        let mut code = None;
+        wait_until("it has stopped", || {
+            code = child.try_wait().expect("the child can be waited for");
+            code.is_some()
+        });
+        assert_eq!(code.and_then(|status| status.code()), Some(0), "{signal}");
+    }
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,86 @@
+//! Certificates for one server: its own CA, a serving certificate and client certificates, made when it starts.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// A certificate and its private key, both as PEM.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// The private key (PKCS #8).
+    pub key: String,
+}
+
+/// A certificate authority.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// The CA certificate as PEM.
+    pub certificate: String,
+    /// The CA certificate as DER.
+    pub der: Vec<u8>,
+}
+
+impl Authority {
+    /// Makes a new CA called `common_name`.
+    pub fn new(common_name: &str) -> Self {
+        let mut params = params(Vec::new(), common_name, None);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().expect("keys can be generated");
+        let certificate = params.self_signed(&key).expect("the CA parameters are valid");
+        Self {
+            certificate: certificate.pem(),
+            der: certificate.der().to_vec(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// A serving certificate for `hosts` (names and IP addresses).
+    pub fn serving(&self, hosts: &[&str]) -> Identity {
+        let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
+        self.sign(
+            params(hosts, "kube-apiserver", None),
+            ExtendedKeyUsagePurpose::ServerAuth,
+        )
+    }
+
+    /// A client certificate: Kubernetes takes `user` from its CN and the group from its O.
+    pub fn client(&self, user: &str, group: Option<&str>) -> Identity {
+        self.sign(params(Vec::new(), user, group), ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    fn sign(&self, mut params: CertificateParams, usage: ExtendedKeyUsagePurpose) -> Identity {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![usage];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate().expect("keys can be generated");
+        let certificate = params
+            .signed_by(&key, &self.issuer)
+            .expect("the parameters are valid")
+            .pem();
+        Identity {
+            certificate,
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+/// A private key and its public key, both as PEM, for service account tokens.
+pub fn key_pair() -> (String, String) {
+    let key = KeyPair::generate().expect("keys can be generated");
+    (key.serialize_pem(), key.public_key_pem())
+}
+
+fn params(hosts: Vec<String>, common_name: &str, organization: Option<&str>) -> CertificateParams {
+    let mut params = CertificateParams::new(hosts).expect("host names are ASCII");
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, common_name);
+    if let Some(organization) = organization {
+        name.push(DnType::OrganizationName, organization);
+    }
+    params.distinguished_name = name;
+    params
+}

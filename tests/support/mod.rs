@@ -1,0 +1,85 @@
+//! What the integration tests share: real API servers, the real binary, and ways to wait.
+//!
+//! A test takes [`shared_pair`] (two servers, cleared before each test) or starts a [`Pair`] or [`Server`] of its own
+//! when it needs other options. It starts a [`Syncer`], changes objects through [`Objects`], and waits with
+//! [`eventually`] and [`holds_throughout`], never for a fixed time. Every process that is started here ends with the
+//! test process, however that one ends.
+
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part")]
+#![allow(unreachable_pub, reason = "a test binary has no outside to reach it from")]
+#![allow(clippy::panic, reason = "this is how a test fails")]
+
+mod audit;
+mod certs;
+pub mod kubeconfig;
+mod launch;
+pub mod objects;
+mod pair;
+pub mod process;
+mod server;
+mod shapes;
+mod syncer;
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+
+pub use audit::AuditEvent;
+pub use kubeconfig::{Ca, Credential, KubeconfigEntry, KubeconfigParts, User};
+pub use objects::Objects;
+pub use pair::{Pair, PairLease, PairOptions, shared_pair, wait_for_crd};
+pub use server::{Server, ServerOptions, TEST_USER_AGENT};
+pub use syncer::Syncer;
+
+/// How often a condition is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Tries `attempt` until it succeeds and returns its result. Panics at the deadline with `what` was expected and why
+/// the last attempt failed; an attempt that hangs is given up at the deadline too.
+pub async fn eventually<T, E: Display>(
+    what: &str,
+    deadline: Duration,
+    mut attempt: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
+    let end = Instant::now() + deadline;
+    let mut last = "the first attempt did not return".to_owned();
+    loop {
+        let Ok(result) = timeout_at(end, attempt()).await else {
+            panic!("{what}: not within {deadline:?}: an attempt hung; the one before: {last}");
+        };
+        match result {
+            Ok(value) => return value,
+            Err(error) => last = error.to_string(),
+        }
+        assert!(Instant::now() < end, "{what}: not within {deadline:?}; at last: {last}");
+        sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Checks again and again for the time of `period` that `check` succeeds, for what must not happen. Panics with
+/// `what` should hold and why it does not as soon as one check fails.
+pub async fn holds_throughout<E: Display>(what: &str, period: Duration, mut check: impl AsyncFnMut() -> Result<(), E>) {
+    let start = Instant::now();
+    loop {
+        if let Err(error) = check().await {
+            panic!("{what}: no longer so after {:?}: {error}", start.elapsed());
+        }
+        if start.elapsed() >= period {
+            return;
+        }
+        sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Five random letters and digits, fit for the end of an object's name and different at each call.
+pub fn unique_suffix() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    const DIGITS: &[u8; 32] = b"abcdefghijklmnpqrstuvwxyz2345678";
+    // Three random characters keep runs apart, two counted ones the names of one run.
+    let count = NEXT.fetch_add(1, Ordering::Relaxed);
+    let digit = |value: u32| char::from(DIGITS[(value % 32) as usize]);
+    let random = [(); 3].map(|()| digit(fastrand::u32(..)));
+    random.into_iter().chain([digit(count / 32), digit(count)]).collect()
+}

@@ -1,0 +1,289 @@
+//! Two servers, a hub and an edge, and one such pair shared by the tests of a binary.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::Method;
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::objects::{Objects, code};
+use super::server::{Server, ServerOptions};
+use super::{Syncer, eventually, unique_suffix};
+
+/// What is special about the two servers of a pair.
+#[derive(Clone, Debug, Default)]
+pub struct PairOptions {
+    /// The hub.
+    pub hub: ServerOptions,
+    /// The edge.
+    pub edge: ServerOptions,
+}
+
+impl PairOptions {
+    /// Both sides with a controller manager.
+    pub fn with_controller_managers() -> Self {
+        let side = ServerOptions {
+            controller_manager: true,
+            extra_args: Vec::new(),
+        };
+        Self {
+            hub: side.clone(),
+            edge: side,
+        }
+    }
+}
+
+/// A hub and an edge.
+pub struct Pair {
+    /// The side that holds the configs and the desired state.
+    pub hub: Server,
+    /// The side where the objects are wanted.
+    pub edge: Server,
+}
+
+impl Pair {
+    /// Starts both sides at the same time and installs `manifests/crds` at the hub.
+    pub async fn start(options: PairOptions) -> Self {
+        let (hub, edge) = tokio::join!(Server::start("hub", options.hub), Server::start("edge", options.edge));
+        install_crds(&hub.objects()).await;
+        Self { hub, edge }
+    }
+
+    /// Starts a syncer between the two sides as admin, with more arguments for `run`.
+    pub fn syncer(&self, extra_args: &[&str]) -> Syncer {
+        Syncer::start(&self.hub.kubeconfig(), &self.edge.kubeconfig(), extra_args)
+    }
+}
+
+/// The pair of this test binary; it is never dropped, its processes end with the test process.
+static SHARED: Mutex<Option<SharedPair>> = Mutex::const_new(None);
+
+struct SharedPair {
+    pair: Pair,
+    /// Namespaces that the lease before this one has named, to be emptied.
+    namespaces: std::sync::Mutex<Vec<String>>,
+}
+
+/// The shared pair, for the time of one test.
+pub struct PairLease {
+    shared: MutexGuard<'static, Option<SharedPair>>,
+}
+
+/// Waits until no other test of this binary has the shared pair, starts it if it is the first time, and clears it:
+/// both servers run, there are no configs at the hub, and the namespaces of the test before are gone at both sides.
+pub async fn shared_pair() -> PairLease {
+    let mut shared = SHARED.lock().await;
+    match &mut *shared {
+        Some(shared) => shared.clear().await,
+        none => {
+            let pair = Pair::start(PairOptions::default()).await;
+            *none = Some(SharedPair {
+                pair,
+                namespaces: std::sync::Mutex::default(),
+            });
+        }
+    }
+    PairLease { shared }
+}
+
+impl SharedPair {
+    async fn clear(&mut self) {
+        self.pair.hub.restore().await;
+        self.pair.edge.restore().await;
+        let (hub, edge) = (self.pair.hub.objects(), self.pair.edge.objects());
+        for plural in ["syncerconfigs", "edgesyncconfigs"] {
+            hub.delete_all("edge.kubestellar.io/v2alpha1", plural, "").await;
+        }
+        let namespaces = std::mem::take(self.namespaces.get_mut().expect("nothing panics while it is locked"));
+        if !namespaces.is_empty() {
+            tokio::join!(hub.remove_namespaces(&namespaces), edge.remove_namespaces(&namespaces));
+        }
+    }
+}
+
+impl PairLease {
+    /// A name for a namespace that no other test uses, such as `shop-x7k2p`. The namespace is not created; it is
+    /// removed from both sides, with all that is in it, before the next test gets the pair.
+    pub fn namespace(&self, prefix: &str) -> String {
+        let name = format!("{prefix}-{}", unique_suffix());
+        let mut namespaces = self
+            .shared()
+            .namespaces
+            .lock()
+            .expect("nothing panics while it is locked");
+        namespaces.push(name.clone());
+        name
+    }
+
+    fn shared(&self) -> &SharedPair {
+        self.shared
+            .as_ref()
+            .expect("a lease is given out after the pair has started")
+    }
+}
+
+impl std::ops::Deref for PairLease {
+    type Target = Pair;
+
+    fn deref(&self) -> &Pair {
+        &self.shared().pair
+    }
+}
+
+impl std::ops::DerefMut for PairLease {
+    fn deref_mut(&mut self) -> &mut Pair {
+        &mut self
+            .shared
+            .as_mut()
+            .expect("a lease is given out after the pair has started")
+            .pair
+    }
+}
+
+impl Drop for PairLease {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.hub.keep_folder();
+            self.edge.keep_folder();
+        }
+    }
+}
+
+/// Installs all of `manifests/crds` and waits until their types are served.
+async fn install_crds(objects: &Objects) {
+    const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for (file, document) in crd_documents() {
+        let created = objects
+            .send_bytes(Method::POST, CRDS, "application/yaml", document.into_bytes())
+            .await;
+        let crd = created.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        wait_for_crd(objects, crd["metadata"]["name"].as_str().expect("a CRD has a name")).await;
+    }
+}
+
+/// Waits until the CRD `name` is established and the server answers for all of its versions.
+pub async fn wait_for_crd(objects: &Objects, name: &str) {
+    eventually(
+        &format!("the CRD {name} is served"),
+        Duration::from_secs(30),
+        async || {
+            let crd = objects
+                .try_get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", name)
+                .await;
+            let crd = crd.map_err(|error| error.to_string())?.ok_or("there is no such CRD")?;
+            let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            if !conditions
+                .iter()
+                .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+            {
+                return Err(format!("not established: {conditions:?}"));
+            }
+            let spec = &crd["spec"];
+            let plural = spec["names"]["plural"].as_str().unwrap_or_default();
+            for version in spec["versions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|version| version["served"] == true)
+            {
+                let group = spec["group"].as_str().unwrap_or_default();
+                let version = version["name"].as_str().unwrap_or_default();
+                objects
+                    .try_list(&format!("{group}/{version}"), plural, "", "")
+                    .await
+                    .map_err(|error| error.to_string())?;
+            }
+            Ok(())
+        },
+    )
+    .await;
+}
+
+/// The YAML documents in `manifests/crds`, each with the file that it is from.
+fn crd_documents() -> Vec<(PathBuf, String)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/crds");
+    let files = std::fs::read_dir(folder).expect("manifests/crds exists");
+    let mut paths: Vec<PathBuf> = files
+        .map(|file| file.expect("manifests/crds can be read").path())
+        .collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    let mut documents = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("the file was listed above");
+        for document in format!("\n{text}").split("\n---") {
+            if document
+                .lines()
+                .any(|line| !line.trim().is_empty() && !line.starts_with('#'))
+            {
+                documents.push((path.clone(), document.to_owned()));
+            }
+        }
+    }
+    documents
+}
+
+impl Objects {
+    /// Deletes the namespaces and all that is in them. It does by itself what takes a controller manager otherwise,
+    /// so that it works without one.
+    pub async fn remove_namespaces(&self, names: &[String]) {
+        let mut existing = Vec::new();
+        for name in names {
+            if self.delete("v1", "namespaces", "", name).await {
+                existing.push(name);
+            }
+        }
+        if existing.is_empty() {
+            return;
+        }
+        let types = self.namespaced_types().await;
+        for name in existing {
+            for (api_version, plural) in &types {
+                self.delete_all(api_version, plural, name).await;
+            }
+            self.finalize(name).await;
+        }
+    }
+
+    /// Removes the finalizer of an empty namespace that is being deleted, which makes it go.
+    async fn finalize(&self, name: &str) {
+        let path = format!("/api/v1/namespaces/{name}/finalize");
+        let body = serde_json::json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []},
+        });
+        match self.send(Method::PUT, &path, super::objects::JSON, Some(&body)).await {
+            Ok(_) => {}
+            // The controller manager was faster.
+            Err(error) if matches!(code(&error), 404 | 409) => {}
+            Err(error) => panic!("cannot finalize namespace {name}: {error}"),
+        }
+    }
+
+    /// The namespaced types whose objects can be deleted together, each in the first version that is served.
+    async fn namespaced_types(&self) -> Vec<(String, String)> {
+        let groups = self.read("/apis").await.expect("the server lists its groups");
+        let mut versions = vec!["v1".to_owned()];
+        for group in groups["groups"].as_array().into_iter().flatten() {
+            versions.extend(group["preferredVersion"]["groupVersion"].as_str().map(str::to_owned));
+        }
+        let mut types = Vec::new();
+        for version in versions {
+            let root = if version.contains('/') { "/apis" } else { "/api" };
+            // A group whose CRD has just been deleted may be listed and yet not be served.
+            let Ok(list) = self.read(&format!("{root}/{version}")).await else {
+                continue;
+            };
+            for resource in list["resources"].as_array().into_iter().flatten() {
+                let verbs = resource["verbs"].as_array().cloned().unwrap_or_default();
+                if resource["namespaced"] == true && verbs.iter().any(|verb| verb == "deletecollection") {
+                    types.extend(
+                        resource["name"]
+                            .as_str()
+                            .map(|plural| (version.clone(), plural.to_owned())),
+                    );
+                }
+            }
+        }
+        types
+    }
+}

@@ -1,0 +1,143 @@
+//! The real binary, run as a child process.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::process::{Folder, Leashed, complain, log_tail};
+
+/// How long the syncer may take to end after SIGTERM before the test fails.
+const TERMINATE_DEADLINE: Duration = Duration::from_secs(30);
+
+/// A running `edge-syncer run`. Dropping it kills it; when the test is failing, its log is printed and kept.
+pub struct Syncer {
+    process: Leashed,
+    log: PathBuf,
+    folder: Folder,
+}
+
+impl Syncer {
+    /// Starts a syncer between the servers that the two kubeconfigs lead to, with more arguments for `run`.
+    pub fn start(hub: &Path, edge: &Path, extra_args: &[&str]) -> Self {
+        Self::start_with_env(hub, edge, extra_args, &[])
+    }
+
+    /// As [`Syncer::start`], with more environment variables.
+    pub fn start_with_env(hub: &Path, edge: &Path, extra_args: &[&str], env: &[(&str, &str)]) -> Self {
+        let from = format!("--from-kubeconfig={}", hub.display());
+        let to = format!("--to-kubeconfig={}", edge.display());
+        let mut args = vec![
+            "run",
+            &from,
+            &to,
+            "--sync-target-uid=test",
+            "--qps=2000",
+            "--burst=2000",
+        ];
+        args.extend(extra_args);
+        Self::start_raw(&args, env)
+    }
+
+    /// Starts the binary with exactly these arguments.
+    pub fn start_raw(args: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::start_program(&program(), args, env)
+    }
+
+    /// Starts `program` in place of the syncer.
+    pub fn start_program(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let folder = Folder::create("syncer");
+        let log = folder.path().join("syncer.log");
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        let env: Vec<(String, String)> = env
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let process = Leashed::spawn(program, &args, &env, &log);
+        Self { process, log, folder }
+    }
+
+    /// Asks the syncer to end (SIGTERM), waits until it has, and returns how it ended and how long it took.
+    pub async fn terminate(&mut self) -> (ExitStatus, Duration) {
+        let start = Instant::now();
+        self.process.signal("TERM");
+        let status = self.process.wait(TERMINATE_DEADLINE).await;
+        (status.expect("the syncer ends after SIGTERM"), start.elapsed())
+    }
+
+    /// Waits until the syncer ends by itself.
+    pub async fn wait(&mut self, deadline: Duration) -> ExitStatus {
+        self.process
+            .wait(deadline)
+            .await
+            .expect("the syncer ends by itself before the deadline")
+    }
+
+    /// Sends the signal called `name`, for example `STOP`, `CONT`, `HUP`.
+    pub fn signal(&mut self, name: &str) {
+        self.process.signal(name);
+    }
+
+    /// Ends the syncer at once (SIGKILL), as a crash or a power cut does.
+    pub fn kill(&mut self) -> ExitStatus {
+        self.process.kill()
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// All that it has printed so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Waits until it has printed `text`; panics at the deadline, or when it ends without having printed it.
+    pub async fn wait_for_log(&mut self, text: &str, deadline: Duration) {
+        let end = Instant::now() + deadline;
+        loop {
+            // Ask first: what is printed just before the end is in the log when the end has been seen.
+            let running = self.is_running();
+            if self.log().contains(text) {
+                return;
+            }
+            assert!(running, "the syncer has ended without printing {text:?}");
+            assert!(
+                Instant::now() < end,
+                "the syncer did not print {text:?} within {deadline:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Resident memory now, in kB.
+    pub fn resident_kb(&mut self) -> u64 {
+        self.process.memory_kb("VmRSS").expect("the syncer runs")
+    }
+
+    /// The most resident memory it has had, in kB.
+    pub fn peak_kb(&mut self) -> u64 {
+        self.process.memory_kb("VmHWM").expect("the syncer runs")
+    }
+}
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            complain(&log_tail(&self.log, 200));
+            self.folder.keep();
+        }
+    }
+}
+
+/// The binary under test: `EDGE_SYNCER_BIN` if it is set, otherwise the one that Cargo has built for this test.
+fn program() -> PathBuf {
+    std::env::var_os("EDGE_SYNCER_BIN").map_or_else(|| env!("CARGO_BIN_EXE_edge-syncer").into(), PathBuf::from)
+}
