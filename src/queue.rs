@@ -106,6 +106,9 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
     }
 
     /// Takes the next key that is ready, with its payload. The caller gives it back with [`Queue::done`].
+    ///
+    /// # Panics
+    /// Never, as long as every key in `ready` has an entry.
     pub fn take(&mut self, now: Instant, only_urgent: bool) -> Option<(K, Option<Bytes>)> {
         self.wake(now);
         let classes = if only_urgent { 1 } else { 2 };
@@ -118,6 +121,9 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
     }
 
     /// Gives back a taken key. `jitter` is in 0..1. Returns the wait, if there is one.
+    ///
+    /// # Panics
+    /// If the key was not taken.
     pub fn done(&mut self, key: &K, done: Done, now: Instant, jitter: f64) -> Option<Duration> {
         let entry = self.entries.get_mut(key).expect("taken keys have an entry");
         let again = entry.state == State::RunningAgain;

@@ -1,41 +1,399 @@
-//! Downsync between two real API servers: spec scenarios 14 to 17, 20, 21.
+//! Downsync between two real API servers.
 
 mod support;
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use support::objects::{config_map, syncer_config};
-use support::{eventually, shared_pair};
+use support::objects::{config_map, namespace, syncer_config};
+use support::story::{
+    ABSENT_MEANS_ALL, SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, gone, reselect,
+    stays_absent,
+};
+use support::{eventually, holds_throughout, shared_pair, wait_for_crd};
 
-const SOON: Duration = Duration::from_secs(20);
-
-fn config_maps(namespace: &str, names: &[&str]) -> Value {
-    json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
-        "objectsByNamespace": [{"namespace": namespace, "names": names}]}]})
-}
-
+// Spec scenario 14.
 #[tokio::test]
-async fn follows_create_update_and_delete_of_a_config_map() {
+async fn follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects() {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     let _syncer = pair.syncer(&[]);
-    hub.create(&support::objects::namespace(&shop)).await;
+    let role = format!("reader-{shop}");
+    hub.create(&namespace(&shop)).await;
     hub.create(&config_map(&shop, "prices", json!({"apple": "1"}))).await;
-    hub.create(&syncer_config("the-one", config_maps(&shop, &["prices"])))
-        .await;
-
-    let copy = eventually("the copy arrives", SOON, async || {
-        edge.try_get("v1", "configmaps", &shop, "prices")
-            .await
-            .map_err(|e| e.to_string())?
-            .ok_or("absent".to_owned())
-    })
+    hub.create(&cluster_role(&role, "get")).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({
+            "namespacedObjects": [config_map_entry(&shop, &["prices", "later"])],
+            "clusterScope": [{"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "apiVersion": "v1", "objects": [role]}],
+        }),
+    ))
     .await;
+
+    let copy = arrives(&edge, "v1", "configmaps", &shop, "prices").await;
     assert_eq!(copy["data"], json!({"apple": "1"}));
     assert_eq!(
-        copy["metadata"]["annotations"]["edge.kubestellar.io/downsynced"],
-        format!("ConfigMap/{shop}/prices")
+        annotation(&copy, "downsynced"),
+        json!(format!("ConfigMap/{shop}/prices"))
     );
+    let copy = arrives(&edge, "rbac.authorization.k8s.io/v1", "clusterroles", "", &role).await;
+    assert_eq!(annotation(&copy, "downsynced"), json!(format!("ClusterRole//{role}")));
+
+    hub.create(&config_map(&shop, "later", json!({"a": "1"}))).await;
+    arrives(&edge, "v1", "configmaps", &shop, "later").await;
+    hub.replace(&config_map(&shop, "prices", json!({"pear": "2"}))).await;
+    copy_equals(&edge, &shop, "prices", &json!({"pear": "2"})).await;
+
+    hub.delete("v1", "configmaps", &shop, "prices").await;
+    hub.delete("rbac.authorization.k8s.io/v1", "clusterroles", "", &role)
+        .await;
+    gone(&edge, "v1", "configmaps", &shop, "prices").await;
+    gone(&edge, "rbac.authorization.k8s.io/v1", "clusterroles", "", &role).await;
+    arrives(&edge, "v1", "configmaps", &shop, "later").await;
+}
+
+// Spec scenario 15, namespaced part.
+#[tokio::test]
+async fn selects_stars_explicit_and_empty_names_of_namespaced_objects() {
+    let pair = shared_pair().await;
+    let [scoped, named, starred, unused] =
+        ["scoped", "named", "starred", "unused"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    for space in [&scoped, &named, &starred, &unused] {
+        hub.create(&namespace(space)).await;
+        for name in ["a", "b"] {
+            hub.create(&config_map(space, name, json!({}))).await;
+        }
+    }
+    hub.create(&syncer_config(
+        "the-one",
+        json!({
+            "namespaceScope": {"namespaces": [scoped], "resources": [{"group": "", "resource": "configmaps", "apiVersion": "v1"}]},
+            "namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1", "objectsByNamespace": [
+                {"namespace": named, "names": ["a"]},
+                {"namespace": starred, "names": ["*"]},
+                {"namespace": unused, "names": []},
+            ]}],
+        }),
+    ))
+    .await;
+    let _syncer = pair.syncer(&[]);
+    for (space, name) in [
+        (&scoped, "a"),
+        (&scoped, "b"),
+        (&named, "a"),
+        (&starred, "a"),
+        (&starred, "b"),
+    ] {
+        arrives(&edge, "v1", "configmaps", space, name).await;
+    }
+    stays_absent(&edge, "v1", "configmaps", &named, "b").await;
+    assert_eq!(edge.get("v1", "namespaces", "", &unused).await, None);
+}
+
+// Spec scenario 15, cluster-scoped part.
+#[tokio::test]
+async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resources() {
+    let pair = shared_pair().await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{}.example.org", pair.namespace("m"));
+    let cases = [
+        ("alls", ABSENT_MEANS_ALL, vec!["a", "b"]),
+        ("nones", json!([]), vec![]),
+        ("stars", json!(["*"]), vec!["a", "b"]),
+        ("somes", json!(["a"]), vec!["a"]),
+    ];
+    let mut cluster_scope = Vec::new();
+    for (plural, objects, _) in &cases {
+        for side in [&hub, &edge] {
+            side.create(&crd(&group, plural, false)).await;
+            wait_for_crd(side, &format!("{plural}.{group}")).await;
+        }
+        for name in ["a", "b"] {
+            hub.create(&custom_object(&group, plural, "", name, 1)).await;
+        }
+        let mut item = json!({"group": group, "resource": plural, "apiVersion": "v1"});
+        if !objects.is_null() {
+            item["objects"] = objects.clone();
+        }
+        cluster_scope.push(item);
+    }
+    hub.create(&syncer_config("the-one", json!({"clusterScope": cluster_scope})))
+        .await;
+    let _syncer = pair.syncer(&[]);
+    let version = format!("{group}/v1");
+    for (plural, _, expected) in &cases {
+        for name in expected {
+            arrives(&edge, &version, plural, "", name).await;
+        }
+    }
+    holds_throughout(
+        "what is not selected does not appear",
+        support::story::A_WHILE,
+        async || {
+            for (plural, _, expected) in &cases {
+                let found = edge
+                    .try_list(&version, plural, "", "")
+                    .await
+                    .map_err(|error| error.to_string())?;
+                if found.len() != expected.len() {
+                    return Err(format!("{plural}: {} instead of {}", found.len(), expected.len()));
+                }
+            }
+            Ok(())
+        },
+    )
+    .await;
+    for (plural, ..) in &cases {
+        for side in [&hub, &edge] {
+            side.delete(
+                "apiextensions.k8s.io/v1",
+                "customresourcedefinitions",
+                "",
+                &format!("{plural}.{group}"),
+            )
+            .await;
+        }
+    }
+}
+
+// Spec scenario 16.
+#[tokio::test]
+async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    edge.create(&config_map(&shop, "theirs", json!({"apple": "9"}))).await;
+    hub.create(&config_map(&shop, "theirs", json!({"apple": "1"}))).await;
+    hub.create(&config_map(&shop, "ours", json!({"apple": "1"}))).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(&[]);
+
+    copy_equals(&edge, &shop, "ours", &json!({"apple": "1"})).await;
+    edge.merge_patch(
+        "v1",
+        "configmaps",
+        &shop,
+        "ours",
+        &json!({"data": {"apple": "tampered"}}),
+    )
+    .await;
+    copy_equals(&edge, &shop, "ours", &json!({"apple": "1"})).await;
+    edge.delete("v1", "configmaps", &shop, "ours").await;
+    copy_equals(&edge, &shop, "ours", &json!({"apple": "1"})).await;
+
+    let copy = copy_equals(&edge, &shop, "theirs", &json!({"apple": "1"})).await;
+    assert_eq!(
+        annotation(&copy, "downsynced"),
+        json!(format!("ConfigMap/{shop}/theirs"))
+    );
+    assert_eq!(annotation(&copy, "adopted"), json!("true"));
+    hub.delete("v1", "configmaps", &shop, "theirs").await;
+    eventually("the adopted object is released and kept", SOON, async || {
+        let copy = edge
+            .get("v1", "configmaps", &shop, "theirs")
+            .await
+            .ok_or("it was deleted")?;
+        let marks = [annotation(&copy, "downsynced"), annotation(&copy, "adopted")];
+        if marks == [Value::Null, Value::Null] {
+            Ok(())
+        } else {
+            Err("it is still marked")
+        }
+    })
+    .await;
+}
+
+// Spec scenario 17.
+#[tokio::test]
+async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    for name in ["unmarked", "renamed", "copied", "proof"] {
+        hub.create(&config_map(&shop, name, json!({}))).await;
+    }
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let mut syncer = pair.syncer(&[]);
+    for name in ["unmarked", "renamed", "copied", "proof"] {
+        arrives(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    // While the syncer is away, the marks are changed and the originals deleted.
+    syncer.terminate().await;
+    let key = "edge.kubestellar.io/downsynced";
+    for (name, value) in [
+        ("unmarked", Value::Null),
+        ("renamed", json!("true")),
+        ("copied", json!(format!("ConfigMap/{shop}/proof"))),
+    ] {
+        edge.merge_patch(
+            "v1",
+            "configmaps",
+            &shop,
+            name,
+            &json!({"metadata": {"annotations": {key: value}}}),
+        )
+        .await;
+    }
+    for name in ["unmarked", "renamed", "copied", "proof"] {
+        hub.delete("v1", "configmaps", &shop, name).await;
+    }
+    let _syncer = pair.syncer(&[]);
+    gone(&edge, "v1", "configmaps", &shop, "proof").await;
+    for name in ["unmarked", "renamed", "copied"] {
+        assert!(edge.get("v1", "configmaps", &shop, name).await.is_some(), "{name}");
+    }
+}
+
+// Spec scenario 20.
+#[tokio::test]
+async fn makes_namespaces_first_and_deletes_only_those_that_it_made() {
+    let pair = shared_pair().await;
+    let [made, there] = ["made", "there"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    edge.create(&namespace(&there)).await;
+    for space in [&made, &there] {
+        hub.create(&namespace(space)).await;
+    }
+    hub.create(&config_map(&made, "a", json!({}))).await;
+    hub.create(&config_map("default", &format!("in-default-{made}"), json!({})))
+        .await;
+    let in_default = format!("in-default-{made}");
+    hub.create(&syncer_config(
+        "the-one",
+        json!({
+            "namespaceScope": {"namespaces": [made, there], "resources": []},
+            "namespacedObjects": [config_map_entry(&made, &["a"]), config_map_entry("default", &[&in_default])],
+        }),
+    ))
+    .await;
+    let _syncer = pair.syncer(&[]);
+    arrives(&edge, "v1", "configmaps", &made, "a").await;
+    arrives(&edge, "v1", "configmaps", "default", &in_default).await;
+    let space = edge
+        .get("v1", "namespaces", "", &made)
+        .await
+        .expect("it holds a ConfigMap");
+    assert_eq!(annotation(&space, "downsynced"), json!(format!("Namespace//{made}")));
+    for untouched in [there.as_str(), "default"] {
+        let space = edge
+            .get("v1", "namespaces", "", untouched)
+            .await
+            .expect("it was there before");
+        assert_eq!(annotation(&space, "downsynced"), Value::Null, "{untouched}");
+    }
+    hub.delete("v1", "configmaps", &made, "a").await;
+    hub.delete("v1", "configmaps", "default", &in_default).await;
+    gone(&edge, "v1", "configmaps", &made, "a").await;
+    for space in [&made, &there] {
+        hub.remove_namespaces(&[space.clone()]).await;
+    }
+    eventually("the namespace that the syncer made is deleted", SOON, async || {
+        // Without a controller manager nobody finishes the deletion of a namespace.
+        match edge.get("v1", "namespaces", "", &made).await {
+            Some(space) if space["metadata"]["deletionTimestamp"].is_null() => Err("not yet"),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    for kept in [there.as_str(), "default"] {
+        let space = edge
+            .get("v1", "namespaces", "", kept)
+            .await
+            .expect("it is never deleted");
+        assert_eq!(space["metadata"]["deletionTimestamp"], Value::Null, "{kept}");
+    }
+}
+
+// Spec scenario 21.
+#[tokio::test]
+async fn brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    let with = format!("withs.{group}");
+    for plural in ["withs", "laters"] {
+        hub.create(&crd(&group, plural, true)).await;
+        wait_for_crd(&hub, &format!("{plural}.{group}")).await;
+    }
+    hub.create(&namespace(&shop)).await;
+    for plural in ["withs", "laters"] {
+        hub.create(&custom_object(&group, plural, &shop, "a", 1)).await;
+    }
+    hub.create(&config_map(&shop, "beside", json!({}))).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({
+            "clusterScope": [{"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1", "objects": [with]}],
+            "namespaceScope": {"namespaces": [shop], "resources": [
+                {"group": group, "resource": "withs", "apiVersion": "v1"},
+                {"group": group, "resource": "laters", "apiVersion": "v1"},
+                {"group": "", "resource": "configmaps", "apiVersion": "v1"},
+            ]},
+        }),
+    ))
+    .await;
+    let mut syncer = pair.syncer(&[]);
+    arrives(&edge, &version, "withs", &shop, "a").await;
+    arrives(&edge, "v1", "configmaps", &shop, "beside").await;
+    syncer.wait_for_log("resource=laters", SOON).await;
+    assert!(syncer.is_running());
+    edge.create(&crd(&group, "laters", true)).await;
+    arrives(&edge, &version, "laters", &shop, "a").await;
+    for plural in ["withs", "laters"] {
+        for side in [&hub, &edge] {
+            side.delete(
+                "apiextensions.k8s.io/v1",
+                "customresourcedefinitions",
+                "",
+                &format!("{plural}.{group}"),
+            )
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_config_edit_takes_effect_without_restart_and_deselecting_deletes_nothing() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    for name in ["a", "b"] {
+        hub.create(&config_map(&shop, name, json!({"v": "1"}))).await;
+    }
+    let select = |names: &[&str]| json!({"namespacedObjects": [config_map_entry(&shop, names)]});
+    hub.create(&syncer_config("the-one", select(&["a"]))).await;
+    let _syncer = pair.syncer(&[]);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    reselect(&hub, &select(&["b"])).await;
+    arrives(&edge, "v1", "configmaps", &shop, "b").await;
+
+    // "a" is no longer selected: it stays as it is while the hub has it, and goes when the hub deletes it.
+    hub.replace(&config_map(&shop, "a", json!({"v": "2"}))).await;
+    hub.replace(&config_map(&shop, "b", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "b", &json!({"v": "2"})).await;
+    copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+    hub.delete("v1", "configmaps", &shop, "a").await;
+    gone(&edge, "v1", "configmaps", &shop, "a").await;
+    arrives(&edge, "v1", "configmaps", &shop, "b").await;
+}
+
+fn cluster_role(name: &str, verb: &str) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]})
 }

@@ -10,6 +10,10 @@ use serde::Deserialize;
 /// It looks only at structure (strings, brackets, commas); each item is checked when it is parsed, and the envelope in
 /// [`ListSplitter::finish`], which also notices an answer that ends too early.
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about the place in the text"
+)]
 pub(super) struct ListSplitter {
     /// Everything outside of the items, with the list left empty.
     envelope: Vec<u8>,

@@ -5,9 +5,12 @@ use futures_util::future::LocalBoxFuture;
 
 use super::*;
 
+/// A status code and the chunks of a body.
+type Answer = (u16, Vec<Result<Bytes, Error>>);
+
 /// A server that answers from a script and keeps the paths it was asked for.
 struct Scripted {
-    answers: RefCell<VecDeque<(u16, Vec<Result<Bytes, Error>>)>>,
+    answers: RefCell<VecDeque<Answer>>,
     paths: Rc<RefCell<Vec<String>>>,
 }
 
@@ -30,7 +33,7 @@ impl ApiServer for Scripted {
     }
 }
 
-fn cluster(answers: Vec<(u16, Vec<Result<Bytes, Error>>)>) -> (Rc<Cluster>, Rc<RefCell<Vec<String>>>) {
+fn cluster(answers: Vec<Answer>) -> (Rc<Cluster>, Rc<RefCell<Vec<String>>>) {
     let paths = Rc::default();
     let server = Scripted {
         answers: RefCell::new(answers.into()),
@@ -60,6 +63,7 @@ fn request() -> ListRequest {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "stands among chunks that fail")]
 fn text(text: &str) -> Result<Bytes, Error> {
     Ok(Bytes::copy_from_slice(text.as_bytes()))
 }

@@ -221,15 +221,10 @@ impl Inventory {
 
     fn entry(&mut self, name: &ObjectName) -> &mut Record {
         if !self.objects.contains_key(name) {
-            let namespace = match self.namespaces.get(&name.namespace) {
-                Some(known) => Rc::clone(known),
-                None => {
-                    self.namespaces.insert(Rc::clone(&name.namespace));
-                    Rc::clone(&name.namespace)
-                }
-            };
+            self.namespaces.insert(Rc::clone(&name.namespace));
+            let shared = self.namespaces.get(&name.namespace).expect("inserted above");
             let key = ObjectName {
-                namespace,
+                namespace: Rc::clone(shared),
                 name: name.name.clone(),
             };
             self.objects.insert(key, Record::default());

@@ -224,7 +224,7 @@ impl Engine {
             };
             match event {
                 Event::Stop => return,
-                Event::Task(TaskEnd::Worked(key, done)) => self.worked(key, done),
+                Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),
                 Event::Source(id, event) => self.source_event(id, event),
                 Event::Due => {}

@@ -255,7 +255,7 @@ impl Engine {
         match feed {
             Feed::Configs if error.is_type_not_served() => self.report_no_configs(error),
             Feed::Definitions(_) => {
-                log::debug!("cannot watch CRDs, asking from time to time side={side} error={error}")
+                log::debug!("cannot watch CRDs, asking from time to time side={side} error={error}");
             }
             _ => {
                 if error.is_type_not_served() {

@@ -65,14 +65,14 @@ impl Engine {
         })
     }
 
-    pub(super) fn worked(&mut self, key: Key, done: Done) {
+    pub(super) fn worked(&mut self, key: &Key, done: Done) {
         self.in_flight -= 1;
         self.urgent_in_flight -= usize::from(done.urgent);
         let verdict = match done.result {
-            Ok(outcome) => self.succeeded(&key, &outcome),
-            Err(failure) => self.failed(&key, &failure),
+            Ok(outcome) => self.succeeded(key, &outcome),
+            Err(failure) => self.failed(key, &failure),
         };
-        let wait = self.queue.done(&key, verdict, Instant::now(), fastrand::f64());
+        let wait = self.queue.done(key, verdict, Instant::now(), fastrand::f64());
         if let Some(wait) = wait {
             log::debug!("next try in={wait:?} name={:?}", key.1);
         }

@@ -227,7 +227,7 @@ fn never_downsynced(group: &str, resource: &str) -> bool {
         || group.ends_with(".kcp.io")
         || matches!(
             (group, resource),
-            ("", "events") | ("events.k8s.io", "events") | ("coordination.k8s.io", "leases")
+            ("" | "events.k8s.io", "events") | ("coordination.k8s.io", "leases")
         )
 }
 

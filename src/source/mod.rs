@@ -11,7 +11,6 @@
 
 mod watch;
 
-use std::future::Future;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -119,7 +118,7 @@ struct Outlet {
 struct Closed;
 
 impl Outlet {
-    fn send(&self, event: SourceEvent) -> impl Future<Output = Result<(), Closed>> + '_ {
-        async move { self.events.send((self.id, event)).await.map_err(|_| Closed) }
+    async fn send(&self, event: SourceEvent) -> Result<(), Closed> {
+        self.events.send((self.id, event)).await.map_err(|_| Closed)
     }
 }

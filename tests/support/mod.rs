@@ -18,6 +18,7 @@ mod pair;
 pub mod process;
 mod server;
 mod shapes;
+pub mod story;
 mod syncer;
 
 use std::fmt::Display;

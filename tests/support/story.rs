@@ -1,0 +1,124 @@
+//! Steps that many tests share: waiting for copies, and short ways to write selections and custom resources.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::objects::Objects;
+use super::{eventually, holds_throughout};
+
+/// How long anything that must happen may take. Far longer than it does, so that a busy machine fails no test.
+pub const SOON: Duration = Duration::from_secs(30);
+/// How long something that must not happen is watched for: many times what it would take.
+pub const A_WHILE: Duration = Duration::from_millis(700);
+/// `clusterScope[].objects` left out.
+pub const ABSENT_MEANS_ALL: Value = Value::Null;
+
+/// Waits until an object exists, and gives it.
+pub async fn arrives(at: &Objects, api_version: &str, plural: &str, namespace: &str, name: &str) -> Value {
+    eventually(&format!("{plural} {namespace}/{name} arrives"), SOON, async || match at
+        .try_get(api_version, plural, namespace, name)
+        .await
+    {
+        Ok(Some(object)) => Ok(object),
+        Ok(None) => Err("it is not there".to_owned()),
+        Err(error) => Err(error.to_string()),
+    })
+    .await
+}
+
+/// Waits until an object does not exist.
+pub async fn gone(at: &Objects, api_version: &str, plural: &str, namespace: &str, name: &str) {
+    eventually(&format!("{plural} {namespace}/{name} goes"), SOON, async || {
+        match at.try_get(api_version, plural, namespace, name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(object)) => Err(format!("it is there: {}", object["metadata"])),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .await;
+}
+
+/// Checks for a while that an object does not appear.
+pub async fn stays_absent(at: &Objects, api_version: &str, plural: &str, namespace: &str, name: &str) {
+    holds_throughout(
+        &format!("{plural} {namespace}/{name} stays absent"),
+        A_WHILE,
+        async || match at.try_get(api_version, plural, namespace, name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err("it is there".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+    )
+    .await;
+}
+
+/// Waits until a `ConfigMap` holds exactly `data`, and gives it.
+pub async fn copy_equals(at: &Objects, namespace: &str, name: &str, data: &Value) -> Value {
+    eventually(
+        &format!("ConfigMap {namespace}/{name} holds {data}"),
+        SOON,
+        async || match at.try_get("v1", "configmaps", namespace, name).await {
+            Ok(Some(object)) if object["data"] == *data => Ok(object),
+            Ok(Some(object)) => Err(format!("it holds {}", object["data"])),
+            Ok(None) => Err("it is not there".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+    )
+    .await
+}
+
+/// Changes the spec of the `SyncerConfig` `the-one`; a list in it replaces the old one.
+pub async fn reselect(hub: &Objects, spec: &Value) {
+    let patch = json!({"spec": spec});
+    hub.merge_patch("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "the-one", &patch)
+        .await;
+}
+
+/// The value of an annotation of ours, named without its prefix; `null` if it has none.
+pub fn annotation(object: &Value, name: &str) -> Value {
+    object["metadata"]["annotations"][format!("edge.kubestellar.io/{name}")].clone()
+}
+
+/// An item of `namespacedObjects` for `ConfigMap`s of one namespace.
+pub fn config_map_entry(namespace: &str, names: &[&str]) -> Value {
+    json!({"group": "", "resource": "configmaps", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": namespace, "names": names}]})
+}
+
+/// A CRD at version `v1` with a free-form `spec` and a status subresource. Its kind is the plural with a capital.
+pub fn crd(group: &str, plural: &str, namespaced: bool) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group,
+            "scope": if namespaced { "Namespaced" } else { "Cluster" },
+            "names": {"plural": plural, "singular": plural.trim_end_matches('s'), "kind": kind(plural)},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+/// An object of a type made by [`crd`]; an empty namespace for a cluster-scoped one.
+pub fn custom_object(group: &str, plural: &str, namespace: &str, name: &str, size: u32) -> Value {
+    let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": kind(plural),
+        "metadata": {"name": name}, "spec": {"size": size}});
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+fn kind(plural: &str) -> String {
+    let mut letters = plural.trim_end_matches('s').chars();
+    letters
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .chain(letters)
+        .collect()
+}
