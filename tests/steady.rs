@@ -1,0 +1,218 @@
+//! What a steady state costs: requests, writes and memory.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::json;
+use support::objects::{config_map, namespace, syncer_config};
+use support::story::{SOON, arrives, config_map_entry, copy_equals};
+use support::{AuditEvent, Pair, PairOptions, Server, eventually, holds_throughout, shared_pair};
+
+const SYNCER: &str = "edge-syncer/";
+
+/// Long enough for anything periodic below a minute to show, short enough for a test.
+const STEADY: Duration = Duration::from_secs(5);
+
+fn is_watch(event: &AuditEvent) -> bool {
+    event.verb == "watch"
+}
+
+/// Where the audit logs of hub and edge were when a test began.
+type Mark = u64;
+
+fn marks(pair: &Pair) -> [Mark; 2] {
+    [pair.hub.audit_mark(), pair.edge.audit_mark()]
+}
+
+fn all_since(pair: &Pair, [hub, edge]: [Mark; 2]) -> Vec<AuditEvent> {
+    let mut all = pair.hub.requests_since(SYNCER, hub);
+    all.extend(pair.edge.requests_since(SYNCER, edge));
+    all
+}
+
+/// Waits until the syncer has sent no request for a second, and gives all that it sent.
+async fn settled(pair: &Pair, marks: [Mark; 2]) -> Vec<AuditEvent> {
+    let requests = || all_since(pair, marks);
+    let mut last = (usize::MAX, tokio::time::Instant::now());
+    eventually("the syncer comes to rest", SOON, async || {
+        let count = requests().len();
+        if count != last.0 {
+            last = (count, tokio::time::Instant::now());
+        }
+        if last.1.elapsed() > Duration::from_secs(1) {
+            Ok(())
+        } else {
+            Err("requests go on")
+        }
+    })
+    .await;
+    requests()
+}
+
+// Spec scenario 40, for downsync.
+#[tokio::test]
+async fn a_steady_state_sends_no_request_and_one_change_costs_one_write() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let start = marks(&pair);
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    for index in 0..20 {
+        hub.create(&config_map(&shop, &format!("c{index}"), json!({"v": "1"})))
+            .await;
+    }
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(&[]);
+    for index in 0..20 {
+        arrives(&edge, "v1", "configmaps", &shop, &format!("c{index}")).await;
+    }
+    settled(&pair, start).await;
+    let writes = |server: &Server, mark| {
+        let requests = server.requests_since(SYNCER, mark);
+        requests.iter().filter(|event| event.is_write()).count()
+    };
+    assert_eq!(writes(&pair.hub, start[0]), 0, "downsync writes nothing at the hub");
+    assert_eq!(
+        writes(&pair.edge, start[1]),
+        21,
+        "one write for each object and its namespace"
+    );
+
+    let steady = marks(&pair);
+    holds_throughout("nothing is sent in a steady state", STEADY, async || {
+        let new = all_since(&pair, steady);
+        if new.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{new:?}"))
+        }
+    })
+    .await;
+
+    hub.replace(&config_map(&shop, "c7", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "c7", &json!({"v": "2"})).await;
+    let new = settled(&pair, steady).await;
+    assert_eq!(new.len(), 1, "{new:?}");
+    assert_eq!(new[0].verb, "patch");
+}
+
+// "Applying twice writes nothing": a restart looks at everything again and changes no resource version.
+#[tokio::test]
+async fn a_restart_changes_no_copy() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let start = marks(&pair);
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    for index in 0..20 {
+        hub.create(&config_map(&shop, &format!("c{index}"), json!({"v": "1"})))
+            .await;
+    }
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let versions = async || -> Vec<(String, String)> {
+        let copies = edge
+            .list("v1", "configmaps", &shop, "edge.kubestellar.io/downsynced=true")
+            .await;
+        let text = |copy: &serde_json::Value, field: &str| copy["metadata"][field].to_string();
+        copies
+            .iter()
+            .map(|copy| (text(copy, "uid"), text(copy, "resourceVersion")))
+            .collect()
+    };
+    let mut syncer = pair.syncer(&[]);
+    for index in 0..20 {
+        arrives(&edge, "v1", "configmaps", &shop, &format!("c{index}")).await;
+    }
+    settled(&pair, start).await;
+    let before = versions().await;
+    assert_eq!(before.len(), 20);
+    syncer.kill();
+    let restart = marks(&pair);
+    let _syncer = pair.syncer(&[]);
+    eventually("the new syncer watches the edge", SOON, async || {
+        let watches = pair
+            .edge
+            .requests_since(SYNCER, restart[1])
+            .into_iter()
+            .filter(is_watch)
+            .count();
+        if watches >= 2 {
+            Ok(())
+        } else {
+            Err(format!("{watches} watches"))
+        }
+    })
+    .await;
+    settled(&pair, restart).await;
+    assert_eq!(versions().await, before);
+}
+
+// The flat-memory promise, for the static binary as users run it (scripts/test builds it and names it).
+#[tokio::test]
+async fn five_thousand_objects_of_4_kib_converge_in_less_than_10_mb() {
+    const COUNT: usize = 5_000;
+    let pair = Pair::start(PairOptions::default()).await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace("load")).await;
+    let body = "x".repeat(4096);
+    let creations = (0..COUNT).map(|index| {
+        let (hub, body) = (&hub, &body);
+        async move {
+            hub.create(&config_map("load", &format!("c{index:04}"), json!({"body": body})))
+                .await
+        }
+    });
+    in_parallel(creations, 16).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry("load", &["*"])]}),
+    ))
+    .await;
+    let mut syncer = pair.syncer(&[]);
+    eventually("all copies arrive", Duration::from_secs(180), async || {
+        let path = "/api/v1/namespaces/load/configmaps?limit=1&labelSelector=edge.kubestellar.io%2Fdownsynced%3Dtrue";
+        let list = edge.read(path).await.map_err(|error| error.to_string())?;
+        let left = list["metadata"]["remainingItemCount"].as_u64();
+        // A label selector hides the count of the rest; the whole list is then counted.
+        let count = match left {
+            Some(left) => left as usize + 1,
+            None => edge
+                .list("v1", "configmaps", "load", "edge.kubestellar.io/downsynced=true")
+                .await
+                .len(),
+        };
+        if count == COUNT {
+            Ok(())
+        } else {
+            Err(format!("{count} of {COUNT}"))
+        }
+    })
+    .await;
+    let (resident, peak) = (syncer.resident_kb(), syncer.peak_kb());
+    if std::env::var_os("EDGE_SYNCER_BIN").is_some() {
+        assert!(resident < 10_000, "resident memory {resident} kB");
+        assert!(peak < 10_000, "peak memory {peak} kB");
+    } else {
+        // The debug binary that cargo builds for the tests has several times the code in memory.
+        assert!(peak < 40_000, "peak memory {peak} kB");
+    }
+    syncer.terminate().await;
+}
+
+/// Runs futures, so many at once.
+async fn in_parallel<F: Future>(futures: impl Iterator<Item = F>, at_once: usize) {
+    use futures_util::StreamExt;
+    futures_util::stream::iter(futures)
+        .buffer_unordered(at_once)
+        .for_each(|_| async {})
+        .await;
+}
