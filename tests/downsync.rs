@@ -298,7 +298,7 @@ async fn makes_namespaces_first_and_deletes_only_those_that_it_made() {
     hub.delete("v1", "configmaps", "default", &in_default).await;
     gone(&edge, "v1", "configmaps", &made, "a").await;
     for space in [&made, &there] {
-        hub.remove_namespaces(&[space.clone()]).await;
+        hub.remove_namespaces(std::slice::from_ref(space)).await;
     }
     eventually("the namespace that the syncer made is deleted", SOON, async || {
         // Without a controller manager nobody finishes the deletion of a namespace.

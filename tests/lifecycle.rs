@@ -11,7 +11,7 @@ use support::{
     Ca, Credential, KubeconfigParts, Pair, PairOptions, ServerOptions, Syncer, eventually, shared_pair, wait_for_crd,
 };
 
-/// A pair with one ConfigMap selected, and its namespace.
+/// Creates one `ConfigMap` in a namespace at the hub, and selects it.
 async fn one_config_map(pair: &Pair, shop: &str) {
     let hub = pair.hub.objects();
     hub.create(&namespace(shop)).await;

@@ -184,7 +184,7 @@ async fn five_thousand_objects_of_4_kib_converge_in_less_than_10_mb() {
         let left = list["metadata"]["remainingItemCount"].as_u64();
         // A label selector hides the count of the rest; the whole list is then counted.
         let count = match left {
-            Some(left) => left as usize + 1,
+            Some(left) => usize::try_from(left).expect("it is a small number") + 1,
             None => edge
                 .list("v1", "configmaps", "load", "edge.kubestellar.io/downsynced=true")
                 .await

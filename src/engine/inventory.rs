@@ -29,6 +29,8 @@ pub(super) struct Record {
     pub(super) seen: Seen,
     /// A write may have taken effect without an answer.
     pub(super) unsure: bool,
+    /// A worker has it. What the edge tells meanwhile may be the worker's own write, so it is judged by the outcome.
+    busy: bool,
 }
 
 impl Default for Record {
@@ -41,6 +43,7 @@ impl Default for Record {
             written: 0,
             seen: Seen::ABSENT,
             unsure: false,
+            busy: false,
         }
     }
 }
@@ -48,6 +51,11 @@ impl Default for Record {
 impl Record {
     fn has_copy(&self) -> bool {
         self.seen.copy.state != CopyState::Absent
+    }
+
+    /// True if there is nothing to do: the copy was brought to what the hub wants and nobody has changed it since.
+    fn in_step(&self) -> bool {
+        self.wanted != 0 && self.wanted == self.settled && self.has_copy() && self.seen.hash != 0 && !self.drifted()
     }
 
     /// True if somebody else changed the copy since our last write.
@@ -64,14 +72,6 @@ pub(super) struct Inventory {
 }
 
 impl Inventory {
-    pub(super) fn get(&self, name: &ObjectName) -> Option<&Record> {
-        self.objects.get(name)
-    }
-
-    pub(super) fn get_mut(&mut self, name: &ObjectName) -> Option<&mut Record> {
-        self.objects.get_mut(name)
-    }
-
     /// Names of the copies that are ours.
     pub(super) fn ours(&self) -> impl Iterator<Item = &ObjectName> {
         self.objects
@@ -141,7 +141,6 @@ impl Inventory {
             return false;
         }
         let same_version = seen.version == record.seen.version && seen.version != 0;
-        let was_ours = record.seen.copy.state == CopyState::Ours;
         if same_version {
             return false;
         }
@@ -151,8 +150,7 @@ impl Inventory {
             record.written = 0;
             record.settled = 0;
         }
-        let lost_marks = was_ours && seen.copy.state == CopyState::Foreign;
-        record.settled != 0 && record.hub != 0 && (record.drifted() || lost_marks)
+        !record.busy && record.settled != 0 && record.hub != 0 && record.drifted()
     }
 
     /// The edge says that the object is gone. True if the hub wants it back.
@@ -165,7 +163,11 @@ impl Inventory {
             return false;
         }
         record.edge = 0;
-        record.seen = Seen::ABSENT;
+        // The version stays, so that a worker's older answer does not bring the copy back.
+        record.seen = Seen {
+            version,
+            ..Seen::ABSENT
+        };
         record.written = 0;
         record.settled = 0;
         if record.wanted != 0 {
@@ -187,23 +189,44 @@ impl Inventory {
         gone.into_iter().filter(|name| self.gone_from_edge(name, 0)).collect()
     }
 
+    /// A worker takes the object. `None` if there is nothing to do for it.
+    pub(super) fn take(&mut self, name: &ObjectName) -> Option<&Record> {
+        let record = self.objects.get_mut(name)?;
+        if record.in_step() {
+            return None;
+        }
+        record.busy = true;
+        Some(record)
+    }
+
+    /// A worker has failed; `unsure` says that its write may have taken effect all the same.
+    pub(super) fn failed(&mut self, name: &ObjectName, unsure: bool) {
+        if let Some(record) = self.objects.get_mut(name) {
+            record.busy = false;
+            record.unsure |= unsure;
+        }
+    }
+
     /// A worker has brought the object in step with `wanted`. True if it is out of step again.
     pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>) -> bool {
         let Some(record) = self.objects.get_mut(name) else {
             return false;
         };
+        record.busy = false;
         record.settled = wanted;
         record.unsure = false;
+        let mut lost = false;
         match seen {
             Some(seen) => {
                 record.written = seen.hash;
                 if seen.version >= record.seen.version || seen.version == 0 {
                     record.seen = seen;
                 }
+                lost = seen.copy.state != CopyState::Absent && !record.has_copy();
             }
             None => record.written = record.seen.hash,
         }
-        let again = record.wanted != 0 && (record.wanted != record.settled || record.drifted());
+        let again = record.wanted != 0 && (record.wanted != record.settled || record.drifted() || lost);
         self.drop_if_nothing(name);
         again
     }
@@ -291,11 +314,32 @@ mod tests {
         assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
 
         inventory.at_hub(&name("b"), 1, 7);
+        inventory.take(&name("b"));
         assert!(!inventory.at_edge(&name("b"), 1, seen(CopyState::Ours, 71, 4), true));
         assert!(
             inventory.settle(&name("b"), 7, Some(seen(CopyState::Ours, 70, 3))),
             "edited since"
         );
+    }
+
+    #[test]
+    fn our_own_update_told_before_the_workers_answer_is_no_drift() {
+        let mut inventory = in_step();
+        assert!(inventory.take(&name("a")).is_none(), "nothing to do");
+        inventory.at_hub(&name("a"), 1, 8);
+        assert!(inventory.take(&name("a")).is_some());
+        assert!(!inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 80, 4), true));
+        assert!(!inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
+        assert!(inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 81, 5), true));
+    }
+
+    #[test]
+    fn a_copy_that_is_deleted_before_the_workers_answer_is_wanted_back() {
+        let mut inventory = in_step();
+        inventory.at_hub(&name("a"), 1, 8);
+        inventory.take(&name("a"));
+        inventory.gone_from_edge(&name("a"), 5);
+        assert!(inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
     }
 
     #[test]
@@ -314,7 +358,7 @@ mod tests {
         let mut inventory = in_step();
         assert!(inventory.gone_from_hub(&name("a")));
         assert!(!inventory.gone_from_edge(&name("a"), 9));
-        assert!(inventory.get(&name("a")).is_none());
+        assert!(!inventory.objects.contains_key(&name("a")));
     }
 
     #[test]
@@ -334,7 +378,8 @@ mod tests {
         let mut inventory = Inventory::default();
         inventory.at_edge(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
         inventory.at_edge(&name("unselected"), 1, seen(CopyState::Foreign, 0, 5), false);
-        assert!(inventory.get(&name("theirs")).is_some() && inventory.get(&name("unselected")).is_none());
+        let known = |object: &str| inventory.objects.contains_key(&name(object));
+        assert!(known("theirs") && !known("unselected"));
         assert!(inventory.hub_listed(&Scope::default(), 9).is_empty());
     }
 

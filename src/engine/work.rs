@@ -48,10 +48,11 @@ impl Engine {
         }
     }
 
-    fn job(&self, key: &Key) -> Option<Job> {
+    /// What is to be done for a key; `None` if nothing is any more.
+    fn job(&mut self, key: &Key) -> Option<Job> {
         let (type_id, name) = key;
-        let state = self.types.get(type_id)?;
-        let record = state.inventory.get(name)?;
+        let state = self.types.get_mut(type_id)?;
+        let record = state.inventory.take(name)?;
         let own = self.setup.own_namespace.as_deref();
         Some(Job {
             resource: state.resource.clone(),
@@ -98,10 +99,12 @@ impl Engine {
         if matches!(outcome.change, Change::Left(downsync::Why::Gone)) {
             self.drop_type_without_copies(*type_id);
         }
+        // Again without a new entry: news that came meanwhile may have left a body at hand.
         if again {
-            self.enqueue(*type_id, name.clone(), None);
+            queue::Done::Again
+        } else {
+            queue::Done::Finished
         }
-        queue::Done::Finished
     }
 
     fn failed(&mut self, key: &Key, failure: &Failure) -> queue::Done {
@@ -112,10 +115,10 @@ impl Engine {
             return queue::Done::Finished;
         };
         let object = name.of_kind(&state.resource.kind).to_string();
+        state
+            .inventory
+            .failed(name, error.is_unreachable() && failure.side == Side::Edge);
         if error.is_unreachable() {
-            if let Some(record) = state.inventory.get_mut(name) {
-                record.unsure |= failure.side == Side::Edge;
-            }
             self.report.failed(Subject::Side(failure.side), failure.doing, error);
             return retry;
         }

@@ -59,6 +59,8 @@ impl Report {
         let text = error.to_string();
         let new = match self.streaks.get(&subject) {
             None => true,
+            // One outage has many faces: refused, reset, timed out.
+            Some(_) if matches!(subject, Subject::Side(_)) => false,
             // Another kind of answer is news; the same one with other numbers in it is not.
             Some(told) => kind(told) != kind(&text),
         };
@@ -163,9 +165,16 @@ mod tests {
             "reading",
             &Error::Unreachable("connection refused port 2".into())
         ));
-        assert!(report.failed(subject.clone(), "reading", &Error::Unreachable("no route".into())));
+        assert!(!report.failed(subject.clone(), "reading", &Error::Unreachable("no route".into())));
         assert!(report.works(&subject));
         assert!(!report.works(&subject));
+
+        let thing = Subject::Thing(Side::Edge, "ConfigMap/a/b".into());
+        assert!(report.failed(thing.clone(), "applying", &Error::BadAnswer("html".into())));
+        assert!(
+            report.failed(thing.clone(), "applying", &Error::BadAnswer("json".into())),
+            "another answer is news"
+        );
     }
 
     #[test]

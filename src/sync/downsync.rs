@@ -66,6 +66,7 @@ pub enum Why {
 }
 
 /// The policy of spec 3.2 to 3.6 and DESIGN section 4. `protected` is true for a namespace that is never deleted.
+#[expect(clippy::match_same_arms, reason = "one arm for each row of the spec")]
 pub fn decide(origin: Origin, copy: Copy, protected: bool) -> Action {
     use CopyState::{Absent, Foreign, Ours};
     match (origin, copy.state) {

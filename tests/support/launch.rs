@@ -106,17 +106,25 @@ fn spawn(program: &str, args: &[String], folder: &Path) -> Leashed {
 
 /// Where the server binary `name` is; `scripts/testenv` builds them when they are missing.
 fn binary(name: &str) -> PathBuf {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/testenv");
-        let output = Command::new(script)
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("scripts/testenv runs");
-        assert!(output.status.success(), "scripts/testenv failed: {}", output.status);
-        PathBuf::from(String::from_utf8(output.stdout).expect("a path is UTF-8").trim())
-    });
+    static SERVERS: OnceLock<PathBuf> = OnceLock::new();
+    static ALL: OnceLock<PathBuf> = OnceLock::new();
+    let folder = match name {
+        "kube-controller-manager" => ALL.get_or_init(|| testenv(&[])),
+        // The demo runs without a controller manager, and need not wait for one to be built.
+        _ => SERVERS.get_or_init(|| testenv(&["--servers"])),
+    };
     folder.join(name)
+}
+
+fn testenv(args: &[&str]) -> PathBuf {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/testenv");
+    let output = Command::new(script)
+        .args(args)
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("scripts/testenv runs");
+    assert!(output.status.success(), "scripts/testenv failed: {}", output.status);
+    PathBuf::from(String::from_utf8(output.stdout).expect("a path is UTF-8").trim())
 }
 
 /// A port on 127.0.0.1 that nobody listens at.

@@ -42,7 +42,21 @@ impl Syncer {
 
     /// Starts the binary with exactly these arguments.
     pub fn start_raw(args: &[&str], env: &[(&str, &str)]) -> Self {
-        Self::start_program(&program(), args, env)
+        Self::start_program(&Self::program(), args, env)
+    }
+
+    /// The binary under test: `EDGE_SYNCER_BIN` if it is set, otherwise the one that Cargo has built for this test; for
+    /// the demo, an example, it builds none.
+    pub fn program() -> PathBuf {
+        std::env::var_os("EDGE_SYNCER_BIN")
+            .or_else(|| option_env!("CARGO_BIN_EXE_edge-syncer").map(Into::into))
+            .expect("EDGE_SYNCER_BIN is set to the path of an edge-syncer binary")
+            .into()
+    }
+
+    /// The file with all that it prints.
+    pub fn log_path(&self) -> &Path {
+        &self.log
     }
 
     /// Starts `program` in place of the syncer.
@@ -135,9 +149,4 @@ impl Drop for Syncer {
             self.folder.keep();
         }
     }
-}
-
-/// The binary under test: `EDGE_SYNCER_BIN` if it is set, otherwise the one that Cargo has built for this test.
-fn program() -> PathBuf {
-    std::env::var_os("EDGE_SYNCER_BIN").map_or_else(|| env!("CARGO_BIN_EXE_edge-syncer").into(), PathBuf::from)
 }

@@ -1,0 +1,95 @@
+//! What happens at the edge, told by watches the moment it happens.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use http::Request;
+use kube::Client;
+use kube::core::WatchEvent;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+/// How long a step may take before the demo gives up.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// More than happens between two steps; were it full, the watches would wait and no event be lost.
+const BACKLOG: usize = 1000;
+
+/// An object at the edge that was created, changed or deleted.
+pub(crate) struct Change {
+    /// When the watch told of it.
+    pub(crate) at: Instant,
+    /// Whether it is gone now.
+    pub(crate) deleted: bool,
+    /// The object, the last state of a deleted one.
+    pub(crate) object: Value,
+}
+
+impl Change {
+    /// Whether it is the object called `name` of `kind` and exists.
+    pub(crate) fn is(&self, kind: &str, name: &str) -> bool {
+        !self.deleted && self.names(kind, name)
+    }
+
+    /// Whether it is the object called `name` of `kind` and is gone.
+    pub(crate) fn is_end_of(&self, kind: &str, name: &str) -> bool {
+        self.deleted && self.names(kind, name)
+    }
+
+    fn names(&self, kind: &str, name: &str) -> bool {
+        self.object["kind"] == kind && self.object["metadata"]["name"] == name
+    }
+}
+
+/// Watches on some types at the edge.
+pub(crate) struct EdgeWatch {
+    changes: mpsc::Receiver<Change>,
+}
+
+impl EdgeWatch {
+    /// Starts watches on these paths of the API and returns when the server has accepted them.
+    pub(crate) async fn start(client: &Client, paths: &[&str]) -> Self {
+        let (sender, changes) = mpsc::channel(BACKLOG);
+        for path in paths {
+            let request = Request::get(format!("{path}?watch=true"))
+                .body(Vec::new())
+                .expect("the paths above are valid");
+            let events = client
+                .request_events::<Value>(request)
+                .await
+                .unwrap_or_else(|error| panic!("cannot watch {path} at the edge: {error}"));
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                let mut events = std::pin::pin!(events);
+                while let Some(Ok(event)) = events.next().await {
+                    let at = Instant::now();
+                    let (deleted, object) = match event {
+                        WatchEvent::Added(object) | WatchEvent::Modified(object) => (false, object),
+                        WatchEvent::Deleted(object) => (true, object),
+                        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => continue,
+                    };
+                    // Fails when the story has ended.
+                    let _ = sender.send(Change { at, deleted, object }).await;
+                }
+            });
+        }
+        Self { changes }
+    }
+
+    /// Waits for the first change not yet looked at that is `wanted`, and returns when it was. Panics at the deadline
+    /// with `what` has not happened.
+    pub(crate) async fn wait(&mut self, what: &str, wanted: impl Fn(&Change) -> bool) -> Instant {
+        let search = async {
+            while let Some(change) = self.changes.recv().await {
+                if wanted(&change) {
+                    return change.at;
+                }
+            }
+            panic!("the edge ended its watches while waiting for this: {what}");
+        };
+        timeout(DEADLINE, search)
+            .await
+            .unwrap_or_else(|_| panic!("this did not happen within {} s: {what}", DEADLINE.as_secs()))
+    }
+}

@@ -1,0 +1,369 @@
+//! The steps of the story. Each prints a heading, and a line for each thing that happens.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::edge_watch::{Change, EdgeWatch};
+use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::{Pair, PairOptions, Server, Syncer};
+
+const NAMESPACE: &str = "shop";
+/// The `ConfigMap` that most steps are about.
+const PRICES: &str = "prices";
+const DEPLOYMENT: &str = "web";
+/// A `ConfigMap` that only the edge has.
+const NOTES: &str = "notes";
+/// How long the hub is away, besides the time that it takes to start.
+const OUTAGE: Duration = Duration::from_secs(3);
+/// How many updates to measure latency with.
+const UPDATES: usize = 30;
+
+/// Two servers, the syncer between them, and what has been seen so far.
+pub(crate) struct Story {
+    syncer: Syncer,
+    edge_watch: EdgeWatch,
+    /// The `ConfigMap` that only the edge has, as it was created.
+    notes: Value,
+    pair: Pair,
+}
+
+impl Story {
+    /// Starts the servers and the syncer.
+    pub(crate) async fn begin() -> Self {
+        heading("Start two real Kubernetes API servers");
+        let start = Instant::now();
+        let pair = Pair::start(PairOptions::default()).await;
+        line("hub", &format!("kube-apiserver at {}", pair.hub.url()));
+        line("edge", &format!("kube-apiserver at {}", pair.edge.url()));
+        timed_line(
+            "hub",
+            "the type SyncerConfig is installed; both are ready",
+            start.elapsed(),
+        );
+
+        heading("Start the syncer between them");
+        let watched = ["/api/v1/namespaces", "/api/v1/configmaps", "/apis/apps/v1/deployments"];
+        let edge_watch = EdgeWatch::start(&pair.edge.client(), &watched).await;
+        let from = format!("--from-kubeconfig={}", pair.hub.kubeconfig().display());
+        let to = format!("--to-kubeconfig={}", pair.edge.kubeconfig().display());
+        // By default it sends no more than 30 requests a second; the times below would be those of the limit.
+        let syncer = Syncer::start_raw(&["run", &from, &to, "--sync-target-uid=demo", "--qps=-1"], &[]);
+        line(
+            "syncer",
+            &format!(
+                "runs as process {}, without a limit on requests (--qps=-1)",
+                syncer.pid()
+            ),
+        );
+        Self {
+            syncer,
+            edge_watch,
+            notes: Value::Null,
+            pair,
+        }
+    }
+
+    /// What is created at the hub appears at the edge.
+    pub(crate) async fn create(&mut self) {
+        heading("Create objects at the hub");
+        let (hub, edge) = (self.pair.hub.objects(), self.pair.edge.objects());
+        hub.create(&namespace(NAMESPACE)).await;
+        line(
+            "hub",
+            &format!("Namespace {NAMESPACE} is created; so far nothing asks for it at the edge"),
+        );
+
+        hub.create(&syncer_config("demo", selection())).await;
+        let answered = Instant::now();
+        line(
+            "hub",
+            &format!("SyncerConfig demo asks for ConfigMaps and Deployments in {NAMESPACE}"),
+        );
+        self.arrival("Namespace", NAMESPACE, answered).await;
+
+        hub.create(&config_map(NAMESPACE, PRICES, json!({"apple": "1"}))).await;
+        let answered = Instant::now();
+        line("hub", &format!("ConfigMap {PRICES} is created, with apple=1"));
+        self.arrival("ConfigMap", PRICES, answered).await;
+
+        hub.create(&deployment()).await;
+        let answered = Instant::now();
+        line("hub", &format!("Deployment {DEPLOYMENT} is created"));
+        self.arrival("Deployment", DEPLOYMENT, answered).await;
+
+        let notes = config_map(NAMESPACE, NOTES, json!({"opens": "at nine"}));
+        self.notes = edge.create(&notes).await;
+        line(
+            "edge",
+            &format!("ConfigMap {NOTES} is created here, by somebody at the edge"),
+        );
+    }
+
+    /// A change at the hub reaches the edge.
+    pub(crate) async fn update(&mut self) {
+        heading("Update an object at the hub");
+        let took = self.change_price("2").await;
+        line("hub", &format!("ConfigMap {PRICES} gets apple=2"));
+        timed_line("edge", "has apple=2", took);
+    }
+
+    /// A copy that somebody edits at the edge becomes what the hub wants again.
+    pub(crate) async fn repair_edit(&mut self) {
+        heading("Edit the copy at the edge");
+        let edited = set_price(&self.pair.edge, "999").await;
+        let answered = Instant::now();
+        line("edge", &format!("somebody sets apple=999 in ConfigMap {PRICES}"));
+        let at = self
+            .edge_watch
+            .wait("the edit at the edge is put back to apple=2", |change| {
+                has_price(change, "2") && version(&change.object) > version(&edited)
+            })
+            .await;
+        timed_line("edge", "has apple=2 again", at.saturating_duration_since(answered));
+    }
+
+    /// A copy that somebody deletes at the edge comes back.
+    pub(crate) async fn repair_delete(&mut self) {
+        heading("Delete the copy at the edge");
+        self.pair
+            .edge
+            .objects()
+            .delete("v1", "configmaps", NAMESPACE, PRICES)
+            .await;
+        let answered = Instant::now();
+        line("edge", &format!("somebody deletes ConfigMap {PRICES}"));
+        self.edge_watch
+            .wait("the edge tells that the copy was deleted", |change| {
+                change.is_end_of("ConfigMap", PRICES)
+            })
+            .await;
+        let at = self
+            .edge_watch
+            .wait("the deleted copy comes back", |change| has_price(change, "2"))
+            .await;
+        timed_line(
+            "edge",
+            "it is there again, with apple=2",
+            at.saturating_duration_since(answered),
+        );
+    }
+
+    /// While the hub is away the copies stay; when it is back, so is the sync.
+    pub(crate) async fn survive_outage(&mut self) {
+        heading("Stop the hub for a while");
+        self.pair.hub.stop_apiserver();
+        let start = Instant::now();
+        line("hub", "the API server is killed");
+        while start.elapsed() < OUTAGE {
+            self.check_copies_stay().await;
+            sleep(Duration::from_millis(100)).await;
+        }
+        timed_line(
+            "edge",
+            "the copies are still there, and the syncer still runs",
+            start.elapsed(),
+        );
+        self.pair.hub.start_apiserver().await;
+        timed_line("hub", "the API server is back, after an outage of", start.elapsed());
+        self.check_copies_stay().await;
+        let took = self.change_price("3").await;
+        line("hub", &format!("ConfigMap {PRICES} gets apple=3"));
+        timed_line("edge", "has apple=3: the syncer has found the hub again", took);
+    }
+
+    /// Many updates in a row, each sent when the one before has arrived.
+    pub(crate) async fn measure_latency(&mut self) {
+        heading(&format!("Update it {UPDATES} times in a row"));
+        let mut times = Vec::new();
+        for update in 1..=UPDATES {
+            times.push(self.change_price(&format!("{}", 100 + update)).await);
+        }
+        times.sort();
+        timed_line("edge", "half of the updates were there within", times[UPDATES / 2]);
+        timed_line("edge", "all of the updates were there within", times[UPDATES - 1]);
+    }
+
+    /// What is deleted at the hub goes from the edge.
+    pub(crate) async fn delete(&mut self) {
+        heading("Delete objects at the hub");
+        let hub = self.pair.hub.objects();
+        for (api_version, kind, name) in [("v1", "ConfigMap", PRICES), ("apps/v1", "Deployment", DEPLOYMENT)] {
+            hub.delete(api_version, kind, NAMESPACE, name).await;
+            let answered = Instant::now();
+            line("hub", &format!("{kind} {name} is deleted"));
+            let what = format!("the copy of {kind} {name} goes from the edge");
+            let at = self.edge_watch.wait(&what, |change| change.is_end_of(kind, name)).await;
+            timed_line(
+                "edge",
+                &format!("{kind} {name} is gone"),
+                at.saturating_duration_since(answered),
+            );
+        }
+    }
+
+    /// What others have created at the edge is as it was.
+    pub(crate) async fn leave_others_alone(&mut self) {
+        heading("Look at what the edge had of its own");
+        let now = self.pair.edge.objects().reread(&self.notes).await;
+        assert!(
+            now.as_ref() == Some(&self.notes),
+            "ConfigMap {NOTES} at the edge was touched: now it is {now:?}"
+        );
+        line(
+            "edge",
+            &format!("ConfigMap {NOTES} is untouched, down to its resourceVersion"),
+        );
+    }
+
+    /// What all of this took of the machine.
+    pub(crate) fn measure_memory(&mut self) {
+        heading("What the syncer took");
+        assert!(self.syncer.is_running(), "the syncer has ended");
+        let (resident, peak) = (self.syncer.resident_kb(), self.syncer.peak_kb());
+        let binary = std::fs::metadata(Syncer::program())
+            .expect("the binary has been run")
+            .len();
+        line_with("syncer", "resident memory now", &megabytes(resident * 1024));
+        line_with("syncer", "resident memory at its peak", &megabytes(peak * 1024));
+        line_with("syncer", "size of the binary", &megabytes(binary));
+    }
+
+    /// Tells how to go on by hand.
+    pub(crate) fn explain_how_to_play(&self) {
+        heading("All of it keeps running. Play with it from another terminal:");
+        let (hub, edge) = (self.pair.hub.kubeconfig(), self.pair.edge.kubeconfig());
+        let log = self.syncer.log_path().display();
+        println!("  HUB={}\n  EDGE={}\n", hub.display(), edge.display());
+        println!("  # What is created at the hub appears at the edge:");
+        println!("  kubectl --kubeconfig $HUB -n {NAMESPACE} create configmap hours --from-literal=open=9-17");
+        println!("  kubectl --kubeconfig $EDGE -n {NAMESPACE} get configmap hours -o yaml\n");
+        println!("  # What is changed at the edge is put back:");
+        println!(
+            "  kubectl --kubeconfig $EDGE -n {NAMESPACE} patch configmap hours -p '{{\"data\":{{\"open\":\"never\"}}}}'"
+        );
+        println!("  kubectl --kubeconfig $EDGE -n {NAMESPACE} get configmap hours -o yaml\n");
+        println!("  # What the syncer copies, and what it says:");
+        println!("  kubectl --kubeconfig $HUB get syncerconfig demo -o yaml");
+        println!("  tail -f {log}\n");
+        println!("Ctrl-C here stops and removes everything.");
+    }
+
+    /// Ends the syncer as a service manager would, and then all the rest.
+    pub(crate) async fn end(mut self) {
+        heading("Stop");
+        let (status, took) = self.syncer.terminate().await;
+        assert!(
+            status.success(),
+            "the syncer ended with {status} after it was asked to stop"
+        );
+        timed_line("syncer", "has ended, as it was asked to", took);
+        drop(self);
+        line("", "the servers have been stopped and all files removed");
+    }
+
+    async fn arrival(&mut self, kind: &str, name: &str, answered: Instant) {
+        let what = format!("{kind} {name} arrives at the edge");
+        let at = self.edge_watch.wait(&what, |change| change.is(kind, name)).await;
+        timed_line(
+            "edge",
+            &format!("{kind} {name} is there"),
+            at.saturating_duration_since(answered),
+        );
+    }
+
+    /// Changes the price of an apple at the hub and waits until the edge has it.
+    async fn change_price(&mut self, price: &str) -> Duration {
+        set_price(&self.pair.hub, price).await;
+        let answered = Instant::now();
+        let what = format!("apple={price}, set at the hub, arrives at the edge");
+        let at = self.edge_watch.wait(&what, |change| has_price(change, price)).await;
+        at.saturating_duration_since(answered)
+    }
+
+    async fn check_copies_stay(&mut self) {
+        assert!(self.syncer.is_running(), "the syncer ended while the hub was away");
+        let edge = self.pair.edge.objects();
+        for (api_version, kind, name) in [("v1", "ConfigMap", PRICES), ("apps/v1", "Deployment", DEPLOYMENT)] {
+            let copy = edge.get(api_version, kind, NAMESPACE, name).await;
+            assert!(copy.is_some(), "the copy of {kind} {name} went while the hub was away");
+        }
+    }
+}
+
+/// What the `SyncerConfig` asks for.
+fn selection() -> Value {
+    json!({"namespaceScope": {
+        "namespaces": [NAMESPACE],
+        "resources": [
+            {"group": "", "resource": "configmaps", "apiVersion": "v1"},
+            {"group": "apps", "resource": "deployments", "apiVersion": "v1"},
+        ],
+    }})
+}
+
+fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": NAMESPACE, "name": DEPLOYMENT},
+        "spec": {
+            "selector": {"matchLabels": {"app": DEPLOYMENT}},
+            "template": {
+                "metadata": {"labels": {"app": DEPLOYMENT}},
+                "spec": {"containers": [{"name": "server", "image": "nginx"}]},
+            },
+        },
+    })
+}
+
+/// Sets the price of an apple at one side; returns the object as stored there.
+async fn set_price(server: &Server, price: &str) -> Value {
+    let patch = json!({"data": {"apple": price}});
+    server
+        .objects()
+        .merge_patch("v1", "configmaps", NAMESPACE, PRICES, &patch)
+        .await
+}
+
+fn has_price(change: &Change, price: &str) -> bool {
+    change.is("ConfigMap", PRICES) && change.object["data"]["apple"] == price
+}
+
+/// The number in `metadata.resourceVersion`, which grows with each change at one server.
+fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
+fn heading(text: &str) {
+    println!("\n{text}");
+}
+
+/// Something that `who` has done or has.
+fn line(who: &str, what: &str) {
+    println!("  {who:<8}{what}");
+}
+
+/// As [`line`], with a figure at its end; all figures are below each other.
+fn line_with(who: &str, what: &str, figure: &str) {
+    let line = format!("  {who:<8}{what:<58}{figure:>11}");
+    println!("{}", line.trim_end());
+}
+
+fn timed_line(who: &str, what: &str, time: Duration) {
+    let millis = time.as_secs_f64() * 1000.0;
+    if time.is_zero() {
+        line_with(who, what, "at once");
+    } else if millis < 1000.0 {
+        line_with(who, what, &format!("{millis:.1} ms"));
+    } else {
+        // The space puts the decimal points below each other.
+        line_with(who, what, &format!("{:.1} s ", millis / 1000.0));
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    let tenths = (bytes + 50_000) / 100_000;
+    format!("{}.{} MB", tenths / 10, tenths % 10)
+}
