@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, InvalidHeaderValue, USER_AGENT};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Uri};
@@ -24,8 +26,10 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use kube::client::{AuthError, Body, ConfigExt as _};
+use kube::client::{Body, ConfigExt as _};
+use kube::config::AuthInfo;
 use rustls::pki_types::ServerName;
+use secrecy::ExposeSecret as _;
 use tower::util::{BoxCloneSyncService, MapRequestLayer};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
@@ -80,8 +84,8 @@ pub enum ConnectError {
     Tls(TlsError),
     /// The token file cannot be used.
     TokenFile(io::Error),
-    /// The user entry's way to get credentials failed.
-    Credentials(String),
+    /// The user entry gets its credentials in a way that is not supported.
+    Credentials(&'static str),
     /// The user agent or an impersonation header cannot be sent.
     Header(String),
     /// The `tls-server-name` is neither a name nor an address.
@@ -95,7 +99,10 @@ impl fmt::Display for ConnectError {
         match self {
             Self::Tls(error) => error.fmt(f),
             Self::TokenFile(_) => f.write_str("cannot read tokenFile"),
-            Self::Credentials(why) => write!(f, "cannot get credentials: {why}"),
+            Self::Credentials(how) => write!(
+                f,
+                "the user entry of the kubeconfig uses {how}, which is not supported: use a token, a tokenFile or a client certificate"
+            ),
             Self::Header(why) => write!(f, "a request header cannot be sent: {why}"),
             Self::ServerName(name) => {
                 write!(f, "bad tls-server-name {name:?}: neither a name nor an address")
@@ -134,55 +141,72 @@ impl From<InvalidHeaderValue> for ConnectError {
 /// Makes the client of one side. Connects at the first request, not here.
 ///
 /// Must be called on a tokio runtime. The proxy is `proxy-url` of the kubeconfig, else what `HTTPS_PROXY`, `HTTP_PROXY`
-/// and `NO_PROXY` say. An exec plugin named by the user entry is run here, blocking.
+/// and `NO_PROXY` say.
 pub fn connect(config: &kube::Config, user_agent: &str) -> Result<kube::Client, ConnectError> {
     let mut config = config.clone();
     config.headers.push((USER_AGENT, HeaderValue::from_str(user_agent)?));
-    let token_file = take_token_file(&mut config)?.map(Arc::new);
-    let authorize = token_file.map(|file| {
+    let authorize = authorization(&config.auth_info)?.map(|credential| {
         MapRequestLayer::new(move |mut request: Request<Body>| {
-            request.headers_mut().insert(AUTHORIZATION, file.header());
+            request.headers_mut().insert(AUTHORIZATION, credential.header());
             request
         })
     });
-    let auth_layer = config.auth_layer().map_err(|error| credentials(&error))?;
     let headers = config
         .extra_headers_layer()
         .map_err(|error| ConnectError::Header(error.to_string()))?;
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(authorize)
-        .option_layer(auth_layer)
         .layer(headers)
         .map_err(BoxError::from)
         .service(http_client(&config)?);
     Ok(kube::Client::new(service, config.default_namespace))
 }
 
-/// Takes the token file out of the configuration when it is what kube would use; see `token` for the reason.
-fn take_token_file(config: &mut kube::Config) -> Result<Option<TokenFile>, ConnectError> {
-    let user = &mut config.auth_info;
-    let basic = user.username.is_some() && user.password.is_some();
-    if user.auth_provider.is_some() || basic || user.token.is_some() {
-        return Ok(None);
-    }
-    let Some(path) = user.token_file.take() else {
-        return Ok(None);
-    };
-    // Nothing that comes later in kube's order may take its place.
-    user.exec = None;
-    TokenFile::open(path.into()).map(Some).map_err(ConnectError::TokenFile)
+/// What goes into the `authorization` header.
+#[derive(Clone)]
+enum Credential {
+    Fixed(HeaderValue),
+    File(Arc<TokenFile>),
 }
 
-/// kube's message for a failed exec plugin holds all that it printed, which may be a token.
-fn credentials(error: &kube::Error) -> ConnectError {
-    ConnectError::Credentials(match error {
-        kube::Error::Auth(AuthError::AuthExecRun { cmd, out }) => {
-            format!("{cmd} failed with {}", out.status)
+impl Credential {
+    fn header(&self) -> HeaderValue {
+        match self {
+            Self::Fixed(header) => header.clone(),
+            Self::File(file) => file.header(),
         }
-        kube::Error::Auth(AuthError::AuthExecParse(_)) => "the exec plugin did not print an ExecCredential".to_owned(),
-        other => other.to_string(),
-    })
+    }
+}
+
+/// The credential of a user entry, in client-go's order.
+///
+/// Not kube's own layer: its support for exec plugins and auth providers, which nothing at an edge uses, costs half a
+/// megabyte of parsers in the binary, and its token files are not trimmed.
+fn authorization(user: &AuthInfo) -> Result<Option<Credential>, ConnectError> {
+    let fixed = |text: String| {
+        let mut header = HeaderValue::try_from(text)?;
+        header.set_sensitive(true);
+        Ok(Some(Credential::Fixed(header)))
+    };
+    if user.auth_provider.is_some() {
+        return Err(ConnectError::Credentials("an auth-provider"));
+    }
+    if let (Some(name), Some(password)) = (&user.username, &user.password) {
+        let pair = format!("{name}:{}", password.expose_secret());
+        return fixed(format!("Basic {}", STANDARD.encode(pair)));
+    }
+    if let Some(token) = &user.token {
+        return fixed(format!("Bearer {}", token.expose_secret()));
+    }
+    if let Some(path) = &user.token_file {
+        let file = TokenFile::open(path.into()).map_err(ConnectError::TokenFile)?;
+        return Ok(Some(Credential::File(Arc::new(file))));
+    }
+    match user.exec {
+        Some(_) => Err(ConnectError::Credentials("an exec plugin")),
+        None => Ok(None),
+    }
 }
 
 /// Any stream behind a pointer: whatever proxy there is, hyper and TLS are compiled for this one type.
