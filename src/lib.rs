@@ -53,6 +53,11 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         edge,
         own_namespace: settings.own_namespace,
         workers: workers as usize,
+        policy: Rc::new(sync::downsync::Policy {
+            delete_adopted: settings.delete_adopted,
+            take_back_from: settings.take_back_from,
+        }),
+        filter: settings.filter,
     };
     tokio::task::LocalSet::new()
         .run_until(engine::run(setup, shutdown.requested()))

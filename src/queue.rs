@@ -3,7 +3,7 @@
 //! Promises:
 //! - A key has one entry, however often it is added.
 //! - A key is never taken twice at once. Adding it while a worker has it makes it ready again when that worker is done.
-//! - Urgent keys go before the others; within each class, first come first served.
+//! - Keys of an earlier [`Class`] go before those of a later one; within each class, first come first served.
 //! - A failed key waits an exponentially growing, jittered time; success forgets its failures. A key that is added
 //!   again while it waits becomes ready at once, because something about it has changed, but its failures count on.
 //! - The payload (an object's body at hand, so that it need not be read again) is a hint: it is dropped whenever the
@@ -35,9 +35,20 @@ pub enum Done {
     Again,
 }
 
+/// Which keys go before which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// What others need before they can be: namespaces and CRDs.
+    First,
+    /// All else.
+    Normal,
+    /// What takes others along when it goes: namespaces and CRDs to be deleted.
+    Last,
+}
+
 struct Entry {
     state: State,
-    urgent: bool,
+    class: Class,
     failures: u32,
     payload: Option<Bytes>,
 }
@@ -57,8 +68,8 @@ enum State {
 /// See the module's promises.
 pub struct Queue<K> {
     entries: HashMap<K, Entry>,
-    /// Urgent keys and the others, in order. Every key here is in `entries` with state `Ready`.
-    ready: [VecDeque<K>; 2],
+    /// By class. Every key here is in `entries` with state `Ready`.
+    ready: [VecDeque<K>; 3],
     /// By due time. Stale if the entry's state is not `Waiting` with the same number.
     waiting: BinaryHeap<Reverse<(Instant, u64, K)>>,
     next_number: u64,
@@ -69,7 +80,7 @@ impl<K: Clone + Eq + Hash + Ord> Default for Queue<K> {
     fn default() -> Self {
         Self {
             entries: HashMap::new(),
-            ready: [VecDeque::new(), VecDeque::new()],
+            ready: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
             waiting: BinaryHeap::new(),
             next_number: 0,
             payload_bytes: 0,
@@ -79,40 +90,62 @@ impl<K: Clone + Eq + Hash + Ord> Default for Queue<K> {
 
 impl<K: Clone + Eq + Hash + Ord> Queue<K> {
     /// Makes a key ready. A payload replaces an older one; without one, the worker reads the object itself.
-    pub fn add(&mut self, key: K, urgent: bool, payload: Option<Bytes>) {
+    pub fn add(&mut self, key: K, class: Class, payload: Option<Bytes>) {
         self.payload_bytes += payload.as_ref().map_or(0, Bytes::len);
         let Some(entry) = self.entries.get_mut(&key) else {
             let entry = Entry {
                 state: State::Ready,
-                urgent,
+                class,
                 failures: 0,
                 payload,
             };
             self.entries.insert(key.clone(), entry);
-            self.ready[usize::from(!urgent)].push_back(key);
+            self.ready[class as usize].push_back(key);
             return;
         };
         self.payload_bytes -= entry.payload.as_ref().map_or(0, Bytes::len);
         entry.payload = payload;
         match entry.state {
-            State::Ready | State::RunningAgain => {}
+            State::Ready if entry.class == class => return,
+            State::Ready => {
+                let old = entry.class as usize;
+                self.ready[old].retain(|ready| *ready != key);
+                self.ready[class as usize].push_back(key);
+            }
             State::Running => entry.state = State::RunningAgain,
+            State::RunningAgain => {}
             State::Waiting(_) => {
                 entry.state = State::Ready;
-                let urgent = entry.urgent;
-                self.ready[usize::from(!urgent)].push_back(key);
+                self.ready[class as usize].push_back(key);
             }
         }
+        entry.class = class;
     }
 
-    /// Takes the next key that is ready, with its payload. The caller gives it back with [`Queue::done`].
+    /// Makes a key ready after `wait`. One that is in the queue already keeps its time.
+    pub fn add_after(&mut self, key: K, class: Class, wait: Duration, now: Instant) {
+        if self.entries.contains_key(&key) {
+            return;
+        }
+        let entry = Entry {
+            state: State::Waiting(self.next_number),
+            class,
+            failures: 0,
+            payload: None,
+        };
+        self.entries.insert(key.clone(), entry);
+        self.waiting.push(Reverse((now + wait, self.next_number, key)));
+        self.next_number += 1;
+    }
+
+    /// Takes the next key that is ready, up to class `last`, with its payload. The caller gives it back with [`Queue::done`].
     ///
     /// # Panics
     /// Never, as long as every key in `ready` has an entry.
-    pub fn take(&mut self, now: Instant, only_urgent: bool) -> Option<(K, Option<Bytes>)> {
+    pub fn take(&mut self, now: Instant, last: Class) -> Option<(K, Option<Bytes>)> {
         self.wake(now);
-        let classes = if only_urgent { 1 } else { 2 };
-        let key = self.ready.iter_mut().take(classes).find_map(VecDeque::pop_front)?;
+        let classes = self.ready.iter_mut().take(last as usize + 1);
+        let key = classes.into_iter().find_map(VecDeque::pop_front)?;
         let entry = self.entries.get_mut(&key).expect("ready keys have an entry");
         entry.state = State::Running;
         let payload = entry.payload.take();
@@ -146,8 +179,8 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
             Done::Again => {}
         }
         entry.state = State::Ready;
-        let urgent = entry.urgent;
-        self.ready[usize::from(!urgent)].push_back(key.clone());
+        let class = entry.class;
+        self.ready[class as usize].push_back(key.clone());
         None
     }
 
@@ -171,7 +204,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         for (key, entry) in &mut self.entries {
             if matches!(entry.state, State::Waiting(_)) && which(key) {
                 entry.state = State::Ready;
-                self.ready[usize::from(!entry.urgent)].push_back(key.clone());
+                self.ready[entry.class as usize].push_back(key.clone());
             }
         }
     }
@@ -212,8 +245,8 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
             let Reverse((_, _, key)) = self.waiting.pop().expect("next_due has seen it");
             let entry = self.entries.get_mut(&key).expect("next_due has checked it");
             entry.state = State::Ready;
-            let urgent = entry.urgent;
-            self.ready[usize::from(!urgent)].push_back(key);
+            let class = entry.class;
+            self.ready[class as usize].push_back(key);
         }
     }
 }
@@ -231,13 +264,13 @@ mod tests {
     fn queue(keys: &[&'static str]) -> Queue<&'static str> {
         let mut queue = Queue::default();
         for &key in keys {
-            queue.add(key, false, None);
+            queue.add(key, Class::Normal, None);
         }
         queue
     }
 
     fn take_all(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
-        std::iter::from_fn(|| queue.take(now, false))
+        std::iter::from_fn(|| queue.take(now, Class::Last))
             .map(|(key, _)| key)
             .collect()
     }
@@ -249,19 +282,46 @@ mod tests {
     }
 
     #[test]
-    fn urgent_keys_go_first() {
-        let mut queue = queue(&["a", "b"]);
-        queue.add("namespace", true, None);
-        assert_eq!(take_all(&mut queue, Instant::now()), ["namespace", "a", "b"]);
+    fn keys_go_by_class() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        queue.add("deleted namespace", Class::Last, None);
+        queue.add("a", Class::Normal, None);
+        queue.add("namespace", Class::First, None);
+        assert_eq!(queue.take(now, Class::First), Some(("namespace", None)));
+        assert_eq!(queue.take(now, Class::First), None);
+        assert_eq!(queue.take(now, Class::Normal), Some(("a", None)));
+        assert_eq!(queue.take(now, Class::Normal), None);
+        queue.add("deleted namespace", Class::First, None);
+        assert_eq!(
+            queue.take(now, Class::First),
+            Some(("deleted namespace", None)),
+            "wanted after all"
+        );
+    }
+
+    #[test]
+    fn a_delayed_key_keeps_its_time_unless_something_changes() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        let wait = Duration::from_secs(5);
+        queue.add_after("a", Class::Normal, wait, now);
+        queue.add_after("a", Class::Normal, wait * 2, now);
+        assert_eq!(queue.next_due(), Some(now + wait));
+        assert_eq!(queue.take(now, Class::Last), None);
+        assert_eq!(queue.take(now + wait, Class::Last), Some(("a", None)));
+        queue.add_after("b", Class::Normal, wait, now);
+        queue.add("b", Class::Normal, None);
+        assert_eq!(queue.take(now, Class::Last), Some(("b", None)));
     }
 
     #[test]
     fn a_key_is_never_taken_twice_at_once() {
         let now = Instant::now();
         let mut queue = queue(&["a"]);
-        queue.take(now, false).unwrap();
-        queue.add("a", false, None);
-        assert!(queue.take(now, false).is_none());
+        queue.take(now, Class::Last).unwrap();
+        queue.add("a", Class::Normal, None);
+        assert!(queue.take(now, Class::Last).is_none());
         queue.done(&"a", Done::Finished, now, 0.0);
         assert_eq!(take_all(&mut queue, now), ["a"]);
         queue.done(&"a", Done::Finished, now, 0.0);
@@ -273,17 +333,17 @@ mod tests {
         let mut now = Instant::now();
         let mut queue = queue(&["a"]);
         for expected in [800, 1600, 3200] {
-            queue.take(now, false).unwrap();
+            queue.take(now, Class::Last).unwrap();
             let wait = queue.done(&"a", Done::Retry(None), now, 1.0).unwrap();
             assert_eq!(wait, Duration::from_millis(expected));
-            assert!(queue.take(now, false).is_none());
+            assert!(queue.take(now, Class::Last).is_none());
             assert_eq!(queue.next_due(), Some(now + wait));
             now += wait;
         }
-        queue.take(now, false).unwrap();
+        queue.take(now, Class::Last).unwrap();
         queue.done(&"a", Done::Finished, now, 1.0);
-        queue.add("a", false, None);
-        queue.take(now, false).unwrap();
+        queue.add("a", Class::Normal, None);
+        queue.take(now, Class::Last).unwrap();
         assert_eq!(queue.done(&"a", Done::Retry(None), now, 1.0), Some(FIRST_WAIT));
         assert_eq!(back_off(40, 1.0), LONGEST_WAIT);
         assert_eq!(back_off(1, 0.0), FIRST_WAIT / 2);
@@ -293,7 +353,7 @@ mod tests {
     fn the_server_may_ask_for_a_longer_wait() {
         let now = Instant::now();
         let mut queue = queue(&["a"]);
-        queue.take(now, false).unwrap();
+        queue.take(now, Class::Last).unwrap();
         let asked = Duration::from_secs(7);
         assert_eq!(queue.done(&"a", Done::Retry(Some(asked)), now, 1.0), Some(asked));
     }
@@ -302,10 +362,13 @@ mod tests {
     fn a_change_ends_the_wait_but_not_the_count() {
         let now = Instant::now();
         let mut queue = queue(&["a"]);
-        queue.take(now, false).unwrap();
+        queue.take(now, Class::Last).unwrap();
         queue.done(&"a", Done::Retry(None), now, 1.0);
-        queue.add("a", false, Some(Bytes::from_static(b"new")));
-        assert_eq!(queue.take(now, false), Some(("a", Some(Bytes::from_static(b"new")))));
+        queue.add("a", Class::Normal, Some(Bytes::from_static(b"new")));
+        assert_eq!(
+            queue.take(now, Class::Last),
+            Some(("a", Some(Bytes::from_static(b"new"))))
+        );
         assert_eq!(queue.done(&"a", Done::Retry(None), now, 1.0), Some(FIRST_WAIT * 2));
         assert_eq!(take_all(&mut queue, now + LONGEST_WAIT), ["a"]);
     }
@@ -315,15 +378,15 @@ mod tests {
         let now = Instant::now();
         let mut queue = Queue::default();
         let body = |length| Some(Bytes::from(vec![0; length]));
-        queue.add("a", false, body(10));
-        queue.add("a", false, body(7));
-        queue.add("b", false, body(5));
+        queue.add("a", Class::Normal, body(10));
+        queue.add("a", Class::Normal, body(7));
+        queue.add("b", Class::Normal, body(5));
         assert_eq!(queue.payload_bytes(), 12);
-        queue.add("b", false, None);
+        queue.add("b", Class::Normal, None);
         assert_eq!(queue.payload_bytes(), 7);
-        queue.take(now, false);
+        queue.take(now, Class::Last);
         assert_eq!(queue.payload_bytes(), 0);
-        queue.add("b", false, body(5));
+        queue.add("b", Class::Normal, body(5));
         queue.forget(|key| *key == "b");
         assert_eq!(queue.payload_bytes(), 0);
         assert_eq!(queue.len(), 1);
@@ -334,7 +397,7 @@ mod tests {
         let now = Instant::now();
         let mut queue = queue(&["a", "b"]);
         for _ in 0..2 {
-            let (key, _) = queue.take(now, false).unwrap();
+            let (key, _) = queue.take(now, Class::Last).unwrap();
             queue.done(&key, Done::Retry(None), now, 1.0);
         }
         queue.wake_where(|key| *key == "b");

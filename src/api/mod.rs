@@ -16,5 +16,8 @@ pub const DOWNSYNCED_LABEL_VALUE: &str = "true";
 pub const DOWNSYNCED_SELECTOR: &str = "edge.kubestellar.io/downsynced=true";
 /// Annotation on a copy that existed at the edge before it was selected: released, not deleted (DESIGN section 4).
 pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
+/// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
+/// deleted and created again.
+pub const REPLACE: &str = "edge.kubestellar.io/replace";
 /// Annotation on the hub object: other than empty, absent or `true`, the copy is created once and then left (spec 3.6).
 pub const DOWNSYNC_OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";

@@ -72,9 +72,42 @@ pub struct RunArgs {
     #[argh(option, arg_name = "number")]
     pub burst: Option<String>,
 
-    /// how changes are found: watch (default), or poll, which is not available yet
+    /// how changes at the hub are found: watch (default) or poll
     #[argh(option, arg_name = "watch|poll")]
     pub mode: Option<String>,
+
+    /// how changes at the edge are found: watch (default) or poll
+    #[argh(option, arg_name = "watch|poll")]
+    pub edge_mode: Option<String>,
+
+    /// time between two looks where the mode is poll, such as 1m30s (default: 15s; at least 1s)
+    #[argh(option, arg_name = "duration")]
+    pub poll_interval: Option<String>,
+
+    /// delete adopted objects when their hub objects go, instead of releasing them (also =true, =false)
+    #[argh(switch)]
+    pub delete_adopted: bool,
+
+    /// field managers whose fields, beside those that the hub sets, are taken back at the edge (default:
+    /// kubectl,kubectl-*; empty: nobody; trailing * for all names that begin so; repeatable)
+    #[argh(option, arg_name = "names")]
+    pub take_back_from: Vec<String>,
+
+    /// never write objects of this type, such as secrets, deployments.apps or *.example.org (repeatable)
+    #[argh(option, arg_name = "resource[.group]")]
+    pub deny: Vec<String>,
+
+    /// write namespaced objects, and create namespaces, only here (trailing * for all names that begin so; repeatable)
+    #[argh(option, arg_name = "name")]
+    pub allow_namespace: Vec<String>,
+
+    /// never write here, even if allowed (trailing * for all names that begin so; repeatable)
+    #[argh(option, arg_name = "name")]
+    pub deny_namespace: Vec<String>,
+
+    /// file with one "deny secrets", "allow-namespace shop-*" or "deny-namespace kube-*" a line, and # comments
+    #[argh(option, arg_name = "file")]
+    pub filter_file: Option<String>,
 
     /// address for health and metrics (reserved: nothing is served yet)
     #[argh(option, arg_name = "ip:port")]
@@ -82,7 +115,7 @@ pub struct RunArgs {
 }
 
 /// Flags whose value may be the next argument, whatever it looks like.
-const VALUE_FLAGS: [&str; 10] = [
+const VALUE_FLAGS: [&str; 17] = [
     "--from-kubeconfig",
     "--from-context",
     "--to-kubeconfig",
@@ -92,8 +125,21 @@ const VALUE_FLAGS: [&str; 10] = [
     "--qps",
     "--burst",
     "--mode",
+    "--edge-mode",
+    "--poll-interval",
+    "--take-back-from",
+    "--deny",
+    "--allow-namespace",
+    "--deny-namespace",
+    "--filter-file",
     "--listen-address",
 ];
+
+/// Those of them that add up when given more than once.
+const REPEATABLE: [&str; 4] = ["--take-back-from", "--deny", "--allow-namespace", "--deny-namespace"];
+
+/// Flags that stand alone or with `=true` or `=false`.
+const SWITCHES: [&str; 1] = ["--delete-adopted"];
 
 /// Arguments in the form that argh takes, and what klog's flags among them said.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -105,7 +151,8 @@ pub(super) struct Normalised {
 }
 
 /// Translates Go's spellings: `--flag=value` becomes two arguments, `_` in a flag's name becomes `-`, `-h` becomes
-/// `--help`, klog's flags are taken out. When a flag is given twice, the last one counts.
+/// `--help`, a switch with `=true` or `=false` is there or not, klog's flags are taken out. When a flag is given twice,
+/// the last one counts, unless the flag is repeatable.
 pub(super) fn normalise(args: &[String]) -> Result<Normalised, UsageError> {
     let mut out = Normalised::default();
     let mut rest = args.iter();
@@ -126,15 +173,33 @@ pub(super) fn normalise(args: &[String]) -> Result<Normalised, UsageError> {
             out.args.push(arg.clone());
             continue;
         };
+        if SWITCHES.contains(&name.as_str()) {
+            forget_earlier(&mut out.args, &name);
+            if is_on(&name, value.as_deref())? {
+                out.args.push(name);
+            }
+            continue;
+        }
         let value = match value {
             None if VALUE_FLAGS.contains(&name.as_str()) => rest.next().cloned(),
             value => value,
         };
-        forget_earlier(&mut out.args, &name);
+        if !REPEATABLE.contains(&name.as_str()) {
+            forget_earlier(&mut out.args, &name);
+        }
         out.args.push(name);
         out.args.extend(value);
     }
     Ok(out)
+}
+
+/// What the value of a switch says; alone it is on.
+fn is_on(name: &str, value: Option<&str>) -> Result<bool, UsageError> {
+    match value {
+        None | Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => Err(UsageError::new(format!("{name} {other:?}: must be true or false"))),
+    }
 }
 
 /// argh refuses a flag that is given twice; pflag lets the last one win, and wrapper scripts count on it.
@@ -143,7 +208,7 @@ fn forget_earlier(args: &mut Vec<String>, name: &str) {
     while at < args.len() {
         let takes_value = VALUE_FLAGS.contains(&args[at].as_str());
         let width = if takes_value { 2.min(args.len() - at) } else { 1 };
-        if takes_value && args[at] == name {
+        if args[at] == name && (takes_value || SWITCHES.contains(&name)) {
             args.drain(at..at + width);
         } else {
             at += width;
@@ -183,6 +248,40 @@ mod tests {
             "run --sync-target-name --qps --qps 3",
             0,
         );
+    }
+
+    #[test]
+    fn keeps_every_one_of_a_repeatable_flag() {
+        check(
+            "run --deny a --qps=1 --deny=b,c --qps=2 --deny --deny",
+            "run --deny a --deny b,c --qps 2 --deny --deny",
+            0,
+        );
+        check("run --allow_namespace=a*", "run --allow-namespace a*", 0);
+        check("run --take-back-from=", "run --take-back-from ", 0);
+    }
+
+    #[test]
+    fn lets_a_switch_have_a_value() {
+        for (args, expected) in [
+            ("--delete-adopted", "run --delete-adopted"),
+            ("--delete_adopted=true", "run --delete-adopted"),
+            ("--delete-adopted=false", "run"),
+            ("--delete-adopted --delete-adopted=false", "run"),
+            ("--delete-adopted=false --delete-adopted", "run --delete-adopted"),
+            ("--delete-adopted --delete-adopted", "run --delete-adopted"),
+            (
+                "--deny --delete-adopted --delete-adopted=false",
+                "run --deny --delete-adopted",
+            ),
+        ] {
+            check(&format!("run {args}"), expected, 0);
+        }
+        for value in ["", "yes", "True"] {
+            let found = normalise(&[format!("--delete-adopted={value}")]).unwrap_err();
+            let expected = format!("--delete-adopted {value:?}: must be true or false");
+            assert!(found.to_string().starts_with(&expected), "{found}");
+        }
     }
 
     #[test]

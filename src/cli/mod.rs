@@ -6,6 +6,7 @@
 use std::env;
 use std::error::Error;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,10 +15,12 @@ use argh::{EarlyExit, FromArgs as _};
 
 use crate::cluster::access::AccessError;
 use crate::cluster::connect::ConnectError;
+use crate::plan::Filter;
 
 pub use settings::{Settings, UsageError};
 
 mod args;
+mod duration;
 mod klog;
 pub mod logger;
 mod settings;
@@ -64,7 +67,11 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
     }
     match found.command {
         Some(args::Command::Run(raw)) => {
+            let filter_file = raw.filter_file.clone();
             let mut settings = Settings::check(raw, parsed.klog)?;
+            if let Some(path) = filter_file {
+                read_filter(&path, &mut settings.filter)?;
+            }
             settings.own_namespace = set("NAMESPACE");
             Ok(Invocation::Run(Box::new(settings)))
         }
@@ -73,6 +80,14 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
             Ok(_) => Err(UsageError::new("a command is missing")),
         },
     }
+}
+
+/// Adds the rules of a filter file. A file that cannot be read is an error, and so is an empty path: syncing without
+/// the bounds that were asked for is worse than not syncing.
+fn read_filter(path: &str, filter: &mut Filter) -> Result<(), UsageError> {
+    let wrong = |why: String| UsageError::new(format!("--filter-file {why}"));
+    let text = fs::read_to_string(path).map_err(|error| wrong(format!("{path:?}: cannot be read: {error}")))?;
+    filter.add_file(path, &text).map_err(|error| wrong(error.to_string()))
 }
 
 /// The arguments without the program name, with `run` in front when the program is called by its Go name.

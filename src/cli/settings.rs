@@ -3,19 +3,32 @@
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use log::LevelFilter;
 
 use super::args::RunArgs;
+use super::duration;
 use super::klog::Klog;
 use crate::cluster::Rate;
 use crate::cluster::access::AccessSource;
+use crate::plan::Filter;
+use crate::source::Pace;
 
 /// Requests per second and side, as in the Go syncer.
 const DEFAULT_QPS: f64 = 30.0;
 
 /// Requests at once and side, as in the Go syncer.
 const DEFAULT_BURST: u32 = 20;
+
+/// Between two looks: a change is seen soon, and a metered link carries four requests a minute for each type.
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Looking more often costs more than a watch.
+const SHORTEST_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Field managers of people at work: kubectl, and its subcommands such as `kubectl-edit`.
+const DEFAULT_TAKE_BACK_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
 
 /// A wrong command line. Print it with the hint and exit with 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +62,17 @@ pub struct Settings {
     pub sync_target_uid: String,
     /// The limit for each side, separately; `None` for no limit.
     pub rate: Option<Rate>,
+    /// How changes at the hub are found.
+    pub hub_pace: Pace,
+    /// How changes at the edge are found.
+    pub edge_pace: Pace,
+    /// Adopted objects are deleted when their hub objects go, as the Go syncer did, instead of released.
+    pub delete_adopted: bool,
+    /// Field managers whose fields beside those that the hub sets are taken back at the edge: names, or the start of
+    /// names before a `*`, which stands nowhere else. May be empty.
+    pub take_back_from: Vec<String>,
+    /// What the hub may not do here.
+    pub filter: Filter,
     /// Where health and metrics are to be served.
     pub listen_address: Option<SocketAddr>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
@@ -60,9 +84,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks raw values. Reads no file and no environment.
+    /// Checks raw values. Reads no file and no environment, so `filter` holds the rules of the flags alone.
     pub fn check(raw: RunArgs, klog: Klog) -> Result<Self, UsageError> {
-        check_mode(raw.mode.as_deref())?;
+        let interval = poll_interval(raw.poll_interval.as_deref())?;
         let hub = source(raw.from_kubeconfig, raw.from_context, "--from-context")?;
         if hub == AccessSource::InCluster {
             let message = "--from-kubeconfig is missing: it must be the kubeconfig file of the hub";
@@ -78,6 +102,15 @@ impl Settings {
             sync_target_name: raw.sync_target_name.unwrap_or_default(),
             sync_target_uid,
             rate: rate(raw.qps.as_deref(), raw.burst.as_deref())?,
+            hub_pace: pace("--mode", raw.mode.as_deref(), interval)?,
+            edge_pace: pace("--edge-mode", raw.edge_mode.as_deref(), interval)?,
+            delete_adopted: raw.delete_adopted,
+            take_back_from: take_back_from(&raw.take_back_from)?,
+            filter: filter(&[
+                ("deny", &raw.deny),
+                ("allow-namespace", &raw.allow_namespace),
+                ("deny-namespace", &raw.deny_namespace),
+            ])?,
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),
             own_namespace: None,
@@ -106,12 +139,57 @@ fn source(path: Option<String>, context: Option<String>, flag: &str) -> Result<A
     }
 }
 
-fn check_mode(mode: Option<&str>) -> Result<(), UsageError> {
+fn poll_interval(text: Option<&str>) -> Result<Duration, UsageError> {
+    let Some(text) = text else {
+        return Ok(DEFAULT_POLL_INTERVAL);
+    };
+    let allowed = "must be a duration of at least 1s, such as 15s or 1m30s";
+    duration::parse(text)
+        .filter(|&interval| interval >= SHORTEST_POLL_INTERVAL)
+        .ok_or_else(|| UsageError::new(format!("--poll-interval {text:?}: {allowed}")))
+}
+
+fn pace(flag: &str, mode: Option<&str>, interval: Duration) -> Result<Pace, UsageError> {
     match mode {
-        None | Some("watch") => Ok(()),
-        Some("poll") => Err(UsageError::new("--mode poll: is not available yet, must be watch")),
-        Some(other) => Err(UsageError::new(format!("--mode {other:?}: must be watch"))),
+        None | Some("watch") => Ok(Pace::Watch),
+        Some("poll") => Ok(Pace::Poll(interval)),
+        Some(other) => Err(UsageError::new(format!("{flag} {other:?}: must be watch or poll"))),
     }
+}
+
+fn take_back_from(given: &[String]) -> Result<Vec<String>, UsageError> {
+    if given.is_empty() {
+        return Ok(DEFAULT_TAKE_BACK_FROM.map(str::to_owned).to_vec());
+    }
+    let names: Vec<String> = items(given)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    for name in &names {
+        if name.strip_suffix('*').unwrap_or(name).contains('*') {
+            let allowed = "must be the name of a field manager, with a * at its end for all names that begin so";
+            return Err(UsageError::new(format!("--take-back-from {name:?}: {allowed}")));
+        }
+    }
+    Ok(names)
+}
+
+/// The rules of the flags, each under the word that it begins with in a filter file. An empty value is wrong: it must
+/// not pass for a bound that was never asked for.
+fn filter(flags: &[(&str, &[String])]) -> Result<Filter, UsageError> {
+    let mut filter = Filter::default();
+    for (word, values) in flags {
+        for value in items(values) {
+            let rule = Filter::parse_rule(&format!("{word} {value}"));
+            filter.add(rule.map_err(|error| UsageError::new(format!("--{error}")))?);
+        }
+    }
+    Ok(filter)
+}
+
+/// The items of comma-separated lists.
+fn items(lists: &[String]) -> impl Iterator<Item = &str> {
+    lists.iter().flat_map(|list| list.split(',')).map(str::trim)
 }
 
 fn rate(qps: Option<&str>, burst: Option<&str>) -> Result<Option<Rate>, UsageError> {
@@ -180,6 +258,9 @@ mod tests {
         assert_eq!(found.rate, Some(Rate { qps: 30.0, burst: 20 }));
         assert_eq!(found.verbosity, LevelFilter::Info);
         assert_eq!(found.listen_address, None);
+        assert_eq!((found.hub_pace, found.edge_pace), (Pace::Watch, Pace::Watch));
+        assert!(!found.delete_adopted && found.filter.is_empty());
+        assert_eq!(found.take_back_from, ["kubectl", "kubectl-*"]);
     }
 
     #[test]
@@ -195,6 +276,67 @@ mod tests {
                 raw.burst = Some(burst.to_owned());
             };
             assert_eq!(check(set).unwrap().rate, expected, "{qps} {burst}");
+        }
+    }
+
+    #[test]
+    fn paces_each_side_by_its_own_mode() {
+        let poll = |seconds| Pace::Poll(Duration::from_secs(seconds));
+        for (hub, edge, interval, expected) in [
+            ("watch", "watch", "30s", (Pace::Watch, Pace::Watch)),
+            ("poll", "watch", "", (poll(15), Pace::Watch)),
+            ("watch", "poll", "1m30s", (Pace::Watch, poll(90))),
+            ("poll", "poll", "1s", (poll(1), poll(1))),
+        ] {
+            let set = |raw: &mut RunArgs| {
+                raw.mode = Some(hub.to_owned());
+                raw.edge_mode = Some(edge.to_owned());
+                raw.poll_interval = not_empty(Some(interval.to_owned()));
+            };
+            let found = check(set).unwrap();
+            assert_eq!((found.hub_pace, found.edge_pace), expected, "{hub} {edge} {interval}");
+        }
+    }
+
+    fn texts(given: &[&str]) -> Vec<String> {
+        given.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    #[test]
+    fn takes_back_from_the_given_managers_alone() {
+        for (given, expected) in [
+            (&[""][..], &[][..]),
+            (&["", "a"], &["a"]),
+            (&["a,b-*", "c d , *"], &["a", "b-*", "c d", "*"]),
+        ] {
+            let found = check(|raw| raw.take_back_from = texts(given)).unwrap();
+            assert_eq!(found.take_back_from, expected, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn takes_the_flags_of_the_filter_for_rules() {
+        let set = |raw: &mut RunArgs| {
+            raw.deny = texts(&["secrets, *.apps", "pods"]);
+            raw.allow_namespace = texts(&["shop-*"]);
+            raw.deny_namespace = texts(&["a,b"]);
+        };
+        let mut expected = Filter::default();
+        let text = "deny secrets\ndeny *.apps\ndeny pods\nallow-namespace shop-*\ndeny-namespace a\ndeny-namespace b";
+        expected.add_file("", text).unwrap();
+        assert_eq!(check(set).unwrap().filter, expected);
+    }
+
+    #[test]
+    fn refuses_an_empty_bound() {
+        for (flag, found) in [
+            ("--deny", check(|raw| raw.deny = texts(&[""]))),
+            ("--deny", check(|raw| raw.deny = texts(&["secrets,"]))),
+            ("--allow-namespace", check(|raw| raw.allow_namespace = texts(&[""]))),
+            ("--deny-namespace", check(|raw| raw.deny_namespace = texts(&["a", ""]))),
+        ] {
+            let message = found.unwrap_err();
+            assert!(message.starts_with(&format!("{flag} \"\": must be ")), "{message}");
         }
     }
 
@@ -245,8 +387,28 @@ mod tests {
                 burst("99999999999"),
                 "--burst \"99999999999\": must be an integer greater than 0",
             ),
-            (mode("poll"), "--mode poll: is not available yet, must be watch"),
-            (mode("x"), "--mode \"x\": must be watch"),
+            (mode("x"), "--mode \"x\": must be watch or poll"),
+            (
+                check(|raw| raw.edge_mode = some("")),
+                "--edge-mode \"\": must be watch or poll",
+            ),
+            (
+                check(|raw| raw.poll_interval = some("15")),
+                "--poll-interval \"15\": must be a duration of at least 1s, such as 15s or 1m30s",
+            ),
+            (
+                check(|raw| raw.poll_interval = some("999ms")),
+                "--poll-interval \"999ms\": must be a duration of at least 1s, such as 15s or 1m30s",
+            ),
+            (
+                check(|raw| raw.take_back_from = texts(&["a,k*l"])),
+                "--take-back-from \"k*l\": must be the name of a field manager, with a * at its end for all names that \
+                 begin so",
+            ),
+            (
+                check(|raw| raw.deny = texts(&["deployments"])),
+                "--deny \"deployments\": is no plural of the core group; write the group too, such as deployments.apps",
+            ),
             (
                 check(|raw| raw.listen_address = some(":8080")),
                 "--listen-address \":8080\": must be an address and a port such as 0.0.0.0:8080 or [::]:8080",

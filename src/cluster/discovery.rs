@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::resource::group_version_path;
+use super::resource::{group_path, group_version_path};
 use super::{Cluster, Error, ResourceType};
 
 /// Group and version.
@@ -49,6 +49,15 @@ impl Discovery {
         }
     }
 
+    /// The resource at whichever version of its group the side is known to serve it.
+    pub fn find_other(&self, group: &str, resource: &str) -> Option<&ServedResource> {
+        let of_group = self.known.iter().filter(|((known, _), _)| known == group);
+        of_group.rev().find_map(|(_, served)| match served {
+            Served::Resources(resources) => resources.get(resource),
+            Served::NotServed => None,
+        })
+    }
+
     /// True if the side has answered for this group version, whatever the answer was.
     pub fn knows(&self, group: &str, version: &str) -> bool {
         self.known.contains_key(&(group.to_owned(), version.to_owned()))
@@ -62,6 +71,26 @@ pub async fn discover(cluster: &Cluster, (group, version): &GroupVersion) -> Res
         Err(error) if error.is_type_not_served() => Ok(Served::NotServed),
         Err(error) => Err(error),
     }
+}
+
+/// The versions of a group, the server's preferred one first. None if the server has no such group.
+pub async fn versions(cluster: &Cluster, group: &str) -> Result<Vec<String>, Error> {
+    #[derive(Deserialize)]
+    struct Wire {
+        versions: Vec<WireVersion>,
+    }
+    #[derive(Deserialize)]
+    struct WireVersion {
+        version: String,
+    }
+    let body = match cluster.get_path(&group_path(group)).await {
+        Ok(body) => body,
+        Err(error) if error.is_type_not_served() => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let wire: Wire =
+        serde_json::from_slice(&body).map_err(|error| Error::BadAnswer(format!("versions of {group}: {error}")))?;
+    Ok(wire.versions.into_iter().map(|version| version.version).collect())
 }
 
 #[derive(Deserialize)]

@@ -117,6 +117,11 @@ impl Error {
         self.status().is_some_and(|status| status.code == 409)
     }
 
+    /// True if the object does not pass the server's own validation: an immutable field, a value out of bounds.
+    pub fn is_invalid(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 422)
+    }
+
     /// True if the object itself is refused, so that the same request cannot succeed until something changes.
     pub fn is_rejection(&self) -> bool {
         self.status()

@@ -157,6 +157,20 @@ impl Cluster {
         Ok((collect(response.body).await?, created))
     }
 
+    /// Asks whether the server would take `body` as a new object, without creating it. `Ok` if it would, also when only
+    /// an existing object of that name is in the way.
+    pub async fn would_create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
+        let path = format!(
+            "{}?dryRun=All&fieldManager={FIELD_MANAGER}",
+            resource.path(&name.namespace, "")
+        );
+        let kind = Some("application/json");
+        match self.call(Method::POST, &path, "application/json", kind, body).await {
+            Err(error) if !error.is_conflict() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Merge-patches one object (RFC 7386). A `resourceVersion` or `uid` in the patch is a precondition.
     pub async fn merge_patch(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {
         let path = format!(

@@ -23,7 +23,7 @@ pub(super) struct Record {
     pub(super) wanted: u64,
     /// The `wanted` that was last brought to an end: applied, or refused by the edge.
     pub(super) settled: u64,
-    /// The copy as our last write left it.
+    /// The marks of the copy as our last write left it.
     written: u64,
     /// The copy as last seen.
     pub(super) seen: Seen,
@@ -55,7 +55,7 @@ impl Record {
 
     /// True if there is nothing to do: the copy was brought to what the hub wants and nobody has changed it since.
     fn in_step(&self) -> bool {
-        self.wanted != 0 && self.wanted == self.settled && self.has_copy() && self.seen.hash != 0 && !self.drifted()
+        self.wanted != 0 && self.wanted == self.settled && self.has_copy() && self.written != 0 && !self.drifted()
     }
 
     /// True if somebody else changed the copy since our last write.
@@ -78,6 +78,11 @@ impl Inventory {
             .iter()
             .filter(|(_, record)| record.seen.copy.state == CopyState::Ours)
             .map(|(name, _)| name)
+    }
+
+    /// True if the hub has the object and wants it at the edge.
+    pub(super) fn is_wanted(&self, name: &ObjectName) -> bool {
+        self.objects.get(name).is_some_and(|record| record.wanted != 0)
     }
 
     /// The hub has a selected object that wants `hash` at the edge. True if it needs a worker.
@@ -145,12 +150,9 @@ impl Inventory {
             return false;
         }
         record.seen = seen;
-        if seen.hash == 0 && record.written != 0 {
-            // Metadata alone, at another version than we know: what it holds now is not known.
-            record.written = 0;
-            record.settled = 0;
-        }
-        !record.busy && record.settled != 0 && record.hub != 0 && record.drifted()
+        // Also a refused object, of which nothing was written, gets another try when its copy changes.
+        let changed = record.drifted() || record.written == 0;
+        !record.busy && record.settled != 0 && record.hub != 0 && changed
     }
 
     /// The edge says that the object is gone. True if the hub wants it back.
@@ -392,9 +394,12 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_list_at_another_version_makes_the_copy_uncertain() {
+    fn an_edge_list_tells_what_changed_while_nobody_watched() {
         let mut inventory = in_step();
-        inventory.at_edge(&name("a"), 2, seen(CopyState::Ours, 0, 8), true);
-        assert!(inventory.at_hub(&name("a"), 2, 7), "applied again to be sure");
+        assert!(
+            !inventory.at_edge(&name("a"), 2, seen(CopyState::Ours, 70, 8), true),
+            "status"
+        );
+        assert!(inventory.at_edge(&name("a"), 3, seen(CopyState::Ours, 71, 9), true));
     }
 }

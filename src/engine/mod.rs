@@ -8,12 +8,14 @@
 //! [`PAYLOAD_BYTES`]. Edge objects and configs have channels of their own, so a full queue never keeps their news out,
 //! and waiting keys hold no body, so a full queue always drains.
 
+mod drift;
 mod inventory;
 mod objects;
+mod record;
 mod replan;
 mod work;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::rc::Rc;
 
@@ -22,15 +24,18 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
+use self::drift::Fights;
 use self::inventory::{Generation, Inventory};
+use self::record::Record;
 use self::replan::{Asking, Selecting};
 use self::work::Done;
 use crate::cluster::discovery::{Discovery, GroupVersion, Served};
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};
-use crate::plan::Selector;
-use crate::queue::Queue;
+use crate::plan::{Filter, Selection, Selector, SyncedType};
+use crate::queue::{Class, Queue};
 use crate::report::Report;
 use crate::source::{self, Reading, SourceEvent, SourceHandle, SourceId};
+use crate::sync::downsync::Policy;
 
 /// Bytes of hub objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
 /// little beside the memory the process needs anyway.
@@ -54,6 +59,10 @@ pub struct Setup {
     pub own_namespace: Option<String>,
     /// Requests in flight at once.
     pub workers: usize,
+    /// What the edge's owner has chosen.
+    pub policy: Rc<Policy>,
+    /// What the hub may make the edge hold.
+    pub filter: Filter,
 }
 
 /// All state. See the module's doc.
@@ -68,19 +77,26 @@ pub struct Engine {
     next_source: SourceId,
     next_list: Generation,
     outlets: Outlets,
+    record: Record,
+    fights: Fights,
     queue: Queue<Key>,
     tasks: FuturesUnordered<LocalBoxFuture<'static, TaskEnd>>,
     in_flight: usize,
-    urgent_in_flight: usize,
+    first_in_flight: usize,
     report: Report,
 }
 
 /// One type that is synced, or has copies left that were.
 struct TypeState {
+    /// The type at the hub.
     resource: ResourceType,
+    /// The same at the edge, perhaps at another version.
+    at_edge: ResourceType,
     selector: Selector,
     /// False once no config selects the type any more; it stays while copies of it are left.
     selected: bool,
+    /// The hub has said repeatedly that it no longer serves the type, and nothing selects it.
+    gone_at_hub: bool,
     inventory: Inventory,
     edge_source: Option<SourceId>,
     /// The edge has been looked at completely, so that what was there before is known.
@@ -90,8 +106,27 @@ struct TypeState {
 
 impl TypeState {
     /// Namespaces and CRDs: what other objects need before they can be.
-    fn is_urgent(&self) -> bool {
+    fn is_first(&self) -> bool {
         self.resource.is("", "namespaces") || self.resource.is("apiextensions.k8s.io", "customresourcedefinitions")
+    }
+
+    /// What has to be watched at the hub: what is selected, and what there are copies of.
+    fn hub_scopes(&self) -> BTreeSet<Scope> {
+        if self.gone_at_hub {
+            return BTreeSet::new();
+        }
+        let selected = |name: &&ObjectName| self.selector.selects(name) != Selection::None;
+        self.selector
+            .scopes(self.inventory.ours().filter(|name| !selected(name)))
+    }
+
+    /// Namespaces and CRDs first; last if they are to go, because they take others along.
+    fn class(&self, name: &ObjectName) -> Class {
+        match (self.is_first(), self.inventory.is_wanted(name)) {
+            (false, _) => Class::Normal,
+            (true, true) => Class::First,
+            (true, false) => Class::Last,
+        }
     }
 }
 
@@ -135,6 +170,8 @@ enum TaskEnd {
     Worked(Key, Done),
     /// A side has been asked what it serves.
     Discovered(Side, Vec<(GroupVersion, Result<Served, Error>)>),
+    /// The record of synced types has been read or written.
+    Recorded(Result<BTreeSet<SyncedType>, Error>),
 }
 
 /// One thing that wakes the loop. Closed: this is all that can.
@@ -195,12 +232,15 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
         next_source: 0,
         next_list: 0,
         outlets,
+        record: Record::default(),
+        fights: Fights::default(),
         queue: Queue::default(),
         tasks: FuturesUnordered::new(),
         in_flight: 0,
-        urgent_in_flight: 0,
+        first_in_flight: 0,
         report: Report::default(),
     };
+    engine.read_record();
     engine.watch_configs();
     engine.turn(inlets, stop).await;
 }
@@ -211,6 +251,7 @@ impl Engine {
         loop {
             self.start_work();
             self.ask_what_is_due();
+            self.keep_record();
             let due = self.next_due();
             let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES;
             let event = tokio::select! {
@@ -226,6 +267,7 @@ impl Engine {
                 Event::Stop => return,
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),
+                Event::Task(TaskEnd::Recorded(result)) => self.recorded(result),
                 Event::Source(id, event) => self.source_event(id, event),
                 Event::Due => {}
             }
@@ -234,7 +276,7 @@ impl Engine {
 
     fn next_due(&mut self) -> Option<Instant> {
         let queue = self.queue.next_due();
-        [queue, self.hub_asking.due(), self.edge_asking.due()]
+        [queue, self.hub_asking.due(), self.edge_asking.due(), self.record.due()]
             .into_iter()
             .flatten()
             .min()

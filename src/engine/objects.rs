@@ -1,5 +1,7 @@
 //! What sources tell, held against the inventory.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use super::{Engine, Feed, TypeId};
@@ -95,7 +97,17 @@ impl Engine {
             return Ok(());
         };
         let name = Meta::parse(&object)?.object_name();
-        let selection = state.selector.selects(&name);
+        let mut selection = state.selector.selects(&name);
+        let refusal = self
+            .setup
+            .filter
+            .refuses(&state.resource, &name)
+            .filter(|_| selection != Selection::None);
+        if let Some(why) = refusal {
+            selection = Selection::None;
+            self.report
+                .refused(&name.of_kind(&state.resource.kind).to_string(), &why);
+        }
         let desired = match selection {
             Selection::None => None,
             Selection::Implied | Selection::Full => Desired::from_hub(&state.resource, selection, &object)?,
@@ -111,30 +123,15 @@ impl Engine {
     }
 
     fn edge_object(&mut self, id: SourceId, type_id: TypeId, object: &[u8]) -> Result<(), Error> {
-        let Some((list, looking)) = self.sources.get(&id).map(|source| (source.list, !source.settled)) else {
-            return Ok(());
-        };
+        let list = self.sources.get(&id).map_or(0, |source| source.list);
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
-        let meta = Meta::parse(object)?;
-        let name = meta.object_name();
-        let seen = if looking || is_metadata_alone(object) {
-            Seen {
-                copy: meta.copy(&state.resource.kind),
-                hash: 0,
-                version: meta.version_number(),
-            }
-        } else {
-            Seen::of(&state.resource, object)?
-        };
+        let name = Meta::parse(object)?.object_name();
+        let seen = Seen::of(&state.at_edge, object, &self.setup.policy)?;
         let keep = seen.copy.state == CopyState::Ours || state.selector.selects(&name) != Selection::None;
         if state.inventory.at_edge(&name, list, seen, keep) {
-            log::debug!(
-                "changed at the edge by somebody else object={}",
-                name.of_kind(&state.resource.kind)
-            );
-            self.enqueue(type_id, name, None);
+            self.drifted(type_id, name, object);
         }
         Ok(())
     }
@@ -162,7 +159,11 @@ impl Engine {
                     return;
                 };
                 state.looked = true;
-                for name in state.inventory.edge_listed(list) {
+                let mut out_of_step = state.inventory.edge_listed(list);
+                if state.gone_at_hub {
+                    out_of_step.extend(state.inventory.ours().cloned());
+                }
+                for name in out_of_step {
                     self.enqueue(type_id, name, None);
                 }
                 self.drop_type_without_copies(type_id);
@@ -174,28 +175,24 @@ impl Engine {
     /// Starts the hub sources of every type whose edge has been looked at: first those that others need, and the others
     /// once those are read, so that an object rarely comes before its namespace.
     pub(super) fn start_hub_sources(&mut self) {
-        let urgent_read = self.types.values().filter(|state| state.is_urgent()).all(|state| {
+        let first_read = self.types.values().filter(|state| state.is_first()).all(|state| {
             let read = |id| self.sources.get(id).is_some_and(|source| source.settled);
             state.looked && state.hub_sources.values().all(read) && !(state.hub_sources.is_empty() && state.selected)
         });
         let ready: Vec<TypeId> = self
             .types
             .iter()
-            .filter(|(_, state)| state.looked && (state.is_urgent() || urgent_read))
+            .filter(|(_, state)| state.looked && (state.is_first() || first_read))
             .map(|(&id, _)| id)
             .collect();
         for type_id in ready {
             let Some(state) = self.types.get_mut(&type_id) else {
                 continue;
             };
-            let left = state
-                .inventory
-                .ours()
-                .filter(|name| state.selector.selects(name) == Selection::None);
-            let scopes = state.selector.scopes(left);
+            let scopes = state.hub_scopes();
             let resource = state.resource.clone();
             let mut old = std::mem::take(&mut state.hub_sources);
-            let mut now = std::collections::BTreeMap::new();
+            let mut now = BTreeMap::new();
             for scope in scopes {
                 let id = old.remove(&scope).unwrap_or_else(|| {
                     let reading = Reading {
@@ -217,7 +214,7 @@ impl Engine {
     }
 
     pub(super) fn start_edge_source(&mut self, type_id: TypeId) {
-        let Some(resource) = self.types.get(&type_id).map(|state| state.resource.clone()) else {
+        let Some(resource) = self.types.get(&type_id).map(|state| state.at_edge.clone()) else {
             return;
         };
         let reading = Reading {
@@ -285,17 +282,9 @@ impl Engine {
     }
 
     pub(super) fn enqueue(&mut self, type_id: TypeId, name: ObjectName, body: Option<Bytes>) {
-        let urgent = self.types.get(&type_id).is_some_and(super::TypeState::is_urgent);
-        self.queue.add((type_id, name), urgent, body);
+        if let Some(state) = self.types.get(&type_id) {
+            let class = state.class(&name);
+            self.queue.add((type_id, name), class, body);
+        }
     }
-}
-
-/// True for `PartialObjectMetadata`, whichever moment of a source it comes from.
-fn is_metadata_alone(object: &[u8]) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Wire {
-        #[serde(default)]
-        kind: String,
-    }
-    serde_json::from_slice::<Wire>(object).is_ok_and(|wire| wire.kind == "PartialObjectMetadata")
 }

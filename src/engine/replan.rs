@@ -10,8 +10,8 @@ use super::{Engine, Feed, TaskEnd, TypeId, TypeState};
 use crate::api::syncer_config::{self, SyncerConfig};
 use crate::api::{GROUP, VERSION};
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
-use crate::cluster::{Error, ResourceType, Scope, Side};
-use crate::plan::{Missing, Plan, Problem, Selector, TypePlan, Wanted};
+use crate::cluster::{Cluster, Error, ResourceType, Scope, Side};
+use crate::plan::{Missing, Plan, Problem, SyncedType, TypePlan, Wanted};
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
@@ -19,6 +19,9 @@ use crate::sync::object::Meta;
 
 /// Between a sign that a missing type may be there and asking for it: one CRD causes several events as it comes up.
 const SETTLE: Duration = Duration::from_millis(100);
+/// How often in a row the hub must say that it does not serve a type before the copies of a deselected one go. With the
+/// waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
+const GONE_ROUNDS: u32 = 3;
 /// Failures that the wait between two looks for a missing type starts from: about 6 s, growing to 5 minutes.
 const PATIENCE: u32 = 4;
 
@@ -33,6 +36,8 @@ pub(super) struct Selecting {
     wanted: Wanted,
     missing: Vec<Missing>,
     problems: BTreeSet<Problem>,
+    /// How often in a row the hub has said that it does not serve a retained type.
+    gone: BTreeMap<GroupVersion, u32>,
     /// Configs that cannot be read, by name; their last readable form stays in force.
     unreadable: BTreeSet<Problem>,
 }
@@ -160,15 +165,23 @@ impl Engine {
     }
 
     /// Makes the running sources what configs and discovery say.
-    fn replan(&mut self) {
-        self.selecting.wanted = Wanted::from_configs(self.selecting.configs.values());
-        let wanted = &self.selecting.wanted;
+    pub(super) fn replan(&mut self) {
+        let Some(saved) = &self.record.saved else {
+            return; // Which copies may exist is not known yet.
+        };
+        if !self.selecting.known {
+            return;
+        }
+        let mut wanted = Wanted::from_configs(self.selecting.configs.values());
+        wanted.retain(saved);
+        self.selecting.wanted = wanted;
         let (hub, edge) = self.discoveries();
-        let plan = Plan::resolve(wanted, hub, edge);
+        let mut plan = Plan::resolve(&self.selecting.wanted, hub, edge);
         self.report_plan(&plan);
         self.selecting.missing.clone_from(&plan.missing);
         self.retire_types(&plan);
-        for planned in plan.types.into_values() {
+        self.update_record(&mut plan);
+        for planned in std::mem::take(&mut plan.types).into_values() {
             self.plan_type(planned);
         }
         for side in [Side::Hub, Side::Edge] {
@@ -180,30 +193,69 @@ impl Engine {
         self.start_hub_sources();
     }
 
+    /// Brings the record up to date, and takes out of the plan what has to wait for that: types that it does not name
+    /// yet, and types that the hub has not said often enough that it lacks.
+    fn update_record(&mut self, plan: &mut Plan) {
+        let synced = |planned: &TypePlan| SyncedType {
+            group: planned.resource.group.clone(),
+            version: planned.resource.version.clone(),
+            resource: planned.resource.resource.clone(),
+        };
+        let mut record = self.record.saved.clone().unwrap_or_default();
+        record.extend(plan.types.values().filter(|planned| planned.selected).map(synced));
+        // A retained type that the edge no longer serves has no copies.
+        let lost = |known: &SyncedType| {
+            plan.missing.iter().any(|missing| {
+                missing.side == Side::Edge
+                    && missing.config.is_empty()
+                    && (&missing.group, &missing.resource) == (&known.group, &known.resource)
+            })
+        };
+        record.retain(|known| !lost(known));
+        self.record.set(record);
+        let gone = &self.selecting.gone;
+        plan.types.retain(|(group, _), planned| {
+            let rounds = gone.get(&(group.clone(), planned.resource.version.clone()));
+            self.record.names(&synced(planned))
+                && (!planned.gone_at_hub || rounds.is_some_and(|&rounds| rounds >= GONE_ROUNDS))
+        });
+    }
+
     fn plan_type(&mut self, planned: TypePlan) {
         let (group, resource) = (&planned.resource.group, &planned.resource.resource);
-        let known = self
-            .types
-            .iter_mut()
-            .find(|(_, state)| state.resource.is(group, resource));
+        let known = self.types.iter().find(|(_, state)| state.resource.is(group, resource));
         if let Some((&type_id, state)) = known {
-            if state.selected && state.selector == planned.selector && state.resource == planned.resource {
+            let same_type = state.resource == planned.resource && state.at_edge == planned.at_edge;
+            let same_selection = state.selected == planned.selected && state.selector == planned.selector;
+            if same_type && same_selection && state.gone_at_hub == planned.gone_at_hub {
                 return;
             }
-            if state.resource == planned.resource {
+            if same_type {
+                let state = self.types.get_mut(&type_id).expect("found above");
                 state.selector = planned.selector;
-                state.selected = true;
+                state.selected = planned.selected;
+                state.gone_at_hub = planned.gone_at_hub;
                 self.restart_type(type_id);
                 return;
             }
             self.drop_type(type_id);
         }
+        if planned.at_edge.version != planned.resource.version {
+            log::info!(
+                "the edge serves another version, which is used there resource={} hub={} edge={}",
+                planned.resource.qualified(),
+                planned.resource.version,
+                planned.at_edge.version
+            );
+        }
         let type_id = self.next_type;
         self.next_type += 1;
         let state = TypeState {
             resource: planned.resource,
+            at_edge: planned.at_edge,
             selector: planned.selector,
-            selected: true,
+            selected: planned.selected,
+            gone_at_hub: planned.gone_at_hub,
             inventory: super::Inventory::default(),
             edge_source: None,
             looked: false,
@@ -213,31 +265,27 @@ impl Engine {
         self.start_edge_source(type_id);
     }
 
-    /// Types that the plan no longer has: stopped if a side does not serve them, kept in view if they were deselected
-    /// and copies are left.
+    /// Stops types that a side is known not to serve any more. Deselected ones are still in the plan, retained.
     fn retire_types(&mut self, plan: &Plan) {
-        let key = |state: &TypeState| (state.resource.group.clone(), state.resource.resource.clone());
         let gone: Vec<TypeId> = self
             .types
             .iter()
-            .filter(|(_, state)| !plan.types.contains_key(&key(state)))
+            .filter(|(_, state)| {
+                let ResourceType {
+                    group,
+                    resource,
+                    version,
+                    ..
+                } = &state.resource;
+                let answered = |discovery: &Discovery| discovery.knows(group, version);
+                !plan.types.contains_key(&(group.clone(), resource.clone()))
+                    && answered(&self.hub_asking.discovery)
+                    && answered(&self.edge_asking.discovery)
+            })
             .map(|(&id, _)| id)
             .collect();
         for type_id in gone {
-            let Some(state) = self.types.get_mut(&type_id) else {
-                continue;
-            };
-            if self.selecting.wanted.types.contains_key(&key(state)) {
-                let served = |discovery: &Discovery| discovery.knows(&state.resource.group, &state.resource.version);
-                if served(&self.hub_asking.discovery) && served(&self.edge_asking.discovery) {
-                    self.drop_type(type_id);
-                }
-            } else if state.selected {
-                state.selected = false;
-                state.selector = Selector::default();
-                self.restart_type(type_id);
-                self.drop_type_without_copies(type_id);
-            }
+            self.drop_type(type_id);
         }
     }
 
@@ -266,15 +314,19 @@ impl Engine {
         self.queue.forget(|(queued, _)| *queued == type_id);
     }
 
-    /// A deselected type is dropped when no copy of it is left.
+    /// A deselected type is dropped, and leaves the record, when no copy of it is left.
     pub(super) fn drop_type_without_copies(&mut self, type_id: TypeId) {
-        let idle = self
-            .types
-            .get(&type_id)
-            .is_some_and(|state| !state.selected && state.looked && state.inventory.ours().next().is_none());
-        if idle {
-            self.drop_type(type_id);
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        if state.selected || !state.looked || state.inventory.ours().next().is_some() {
+            return;
         }
+        let ResourceType { group, resource, .. } = state.resource.clone();
+        self.drop_type(type_id);
+        let mut record = self.record.saved.clone().unwrap_or_default();
+        record.retain(|known| (&known.group, &known.resource) != (&group, &resource));
+        self.record.set(record);
     }
 
     /// What a side has not answered for yet, and what it is known to miss.
@@ -315,6 +367,9 @@ impl Engine {
                     let answer = discovery::discover(&cluster, &question).await;
                     answers.push((question, answer));
                 }
+                if side == Side::Edge {
+                    ask_other_versions(&cluster, &mut answers).await;
+                }
                 TaskEnd::Discovered(side, answers)
             };
             self.tasks.push(ask.boxed_local());
@@ -324,6 +379,7 @@ impl Engine {
     pub(super) fn discovered(&mut self, side: Side, answers: Vec<(GroupVersion, Result<Served, Error>)>) {
         let before = self.asking(side).discovery.known.clone();
         self.asking(side).under_way = false;
+        let gone_before = self.selecting.gone.clone();
         for (group_version, answer) in answers {
             let (group, version) = &group_version;
             let thing = format!("discovery of {group}/{version}");
@@ -331,6 +387,9 @@ impl Engine {
                 Ok(served) => {
                     self.side_answers(side);
                     self.report.works(&Subject::Thing(side, thing));
+                    if side == Side::Hub {
+                        self.count_gone(&group_version, &served);
+                    }
                     self.asking(side).discovery.known.insert(group_version, served);
                 }
                 Err(error) if error.is_unreachable() => {
@@ -342,8 +401,11 @@ impl Engine {
                 }
             }
         }
-        if self.asking(side).discovery.known != before {
+        let learnt = self.asking(side).discovery.known != before;
+        if learnt {
             self.asking(side).failures = 0;
+        }
+        if learnt || self.selecting.gone != gone_before {
             self.replan();
         }
         let unknown = !self.unknown(side).is_empty();
@@ -354,6 +416,23 @@ impl Engine {
                 asking.failures = asking.failures.max(PATIENCE - 1);
             }
             asking.ask_later();
+        }
+    }
+
+    /// Counts how often in a row the hub has answered that it lacks a type that is only retained.
+    fn count_gone(&mut self, group_version: &GroupVersion, served: &Served) {
+        let lacks = |missing: &&Missing| {
+            let has = match served {
+                Served::Resources(resources) => resources.contains_key(&missing.resource),
+                Served::NotServed => false,
+            };
+            missing.side == Side::Hub && missing.config.is_empty() && missing.group_version() == *group_version && !has
+        };
+        if self.selecting.missing.iter().any(|missing| lacks(&missing)) {
+            let rounds = self.selecting.gone.entry(group_version.clone()).or_default();
+            *rounds = (*rounds + 1).min(GONE_ROUNDS);
+        } else {
+            self.selecting.gone.remove(group_version);
         }
     }
 
@@ -410,11 +489,8 @@ impl Engine {
             log::info!("no longer a problem: {problem}");
         }
         self.selecting.problems = problems;
-        for missing in plan
-            .missing
-            .iter()
-            .filter(|missing| !self.selecting.missing.contains(missing))
-        {
+        let new = |missing: &&Missing| !self.selecting.missing.contains(missing) && !missing.config.is_empty();
+        for missing in plan.missing.iter().filter(new) {
             let Missing {
                 side,
                 group,
@@ -428,12 +504,8 @@ impl Engine {
                  resource={resource} group={group:?} version={version} config=SyncerConfig//{config} field=spec.{field}"
             );
         }
-        for missing in self
-            .selecting
-            .missing
-            .iter()
-            .filter(|missing| !plan.missing.contains(missing))
-        {
+        let solved = |missing: &&Missing| !plan.missing.contains(missing) && !missing.config.is_empty();
+        for missing in self.selecting.missing.iter().filter(solved) {
             let Missing {
                 side,
                 group,
@@ -442,6 +514,25 @@ impl Engine {
                 ..
             } = missing;
             log::info!("no longer missing at the {side} resource={resource} group={group:?} version={version}");
+        }
+    }
+}
+
+/// For each group version that a side does not have: what the other versions of the group serve.
+async fn ask_other_versions(cluster: &Cluster, answers: &mut Vec<(GroupVersion, Result<Served, Error>)>) {
+    let groups: BTreeSet<String> = answers
+        .iter()
+        .filter(|((group, _), answer)| !group.is_empty() && matches!(answer, Ok(Served::NotServed)))
+        .map(|((group, _), _)| group.clone())
+        .collect();
+    for mut group in groups {
+        for version in discovery::versions(cluster, &group).await.unwrap_or_default() {
+            let other = (group, version);
+            if !answers.iter().any(|(asked, _)| *asked == other) {
+                let answer = discovery::discover(cluster, &other).await;
+                answers.push((other.clone(), answer));
+            }
+            group = other.0;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Workers: taking keys from the queue, and what their outcomes mean.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
@@ -8,14 +9,17 @@ use tokio::time::Instant;
 use super::{Engine, Key, TaskEnd};
 use crate::cluster::Side;
 use crate::plan::Selection;
-use crate::queue;
+use crate::queue::{self, Class};
 use crate::report::Subject;
 use crate::sync::downsync::{self, Change, Failure, Job, Outcome};
 use crate::sync::ownership::is_protected_namespace;
 
+/// Between two tries of an object that a webhook refuses.
+const REFUSED_WAIT: Duration = Duration::from_secs(300);
+
 /// What a worker ended with, and whether others wait for its kind.
 pub(super) struct Done {
-    urgent: bool,
+    first: bool,
     result: Result<Outcome, Failure>,
 }
 
@@ -23,9 +27,14 @@ impl Engine {
     /// Starts workers while there are keys and room.
     pub(super) fn start_work(&mut self) {
         while self.in_flight < self.setup.workers {
-            // Others wait while a namespace or CRD is on its way: they would only be refused.
-            let only_urgent = self.urgent_in_flight > 0;
-            let Some((key, body)) = self.queue.take(Instant::now(), only_urgent) else {
+            // Others wait while a namespace or CRD is on its way: they would only be refused. What takes others along
+            // when it goes waits until there is nothing else to do.
+            let last = match () {
+                () if self.first_in_flight > 0 => Class::First,
+                () if self.in_flight > 0 => Class::Normal,
+                () => Class::Last,
+            };
+            let Some((key, body)) = self.queue.take(Instant::now(), last) else {
                 break;
             };
             let Some(mut job) = self.job(&key) else {
@@ -33,13 +42,13 @@ impl Engine {
                 continue;
             };
             job.body = body;
-            let urgent = self.types.get(&key.0).is_some_and(super::TypeState::is_urgent);
+            let first = self.types.get(&key.0).is_some_and(super::TypeState::is_first);
             self.in_flight += 1;
-            self.urgent_in_flight += usize::from(urgent);
+            self.first_in_flight += usize::from(first);
             let (hub, edge) = (Rc::clone(&self.setup.hub), Rc::clone(&self.setup.edge));
             let work = async move {
                 let result = downsync::reconcile(&hub, &edge, job).await;
-                TaskEnd::Worked(key, Done { urgent, result })
+                TaskEnd::Worked(key, Done { first, result })
             };
             self.tasks.push(work.boxed_local());
         }
@@ -55,12 +64,18 @@ impl Engine {
         let record = state.inventory.take(name)?;
         let own = self.setup.own_namespace.as_deref();
         Some(Job {
+            selection: match self.setup.filter.refuses(&state.resource, name) {
+                None => state.selector.selects(name),
+                Some(_) => Selection::None,
+            },
             resource: state.resource.clone(),
+            at_edge: state.at_edge.clone(),
+            type_gone: state.gone_at_hub,
+            policy: Rc::clone(&self.setup.policy),
             name: name.clone(),
-            selection: state.selector.selects(name),
             body: None,
             copy: record.seen.copy,
-            copy_hash: record.seen.hash,
+            copy_version: record.seen.version,
             unsure: record.unsure,
             protected: state.resource.is("", "namespaces") && is_protected_namespace(&name.name, own),
         })
@@ -68,7 +83,7 @@ impl Engine {
 
     pub(super) fn worked(&mut self, key: &Key, done: Done) {
         self.in_flight -= 1;
-        self.urgent_in_flight -= usize::from(done.urgent);
+        self.first_in_flight -= usize::from(done.first);
         let verdict = match done.result {
             Ok(outcome) => self.succeeded(key, &outcome),
             Err(failure) => self.failed(key, &failure),
@@ -141,7 +156,7 @@ impl Engine {
         }
         self.report
             .failed(Subject::Thing(failure.side, object), failure.doing, error);
-        if failure.side == Side::Edge && error.is_rejection() && failure.desired_hash != 0 {
+        if failure.side == Side::Edge && error.is_invalid() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.
             let state = self.types.get_mut(type_id).expect("looked up above");
             let again = state.inventory.settle(name, failure.desired_hash, None);
@@ -150,6 +165,10 @@ impl Engine {
             } else {
                 queue::Done::Finished
             };
+        }
+        if error.is_rejection() {
+            // A webhook or a limit refuses it. These change without a sign, so it is tried again, rarely.
+            return queue::Done::Retry(Some(REFUSED_WAIT));
         }
         retry
     }

@@ -4,15 +4,17 @@
 //! server. [`Plan::resolve`] holds that against discovery and gives the types that can be synced now, and what is
 //! missing where. Neither does I/O; the same input gives the same plan, whatever the order of the configs.
 
+mod filter;
 mod resolve;
 mod selector;
 mod wanted;
 
 use std::fmt;
 
+pub use filter::Filter;
 pub use resolve::{Missing, Plan, TypePlan};
 pub use selector::{Names, Selection, Selector};
-pub use wanted::{Wanted, WantedType};
+pub use wanted::{SyncedType, Wanted, WantedType};
 
 /// Something in a config that cannot be followed. The rest of the config is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::wanted::{Wanted, WantedType};
 use super::{Problem, Selector};
-use crate::cluster::discovery::{Discovery, GroupVersion};
+use crate::cluster::discovery::{Discovery, GroupVersion, ServedResource};
 use crate::cluster::{ResourceType, Side, qualified};
 
 /// What to sync now.
@@ -21,10 +21,16 @@ pub struct Plan {
 /// One resource to sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypePlan {
-    /// The type, addressed alike on both sides.
+    /// The type at the hub; at the edge if the hub no longer serves it.
     pub resource: ResourceType,
+    /// The type at the edge: the same version, or another one that the edge serves instead.
+    pub at_edge: ResourceType,
     /// Its selected objects.
     pub selector: Selector,
+    /// False if no config asks for it any more.
+    pub selected: bool,
+    /// The hub does not serve it, and no config asks for it: its hub objects are gone, if the hub says so repeatedly.
+    pub gone_at_hub: bool,
 }
 
 /// A selected resource that a side does not serve. It is picked up when it appears.
@@ -40,7 +46,7 @@ pub struct Missing {
     pub resource: String,
     /// The config that asks for it, the first by name.
     pub config: String,
-    /// The field in it.
+    /// The field in it. Empty, as the config, for a type that is only retained.
     pub field: String,
 }
 
@@ -73,32 +79,45 @@ impl Plan {
             if !hub.knows(group, version) || !edge.knows(group, version) {
                 continue;
             }
-            let found = [(Side::Hub, hub), (Side::Edge, edge)].map(|(side, discovery)| {
-                let found = discovery.find(group, version, resource);
+            let at_hub = hub.find(group, version, resource);
+            let at_edge = edge
+                .find(group, version, resource)
+                .or_else(|| edge.find_other(group, resource));
+            for (side, found) in [(Side::Hub, at_hub), (Side::Edge, at_edge)] {
                 if found.is_none() {
                     plan.missing.push(missing(side, group, resource, wanted));
                 }
-                found
-            });
-            let [Some(at_hub), Some(at_edge)] = found else {
-                continue;
-            };
-            if let Some(why) = mismatch(
-                &at_hub.resource,
-                &at_edge.resource,
-                at_hub.watchable && at_edge.watchable,
-            ) {
-                plan.report(wanted, &why);
-            } else {
-                plan.report_wrong_scope(wanted, &at_hub.resource);
-                let type_plan = TypePlan {
-                    resource: at_hub.resource.clone(),
-                    selector: wanted.selector.of_scope(at_hub.resource.namespaced),
-                };
+            }
+            if let Some(type_plan) = plan.type_plan(wanted, at_hub, at_edge) {
                 plan.types.insert((group.clone(), resource.clone()), type_plan);
             }
         }
         plan
+    }
+
+    fn type_plan(
+        &mut self,
+        wanted: &WantedType,
+        at_hub: Option<&ServedResource>,
+        at_edge: Option<&ServedResource>,
+    ) -> Option<TypePlan> {
+        let selected = wanted.is_selected();
+        let at_edge = at_edge?;
+        let gone_at_hub = at_hub.is_none() && !selected;
+        let at_hub = at_hub.or(gone_at_hub.then_some(at_edge))?;
+        let watchable = at_hub.watchable && at_edge.watchable;
+        if let Some(why) = mismatch(&at_hub.resource, &at_edge.resource, watchable) {
+            self.report(wanted, &why);
+            return None;
+        }
+        self.report_wrong_scope(wanted, &at_hub.resource);
+        Some(TypePlan {
+            resource: at_hub.resource.clone(),
+            at_edge: at_edge.resource.clone(),
+            selector: wanted.selector.of_scope(at_hub.resource.namespaced),
+            selected,
+            gone_at_hub,
+        })
     }
 
     /// Reports each place that names the resource where resources of the other scope belong.
@@ -175,7 +194,8 @@ fn mismatch(hub: &ResourceType, edge: &ResourceType, watchable: bool) -> Option<
 mod tests {
     use super::*;
     use crate::api::syncer_config::SyncerConfig;
-    use crate::cluster::discovery::{Served, ServedResource};
+    use crate::cluster::discovery::Served;
+    use crate::plan::SyncedType;
 
     fn discovery(resources: &[(&str, &str, bool)]) -> Discovery {
         let mut discovery = Discovery::default();
@@ -237,6 +257,54 @@ mod tests {
             (Side::Edge, "gauges")
         );
         assert_eq!(plan.missing[0].field, "clusterScope[0]");
+    }
+
+    #[test]
+    fn an_edge_that_serves_another_version_is_addressed_at_it() {
+        let mut hub = CORE.to_vec();
+        hub.push(("g", "gauges", false));
+        let hub = discovery(&hub);
+        let mut edge = discovery(&CORE);
+        let mut newer = hub.find("g", "v1", "gauges").unwrap().clone();
+        newer.resource.version = "v2".into();
+        let served = Served::Resources(BTreeMap::from([("gauges".to_owned(), newer)]));
+        edge.known.insert(("g".to_owned(), "v2".to_owned()), served);
+        let plan = Plan::resolve(&gauges_and_configmaps(), &hub, &edge);
+        assert_eq!(plan.missing, []);
+        let gauges = &plan.types[&("g".to_owned(), "gauges".to_owned())];
+        assert_eq!(
+            (gauges.resource.version.as_str(), gauges.at_edge.version.as_str()),
+            ("v1", "v2")
+        );
+    }
+
+    #[test]
+    fn a_type_that_nothing_asks_for_any_more_is_retained_also_when_the_hub_no_longer_serves_it() {
+        let mut served = CORE.to_vec();
+        served.push(("g", "gauges", false));
+        let both = discovery(&served);
+        let synced = SyncedType {
+            group: "g".into(),
+            version: "v1".into(),
+            resource: "gauges".into(),
+        };
+        let mut wanted = Wanted::default();
+        wanted.retain([&synced]);
+        let key = ("g".to_owned(), "gauges".to_owned());
+        for (hub, gone_at_hub) in [(&both, false), (&discovery(&CORE), true)] {
+            let gauges = &Plan::resolve(&wanted, hub, &both).types[&key];
+            assert!(!gauges.selected && gauges.selector.scopes(std::iter::empty()).is_empty());
+            assert_eq!(gauges.gone_at_hub, gone_at_hub);
+        }
+        let mut asked_for = gauges_and_configmaps();
+        asked_for.retain([&synced]);
+        assert!(Plan::resolve(&asked_for, &both, &both).types[&key].selected);
+        assert!(
+            !Plan::resolve(&asked_for, &discovery(&CORE), &both)
+                .types
+                .contains_key(&key),
+            "selected, so never gone"
+        );
     }
 
     #[test]

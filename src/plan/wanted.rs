@@ -54,6 +54,39 @@ impl Wanted {
     }
 }
 
+/// A resource type that was synced once: its copies may still be there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SyncedType {
+    /// API group.
+    pub group: String,
+    /// Version it was synced at.
+    pub version: String,
+    /// Lowercase plural.
+    pub resource: String,
+}
+
+impl Wanted {
+    /// Adds types that were synced and are no longer asked for, with an empty selection: their copies are looked at, and
+    /// go when their hub objects are gone.
+    pub fn retain<'a>(&mut self, synced: impl IntoIterator<Item = &'a SyncedType>) {
+        for known in synced {
+            let key = (known.group.clone(), known.resource.clone());
+            self.types.entry(key).or_insert_with(|| WantedType {
+                version: known.version.clone(),
+                selector: Selector::default(),
+                origins: Vec::new(),
+            });
+        }
+    }
+}
+
+impl WantedType {
+    /// True if a config asks for it; false if it is only retained.
+    pub fn is_selected(&self) -> bool {
+        !self.origins.is_empty()
+    }
+}
+
 /// One config on its way into the whole.
 struct Merge<'a> {
     wanted: &'a mut Wanted,

@@ -44,6 +44,7 @@ impl Report {
             Change::MarkedHandsOff => "marked to be left alone",
             Change::Deleted => "deleted",
             Change::Released => "released",
+            Change::Replaced => "replaced",
         };
         if self.lines < BURST_LINES {
             self.lines += 1;
@@ -51,6 +52,17 @@ impl Report {
         } else {
             *self.untold.entry(word).or_default() += 1;
             log::debug!("{word} at the edge object={object}");
+        }
+    }
+
+    /// Tells that the edge's owner does not allow an object, once for each reason, with its first object.
+    pub fn refused(&mut self, object: &str, why: &str) {
+        log::debug!("refused object={object} reason={why:?}");
+        let subject = Subject::Thing(Side::Edge, why.to_owned());
+        if self.streaks.insert(subject, why.to_owned()).is_none() {
+            log::warn!(
+                "not synced, because the edge does not allow it object={object} reason={why:?}; others alike are not named"
+            );
         }
     }
 

@@ -12,6 +12,7 @@
 mod watch;
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::Sender;
@@ -21,6 +22,16 @@ use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
 
 /// Numbers sources through the life of the process, so that what an ended one left behind is recognised.
 pub type SourceId = u64;
+
+/// How the sources of a side learn of changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// From open watches, at once.
+    #[default]
+    Watch,
+    /// From one look per interval.
+    Poll(Duration),
+}
 
 /// What a source tells.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! [`decide`] is the whole policy, as a pure function. [`reconcile`] looks at the current state where it is not known,
 //! decides, and does it. It may be run again at any time, after any outcome: a lost reply costs one more request.
 
-use std::borrow::Cow;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use serde_json::json;
@@ -11,7 +11,8 @@ use serde_json::json;
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
 use crate::plan::Selection;
-use crate::sync::object::{Desired, Meta, copy_hash};
+use crate::sync::managed_fields::{marks, take_over};
+use crate::sync::object::{Desired, Meta};
 use crate::sync::ownership::{Copy, CopyState};
 
 /// What the hub has to say about an object.
@@ -65,6 +66,15 @@ pub enum Why {
     Gone,
 }
 
+/// What the edge's owner has chosen.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Delete adopted objects instead of releasing them, as the Go syncer did (`--delete-adopted`).
+    pub delete_adopted: bool,
+    /// Field managers whose own fields are taken back at the edge (`--take-back-from`).
+    pub take_back_from: Vec<String>,
+}
+
 /// The policy of spec 3.2 to 3.6 and DESIGN section 4. `protected` is true for a namespace that is never deleted.
 #[expect(clippy::match_same_arms, reason = "one arm for each row of the spec")]
 pub fn decide(origin: Origin, copy: Copy, protected: bool) -> Action {
@@ -89,8 +99,14 @@ pub fn decide(origin: Origin, copy: Copy, protected: bool) -> Action {
 /// One object to bring in step.
 #[derive(Debug)]
 pub struct Job {
-    /// Its type.
+    /// Its type at the hub.
     pub resource: ResourceType,
+    /// The same type at the edge, where another version may be served.
+    pub at_edge: ResourceType,
+    /// The hub has proved that it no longer has any object of the type.
+    pub type_gone: bool,
+    /// What the edge's owner has chosen.
+    pub policy: Rc<Policy>,
     /// Its name.
     pub name: ObjectName,
     /// How it is selected now.
@@ -99,8 +115,8 @@ pub struct Job {
     pub body: Option<Bytes>,
     /// The copy as last seen.
     pub copy: Copy,
-    /// Hash of the copy as last seen, 0 if unknown.
-    pub copy_hash: u64,
+    /// Resource version of the copy as last seen, 0 if unknown.
+    pub copy_version: u64,
     /// An earlier write may have taken effect without an answer, so that a copy that is there may be our own.
     pub unsure: bool,
     /// It is a namespace that is never deleted.
@@ -123,7 +139,7 @@ pub struct Outcome {
 pub struct Seen {
     /// Its marks.
     pub copy: Copy,
-    /// [`copy_hash`] of it; 0 for an absent one.
+    /// [`marks`] of it; 0 for an absent one.
     pub hash: u64,
     /// Its resource version as a number; 0 for an absent one.
     pub version: u64,
@@ -142,12 +158,12 @@ impl Seen {
         version: 0,
     };
 
-    /// Looks at a whole edge object.
-    pub fn of(resource: &ResourceType, object: &[u8]) -> Result<Self, Error> {
+    /// Looks at an edge object, whole or metadata alone.
+    pub fn of(resource: &ResourceType, object: &[u8], policy: &Policy) -> Result<Self, Error> {
         let meta = Meta::parse(object)?;
         Ok(Self {
             copy: meta.copy(&resource.kind),
-            hash: copy_hash(object)?,
+            hash: marks(object, &policy.take_back_from)?,
             version: meta.version_number(),
         })
     }
@@ -170,6 +186,8 @@ pub enum Change {
     Deleted,
     /// Our marks were taken off an adopted object.
     Released,
+    /// The copy could not be updated and was deleted and created again.
+    Replaced,
     /// Nothing was done.
     Left(Why),
 }
@@ -235,6 +253,9 @@ enum Read {
 
 async fn read_desired(hub: &Cluster, job: &Job) -> Result<Read, Error> {
     // An unselected object is only asked for to learn whether it still exists.
+    if job.type_gone {
+        return Ok(Read::Absent);
+    }
     let content = if job.selection == Selection::Full {
         Content::Full
     } else {
@@ -269,17 +290,27 @@ fn check_name(name: &ObjectName, body: &[u8]) -> Result<(), Error> {
 }
 
 fn left(why: Why) -> Outcome {
+    done(Change::Left(why), None)
+}
+
+fn done(change: Change, copy: Option<Seen>) -> Outcome {
     Outcome {
-        change: Change::Left(why),
+        change,
         desired_hash: 0,
-        copy: None,
+        copy,
     }
 }
 
 async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> Result<Outcome, Error> {
-    let body = desired.body(&job.resource, adopted);
-    let (object, created) = edge.apply(&job.resource, &job.name, body).await?;
-    let mut object = object;
+    let (mut object, created) = match edge
+        .apply(&job.at_edge, &job.name, desired.body(&job.at_edge, adopted))
+        .await
+    {
+        Err(error) if desired.replace && error.is_rejection() && job.copy.state == CopyState::Ours => {
+            return replace(edge, job, desired, error).await;
+        }
+        other => other?,
+    };
     let mut change = match () {
         () if created => Change::Created,
         () if adopted && job.copy.state == CopyState::Foreign => Change::Adopted,
@@ -288,40 +319,68 @@ async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> R
     if !created && job.copy.state == CopyState::Absent && !job.unsure {
         // Somebody created it since it was last seen to be absent: it is theirs, and has to say so.
         (object, _) = edge
-            .apply(&job.resource, &job.name, desired.body(&job.resource, true))
+            .apply(&job.at_edge, &job.name, desired.body(&job.at_edge, true))
             .await?;
         change = Change::Adopted;
     }
-    let mut seen = Seen::of(&job.resource, &object)?;
+    if let Some(patch) = take_over(&object, &job.policy.take_back_from)? {
+        edge.merge_patch(&job.at_edge, &job.name, Bytes::from(patch)).await?;
+        let adopted = adopted || change == Change::Adopted;
+        (object, _) = edge
+            .apply(&job.at_edge, &job.name, desired.body(&job.at_edge, adopted))
+            .await?;
+    }
+    let mut seen = Seen::of(&job.at_edge, &object, &job.policy)?;
     if seen.copy.hands_off && !desired.hands_off {
         // The hub dropped the annotation. It was written by a patch, so applying without it leaves it there.
         seen = set_hands_off(edge, job, None).await?;
     }
-    if change == Change::Updated && seen.hash == job.copy_hash {
+    if change == Change::Updated && seen.version == job.copy_version {
         change = Change::Unchanged;
     }
-    Ok(Outcome {
-        change,
-        desired_hash: 0,
-        copy: Some(seen),
-    })
+    Ok(done(change, Some(seen)))
+}
+
+/// The edge refuses an update, and the hub object allows its copy to be replaced. The edge is first asked whether it
+/// would take the object as a new one, so that a copy is never deleted for one that cannot be.
+async fn replace(edge: &Cluster, job: &Job, desired: &Desired, refusal: Error) -> Result<Outcome, Error> {
+    let body = desired.body(&job.at_edge, job.copy.adopted);
+    if edge.would_create(&job.at_edge, &job.name, body.clone()).await.is_err() {
+        return Err(refusal);
+    }
+    let meta = Meta::parse(&edge.get(&job.at_edge, &job.name, Content::Metadata).await?)?;
+    if meta.copy(&job.at_edge.kind).state != CopyState::Ours {
+        return Err(refusal);
+    }
+    edge.delete(&job.at_edge, &job.name, &precondition(&meta)).await?;
+    match edge.apply(&job.at_edge, &job.name, body).await {
+        Ok((object, true)) => Ok(done(
+            Change::Replaced,
+            Some(Seen::of(&job.at_edge, &object, &job.policy)?),
+        )),
+        // Finalizers or a grace period keep the old copy for now. The edge will tell when it is gone.
+        _ => Ok(left(Why::Terminating)),
+    }
+}
+
+fn precondition(meta: &Meta) -> Precondition {
+    Precondition {
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+    }
 }
 
 async fn mark_hands_off(edge: &Cluster, job: &Job) -> Result<Outcome, Error> {
     let seen = set_hands_off(edge, job, Some("false")).await?;
-    Ok(Outcome {
-        change: Change::MarkedHandsOff,
-        desired_hash: 0,
-        copy: Some(seen),
-    })
+    Ok(done(Change::MarkedHandsOff, Some(seen)))
 }
 
 async fn set_hands_off(edge: &Cluster, job: &Job, value: Option<&str>) -> Result<Seen, Error> {
     let patch = json!({"metadata": {"annotations": {DOWNSYNC_OVERWRITE: value}}});
     let object = edge
-        .merge_patch(&job.resource, &job.name, Bytes::from(patch.to_string()))
+        .merge_patch(&job.at_edge, &job.name, Bytes::from(patch.to_string()))
         .await?;
-    Seen::of(&job.resource, &object)
+    Seen::of(&job.at_edge, &object, &job.policy)
 }
 
 /// The hub has proved that the object does not exist: looks at the edge copy once more, and deletes or releases it if
@@ -336,50 +395,29 @@ async fn retire(edge: &Cluster, job: &Job) -> Result<Outcome, Failure> {
         }
     };
     let name = &job.name;
-    let meta = match edge.get(&job.resource, name, Content::Metadata).await {
+    let meta = match edge.get(&job.at_edge, name, Content::Metadata).await {
         Ok(body) => check_name(name, &body)
             .and_then(|()| Meta::parse(&body))
             .map_err(failed("reading"))?,
-        Err(error) if error.proves_absent(&name.name) => return Ok(retired(Change::Left(Why::Gone))),
+        Err(error) if error.proves_absent(&name.name) => return Ok(done(Change::Left(Why::Gone), Some(Seen::ABSENT))),
         Err(error) => return Err(failed("reading")(error)),
     };
-    match decide(Origin::Absent, meta.copy(&job.resource.kind), job.protected) {
-        Action::Delete => {
-            let only_if = Precondition {
-                uid: meta.uid,
-                resource_version: meta.resource_version,
-            };
-            match edge.delete(&job.resource, name, &only_if).await {
-                Ok(()) => Ok(retired(Change::Deleted)),
-                Err(error) if error.proves_absent(&name.name) => Ok(retired(Change::Left(Why::Gone))),
-                Err(error) => Err(failed("deleting")(error)),
-            }
-        }
+    let mut copy = meta.copy(&job.at_edge.kind);
+    copy.adopted &= !job.policy.delete_adopted;
+    match decide(Origin::Absent, copy, job.protected) {
+        Action::Delete => match edge.delete(&job.at_edge, name, &precondition(&meta)).await {
+            Ok(()) => Ok(done(Change::Deleted, None)),
+            Err(error) if error.proves_absent(&name.name) => Ok(done(Change::Left(Why::Gone), Some(Seen::ABSENT))),
+            Err(error) => Err(failed("deleting")(error)),
+        },
         Action::Release => {
             let patch = release_patch(&meta);
-            let object = edge
-                .merge_patch(&job.resource, name, patch)
-                .await
-                .map_err(failed("releasing"))?;
-            let seen = Seen::of(&job.resource, &object).map_err(failed("releasing"))?;
-            Ok(Outcome {
-                copy: Some(seen),
-                ..retired(Change::Released)
-            })
+            let released = edge.merge_patch(&job.at_edge, name, patch).await;
+            let seen = released.and_then(|object| Seen::of(&job.at_edge, &object, &job.policy));
+            Ok(done(Change::Released, Some(seen.map_err(failed("releasing"))?)))
         }
-        Action::Leave(why) => Ok(Outcome {
-            copy: None,
-            ..retired(Change::Left(why))
-        }),
+        Action::Leave(why) => Ok(left(why)),
         Action::Apply { .. } | Action::MarkHandsOff => unreachable!("an absent origin is never applied"),
-    }
-}
-
-fn retired(change: Change) -> Outcome {
-    Outcome {
-        change,
-        desired_hash: 0,
-        copy: matches!(change, Change::Left(Why::Gone)).then_some(Seen::ABSENT),
     }
 }
 
@@ -392,22 +430,6 @@ fn release_patch(meta: &Meta) -> Bytes {
         "annotations": {DOWNSYNCED: null, ADOPTED: null},
     }});
     Bytes::from(patch.to_string())
-}
-
-impl Change {
-    /// The word for logs and metrics.
-    pub fn word(self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::Created => "created",
-            Self::Updated => "updated",
-            Self::Adopted => "adopted",
-            Self::Unchanged => "unchanged",
-            Self::MarkedHandsOff => "marked to be left alone",
-            Self::Deleted => "deleted",
-            Self::Released => "released",
-            Self::Left(_) => "left",
-        })
-    }
 }
 
 #[cfg(test)]

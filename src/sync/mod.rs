@@ -3,5 +3,6 @@
 //! One file per direction of travel; [`object`] cleans and hashes, [`ownership`] says whose an object is.
 
 pub mod downsync;
+pub mod managed_fields;
 pub mod object;
 pub mod ownership;

@@ -1,4 +1,4 @@
-//! One object as JSON: its metadata, its cleaned form for the edge, and its hashes.
+//! One object as JSON: its metadata, its cleaned form for the edge, and the hash of that.
 //!
 //! Bodies are handled as raw JSON slices; only metadata is taken apart. A hash covers the server's own serialization,
 //! which is stable for an unchanged object; where it is not (another server version), the cost is one apply that
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE};
+use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, REPLACE};
 use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::Selection;
 use crate::sync::ownership::{Copy, is_hands_off};
@@ -92,6 +92,8 @@ pub struct Desired {
     pub hash: u64,
     /// The hub's `downsync-overwrite` says to create once and then leave alone.
     pub hands_off: bool,
+    /// A copy that cannot be updated may be deleted and created again.
+    pub replace: bool,
     name: ObjectName,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
@@ -143,6 +145,7 @@ impl Desired {
         let mut desired = Self {
             hash: 0,
             hands_off,
+            replace: annotations.get(REPLACE).is_some_and(|value| value == "true"),
             name,
             labels,
             annotations,
@@ -199,32 +202,6 @@ fn is_system_object(resource: &ResourceType, meta: &Meta, top: &BTreeMap<String,
         }),
         _ => false,
     }
-}
-
-/// Hash of an edge copy: everything but `status` and what the server writes with each change. Never 0.
-pub fn copy_hash(object: &[u8]) -> Result<u64, Error> {
-    let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| bad(&error))?;
-    let mut hasher = DefaultHasher::new();
-    let mut add = |key: &str, value: &RawValue| {
-        hasher.write(key.as_bytes());
-        hasher.write(value.get().as_bytes());
-    };
-    for (key, value) in top {
-        match key.as_str() {
-            "status" => {}
-            "metadata" => {
-                let metadata: BTreeMap<String, &RawValue> =
-                    serde_json::from_str(value.get()).map_err(|error| bad(&error))?;
-                for (key, value) in metadata {
-                    if !matches!(key.as_str(), "managedFields" | "resourceVersion" | "generation") {
-                        add(&key, value);
-                    }
-                }
-            }
-            _ => add(&key, value),
-        }
-    }
-    Ok(hasher.finish().max(1))
 }
 
 #[cfg(test)]
@@ -367,25 +344,6 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop",
             "labels": {"edge.kubestellar.io/downsynced": "true"},
             "annotations": {"edge.kubestellar.io/downsynced": "Namespace//shop"}}})
-        );
-    }
-
-    #[test]
-    fn the_copy_hash_ignores_status_and_bookkeeping() {
-        let hash = |object: Value| copy_hash(object.to_string().as_bytes()).unwrap();
-        let base = hash(
-            json!({"metadata": {"name": "a", "resourceVersion": "1", "generation": 1, "managedFields": []}, "data": {"k": "v"}}),
-        );
-        assert_eq!(
-            hash(
-                json!({"metadata": {"name": "a", "resourceVersion": "2", "generation": 2}, "data": {"k": "v"}, "status": {}})
-            ),
-            base
-        );
-        assert_ne!(hash(json!({"metadata": {"name": "a"}, "data": {"k": "w"}})), base);
-        assert_ne!(
-            hash(json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "v"}})),
-            base
         );
     }
 

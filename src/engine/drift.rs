@@ -1,0 +1,99 @@
+//! Copies that somebody else changes: put right at once, and backed off when that turns into a fight.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Engine, Key, TypeId};
+use crate::cluster::ObjectName;
+use crate::queue::back_off;
+use crate::sync::managed_fields::last_writer;
+
+/// Changes of one copy that are put right without a wait.
+const PATIENCE: u32 = 3;
+/// A copy that was left alone for so long starts anew.
+const FORGIVEN: Duration = Duration::from_secs(600);
+/// Copies in memory before the forgiven ones are forgotten.
+const MANY: usize = 256;
+
+/// How often each copy was changed lately. Holds only copies that were.
+#[derive(Default)]
+pub(super) struct Fights {
+    fights: HashMap<Key, Fight>,
+}
+
+struct Fight {
+    changes: u32,
+    last: Instant,
+}
+
+impl Fights {
+    /// Counts a change of a copy by somebody else.
+    fn count(&mut self, key: &Key, now: Instant) -> u32 {
+        if self.fights.len() >= MANY {
+            self.fights.retain(|_, fight| now.duration_since(fight.last) < FORGIVEN);
+        }
+        let fight = self
+            .fights
+            .entry(key.clone())
+            .or_insert(Fight { changes: 0, last: now });
+        if now.duration_since(fight.last) >= FORGIVEN {
+            fight.changes = 0;
+        }
+        fight.changes += 1;
+        fight.last = now;
+        fight.changes
+    }
+}
+
+/// How long a copy that was changed so often waits before it is put right again.
+fn wait(changes: u32, jitter: f64) -> Option<Duration> {
+    (changes > PATIENCE).then(|| back_off(changes - PATIENCE, jitter))
+}
+
+impl Engine {
+    /// Somebody else has changed a copy. The first few times it is put right at once; then it is backed off, and who
+    /// does it is said once.
+    pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8]) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let class = state.class(&name);
+        let copy = name.of_kind(&state.resource.kind).to_string();
+        let key = (type_id, name);
+        let now = Instant::now();
+        let changes = self.fights.count(&key, now);
+        let writer = last_writer(object).unwrap_or_default();
+        let Some(wait) = wait(changes, fastrand::f64()) else {
+            log::debug!("changed at the edge by somebody else object={copy} {writer}");
+            self.queue.add(key, class, None);
+            return;
+        };
+        if changes == PATIENCE + 1 {
+            log::warn!(
+                "something at the edge keeps changing a copy; it is put right ever more rarely object={copy} {writer} \
+                 advice=\"stop it, or annotate the hub object with edge.kubestellar.io/downsync-overwrite: false\""
+            );
+        }
+        log::debug!("changed at the edge again object={copy} changes={changes} wait={wait:?} {writer}");
+        self.queue.add_after(key, class, wait, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_keeps_being_changed_waits_ever_longer_and_is_forgiven_in_the_end() {
+        let mut fights = Fights::default();
+        let key = (1, ObjectName::new("shop", "a"));
+        let mut now = Instant::now();
+        let waits: Vec<_> = (0..6).map(|_| wait(fights.count(&key, now), 1.0)).collect();
+        assert_eq!(waits[..3], [None, None, None]);
+        assert!(waits[3] < waits[4] && waits[4] < waits[5] && waits[3].is_some());
+        now += FORGIVEN;
+        assert_eq!(wait(fights.count(&key, now), 1.0), None);
+    }
+}

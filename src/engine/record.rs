@@ -1,0 +1,194 @@
+//! The record at the edge of the types that were ever synced: what a restart needs to find copies that no config
+//! selects any more (DESIGN section 4, Restart). Types, not objects; one small `ConfigMap`, written when a type is new.
+//!
+//! A type is synced only once the record names it, so that a copy whose type is forgotten cannot exist.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Engine, TaskEnd};
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
+use crate::plan::SyncedType;
+use crate::queue::back_off;
+use crate::report::Subject;
+
+/// Name of the `ConfigMap`. It lies in the syncer's own namespace, or in `default` where it has none.
+const NAME: &str = "edge-syncer-types";
+const KEY: &str = "types";
+
+/// The record as this process knows it.
+#[derive(Default)]
+pub(super) struct Record {
+    /// What the edge has; absent until it was read.
+    pub(super) saved: Option<BTreeSet<SyncedType>>,
+    /// What it should have.
+    wanted: BTreeSet<SyncedType>,
+    under_way: bool,
+    due: Option<Instant>,
+    failures: u32,
+    /// The edge refuses to keep a record, and this was said.
+    refused: bool,
+}
+
+impl Record {
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due.filter(|_| !self.under_way)
+    }
+
+    /// True once the record names the type (or the edge refuses to keep one).
+    pub(super) fn names(&self, synced: &SyncedType) -> bool {
+        self.saved
+            .as_ref()
+            .is_some_and(|saved| self.refused || saved.contains(synced))
+    }
+
+    /// What the record should say from now on.
+    pub(super) fn set(&mut self, wanted: BTreeSet<SyncedType>) {
+        self.wanted = wanted;
+        if self.saved.as_ref().is_some_and(|saved| *saved != self.wanted) && !self.refused {
+            self.due.get_or_insert_with(Instant::now);
+        }
+    }
+}
+
+impl Engine {
+    /// Reads or writes the record where that is due.
+    pub(super) fn keep_record(&mut self) {
+        if self.record.under_way || self.record.due.is_none_or(|due| due > Instant::now()) {
+            return;
+        }
+        self.record.under_way = true;
+        self.record.due = None;
+        let edge = Rc::clone(&self.setup.edge);
+        let name = ObjectName::new(self.setup.own_namespace.as_deref().unwrap_or("default"), NAME);
+        let write = self.record.saved.is_some().then(|| self.record.wanted.clone());
+        let task = async move {
+            let result = match write {
+                None => read(&edge, &name).await,
+                Some(types) => save(&edge, &name, &types).await.map(|()| types),
+            };
+            TaskEnd::Recorded(result)
+        };
+        self.tasks.push(task.boxed_local());
+    }
+
+    /// Reads the record as soon as possible.
+    pub(super) fn read_record(&mut self) {
+        self.record.due = Some(Instant::now());
+    }
+
+    pub(super) fn recorded(&mut self, result: Result<BTreeSet<SyncedType>, Error>) {
+        self.record.under_way = false;
+        match result {
+            Ok(types) => {
+                self.side_answers(Side::Edge);
+                self.record.failures = 0;
+                self.record.saved = Some(types);
+            }
+            Err(error) if error.is_unreachable() || error.retry_after().is_some() => {
+                self.report
+                    .failed(Subject::Side(Side::Edge), "keeping the record", &error);
+                self.record.failures = (self.record.failures + 1).min(30);
+                let wait = back_off(self.record.failures, fastrand::f64());
+                self.record.due = Some(Instant::now() + wait);
+                return;
+            }
+            Err(error) => {
+                self.side_answers(Side::Edge);
+                log::warn!(
+                    "cannot keep the record of synced types at the edge; copies that are deselected while the syncer is \
+                     down will stay error={:?} advice=\"allow it to get and patch the ConfigMap {NAME}\"",
+                    error.to_string()
+                );
+                self.record.refused = true;
+                self.record.saved.get_or_insert_default();
+            }
+        }
+        self.replan();
+    }
+}
+
+fn config_maps() -> ResourceType {
+    ResourceType {
+        group: String::new(),
+        version: "v1".into(),
+        resource: "configmaps".into(),
+        kind: "ConfigMap".into(),
+        namespaced: true,
+    }
+}
+
+async fn read(edge: &Cluster, name: &ObjectName) -> Result<BTreeSet<SyncedType>, Error> {
+    match edge.get(&config_maps(), name, Content::Full).await {
+        Ok(body) => {
+            let object: Value = serde_json::from_slice(&body)
+                .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
+            Ok(parse(object["data"][KEY].as_str().unwrap_or_default()))
+        }
+        Err(error) if error.proves_absent(NAME) => Ok(BTreeSet::new()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn save(edge: &Cluster, name: &ObjectName, types: &BTreeSet<SyncedType>) -> Result<(), Error> {
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "namespace": &*name.namespace,
+            "name": NAME,
+            "annotations": {"edge.kubestellar.io/description":
+                "The resource types that edge-syncer has synced to this cluster, by group/version/resource. It finds its copies by them after a restart."},
+        },
+        "data": {KEY: render(types)},
+    });
+    edge.apply(&config_maps(), name, Bytes::from(object.to_string()))
+        .await
+        .map(|_| ())
+}
+
+/// One `group/version/resource` a line.
+fn render(types: &BTreeSet<SyncedType>) -> String {
+    let line = |known: &SyncedType| format!("{}/{}/{}\n", known.group, known.version, known.resource);
+    types.iter().map(line).collect()
+}
+
+/// Reads what [`render`] has written; lines of another form are left out.
+fn parse(text: &str) -> BTreeSet<SyncedType> {
+    let line = |line: &str| {
+        let mut parts = line.trim().splitn(3, '/').map(str::to_owned);
+        let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
+        (!version.is_empty() && !resource.is_empty()).then_some(SyncedType {
+            group,
+            version,
+            resource,
+        })
+    };
+    text.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_it_writes_and_leaves_out_the_rest() {
+        let synced = |group: &str, version: &str, resource: &str| SyncedType {
+            group: group.into(),
+            version: version.into(),
+            resource: resource.into(),
+        };
+        let types = BTreeSet::from([synced("", "v1", "configmaps"), synced("apps", "v1", "deployments")]);
+        assert_eq!(render(&types), "/v1/configmaps\napps/v1/deployments\n");
+        assert_eq!(parse(&render(&types)), types);
+        assert_eq!(
+            parse("nonsense\n/v1/configmaps\n//\n"),
+            BTreeSet::from([synced("", "v1", "configmaps")])
+        );
+    }
+}

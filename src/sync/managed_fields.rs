@@ -1,0 +1,272 @@
+//! Whose fields an edge copy has: noticing drift, taking over what other writers left, naming who changes a copy back.
+//!
+//! The API server keeps for each field manager the set of fields that it owns. Whoever changes or removes a field that
+//! we applied takes it out of our set; what others add beside our fields, and status, leaves it as it is. So a change
+//! of our set is drift, exactly, and nothing else is: [`marks`] tells it from one version of a copy to the next, without
+//! knowing any value, also from metadata alone.
+//!
+//! Server-side apply removes a field only when its last owner stops applying it. So fields that people added with
+//! kubectl, and all fields of copies that the Go syncer wrote with plain updates, are first made ours by editing
+//! `metadata.managedFields`, and then fall away with the next apply, because the hub does not have them (DESIGN
+//! section 4; Flux does the same).
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::cluster::{Error, FIELD_MANAGER};
+
+/// Field managers of the Go syncer: its user agent begins with the name of its executable.
+const GO_SYNCER: [&str; 2] = ["syncer", "kubestellar-syncer"];
+
+/// Paths named in a log line.
+const NAMED_FIELDS: usize = 3;
+
+#[derive(Deserialize)]
+struct Wire {
+    metadata: WireMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireMeta {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default)]
+    managed_fields: Vec<Value>,
+}
+
+/// One entry of `managedFields`, its field set unread.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owner<'a> {
+    #[serde(default, borrow)]
+    manager: std::borrow::Cow<'a, str>,
+    #[serde(default, borrow)]
+    operation: std::borrow::Cow<'a, str>,
+    #[serde(default, borrow)]
+    subresource: std::borrow::Cow<'a, str>,
+    #[serde(default, borrow)]
+    fields_v1: Option<&'a RawValue>,
+}
+
+/// A hash of what makes an edge copy ours: the fields that we own, those that people own and that are to be taken back,
+/// and whether it is being deleted. Another value means that somebody interfered. Never 0.
+pub fn marks(object: &[u8], take_back: &[String]) -> Result<u64, Error> {
+    #[derive(Deserialize)]
+    struct Marked<'a> {
+        #[serde(borrow)]
+        metadata: MarkedMeta<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct MarkedMeta<'a> {
+        #[serde(default)]
+        deletion_timestamp: Option<String>,
+        #[serde(default, borrow)]
+        managed_fields: Vec<Owner<'a>>,
+    }
+    let marked: Marked = parse(object)?;
+    let mut hasher = DefaultHasher::new();
+    marked.metadata.deletion_timestamp.is_some().hash(&mut hasher);
+    for owner in &marked.metadata.managed_fields {
+        let ours = owner.manager == FIELD_MANAGER && owner.operation == "Apply";
+        if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, take_back)) {
+            owner.manager.hash(&mut hasher);
+            owner.fields_v1.map(RawValue::get).hash(&mut hasher);
+        }
+    }
+    Ok(hasher.finish().max(1))
+}
+
+/// The patch that makes the fields of taken-over managers ours, to be followed by an apply. `None` if there are none.
+///
+/// `take_back` are names of field managers, or prefixes that end in `*`. Entries of subresources (`status`, `scale`)
+/// are left alone. The patch holds only as long as nobody changes the object (its resource version is in it).
+pub fn take_over(object: &[u8], take_back: &[String]) -> Result<Option<String>, Error> {
+    if !names_any(object, take_back) {
+        return Ok(None);
+    }
+    let wire: Wire = parse(object)?;
+    let (taken, mut kept): (Vec<_>, Vec<_>) = wire.metadata.managed_fields.into_iter().partition(|entry| {
+        text(entry, "subresource").is_empty() && is_taken(text(entry, "manager"), text(entry, "operation"), take_back)
+    });
+    if taken.is_empty() {
+        return Ok(None);
+    }
+    let is_ours = |entry: &&mut Value| text(entry, "manager") == FIELD_MANAGER && text(entry, "operation") == "Apply";
+    let Some(ours) = kept.iter_mut().find(is_ours) else {
+        return Ok(None);
+    };
+    for mut entry in taken {
+        merge(&mut ours["fieldsV1"], entry["fieldsV1"].take());
+    }
+    let version = wire.metadata.resource_version;
+    Ok(Some(
+        json!({"metadata": {"resourceVersion": version, "managedFields": kept}}).to_string(),
+    ))
+}
+
+/// Who changed a copy last, other than ourselves, and which fields: `manager=x fields=spec.replicas`.
+pub fn last_writer(object: &[u8]) -> Option<String> {
+    let wire: Wire = parse(object).ok()?;
+    let others = wire
+        .metadata
+        .managed_fields
+        .iter()
+        .filter(|entry| text(entry, "manager") != FIELD_MANAGER && text(entry, "subresource").is_empty());
+    let last = others.max_by_key(|entry| text(entry, "time").to_owned())?;
+    let mut paths = Vec::new();
+    collect_paths(&last["fieldsV1"], &mut String::new(), &mut paths);
+    Some(format!("manager={} fields={}", text(last, "manager"), paths.join(",")))
+}
+
+/// A cheap look before the parse: most copies have none of these managers.
+fn names_any(object: &[u8], take_back: &[String]) -> bool {
+    let patterns = take_back.iter().map(|pattern| pattern.trim_end_matches('*'));
+    let object = String::from_utf8_lossy(object);
+    patterns
+        .chain(GO_SYNCER)
+        .any(|name| object.contains(&format!("\"manager\":\"{name}")))
+}
+
+fn is_taken(manager: &str, operation: &str, take_back: &[String]) -> bool {
+    let by_people = take_back.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(prefix) => manager.starts_with(prefix),
+        None => manager == pattern,
+    });
+    by_people || (GO_SYNCER.contains(&manager) && operation == "Update")
+}
+
+fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry[field].as_str().unwrap_or_default()
+}
+
+fn parse<'a, T: Deserialize<'a>>(object: &'a [u8]) -> Result<T, Error> {
+    serde_json::from_slice(object).map_err(|error| Error::BadAnswer(format!("managed fields: {error}")))
+}
+
+/// The union of two field sets: objects within objects, where an empty one is a leaf.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert_with(|| json!({})), value);
+            }
+        }
+        (into @ Value::Null, from) => *into = from,
+        _ => {}
+    }
+}
+
+fn collect_paths(fields: &Value, path: &mut String, paths: &mut Vec<String>) {
+    let Some(fields) = fields.as_object() else {
+        return;
+    };
+    for (key, value) in fields {
+        if paths.len() == NAMED_FIELDS {
+            return;
+        }
+        let length = path.len();
+        if let Some(name) = key.strip_prefix("f:") {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(name);
+        }
+        if value.as_object().is_some_and(serde_json::Map::is_empty) && key != "." {
+            paths.push(path.clone());
+        } else {
+            collect_paths(value, path, paths);
+        }
+        path.truncate(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": operation, "time": "2026-01-01T00:00:00Z", "fieldsV1": fields})
+    }
+
+    fn take(entries: &[Value]) -> Option<Value> {
+        let object = json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries}}).to_string();
+        let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
+        take_over(object.as_bytes(), &patterns)
+            .unwrap()
+            .map(|patch| serde_json::from_str(&patch).unwrap())
+    }
+
+    fn ours() -> Value {
+        entry("edge-syncer", "Apply", &json!({"f:data": {"f:a": {}}}))
+    }
+
+    #[test]
+    fn fields_of_people_and_of_the_go_syncer_become_ours() {
+        for (manager, operation) in [("kubectl-edit", "Update"), ("kubectl", "Apply"), ("syncer", "Update")] {
+            let patch = take(&[entry(manager, operation, &json!({"f:data": {"f:b": {}}})), ours()]).unwrap();
+            assert_eq!(patch["metadata"]["resourceVersion"], "7");
+            let kept = patch["metadata"]["managedFields"].as_array().unwrap();
+            assert_eq!(kept.len(), 1, "{manager}");
+            assert_eq!(kept[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
+        }
+    }
+
+    #[test]
+    fn fields_of_controllers_and_of_subresources_stay_theirs() {
+        let mut scaled = entry("kubectl", "Update", &json!({"f:spec": {"f:replicas": {}}}));
+        scaled["subresource"] = json!("scale");
+        for other in [
+            entry("kube-controller-manager", "Update", &json!({"f:spec": {}})),
+            entry("syncer-x", "Update", &json!({})),
+            scaled,
+        ] {
+            assert_eq!(take(&[other, ours()]), None);
+        }
+        assert_eq!(take(&[entry("kubectl", "Update", &json!({}))]), None, "not ours at all");
+    }
+
+    #[test]
+    fn drift_is_a_change_of_the_fields_that_are_ours_and_nothing_else() {
+        let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
+        let marks_of = |object: &Value| marks(object.to_string().as_bytes(), &patterns).unwrap();
+        let copy = |entries: &[Value]| json!({"metadata": {"name": "a", "managedFields": entries}, "data": {"x": "y"}});
+        let base = marks_of(&copy(&[ours()]));
+        let controller = entry("hpa", "Update", &json!({"f:spec": {"f:replicas": {}}}));
+        let mut later = ours();
+        later["time"] = json!("2027-01-01T00:00:00Z");
+        let mut status = entry("kubectl", "Update", &json!({"f:status": {}}));
+        status["subresource"] = json!("status");
+        for same in [vec![ours(), controller], vec![later], vec![ours(), status]] {
+            assert_eq!(marks_of(&copy(&same)), base, "{same:?}");
+        }
+        let mut deleted = copy(&[ours()]);
+        deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let taken = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
+        let people = entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}}));
+        for other in [deleted, copy(&[taken]), copy(&[]), copy(&[ours(), people])] {
+            assert_ne!(marks_of(&other), base, "{other}");
+        }
+    }
+
+    #[test]
+    fn names_who_changed_a_copy_last_and_what() {
+        let mut later = entry(
+            "hpa",
+            "Update",
+            &json!({"f:spec": {".": {}, "f:replicas": {}, "f:template": {"f:x": {}}}}),
+        );
+        later["time"] = json!("2026-01-02T00:00:00Z");
+        let object =
+            json!({"metadata": {"managedFields": [entry("old", "Update", &json!({})), later, ours()]}}).to_string();
+        assert_eq!(
+            last_writer(object.as_bytes()).unwrap(),
+            "manager=hpa fields=spec.replicas,spec.template.x"
+        );
+    }
+}
