@@ -93,6 +93,14 @@ fn names_every_flag_in_the_help() {
         "--qps",
         "--burst",
         "--mode",
+        "--edge-mode",
+        "--poll-interval",
+        "--delete-adopted",
+        "--take-back-from",
+        "--deny",
+        "--allow-namespace",
+        "--deny-namespace",
+        "--filter-file",
         "--listen-address",
         "-v/--v",
         "--vmodule",
@@ -112,16 +120,18 @@ fn names_every_flag_in_the_help() {
     }
 }
 
+/// Ends every message about wrong usage.
+const HINT: &str = "(see edge-syncer run --help)";
+
 #[test]
 fn refuses_wrong_usage_in_one_line() {
-    const HINT: &str = "(see edge-syncer run --help)";
     for (args, expected) in [
         (&["--nonsense"][..], "unrecognized argument: --nonsense"),
         (&["nonsense"], "unrecognized argument: nonsense"),
         (&["--qps=fast"], "--qps \"fast\": must be a number"),
         (&["--burst", "0"], "--burst \"0\": must be an integer greater than 0"),
         (&["--v=x"], "-v \"x\": must be an integer"),
-        (&["--mode=poll"], "--mode poll: is not available yet, must be watch"),
+        (&["--mode=pull"], "--mode \"pull\": must be watch or poll"),
         (
             &["--from-kubeconfig="],
             "--from-kubeconfig is missing: it must be the kubeconfig file of the hub",
@@ -144,6 +154,82 @@ fn refuses_wrong_usage_in_one_line() {
         "{}",
         missing.stderr
     );
+}
+
+#[test]
+fn refuses_bounds_and_paces_that_it_cannot_keep() {
+    for (args, expected) in [
+        (&["--edge-mode", "x"][..], "--edge-mode \"x\": must be watch or poll"),
+        (
+            &["--poll-interval=500ms"],
+            "--poll-interval \"500ms\": must be a duration of at least 1s, such as 15s or 1m30s",
+        ),
+        (
+            &["--delete-adopted=yes"],
+            "--delete-adopted \"yes\": must be true or false",
+        ),
+        (
+            &["--take-back-from", "*ctl"],
+            "--take-back-from \"*ctl\": must be the name of a field manager, with a * at its end for all names that begin \
+             so",
+        ),
+        (
+            &["--deny", "secrets", "--deny", "sec*"],
+            "--deny \"sec*\": must be a lowercase plural with its group, such as secrets, deployments.apps or *.example.org",
+        ),
+        (
+            &["--filter-file=/nonexistent/filter"],
+            "--filter-file \"/nonexistent/filter\": cannot be read: No such file or directory (os error 2)",
+        ),
+    ] {
+        check_refused(args, &format!("{expected} {HINT}"));
+    }
+}
+
+#[test]
+fn names_file_and_line_of_a_wrong_filter_rule() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("filter");
+    fs::write(&path, "# bounds\ndeny secrets\nallow-namespace shop/*\n").expect("the filter can be written");
+    let file = path.display().to_string();
+    check_refused(
+        &["--filter-file", &file],
+        &format!(
+            "--filter-file {file} line 3: allow-namespace \"shop/*\": must be the name of a namespace, with a * at its end \
+             for all names that begin so {HINT}"
+        ),
+    );
+}
+
+#[test]
+fn takes_every_flag_that_bounds_and_paces() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("filter");
+    fs::write(&path, "deny secrets # all of them\n\nallow-namespace shop-*\n").expect("the filter can be written");
+    let found = run(&[
+        "run",
+        "--from-kubeconfig=/nonexistent/hub",
+        "--sync-target-uid=u",
+        "--mode=poll",
+        "--edge-mode=poll",
+        "--poll-interval=1m30s",
+        "--poll-interval=1h",
+        "--delete-adopted=true",
+        "--delete_adopted=false",
+        "--take-back-from=",
+        "--take-back-from=argocd-*,helm",
+        "--deny=deployments.apps,*.example.org",
+        "--deny",
+        "pods",
+        "--allow-namespace=billing",
+        "--deny-namespace=kube-*",
+        "--deny-namespace=default",
+        "--filter-file",
+        &path.display().to_string(),
+    ]);
+    // All that is left to complain about.
+    let expected = "cannot read kubeconfig /nonexistent/hub: No such file or directory (os error 2)\n";
+    assert!(found.stderr.ends_with(expected), "{}", found.stderr);
 }
 
 #[test]

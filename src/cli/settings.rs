@@ -328,6 +328,36 @@ mod tests {
     }
 
     #[test]
+    fn says_what_is_allowed_of_paces_and_patterns() {
+        let some = |text: &str| Some(text.to_owned());
+        for (found, expected) in [
+            (
+                check(|raw| raw.edge_mode = some("")),
+                "--edge-mode \"\": must be watch or poll",
+            ),
+            (
+                check(|raw| raw.poll_interval = some("15")),
+                "--poll-interval \"15\": must be a duration of at least 1s, such as 15s or 1m30s",
+            ),
+            (
+                check(|raw| raw.poll_interval = some("999ms")),
+                "--poll-interval \"999ms\": must be a duration of at least 1s, such as 15s or 1m30s",
+            ),
+            (
+                check(|raw| raw.take_back_from = texts(&["a,k*l"])),
+                "--take-back-from \"k*l\": must be the name of a field manager, with a * at its end for all names that \
+                 begin so",
+            ),
+            (
+                check(|raw| raw.deny = texts(&["deployments"])),
+                "--deny \"deployments\": is no plural of the core group; write the group too, such as deployments.apps",
+            ),
+        ] {
+            assert_eq!(found.err().as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
     fn refuses_an_empty_bound() {
         for (flag, found) in [
             ("--deny", check(|raw| raw.deny = texts(&[""]))),
@@ -388,27 +418,6 @@ mod tests {
                 "--burst \"99999999999\": must be an integer greater than 0",
             ),
             (mode("x"), "--mode \"x\": must be watch or poll"),
-            (
-                check(|raw| raw.edge_mode = some("")),
-                "--edge-mode \"\": must be watch or poll",
-            ),
-            (
-                check(|raw| raw.poll_interval = some("15")),
-                "--poll-interval \"15\": must be a duration of at least 1s, such as 15s or 1m30s",
-            ),
-            (
-                check(|raw| raw.poll_interval = some("999ms")),
-                "--poll-interval \"999ms\": must be a duration of at least 1s, such as 15s or 1m30s",
-            ),
-            (
-                check(|raw| raw.take_back_from = texts(&["a,k*l"])),
-                "--take-back-from \"k*l\": must be the name of a field manager, with a * at its end for all names that \
-                 begin so",
-            ),
-            (
-                check(|raw| raw.deny = texts(&["deployments"])),
-                "--deny \"deployments\": is no plural of the core group; write the group too, such as deployments.apps",
-            ),
             (
                 check(|raw| raw.listen_address = some(":8080")),
                 "--listen-address \":8080\": must be an address and a port such as 0.0.0.0:8080 or [::]:8080",

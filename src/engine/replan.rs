@@ -410,7 +410,11 @@ impl Engine {
         }
         let unknown = !self.unknown(side).is_empty();
         let missing = !self.missing(side).is_empty();
+        let confirming = side == Side::Hub && self.selecting.gone.values().any(|&rounds| rounds < GONE_ROUNDS);
         let asking = self.asking(side);
+        if confirming {
+            asking.failures = 0;
+        }
         if (unknown || missing) && asking.due.is_none() {
             if !unknown {
                 asking.failures = asking.failures.max(PATIENCE - 1);

@@ -1,8 +1,8 @@
 //! What the edge does not let the hub do: rules of the edge's owner that stand above every config.
 //!
-//! Promises: a rule that could not mean what its author thinks is an error, never a rule without effect; where two
-//! rules disagree, the one that refuses wins; an empty filter refuses nothing. It says only what is refused; that a
-//! refused object is not written is up to the caller.
+//! Promises: a rule whose spelling cannot be right is an error, never a rule without effect (no server is asked, so a
+//! misspelt group is not noticed); where two rules disagree, the one that refuses wins; without rules nothing is
+//! refused. It says only what is refused; that a refused object is not written is up to the caller.
 
 use std::error::Error;
 use std::fmt;
@@ -232,8 +232,7 @@ mod tests {
             "secrets" | "secrets.example.org" => ("Secret", true),
             "configmaps" => ("ConfigMap", true),
             "deployments.apps" => ("Deployment", true),
-            "gauges.example.org" => ("Gauge", false),
-            "gauges.sub.example.org" => ("Gauge", false),
+            "gauges.example.org" | "gauges.sub.example.org" => ("Gauge", false),
             "namespaces" => ("Namespace", false),
             "clusterroles.rbac.authorization.k8s.io" => ("ClusterRole", false),
             other => panic!("not known: {other}"),

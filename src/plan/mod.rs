@@ -3,6 +3,7 @@
 //! Two pure steps. [`Wanted::from_configs`] merges the configs into one selection per resource, without knowing any
 //! server. [`Plan::resolve`] holds that against discovery and gives the types that can be synced now, and what is
 //! missing where. Neither does I/O; the same input gives the same plan, whatever the order of the configs.
+//! Above both stands [`Filter`]: what the owner of the edge does not let any config do.
 
 mod filter;
 mod resolve;
@@ -11,7 +12,7 @@ mod wanted;
 
 use std::fmt;
 
-pub use filter::Filter;
+pub use filter::{Filter, Rule, RuleError};
 pub use resolve::{Missing, Plan, TypePlan};
 pub use selector::{Names, Selection, Selector};
 pub use wanted::{SyncedType, Wanted, WantedType};

@@ -19,8 +19,29 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Error, FIELD_MANAGER};
 
-/// Field managers of the Go syncer: its user agent begins with the name of its executable.
-const GO_SYNCER: [&str; 2] = ["syncer", "kubestellar-syncer"];
+/// Field managers of the Go syncer: its user agent begins with the name of its executable. Its updates clear
+/// `managedFields`; the API server then names what it finds at the first apply `before-first-apply`.
+const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", "before-first-apply"];
+
+/// Fields that API servers and controllers fill in. They may stand in the field set of whoever wrote the object first,
+/// but are not his to lose (spec 3.4, 3.8).
+const EDGES_OWN: [&str; 15] = [
+    "f:finalizers",
+    "f:ownerReferences",
+    "f:clusterIP",
+    "f:clusterIPs",
+    "f:ipFamilies",
+    "f:ipFamilyPolicy",
+    "f:nodePort",
+    "f:healthCheckNodePort",
+    "f:nodeName",
+    "f:volumeName",
+    "f:secrets",
+    "f:imagePullSecrets",
+    "f:caBundle",
+    "f:controller-uid",
+    "f:status",
+];
 
 /// Paths named in a log line.
 const NAMED_FIELDS: usize = 3;
@@ -102,7 +123,9 @@ pub fn take_over(object: &[u8], take_back: &[String]) -> Result<Option<String>, 
         return Ok(None);
     };
     for mut entry in taken {
-        merge(&mut ours["fieldsV1"], entry["fieldsV1"].take());
+        let mut fields = entry["fieldsV1"].take();
+        leave_edges_own(&mut fields);
+        merge(&mut ours["fieldsV1"], fields);
     }
     let version = wire.metadata.resource_version;
     Ok(Some(
@@ -147,6 +170,13 @@ fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
 
 fn parse<'a, T: Deserialize<'a>>(object: &'a [u8]) -> Result<T, Error> {
     serde_json::from_slice(object).map_err(|error| Error::BadAnswer(format!("managed fields: {error}")))
+}
+
+fn leave_edges_own(fields: &mut Value) {
+    if let Some(fields) = fields.as_object_mut() {
+        fields.retain(|key, _| !EDGES_OWN.contains(&key.as_str()));
+        fields.values_mut().for_each(leave_edges_own);
+    }
 }
 
 /// The union of two field sets: objects within objects, where an empty one is a leaf.
@@ -215,6 +245,19 @@ mod tests {
             assert_eq!(kept.len(), 1, "{manager}");
             assert_eq!(kept[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
         }
+    }
+
+    #[test]
+    fn what_the_edge_has_filled_in_is_not_taken() {
+        let service = json!({"f:spec": {"f:clusterIP": {}, "f:type": {}, "f:ports": {"k:{\"port\":80}": {"f:nodePort": {}}}},
+            "f:metadata": {"f:finalizers": {}, "f:labels": {"f:x": {}}}});
+        let patch = take(&[entry("before-first-apply", "Update", &service), ours()]).unwrap();
+        let fields = &patch["metadata"]["managedFields"][0]["fieldsV1"];
+        assert_eq!(
+            fields["f:spec"],
+            json!({"f:type": {}, "f:ports": {"k:{\"port\":80}": {}}})
+        );
+        assert_eq!(fields["f:metadata"], json!({"f:labels": {"f:x": {}}}));
     }
 
     #[test]

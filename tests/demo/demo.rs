@@ -5,9 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "a demo tells its story on stdout")]
 #![expect(clippy::print_stderr, reason = "and says on stderr why it could not go on")]
-#![expect(clippy::panic, reason = "this is how a step fails, see above")]
 
-mod edge_watch;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::edge_watch::{Change, EdgeWatch};
+use crate::support::edge_watch::{Change, EdgeWatch};
 use crate::support::objects::{config_map, namespace, syncer_config};
 use crate::support::{Pair, PairOptions, Server, Syncer};
 

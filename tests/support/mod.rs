@@ -11,6 +11,7 @@
 
 mod audit;
 mod certs;
+pub mod edge_watch;
 pub mod kubeconfig;
 mod launch;
 pub mod objects;

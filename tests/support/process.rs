@@ -15,6 +15,9 @@ use tokio::time::Instant;
 /// Marks the command line of a leash that has not yet become its program.
 const LEASH_NAME: &str = "edge-syncer-test-leash";
 
+/// The unit of times in `/proc`: a hundredth of a second, whatever the kernel's own clock does.
+const TICK: Duration = Duration::from_millis(10);
+
 /// Starts the watcher in the background and becomes the program, which so keeps the process id of the shell.
 ///
 /// The watcher only kills what is still its parent: once the program has ended, its process id may belong to another
@@ -152,6 +155,19 @@ impl Leashed {
             .lines()
             .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
         line.trim().strip_suffix(" kB")?.parse().ok()
+    }
+
+    /// The processor time it has used, in user mode and in the kernel; `None` when the program has ended.
+    pub fn cpu_time(&mut self) -> Option<Duration> {
+        if !self.is_running() {
+            return None;
+        }
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
+        // The second field is the name in brackets, which may hold anything; utime and stime are the 14th and 15th.
+        let (_, after_name) = stat.rsplit_once(')')?;
+        let times = after_name.split_whitespace().skip(11).take(2);
+        let ticks: u32 = times.map(|time| time.parse::<u32>().ok()).sum::<Option<u32>>()?;
+        Some(TICK * ticks)
     }
 }
 

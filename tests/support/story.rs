@@ -39,6 +39,21 @@ pub async fn gone(at: &Objects, api_version: &str, plural: &str, namespace: &str
     .await;
 }
 
+/// Checks for a while that an object stays and is not being deleted, and gives it.
+pub async fn remains(at: &Objects, api_version: &str, plural: &str, namespace: &str, name: &str) -> Value {
+    holds_throughout(
+        &format!("{plural} {namespace}/{name} remains"),
+        A_WHILE,
+        async || match at.try_get(api_version, plural, namespace, name).await {
+            Ok(Some(object)) if object["metadata"]["deletionTimestamp"].is_null() => Ok(()),
+            Ok(_) => Err("it is gone".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+    )
+    .await;
+    arrives(at, api_version, plural, namespace, name).await
+}
+
 /// Checks for a while that an object does not appear.
 pub async fn stays_absent(at: &Objects, api_version: &str, plural: &str, namespace: &str, name: &str) {
     holds_throughout(

@@ -46,7 +46,7 @@ impl Syncer {
     }
 
     /// The binary under test: `EDGE_SYNCER_BIN` if it is set, otherwise the one that Cargo has built for this test; for
-    /// the demo, an example, it builds none.
+    /// the examples it builds none.
     pub fn program() -> PathBuf {
         std::env::var_os("EDGE_SYNCER_BIN")
             .or_else(|| option_env!("CARGO_BIN_EXE_edge-syncer").map(Into::into))
@@ -139,6 +139,11 @@ impl Syncer {
     /// The most resident memory it has had, in kB.
     pub fn peak_kb(&mut self) -> u64 {
         self.process.memory_kb("VmHWM").expect("the syncer runs")
+    }
+
+    /// The processor time it has used, to a hundredth of a second.
+    pub fn cpu_time(&mut self) -> Duration {
+        self.process.cpu_time().expect("the syncer runs")
     }
 }
 

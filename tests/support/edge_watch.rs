@@ -8,32 +8,33 @@ use kube::Client;
 use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-/// How long a step may take before the demo gives up.
+/// How long something may take to happen unless a caller says otherwise.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// More than happens between two steps; were it full, the watches would wait and no event be lost.
+/// More than happens between two waits; were it full, the watches would wait and no event be lost.
 const BACKLOG: usize = 1000;
 
 /// An object at the edge that was created, changed or deleted.
-pub(crate) struct Change {
+pub struct Change {
     /// When the watch told of it.
-    pub(crate) at: Instant,
+    pub at: Instant,
     /// Whether it is gone now.
-    pub(crate) deleted: bool,
+    pub deleted: bool,
     /// The object, the last state of a deleted one.
-    pub(crate) object: Value,
+    pub object: Value,
 }
 
 impl Change {
     /// Whether it is the object called `name` of `kind` and exists.
-    pub(crate) fn is(&self, kind: &str, name: &str) -> bool {
+    pub fn is(&self, kind: &str, name: &str) -> bool {
         !self.deleted && self.names(kind, name)
     }
 
     /// Whether it is the object called `name` of `kind` and is gone.
-    pub(crate) fn is_end_of(&self, kind: &str, name: &str) -> bool {
+    pub fn is_end_of(&self, kind: &str, name: &str) -> bool {
         self.deleted && self.names(kind, name)
     }
 
@@ -42,25 +43,29 @@ impl Change {
     }
 }
 
-/// Watches on some types at the edge.
-pub(crate) struct EdgeWatch {
+/// Watches on some types at the edge; they end when it is dropped.
+pub struct EdgeWatch {
     changes: mpsc::Receiver<Change>,
+    _tasks: JoinSet<()>,
 }
 
 impl EdgeWatch {
-    /// Starts watches on these paths of the API and returns when the server has accepted them.
-    pub(crate) async fn start(client: &Client, paths: &[&str]) -> Self {
+    /// Starts watches on these paths of the API, which may have a query (`?resourceVersion=7`: only what comes later),
+    /// and returns when the server has accepted them.
+    pub async fn start(client: &Client, paths: &[&str]) -> Self {
         let (sender, changes) = mpsc::channel(BACKLOG);
+        let mut tasks = JoinSet::new();
         for path in paths {
-            let request = Request::get(format!("{path}?watch=true"))
+            let joint = if path.contains('?') { '&' } else { '?' };
+            let request = Request::get(format!("{path}{joint}watch=true"))
                 .body(Vec::new())
-                .expect("the paths above are valid");
+                .expect("the paths of tests are valid");
             let events = client
                 .request_events::<Value>(request)
                 .await
                 .unwrap_or_else(|error| panic!("cannot watch {path} at the edge: {error}"));
             let sender = sender.clone();
-            tokio::spawn(async move {
+            tasks.spawn(async move {
                 let mut events = std::pin::pin!(events);
                 while let Some(Ok(event)) = events.next().await {
                     let at = Instant::now();
@@ -69,17 +74,22 @@ impl EdgeWatch {
                         WatchEvent::Deleted(object) => (true, object),
                         WatchEvent::Bookmark(_) | WatchEvent::Error(_) => continue,
                     };
-                    // Fails when the story has ended.
+                    // Fails when nobody listens any more.
                     let _ = sender.send(Change { at, deleted, object }).await;
                 }
             });
         }
-        Self { changes }
+        Self { changes, _tasks: tasks }
     }
 
-    /// Waits for the first change not yet looked at that is `wanted`, and returns when it was. Panics at the deadline
+    /// Waits for the first change not yet looked at that is `wanted`, and returns when it was. Panics after half a minute
     /// with `what` has not happened.
-    pub(crate) async fn wait(&mut self, what: &str, wanted: impl Fn(&Change) -> bool) -> Instant {
+    pub async fn wait(&mut self, what: &str, wanted: impl Fn(&Change) -> bool) -> Instant {
+        self.wait_within(DEADLINE, what, wanted).await
+    }
+
+    /// As [`EdgeWatch::wait`], with a deadline of the caller's.
+    pub async fn wait_within(&mut self, deadline: Duration, what: &str, wanted: impl Fn(&Change) -> bool) -> Instant {
         let search = async {
             while let Some(change) = self.changes.recv().await {
                 if wanted(&change) {
@@ -88,8 +98,8 @@ impl EdgeWatch {
             }
             panic!("the edge ended its watches while waiting for this: {what}");
         };
-        timeout(DEADLINE, search)
+        timeout(deadline, search)
             .await
-            .unwrap_or_else(|_| panic!("this did not happen within {} s: {what}", DEADLINE.as_secs()))
+            .unwrap_or_else(|_| panic!("this did not happen within {} s: {what}", deadline.as_secs()))
     }
 }

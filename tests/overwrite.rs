@@ -1,0 +1,323 @@
+//! Who decides about a copy: `downsync-overwrite`, drift, what people and controllers change, immutable fields, filters.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::objects::{config_map, namespace, syncer_config};
+use support::story::{SOON, annotation, arrives, config_map_entry, copy_equals, gone, remains, stays_absent};
+use support::{Objects, eventually, holds_throughout, shared_pair};
+
+const OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
+
+fn with_annotation(mut object: Value, key: &str, value: &Value) -> Value {
+    if !value.is_null() {
+        object["metadata"]["annotations"][key] = value.clone();
+    }
+    object
+}
+
+async fn edit(at: &Objects, shop: &str, name: &str, data: &Value) {
+    at.merge_patch("v1", "configmaps", shop, name, &json!({"data": data}))
+        .await;
+}
+
+// Spec scenario 25, every row of 3.6, for a named and a wildcard entry.
+#[tokio::test]
+async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge() {
+    for names in [["a"], ["*"]] {
+        let pair = shared_pair().await;
+        let shop = pair.namespace("shop");
+        let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+        let at_hub = |value: &str, overwrite: Value| {
+            with_annotation(config_map(&shop, "a", json!({"v": value})), OVERWRITE, &overwrite)
+        };
+        hub.create(&namespace(&shop)).await;
+        hub.create(&at_hub("1", json!("false"))).await;
+        hub.create(&syncer_config(
+            "the-one",
+            json!({"namespacedObjects": [config_map_entry(&shop, &names)]}),
+        ))
+        .await;
+        let _syncer = pair.syncer(&[]);
+        // Absent downstream: created in full, annotation included.
+        let copy = copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+        assert_eq!(annotation(&copy, "downsync-overwrite"), json!("false"));
+        // False on both sides: edits at either side change nothing at the edge.
+        edit(&edge, &shop, "a", &json!({"v": "edge"})).await;
+        hub.replace(&at_hub("2", json!("false"))).await;
+        holds_throughout("the edge edit survives", Duration::from_secs(2), async || {
+            let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
+            if copy["data"]["v"] == json!("edge") {
+                Ok(())
+            } else {
+                Err("overwritten")
+            }
+        })
+        .await;
+        // Deleted at the edge: created again, in full.
+        edge.delete("v1", "configmaps", &shop, "a").await;
+        copy_equals(&edge, &shop, "a", &json!({"v": "2"})).await;
+        edit(&edge, &shop, "a", &json!({"v": "edge"})).await;
+        // Back to true: overwritten again, the annotation follows.
+        hub.replace(&at_hub("3", json!("true"))).await;
+        let copy = copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
+        assert_eq!(annotation(&copy, "downsync-overwrite"), json!("true"));
+        // False upstream, something else downstream: only the annotation is set.
+        hub.replace(&at_hub("4", json!("false"))).await;
+        eventually("the copy is marked", SOON, async || {
+            let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
+            if annotation(&copy, "downsync-overwrite") == json!("false") {
+                Ok(copy)
+            } else {
+                Err("not yet")
+            }
+        })
+        .await;
+        copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
+        // Absent upstream: overwritten again, the annotation goes.
+        hub.replace(&at_hub("5", Value::Null)).await;
+        let copy = copy_equals(&edge, &shop, "a", &json!({"v": "5"})).await;
+        assert_eq!(annotation(&copy, "downsync-overwrite"), Value::Null);
+        // Deleted upstream while the copy says false: kept.
+        hub.replace(&at_hub("5", json!("false"))).await;
+        eventually("the copy is marked again", SOON, async || {
+            let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
+            if annotation(&copy, "downsync-overwrite") == json!("false") {
+                Ok(())
+            } else {
+                Err("not yet")
+            }
+        })
+        .await;
+        hub.delete("v1", "configmaps", &shop, "a").await;
+        remains(&edge, "v1", "configmaps", &shop, "a").await;
+        // True arrives, then a delete removes both.
+        hub.create(&at_hub("6", json!("true"))).await;
+        copy_equals(&edge, &shop, "a", &json!({"v": "6"})).await;
+        hub.delete("v1", "configmaps", &shop, "a").await;
+        gone(&edge, "v1", "configmaps", &shop, "a").await;
+    }
+}
+
+// Spec scenario 26, without status.
+#[tokio::test]
+async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_alone() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    edge.create(&config_map(&shop, "a", json!({"v": "theirs"}))).await;
+    hub.create(&with_annotation(
+        config_map(&shop, "a", json!({"v": "hub"})),
+        OVERWRITE,
+        &json!("false"),
+    ))
+    .await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(&[]);
+    let copy = eventually("the object is marked", SOON, async || {
+        let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
+        if annotation(&copy, "downsync-overwrite") == json!("false") {
+            Ok(copy)
+        } else {
+            Err("not yet")
+        }
+    })
+    .await;
+    assert_eq!(copy["data"], json!({"v": "theirs"}));
+    assert_eq!(annotation(&copy, "downsynced"), Value::Null);
+    hub.delete("v1", "configmaps", &shop, "a").await;
+    remains(&edge, "v1", "configmaps", &shop, "a").await;
+}
+
+#[tokio::test]
+async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_back() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(&[]);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let adding = |key: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": shop, "name": "a",
+        "labels": {key: "1"}}, "data": {key: "1"}})
+    };
+    edge.apply_as("some-controller", &adding("controller")).await;
+    for manager in ["kubectl", "kubectl-edit"] {
+        edge.apply_as(manager, &adding("person")).await;
+        copy_equals(&edge, &shop, "a", &json!({"v": "1", "controller": "1"})).await;
+    }
+    hub.replace(&config_map(&shop, "a", json!({"v": "2"}))).await;
+    let copy = copy_equals(&edge, &shop, "a", &json!({"v": "2", "controller": "1"})).await;
+    assert_eq!(copy["metadata"]["labels"]["controller"], json!("1"));
+    assert_eq!(copy["metadata"]["labels"]["person"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({"v": "hub"}))).await;
+    hub.create(&config_map(&shop, "b", json!({"v": "hub"}))).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let syncer = pair.syncer(&[]);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let start = pair.edge.audit_mark();
+    // A controller that answers every change of the copy at once, for a while.
+    let mut theirs = config_map(&shop, "a", json!({"v": "theirs"}));
+    let fighting = tokio::time::Instant::now();
+    while fighting.elapsed() < Duration::from_secs(4) {
+        let copy = edge
+            .get("v1", "configmaps", &shop, "a")
+            .await
+            .expect("it is never deleted");
+        if copy["data"]["v"] == json!("hub") {
+            theirs = config_map(&shop, "a", json!({"v": "theirs"}));
+            theirs["metadata"]["annotations"] = copy["metadata"]["annotations"].clone();
+            theirs["metadata"]["labels"] = copy["metadata"]["labels"].clone();
+            edge.update_as("stubborn-controller", &theirs).await;
+        }
+    }
+    let writes = pair
+        .edge
+        .requests_since("edge-syncer/", start)
+        .iter()
+        .filter(|event| event.is_write())
+        .count();
+    assert!((3..=8).contains(&writes), "{writes} writes in a fight of 4 s");
+    let log = syncer.log();
+    let line = log
+        .lines()
+        .find(|line| line.contains("keeps changing a copy"))
+        .expect("it is named");
+    assert!(
+        line.contains("manager=stubborn-controller") && line.contains("data.v"),
+        "{line}"
+    );
+    assert_eq!(log.matches("keeps changing a copy").count(), 1);
+    assert_eq!(theirs["data"]["v"], json!("theirs"));
+    // The others are not held up, and a change at the hub ends the wait.
+    hub.replace(&config_map(&shop, "b", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "b", &json!({"v": "2"})).await;
+    hub.replace(&config_map(&shop, "a", json!({"v": "3"}))).await;
+    copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
+}
+
+// Spec scenario 23.
+#[tokio::test]
+async fn an_immutable_field_is_reported_once_and_replaced_on_request() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    let frozen = |value: &str, replace: Value| {
+        let mut object = config_map(&shop, "frozen", json!({"v": value}));
+        object["immutable"] = json!(true);
+        with_annotation(object, "edge.kubestellar.io/replace", &replace)
+    };
+    hub.create(&frozen("1", Value::Null)).await;
+    hub.create(&config_map(&shop, "beside", json!({"v": "1"}))).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let mut syncer = pair.syncer(&[]);
+    let first = copy_equals(&edge, &shop, "frozen", &json!({"v": "1"})).await;
+    // At the hub it is made anew, which the edge cannot follow by an update.
+    hub.delete("v1", "configmaps", &shop, "frozen").await;
+    gone(&edge, "v1", "configmaps", &shop, "frozen").await;
+    hub.create(&frozen("2", Value::Null)).await;
+    let second = copy_equals(&edge, &shop, "frozen", &json!({"v": "2"})).await;
+    assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);
+    syncer.kill();
+    hub.delete("v1", "configmaps", &shop, "frozen").await;
+    hub.create(&frozen("3", Value::Null)).await;
+    let mut syncer = pair.syncer(&[]);
+    syncer
+        .wait_for_log("field is immutable when `immutable` is set", SOON)
+        .await;
+    let attempts = || {
+        let requests = pair.edge.requests("edge-syncer/");
+        requests
+            .iter()
+            .filter(|event| event.code == 422 && event.uri.contains("/frozen"))
+            .count()
+    };
+    let before = eventually("the refusal is in the audit log", SOON, async || match attempts() {
+        0 => Err("not yet"),
+        count => Ok(count),
+    })
+    .await;
+    hub.replace(&config_map(&shop, "beside", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "beside", &json!({"v": "2"})).await;
+    holds_throughout("no futile retry", Duration::from_secs(3), async || {
+        if attempts() == before {
+            Ok(())
+        } else {
+            Err("tried again")
+        }
+    })
+    .await;
+    hub.merge_patch(
+        "v1",
+        "configmaps",
+        &shop,
+        "frozen",
+        &json!({"metadata": {"annotations": {"edge.kubestellar.io/replace": "true"}}}),
+    )
+    .await;
+    let third = copy_equals(&edge, &shop, "frozen", &json!({"v": "3"})).await;
+    assert_ne!(second["metadata"]["uid"], third["metadata"]["uid"]);
+    assert!(syncer.is_running());
+}
+
+#[tokio::test]
+async fn the_edge_bounds_what_the_hub_may_make_it_hold() {
+    let pair = shared_pair().await;
+    let [shop, system] = ["shop", "system"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    for space in [&shop, &system] {
+        hub.create(&namespace(space)).await;
+        hub.create(&config_map(space, "a", json!({}))).await;
+    }
+    hub.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": "s"}}))
+        .await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespaceScope": {"namespaces": [shop, system], "resources": [
+            {"group": "", "resource": "configmaps", "apiVersion": "v1"},
+            {"group": "", "resource": "secrets", "apiVersion": "v1"},
+        ]}}),
+    ))
+    .await;
+    let syncer = pair.syncer(&["--deny=secrets", "--deny-namespace=system-*"]);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    stays_absent(&edge, "v1", "secrets", &shop, "s").await;
+    assert_eq!(edge.get("v1", "namespaces", "", &system).await, None);
+    let log = syncer.log();
+    assert!(
+        log.contains("--deny secrets") && log.contains("--deny-namespace system-*"),
+        "{log}"
+    );
+}
