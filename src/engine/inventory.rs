@@ -134,6 +134,12 @@ impl Inventory {
         missing
     }
 
+    /// The hub has proved that it has no object of the type: gives those with a copy of ours.
+    pub(super) fn hub_has_none(&mut self) -> Vec<ObjectName> {
+        let list = self.objects.values().map(|record| record.hub).max().unwrap_or_default();
+        self.hub_listed(&Scope::default(), list.wrapping_add(1))
+    }
+
     /// The edge holds an object. `keep` is false for somebody else's that nothing selects. True if it needs a worker.
     pub(super) fn at_edge(&mut self, name: &ObjectName, list: Generation, seen: Seen, keep: bool) -> bool {
         if !keep && !self.objects.contains_key(name) {

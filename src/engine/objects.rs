@@ -161,7 +161,7 @@ impl Engine {
                 state.looked = true;
                 let mut out_of_step = state.inventory.edge_listed(list);
                 if state.gone_at_hub {
-                    out_of_step.extend(state.inventory.ours().cloned());
+                    out_of_step.extend(state.inventory.hub_has_none());
                 }
                 for name in out_of_step {
                     self.enqueue(type_id, name, None);
