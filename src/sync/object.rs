@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, REPLACE};
 use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::Selection;
+use crate::sync::kinds;
 use crate::sync::ownership::{Copy, is_hands_off};
 
 /// The metadata fields that decisions need.
@@ -119,19 +120,11 @@ impl Desired {
         if is_system_object(resource, &meta, &top) {
             return Ok(None);
         }
-        let mut fields = String::new();
-        for (key, value) in &top {
-            if !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
-                fields.push(',');
-                fields.push_str(&json!(key).to_string());
-                fields.push(':');
-                fields.push_str(value.get());
-            }
-        }
+        let fields = kinds::travelling_fields(resource, &top)?;
         let hands_off = is_hands_off(&meta.annotations);
-        let travels = |key: &String| !belongs_to_hub(key);
-        let labels = meta.labels.into_iter().filter(|(key, _)| travels(key)).collect();
-        let annotations = meta.annotations.into_iter().filter(|(key, _)| travels(key)).collect();
+        let (mut labels, mut annotations) = (meta.labels, meta.annotations);
+        labels.retain(|key, _| !belongs_to_hub(key) && kinds::label_travels(resource, key));
+        annotations.retain(|key, _| !belongs_to_hub(key) && kinds::annotation_travels(resource, key));
         Ok(Some(Self::new(name, labels, annotations, fields, hands_off)))
     }
 

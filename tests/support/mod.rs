@@ -21,6 +21,7 @@ mod server;
 mod shapes;
 pub mod story;
 mod syncer;
+pub mod travel;
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 pub use audit::AuditEvent;
 pub use kubeconfig::{Ca, Credential, KubeconfigEntry, KubeconfigParts, User};
 pub use objects::Objects;
-pub use pair::{Pair, PairLease, PairOptions, shared_pair, wait_for_crd};
+pub use pair::{Pair, PairLease, PairOptions, shared_pair, shared_pair_with, wait_for_crd};
 pub use server::{Server, ServerOptions, TEST_USER_AGENT};
 pub use syncer::Syncer;
 

@@ -72,11 +72,16 @@ pub struct PairLease {
 /// Waits until no other test of this binary has the shared pair, starts it if it is the first time, and clears it:
 /// both servers run, there are no configs at the hub, and the namespaces of the test before are gone at both sides.
 pub async fn shared_pair() -> PairLease {
+    shared_pair_with(PairOptions::default()).await
+}
+
+/// As [`shared_pair`], for a test binary whose tests all want the same other options.
+pub async fn shared_pair_with(options: PairOptions) -> PairLease {
     let mut shared = SHARED.lock().await;
     match &mut *shared {
         Some(shared) => shared.clear().await,
         none => {
-            let pair = Pair::start(PairOptions::default()).await;
+            let pair = Pair::start(options).await;
             *none = Some(SharedPair {
                 pair,
                 namespaces: std::sync::Mutex::default(),

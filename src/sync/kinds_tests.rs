@@ -1,0 +1,409 @@
+//! Each rule with a value that the hub's servers wrote, and with one that its user set.
+
+use super::*;
+
+fn resource(kind: &str) -> ResourceType {
+    let (group, plural) = match kind {
+        "ConfigMap" => ("", "configmaps"),
+        "Namespace" => ("", "namespaces"),
+        "PersistentVolume" => ("", "persistentvolumes"),
+        "PersistentVolumeClaim" => ("", "persistentvolumeclaims"),
+        "Pod" => ("", "pods"),
+        "Service" => ("", "services"),
+        "ServiceAccount" => ("", "serviceaccounts"),
+        "MutatingWebhookConfiguration" => (ADMISSION, "mutatingwebhookconfigurations"),
+        "ValidatingWebhookConfiguration" => (ADMISSION, "validatingwebhookconfigurations"),
+        "CustomResourceDefinition" => ("apiextensions.k8s.io", "customresourcedefinitions"),
+        "APIService" => ("apiregistration.k8s.io", "apiservices"),
+        "DaemonSet" => ("apps", "daemonsets"),
+        "Deployment" => ("apps", "deployments"),
+        "ReplicaSet" => ("apps", "replicasets"),
+        "StatefulSet" => ("apps", "statefulsets"),
+        "CronJob" => (BATCH, "cronjobs"),
+        "Job" => (BATCH, "jobs"),
+        "Ingress" => ("networking.k8s.io", "ingresses"),
+        "ClusterRole" => ("rbac.authorization.k8s.io", "clusterroles"),
+        // A custom type with a plural that has rules in another group.
+        "Knative" => ("serving.knative.dev", "services"),
+        _ => panic!("the test does not know {kind}"),
+    };
+    ResourceType {
+        group: group.into(),
+        version: "v1".into(),
+        resource: plural.into(),
+        kind: kind.into(),
+        namespaced: true,
+    }
+}
+
+fn travelling(kind: &str, object: &Value) -> String {
+    let text = object.to_string();
+    let top: BTreeMap<String, &RawValue> = serde_json::from_str(&text).unwrap();
+    travelling_fields(&resource(kind), &top).unwrap()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "callers write json!({...}) in place")]
+#[track_caller]
+fn check(kind: &str, object: Value, expected: Value) {
+    let fields = travelling(kind, &object);
+    let fields: Value = serde_json::from_str(&format!("{{{}}}", fields.trim_start_matches(','))).unwrap();
+    assert_eq!(fields, expected, "{kind} {object}");
+}
+
+/// Checks an object whose `spec.field` is `value`, its fields set by `owners`: whether the field travels.
+#[expect(clippy::needless_pass_by_value, reason = "callers write json!({...}) in place")]
+#[track_caller]
+fn check_spec(kind: &str, field: &str, value: Value, owners: Option<Value>, travels: bool) {
+    let mut metadata = json!({"name": "a"});
+    if let Some(owners) = owners {
+        metadata["managedFields"] = owners;
+    }
+    let object = json!({"metadata": metadata, "spec": {"kept": 1, field: value}});
+    let mut expected = json!({"spec": {"kept": 1}});
+    if travels {
+        expected["spec"][field] = object["spec"][field].clone();
+    }
+    check(kind, object, expected);
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "callers write json!({...}) in place")]
+fn owner(manager: &str, fields: Value) -> Value {
+    json!([{"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}}])
+}
+
+fn nobody() -> Value {
+    owner("kubectl", json!({"f:other": {}}))
+}
+
+#[test]
+fn kinds_without_rules_travel_byte_by_byte() {
+    let text = r#"{"apiVersion":"v1","kind":"X","metadata":{},"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"},"status":{},"n":null}"#;
+    let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
+    for kind in ["ConfigMap", "CronJob", "DaemonSet", "ReplicaSet", "Knative"] {
+        let fields = travelling_fields(&resource(kind), &top).unwrap();
+        assert_eq!(
+            fields, r#","n":null,"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"}"#,
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn only_what_a_rule_names_is_taken_apart() {
+    let text = r#"{"spec":{"versions":[{ "schema": {} }],"conversion":{"strategy":"None"}}}"#;
+    let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
+    let fields = travelling_fields(&resource("CustomResourceDefinition"), &top).unwrap();
+    assert_eq!(
+        fields,
+        r#","spec":{"conversion":{"strategy":"None"},"versions":[{ "schema": {} }]}"#
+    );
+    let plain = r#"{"spec":{ "b":1, "a":2}}"#;
+    let top: BTreeMap<String, &RawValue> = serde_json::from_str(plain).unwrap();
+    let fields = travelling_fields(&resource("Deployment"), &top).unwrap();
+    assert_eq!(fields, r#","spec":{ "b":1, "a":2}"#);
+}
+
+#[test]
+fn a_value_of_another_shape_is_no_panic() {
+    for (group, plural, path, _) in RULES {
+        for value in [
+            json!(null),
+            json!([]),
+            json!([null, 1]),
+            json!({}),
+            json!({path[path.len() - 1]: 7}),
+        ] {
+            let text = json!({"metadata": {"managedFields": 7}, path[0]: value}).to_string();
+            let top: BTreeMap<String, &RawValue> = serde_json::from_str(&text).unwrap();
+            let resource = ResourceType {
+                group: (*group).into(),
+                resource: (*plural).into(),
+                ..resource("ConfigMap")
+            };
+            drop(travelling_fields(&resource, &top));
+        }
+    }
+}
+
+#[test]
+fn what_is_allocated_to_a_service_stays_at_the_hub_unless_a_user_set_it() {
+    for (field, value) in [
+        ("clusterIP", json!("10.96.0.7")),
+        ("clusterIPs", json!(["10.96.0.7"])),
+        ("healthCheckNodePort", json!(30829)),
+        ("ipFamilies", json!(["IPv4"])),
+        ("ipFamilyPolicy", json!("SingleStack")),
+    ] {
+        let owned = json!({format!("f:{field}"): {}});
+        check_spec("Service", field, value.clone(), None, false);
+        check_spec("Service", field, value.clone(), Some(nobody()), false);
+        check_spec(
+            "Service",
+            field,
+            value.clone(),
+            Some(owner("before-first-apply", owned.clone())),
+            false,
+        );
+        check_spec("Service", field, value.clone(), Some(owner("kubectl", owned)), true);
+    }
+    check_spec("Service", "clusterIP", json!("None"), None, true);
+    check_spec("Service", "type", json!("ExternalName"), None, true);
+    let headless = json!({"spec": {"clusterIP": "None", "clusterIPs": ["None"]}});
+    check("Service", headless.clone(), headless);
+}
+
+#[test]
+fn node_ports_travel_port_by_port() {
+    let port = |name: &str, protocol: &str| json!({"name": name, "port": 80, "protocol": protocol, "nodePort": 30200});
+    let mut object = json!({"metadata": {}, "spec": {"ports": [port("t", "TCP"), port("u", "UDP")]}});
+    let without = |name: &str, protocol: &str| json!({"name": name, "port": 80, "protocol": protocol});
+    check(
+        "Service",
+        object.clone(),
+        json!({"spec": {"ports": [without("t", "TCP"), without("u", "UDP")]}}),
+    );
+    object["metadata"]["managedFields"] = owner(
+        "kubectl",
+        json!({"f:ports": {r#"k:{"port":80,"protocol":"UDP"}"#: {"f:nodePort": {}}}}),
+    );
+    check(
+        "Service",
+        object,
+        json!({"spec": {"ports": [without("t", "TCP"), port("u", "UDP")]}}),
+    );
+}
+
+#[test]
+fn generated_secrets_of_a_service_account_stay_at_the_hub() {
+    let object = json!({
+        "metadata": {"name": "app"},
+        "secrets": [{"name": "app-token-x"}],
+        "imagePullSecrets": [{"name": "mine"}, {"name": "app-dockercfg-7x2kp"}],
+        "automountServiceAccountToken": false,
+    });
+    check(
+        "ServiceAccount",
+        object,
+        json!({"imagePullSecrets": [{"name": "mine"}], "automountServiceAccountToken": false}),
+    );
+    let object = json!({"metadata": {"name": "app"}, "imagePullSecrets": [{"name": "app-dockercfg-7x2kp"}]});
+    check("ServiceAccount", object, json!({}));
+}
+
+#[test]
+fn what_admission_and_scheduler_add_to_a_pod_stays_at_the_hub() {
+    let toleration = |key: &str, seconds: u32| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds});
+    let mount = |name: &str| json!({"name": name, "mountPath": "/x"});
+    let object = json!({"spec": {
+        "serviceAccountName": "app", "serviceAccount": "app", "nodeName": "n1", "priority": 0, "overhead": {},
+        "preemptionPolicy": "PreemptLowerPriority", "enableServiceLinks": true, "ephemeralContainers": [{"name": "debug"}],
+        "tolerations": [toleration("mine", 300), toleration("node.kubernetes.io/not-ready", 300),
+            toleration("node.kubernetes.io/unreachable", 300), toleration("node.kubernetes.io/not-ready", 60)],
+        "volumes": [{"name": "kube-api-access-qtvc5"}, {"name": "data"}],
+        "containers": [{"name": "c", "volumeMounts": [mount("data"), mount("kube-api-access-qtvc5")]}],
+        "initContainers": [{"name": "i", "volumeMounts": [mount("kube-api-access-qtvc5")]}],
+    }});
+    let expected = json!({"spec": {
+        "serviceAccountName": "app", "enableServiceLinks": true,
+        "tolerations": [toleration("mine", 300), toleration("node.kubernetes.io/not-ready", 60)],
+        "volumes": [{"name": "data"}],
+        "containers": [{"name": "c", "volumeMounts": [mount("data")]}],
+        "initContainers": [{"name": "i"}],
+    }});
+    check("Pod", object, expected);
+    for (field, value, unknown) in [
+        ("nodeName", json!("n1"), false),
+        ("imagePullSecrets", json!([{"name": "s"}]), true),
+        ("priorityClassName", json!("high"), true),
+    ] {
+        check_spec("Pod", field, value.clone(), None, unknown);
+        check_spec("Pod", field, value.clone(), Some(nobody()), false);
+        check_spec(
+            "Pod",
+            field,
+            value.clone(),
+            Some(owner("kubectl", json!({format!("f:{field}"): {}}))),
+            true,
+        );
+    }
+}
+
+#[test]
+fn the_generated_selector_of_a_job_stays_at_the_hub() {
+    let job = |manual: bool| {
+        json!({"spec": {
+            "manualSelector": manual, "completions": 1,
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}},
+            "template": {"metadata": {"labels": {"app": "a", "controller-uid": "u", "job-name": "j",
+                "batch.kubernetes.io/controller-uid": "u", "batch.kubernetes.io/job-name": "j"}}, "spec": {}},
+        }})
+    };
+    check("Job", job(true), job(true));
+    check(
+        "Job",
+        job(false),
+        json!({"spec": {"manualSelector": false, "completions": 1, "template": {"metadata": {"labels": {"app": "a"}}, "spec": {}}}}),
+    );
+    check(
+        "Job",
+        json!({"spec": {"template": {"spec": {}}}}),
+        json!({"spec": {"template": {"spec": {}}}}),
+    );
+}
+
+#[test]
+fn the_binding_of_volumes_stays_at_the_hub() {
+    let owned = |field: &str| json!({format!("f:{field}"): {}});
+    let bound = |manager: &str| Some(owner(manager, owned("volumeName")));
+    let claim = "PersistentVolumeClaim";
+    check_spec(claim, "volumeName", json!("v"), None, false);
+    check_spec(claim, "volumeName", json!("v"), bound("kube-controller-manager"), false);
+    check_spec(claim, "volumeName", json!("v"), bound("k3s"), false);
+    check_spec(claim, "volumeName", json!("v"), bound("kubectl"), true);
+    check_spec(claim, "storageClassName", json!("std"), None, true);
+    check_spec(claim, "storageClassName", json!("std"), Some(nobody()), false);
+    check_spec(
+        claim,
+        "storageClassName",
+        json!(""),
+        Some(owner("kubectl", owned("storageClassName"))),
+        true,
+    );
+    let claimed = json!({"name": "c", "namespace": "n", "uid": "u", "resourceVersion": "5"});
+    check(
+        "PersistentVolume",
+        json!({"spec": {"claimRef": claimed, "capacity": {}}}),
+        json!({"spec": {"claimRef": {"name": "c", "namespace": "n"}, "capacity": {}}}),
+    );
+    check(
+        "PersistentVolume",
+        json!({"metadata": {"annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}}, "spec": {"claimRef": claimed, "capacity": {}}}),
+        json!({"spec": {"capacity": {}}}),
+    );
+}
+
+#[test]
+fn defaults_that_nobody_asked_for_stay_at_the_hub() {
+    let owned = |field: &str| json!({format!("f:{field}"): {}});
+    for kind in ["Deployment", "StatefulSet"] {
+        check_spec(kind, "replicas", json!(1), None, true);
+        check_spec(kind, "replicas", json!(1), Some(nobody()), false);
+        check_spec(
+            kind,
+            "replicas",
+            json!(3),
+            Some(owner("kubectl", owned("replicas"))),
+            true,
+        );
+        let mut scaled = owner("kube-controller-manager", owned("replicas"));
+        scaled[0]["subresource"] = json!("scale");
+        check_spec(kind, "replicas", json!(3), Some(scaled), true);
+    }
+    check_spec("Ingress", "ingressClassName", json!("nginx"), None, true);
+    check_spec("Ingress", "ingressClassName", json!("nginx"), Some(nobody()), false);
+    check_spec(
+        "Ingress",
+        "ingressClassName",
+        json!("nginx"),
+        Some(owner("kubectl", owned("ingressClassName"))),
+        true,
+    );
+}
+
+#[test]
+fn a_namespace_travels_without_its_finalizers_and_an_aggregated_role_without_rules() {
+    check("Namespace", json!({"spec": {"finalizers": ["kubernetes"]}}), json!({}));
+    let rules = json!([{"verbs": ["get"]}]);
+    check("ClusterRole", json!({"rules": rules}), json!({"rules": rules}));
+    check(
+        "ClusterRole",
+        json!({"rules": rules, "aggregationRule": null}),
+        json!({"rules": rules, "aggregationRule": null}),
+    );
+    check(
+        "ClusterRole",
+        json!({"rules": rules, "aggregationRule": {"clusterRoleSelectors": []}}),
+        json!({"aggregationRule": {"clusterRoleSelectors": []}}),
+    );
+}
+
+#[test]
+fn an_empty_or_injected_ca_bundle_stays_at_the_hub_and_one_of_the_user_travels() {
+    for (bundle, annotation, travels) in [
+        (json!("Q0E="), "note", true),
+        (json!(""), "note", false),
+        (json!("Cg=="), "note", false),
+        (Value::Null, "note", false),
+        (json!("Q0E="), "cert-manager.io/inject-ca-from", false),
+        (json!("Q0E="), "service.beta.openshift.io/inject-cabundle", false),
+    ] {
+        let metadata = json!({"annotations": {annotation: "x"}});
+        let mut config = json!({"url": "https://x"});
+        let with = {
+            let mut with = config.clone();
+            with["caBundle"] = bundle;
+            with
+        };
+        if travels {
+            config = with.clone();
+        }
+        for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+            let webhooks = |config: &Value| json!([{"name": "a", "clientConfig": config}, {"name": "b"}]);
+            let object = json!({"metadata": metadata, "webhooks": webhooks(&with)});
+            check(kind, object, json!({"webhooks": webhooks(&config)}));
+        }
+        let spec = |config: &Value| json!({"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": config}}});
+        let object = json!({"metadata": metadata, "spec": spec(&with)});
+        check("CustomResourceDefinition", object, json!({"spec": spec(&config)}));
+        check(
+            "APIService",
+            json!({"metadata": metadata, "spec": with}),
+            json!({"spec": config}),
+        );
+    }
+}
+
+#[test]
+fn labels_and_annotations_of_controllers_stay_at_the_hub() {
+    for (kind, key, travels) in [
+        ("Job", "controller-uid", false),
+        ("Job", "job-name", false),
+        ("Job", "batch.kubernetes.io/controller-uid", false),
+        ("Job", "batch.kubernetes.io/job-name", false),
+        ("Job", "app", true),
+        ("Pod", "job-name", true),
+    ] {
+        assert_eq!(label_travels(&resource(kind), key), travels, "{kind} {key}");
+    }
+    for (kind, key, travels) in [
+        ("PersistentVolumeClaim", "pv.kubernetes.io/bind-completed", false),
+        ("PersistentVolumeClaim", "pv.kubernetes.io/bound-by-controller", false),
+        (
+            "PersistentVolumeClaim",
+            "volume.beta.kubernetes.io/storage-provisioner",
+            false,
+        ),
+        (
+            "PersistentVolumeClaim",
+            "volume.kubernetes.io/storage-provisioner",
+            false,
+        ),
+        ("PersistentVolumeClaim", "volume.kubernetes.io/selected-node", false),
+        ("PersistentVolumeClaim", "volume.beta.kubernetes.io/storage-class", true),
+        ("PersistentVolume", "pv.kubernetes.io/bound-by-controller", false),
+        ("PersistentVolume", "pv.kubernetes.io/provisioned-by", true),
+        ("Deployment", "deployment.kubernetes.io/revision", false),
+        ("StatefulSet", "deployment.kubernetes.io/revision", true),
+        ("DaemonSet", "deprecated.daemonset.template.generation", false),
+        ("Namespace", "openshift.io/sa.scc.uid-range", false),
+        ("Namespace", "openshift.io/description", true),
+        (
+            "ServiceAccount",
+            "openshift.io/internal-registry-pull-secret-ref",
+            false,
+        ),
+        ("ConfigMap", "pv.kubernetes.io/bind-completed", true),
+    ] {
+        assert_eq!(annotation_travels(&resource(kind), key), travels, "{kind} {key}");
+    }
+}
