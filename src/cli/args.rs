@@ -72,9 +72,17 @@ pub struct RunArgs {
     #[argh(option, arg_name = "number")]
     pub burst: Option<String>,
 
-    /// how changes are found: watch (default), or poll, which is not available yet
+    /// how changes at the hub are found: watch (default), or poll
     #[argh(option, arg_name = "watch|poll")]
     pub mode: Option<String>,
+
+    /// time between two polls (default: 15s)
+    #[argh(option, arg_name = "duration")]
+    pub poll_interval: Option<String>,
+
+    /// how changes at the edge are found: watch (default), or poll
+    #[argh(option, arg_name = "watch|poll")]
+    pub edge_mode: Option<String>,
 
     /// address for health and metrics (reserved: nothing is served yet)
     #[argh(option, arg_name = "ip:port")]
@@ -82,7 +90,7 @@ pub struct RunArgs {
 }
 
 /// Flags whose value may be the next argument, whatever it looks like.
-const VALUE_FLAGS: [&str; 10] = [
+const VALUE_FLAGS: [&str; 12] = [
     "--from-kubeconfig",
     "--from-context",
     "--to-kubeconfig",
@@ -92,6 +100,8 @@ const VALUE_FLAGS: [&str; 10] = [
     "--qps",
     "--burst",
     "--mode",
+    "--poll-interval",
+    "--edge-mode",
     "--listen-address",
 ];
 

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use log::LevelFilter;
 
@@ -10,6 +11,7 @@ use super::args::RunArgs;
 use super::klog::Klog;
 use crate::cluster::Rate;
 use crate::cluster::access::AccessSource;
+use crate::source::Pace;
 
 /// Requests per second and side, as in the Go syncer.
 const DEFAULT_QPS: f64 = 30.0;
@@ -47,6 +49,10 @@ pub struct Settings {
     pub sync_target_name: String,
     /// Not empty.
     pub sync_target_uid: String,
+    /// How often the hub is looked at.
+    pub hub_pace: Pace,
+    /// How often the edge is looked at.
+    pub edge_pace: Pace,
     /// The limit for each side, separately; `None` for no limit.
     pub rate: Option<Rate>,
     /// Where health and metrics are to be served.
@@ -62,7 +68,7 @@ pub struct Settings {
 impl Settings {
     /// Checks raw values. Reads no file and no environment.
     pub fn check(raw: RunArgs, klog: Klog) -> Result<Self, UsageError> {
-        check_mode(raw.mode.as_deref())?;
+        let interval = raw.poll_interval.as_deref();
         let hub = source(raw.from_kubeconfig, raw.from_context, "--from-context")?;
         if hub == AccessSource::InCluster {
             let message = "--from-kubeconfig is missing: it must be the kubeconfig file of the hub";
@@ -77,6 +83,8 @@ impl Settings {
             edge: source(raw.to_kubeconfig, raw.to_context, "--to-context")?,
             sync_target_name: raw.sync_target_name.unwrap_or_default(),
             sync_target_uid,
+            hub_pace: pace("--mode", raw.mode.as_deref(), interval)?,
+            edge_pace: pace("--edge-mode", raw.edge_mode.as_deref(), interval)?,
             rate: rate(raw.qps.as_deref(), raw.burst.as_deref())?,
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),
@@ -106,12 +114,19 @@ fn source(path: Option<String>, context: Option<String>, flag: &str) -> Result<A
     }
 }
 
-fn check_mode(mode: Option<&str>) -> Result<(), UsageError> {
+fn pace(flag: &str, mode: Option<&str>, interval: Option<&str>) -> Result<Pace, UsageError> {
     match mode {
-        None | Some("watch") => Ok(()),
-        Some("poll") => Err(UsageError::new("--mode poll: is not available yet, must be watch")),
-        Some(other) => Err(UsageError::new(format!("--mode {other:?}: must be watch"))),
+        None | Some("watch") => Ok(Pace::Watch),
+        Some("poll") => Ok(Pace::Poll(duration(interval.unwrap_or("15s"))?)),
+        Some(other) => Err(UsageError::new(format!("{flag} {other:?}: must be watch or poll"))),
     }
+}
+
+fn duration(text: &str) -> Result<Duration, UsageError> {
+    let seconds = text.strip_suffix('s').and_then(|number| number.parse::<f64>().ok());
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| UsageError::new(format!("--poll-interval {text:?}: must be a duration such as 15s")))
 }
 
 fn rate(qps: Option<&str>, burst: Option<&str>) -> Result<Option<Rate>, UsageError> {
@@ -245,8 +260,7 @@ mod tests {
                 burst("99999999999"),
                 "--burst \"99999999999\": must be an integer greater than 0",
             ),
-            (mode("poll"), "--mode poll: is not available yet, must be watch"),
-            (mode("x"), "--mode \"x\": must be watch"),
+            (mode("x"), "--mode \"x\": must be watch or poll"),
             (
                 check(|raw| raw.listen_address = some(":8080")),
                 "--listen-address \":8080\": must be an address and a port such as 0.0.0.0:8080 or [::]:8080",

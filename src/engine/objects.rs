@@ -19,18 +19,20 @@ impl Engine {
         };
         let feed = source.feed;
         match event {
-            SourceEvent::Begin => {
+            SourceEvent::Begin(covers) => {
                 let list = self.new_list();
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.list = list;
+                    source.covers = covers;
                 }
                 if feed == Feed::Configs {
                     self.selecting.list_begins();
                 }
             }
             SourceEvent::Object(object) => self.object(id, feed, object),
+            SourceEvent::Unchanged(object) => self.object_unchanged(id, feed, &object),
             SourceEvent::Gone(object) => self.object_gone(feed, &object),
-            SourceEvent::Complete => self.list_complete(id, feed),
+            SourceEvent::Complete(version) => self.list_complete(id, feed, version),
             SourceEvent::Up => self.source_up(id),
             SourceEvent::Down(error) => self.source_down(id, feed, &error),
         }
@@ -49,6 +51,28 @@ impl Engine {
             Feed::Hub(type_id) => self.hub_object(id, type_id, object),
             Feed::Edge(type_id) => self.edge_object(id, type_id, &object),
         };
+        self.note_unreadable(feed, result);
+    }
+
+    /// The list under way has named an object of which there is no news.
+    fn object_unchanged(&mut self, id: SourceId, feed: Feed, object: &[u8]) {
+        let Some(list) = self.sources.get(&id).map(|source| source.list) else {
+            return;
+        };
+        let result = Meta::parse(object).map(|meta| match feed {
+            Feed::Configs => self.config_unchanged(&meta),
+            Feed::Definitions(_) => {}
+            Feed::Hub(type_id) => {
+                if let Some(state) = self.types.get_mut(&type_id) {
+                    state.inventory.still_at_hub(&meta.object_name(), list);
+                }
+            }
+            Feed::Edge(type_id) => {
+                if let Some(state) = self.types.get_mut(&type_id) {
+                    state.inventory.still_at_edge(&meta.object_name(), list);
+                }
+            }
+        });
         self.note_unreadable(feed, result);
     }
 
@@ -122,6 +146,7 @@ impl Engine {
         let seen = if looking || is_metadata_alone(object) {
             Seen {
                 copy: meta.copy(&state.resource.kind),
+                labelled: meta.is_labelled(),
                 hash: 0,
                 version: meta.version_number(),
             }
@@ -139,12 +164,12 @@ impl Engine {
         Ok(())
     }
 
-    fn list_complete(&mut self, id: SourceId, feed: Feed) {
+    fn list_complete(&mut self, id: SourceId, feed: Feed, version: u64) {
         let Some(source) = self.sources.get_mut(&id) else {
             return;
         };
         source.settled = true;
-        let (list, scope) = (source.list, source.scope.clone());
+        let (list, covers, scope) = (source.list, source.covers, source.scope.clone());
         match feed {
             Feed::Configs => self.configs_listed(),
             Feed::Definitions(_) => {}
@@ -162,7 +187,7 @@ impl Engine {
                     return;
                 };
                 state.looked = true;
-                for name in state.inventory.edge_listed(list) {
+                for name in state.inventory.edge_listed(list, covers, version) {
                     self.enqueue(type_id, name, None);
                 }
                 self.drop_type_without_copies(type_id);
