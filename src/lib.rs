@@ -51,6 +51,8 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     let setup = engine::Setup {
         hub,
         edge,
+        hub_pace: settings.hub_pace,
+        edge_pace: settings.edge_pace,
         own_namespace: settings.own_namespace,
         workers: workers as usize,
         policy: Rc::new(sync::downsync::Policy {

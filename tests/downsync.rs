@@ -1,4 +1,4 @@
-//! Downsync between two real API servers.
+//! Downsync between two real API servers, in each mode.
 
 mod support;
 
@@ -10,13 +10,52 @@ use support::story::{
 };
 use support::{eventually, holds_throughout, shared_pair, wait_for_crd};
 
+/// What `run` is told about how to find changes.
+type Mode = &'static [&'static str];
+
+/// Makes each test run in the mode of the module.
+macro_rules! in_mode {
+    ($module:ident, $mode:expr, $($name:ident),+ $(,)?) => {
+        mod $module {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name($mode).await;
+            })+
+        }
+    };
+}
+
+/// Makes each test run when watching both sides and when polling both.
+macro_rules! in_both_modes {
+    ($($name:ident),+ $(,)?) => {
+        in_mode!(watch, &[], $($name),+);
+        in_mode!(poll, &["--mode=poll", "--poll-interval=1s", "--edge-mode=poll"], $($name),+);
+    };
+}
+
+in_both_modes!(
+    follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects,
+    selects_stars_explicit_and_empty_names_of_namespaced_objects,
+    selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resources,
+    puts_drift_right_and_overwrites_and_marks_a_foreign_object,
+    never_deletes_an_object_whose_annotation_is_absent_or_names_another,
+    makes_namespaces_first_and_deletes_only_those_that_it_made,
+    brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later,
+    a_config_edit_takes_effect_without_restart_and_deselecting_deletes_nothing,
+);
+in_mode!(
+    poll_the_hub_and_watch_the_edge,
+    &["--mode=poll", "--poll-interval=1s"],
+    puts_drift_right_and_overwrites_and_marks_a_foreign_object,
+    brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later,
+);
+
 // Spec scenario 14.
-#[tokio::test]
-async fn follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects() {
+async fn follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
     let role = format!("reader-{shop}");
     hub.create(&namespace(&shop)).await;
     hub.create(&config_map(&shop, "prices", json!({"apple": "1"}))).await;
@@ -53,8 +92,7 @@ async fn follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objec
 }
 
 // Spec scenario 15, namespaced part.
-#[tokio::test]
-async fn selects_stars_explicit_and_empty_names_of_namespaced_objects() {
+async fn selects_stars_explicit_and_empty_names_of_namespaced_objects(flags: Mode) {
     let pair = shared_pair().await;
     let [scoped, named, starred, unused] =
         ["scoped", "named", "starred", "unused"].map(|prefix| pair.namespace(prefix));
@@ -77,7 +115,7 @@ async fn selects_stars_explicit_and_empty_names_of_namespaced_objects() {
         }),
     ))
     .await;
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
     for (space, name) in [
         (&scoped, "a"),
         (&scoped, "b"),
@@ -92,8 +130,7 @@ async fn selects_stars_explicit_and_empty_names_of_namespaced_objects() {
 }
 
 // Spec scenario 15, cluster-scoped part.
-#[tokio::test]
-async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resources() {
+async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resources(flags: Mode) {
     let pair = shared_pair().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     let group = format!("{}.example.org", pair.namespace("m"));
@@ -120,7 +157,7 @@ async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resour
     }
     hub.create(&syncer_config("the-one", json!({"clusterScope": cluster_scope})))
         .await;
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
     let version = format!("{group}/v1");
     for (plural, _, expected) in &cases {
         for name in expected {
@@ -158,8 +195,7 @@ async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resour
 }
 
 // Spec scenario 16.
-#[tokio::test]
-async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object() {
+async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -174,7 +210,7 @@ async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object() {
         json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
     ))
     .await;
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
 
     copy_equals(&edge, &shop, "ours", &json!({"apple": "1"})).await;
     edge.merge_patch(
@@ -212,8 +248,7 @@ async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object() {
 }
 
 // Spec scenario 17.
-#[tokio::test]
-async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another() {
+async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -226,7 +261,7 @@ async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another() {
         json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
     ))
     .await;
-    let mut syncer = pair.syncer(&[]);
+    let mut syncer = pair.syncer(flags);
     for name in ["unmarked", "renamed", "copied", "proof"] {
         arrives(&edge, "v1", "configmaps", &shop, name).await;
     }
@@ -250,7 +285,7 @@ async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another() {
     for name in ["unmarked", "renamed", "copied", "proof"] {
         hub.delete("v1", "configmaps", &shop, name).await;
     }
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
     gone(&edge, "v1", "configmaps", &shop, "proof").await;
     for name in ["unmarked", "renamed", "copied"] {
         assert!(edge.get("v1", "configmaps", &shop, name).await.is_some(), "{name}");
@@ -258,8 +293,7 @@ async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another() {
 }
 
 // Spec scenario 20.
-#[tokio::test]
-async fn makes_namespaces_first_and_deletes_only_those_that_it_made() {
+async fn makes_namespaces_first_and_deletes_only_those_that_it_made(flags: Mode) {
     let pair = shared_pair().await;
     let [made, there] = ["made", "there"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -279,7 +313,7 @@ async fn makes_namespaces_first_and_deletes_only_those_that_it_made() {
         }),
     ))
     .await;
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &made, "a").await;
     arrives(&edge, "v1", "configmaps", "default", &in_default).await;
     let space = edge
@@ -318,8 +352,7 @@ async fn makes_namespaces_first_and_deletes_only_those_that_it_made() {
 }
 
 // Spec scenario 21.
-#[tokio::test]
-async fn brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later() {
+async fn brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -347,7 +380,7 @@ async fn brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later() {
         }),
     ))
     .await;
-    let mut syncer = pair.syncer(&[]);
+    let mut syncer = pair.syncer(flags);
     arrives(&edge, &version, "withs", &shop, "a").await;
     arrives(&edge, "v1", "configmaps", &shop, "beside").await;
     syncer.wait_for_log("resource=laters", SOON).await;
@@ -367,8 +400,7 @@ async fn brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later() {
     }
 }
 
-#[tokio::test]
-async fn a_config_edit_takes_effect_without_restart_and_deselecting_deletes_nothing() {
+async fn a_config_edit_takes_effect_without_restart_and_deselecting_deletes_nothing(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -378,7 +410,7 @@ async fn a_config_edit_takes_effect_without_restart_and_deselecting_deletes_noth
     }
     let select = |names: &[&str]| json!({"namespacedObjects": [config_map_entry(&shop, names)]});
     hub.create(&syncer_config("the-one", select(&["a"]))).await;
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     reselect(&hub, &select(&["b"])).await;
     arrives(&edge, "v1", "configmaps", &shop, "b").await;

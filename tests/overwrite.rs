@@ -78,8 +78,16 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge() 
         copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
         // Absent upstream: overwritten again, the annotation goes.
         hub.replace(&at_hub("5", Value::Null)).await;
-        let copy = copy_equals(&edge, &shop, "a", &json!({"v": "5"})).await;
-        assert_eq!(annotation(&copy, "downsync-overwrite"), Value::Null);
+        copy_equals(&edge, &shop, "a", &json!({"v": "5"})).await;
+        eventually("the annotation goes", SOON, async || {
+            let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
+            if annotation(&copy, "downsync-overwrite").is_null() {
+                Ok(())
+            } else {
+                Err("not yet")
+            }
+        })
+        .await;
         // Deleted upstream while the copy says false: kept.
         hub.replace(&at_hub("5", json!("false"))).await;
         eventually("the copy is marked again", SOON, async || {

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::cluster::{ObjectName, Scope};
+use crate::source::Covers;
 use crate::sync::downsync::Seen;
 use crate::sync::ownership::CopyState;
 
@@ -14,6 +15,7 @@ pub(super) type Generation = u32;
 
 /// What is known of one object. Hashes are 0 where nothing is known.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, a byte each")]
 pub(super) struct Record {
     /// The hub list that named it last; 0 if it is not at the hub.
     pub(super) hub: Generation,
@@ -25,12 +27,18 @@ pub(super) struct Record {
     pub(super) settled: u64,
     /// The marks of the copy as our last write left it.
     written: u64,
+    /// The edge list that was under way or the last at that write, which may have been read before it.
+    written_in: Generation,
     /// The copy as last seen.
     pub(super) seen: Seen,
     /// A write may have taken effect without an answer.
     pub(super) unsure: bool,
     /// A worker has it. What the edge tells meanwhile may be the worker's own write, so it is judged by the outcome.
     busy: bool,
+    /// The hub has told of it since a worker took it, so that the worker may know less.
+    told: bool,
+    /// It was found missing from the hub, and neither side has told anything new of it since.
+    missed: bool,
 }
 
 impl Default for Record {
@@ -41,16 +49,39 @@ impl Default for Record {
             wanted: 0,
             settled: 0,
             written: 0,
+            written_in: 0,
             seen: Seen::ABSENT,
             unsure: false,
             busy: false,
+            told: false,
+            missed: false,
         }
     }
 }
 
 impl Record {
+    /// The hub has told what it wants; 0 for nothing.
+    fn hub_tells(&mut self, list: Generation, wanted: u64) {
+        self.hub = list;
+        self.wanted = wanted;
+        self.told = true;
+        self.missed = false;
+    }
+
+    /// The hub has told that it is not there.
+    fn leaves_hub(&mut self) {
+        self.hub_tells(0, 0);
+        self.settled = 0;
+        self.missed = true;
+    }
+
     fn has_copy(&self) -> bool {
         self.seen.copy.state != CopyState::Absent
+    }
+
+    /// True if there is a copy, or a worker may be making one.
+    fn may_have_copy(&self) -> bool {
+        self.has_copy() || self.unsure || self.busy
     }
 
     /// True if there is nothing to do: the copy was brought to what the hub wants and nobody has changed it since.
@@ -88,16 +119,22 @@ impl Inventory {
     /// The hub has a selected object that wants `hash` at the edge. True if it needs a worker.
     pub(super) fn at_hub(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
         let record = self.entry(name);
-        record.hub = list;
-        record.wanted = hash;
+        record.hub_tells(list, hash);
         record.settled != hash || record.drifted()
     }
 
     /// The hub has an object that nothing selects. It is remembered only if there is a copy of it.
     pub(super) fn unselected_at_hub(&mut self, name: &ObjectName, list: Generation) {
         if let Some(record) = self.objects.get_mut(name) {
+            record.hub_tells(list, 0);
+        }
+    }
+
+    /// A hub list has named an object of which there is no news.
+    pub(super) fn still_at_hub(&mut self, name: &ObjectName, list: Generation) {
+        if let Some(record) = self.objects.get_mut(name) {
             record.hub = list;
-            record.wanted = 0;
+            record.missed = false;
         }
     }
 
@@ -106,31 +143,34 @@ impl Inventory {
         let Some(record) = self.objects.get_mut(name) else {
             return false;
         };
-        record.hub = 0;
-        record.wanted = 0;
-        record.settled = 0;
-        if record.has_copy() || record.unsure {
+        record.leaves_hub();
+        if record.may_have_copy() {
             return true;
         }
         self.objects.remove(name);
         false
     }
 
-    /// A hub list of `scope` is complete: gives every object with a copy of ours that it did not name.
+    /// Sources begin anew, and nothing is queued: what was judged to be missing is to be judged again.
+    pub(super) fn look_again(&mut self) {
+        for record in self.objects.values_mut() {
+            record.missed = false;
+        }
+    }
+
+    /// A hub list of `scope` is complete: gives every object with a copy of ours that it did not name, once.
     pub(super) fn hub_listed(&mut self, scope: &Scope, list: Generation) -> Vec<ObjectName> {
         let mut missing = Vec::new();
         for (name, record) in &mut self.objects {
-            if record.hub != list && scope.contains(name) {
-                record.hub = 0;
-                record.wanted = 0;
-                record.settled = 0;
-                if record.seen.copy.state == CopyState::Ours || record.unsure {
+            if record.hub != list && !record.missed && scope.contains(name) {
+                record.leaves_hub();
+                if record.seen.copy.state == CopyState::Ours || record.unsure || record.busy {
                     missing.push(name.clone());
                 }
             }
         }
         self.objects
-            .retain(|_, record| record.hub != 0 || record.has_copy() || record.unsure);
+            .retain(|_, record| record.hub != 0 || record.may_have_copy());
         missing
     }
 
@@ -156,9 +196,17 @@ impl Inventory {
             return false;
         }
         record.seen = seen;
+        record.missed = false;
         // Also a refused object, of which nothing was written, gets another try when its copy changes.
         let changed = record.drifted() || record.written == 0;
         !record.busy && record.settled != 0 && record.hub != 0 && changed
+    }
+
+    /// An edge list has named an object of which there is no news.
+    pub(super) fn still_at_edge(&mut self, name: &ObjectName, list: Generation) {
+        if let Some(record) = self.objects.get_mut(name) {
+            record.edge = list;
+        }
     }
 
     /// The edge says that the object is gone. True if the hub wants it back.
@@ -181,13 +229,19 @@ impl Inventory {
         if record.wanted != 0 {
             return true;
         }
-        self.objects.remove(name);
+        if !record.busy {
+            self.objects.remove(name);
+        }
         false
     }
 
-    /// An edge list of everything is complete: gives the objects that it did not name and the hub wants back.
-    pub(super) fn edge_listed(&mut self, list: Generation) -> Vec<ObjectName> {
-        let unnamed = |record: &Record| record.edge != list && record.has_copy();
+    /// An edge list is complete at `version`: gives the objects that it did not name and the hub wants back.
+    pub(super) fn edge_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
+        let unnamed = |record: &Record| {
+            let covered = covers == Covers::Everything || record.seen.labelled;
+            let later = record.written_in == list && record.seen.version > version;
+            record.edge != list && record.has_copy() && covered && !later
+        };
         let gone: Vec<_> = self
             .objects
             .iter()
@@ -204,6 +258,7 @@ impl Inventory {
             return None;
         }
         record.busy = true;
+        record.told = false;
         Some(record)
     }
 
@@ -215,18 +270,24 @@ impl Inventory {
         }
     }
 
-    /// A worker has brought the object in step with `wanted`. True if it is out of step again.
-    pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>) -> bool {
+    /// A worker has brought the object in step with `wanted`, while or after the edge list `edge_list` was read. True if it is
+    /// out of step again.
+    pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>, edge_list: Generation) -> bool {
         let Some(record) = self.objects.get_mut(name) else {
             return false;
         };
         record.busy = false;
         record.settled = wanted;
         record.unsure = false;
+        if !record.told {
+            // The worker may have read the hub, and nobody knows anything newer.
+            record.wanted = wanted;
+        }
         let mut lost = false;
         match seen {
             Some(seen) => {
                 record.written = seen.hash;
+                record.written_in = edge_list;
                 if seen.version >= record.seen.version || seen.version == 0 {
                     record.seen = seen;
                 }
@@ -244,7 +305,7 @@ impl Inventory {
         if self
             .objects
             .get(name)
-            .is_some_and(|record| record.hub == 0 && !record.has_copy() && !record.unsure)
+            .is_some_and(|record| record.hub == 0 && !record.may_have_copy())
         {
             self.objects.remove(name);
         }
@@ -265,147 +326,5 @@ impl Inventory {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sync::ownership::Copy;
-
-    fn name(name: &str) -> ObjectName {
-        ObjectName::new("shop", name)
-    }
-
-    fn seen(state: CopyState, hash: u64, version: u64) -> Seen {
-        Seen {
-            copy: Copy {
-                state,
-                ..Copy::default()
-            },
-            hash,
-            version,
-        }
-    }
-
-    /// An object that was applied: the hub wants 7, the copy is ours with hash 70 at version 3.
-    fn in_step() -> Inventory {
-        let mut inventory = Inventory::default();
-        assert!(inventory.at_hub(&name("a"), 1, 7));
-        assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
-        inventory
-    }
-
-    #[test]
-    fn the_same_hub_object_again_needs_no_worker() {
-        let mut inventory = in_step();
-        assert!(!inventory.at_hub(&name("a"), 2, 7));
-        assert!(inventory.at_hub(&name("a"), 2, 8));
-    }
-
-    #[test]
-    fn our_own_write_coming_back_is_no_drift_and_somebody_elses_is() {
-        let mut inventory = in_step();
-        assert!(!inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
-        assert!(
-            !inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 70, 4), true),
-            "status change"
-        );
-        assert!(inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 71, 5), true));
-        assert!(
-            !inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 60, 2), true),
-            "told late"
-        );
-    }
-
-    #[test]
-    fn an_edge_event_that_overtakes_the_workers_answer_is_judged_by_it() {
-        let mut inventory = Inventory::default();
-        inventory.at_hub(&name("a"), 1, 7);
-        assert!(!inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
-        assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
-
-        inventory.at_hub(&name("b"), 1, 7);
-        inventory.take(&name("b"));
-        assert!(!inventory.at_edge(&name("b"), 1, seen(CopyState::Ours, 71, 4), true));
-        assert!(
-            inventory.settle(&name("b"), 7, Some(seen(CopyState::Ours, 70, 3))),
-            "edited since"
-        );
-    }
-
-    #[test]
-    fn our_own_update_told_before_the_workers_answer_is_no_drift() {
-        let mut inventory = in_step();
-        assert!(inventory.take(&name("a")).is_none(), "nothing to do");
-        inventory.at_hub(&name("a"), 1, 8);
-        assert!(inventory.take(&name("a")).is_some());
-        assert!(!inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 80, 4), true));
-        assert!(!inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
-        assert!(inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 81, 5), true));
-    }
-
-    #[test]
-    fn a_copy_that_is_deleted_before_the_workers_answer_is_wanted_back() {
-        let mut inventory = in_step();
-        inventory.at_hub(&name("a"), 1, 8);
-        inventory.take(&name("a"));
-        inventory.gone_from_edge(&name("a"), 5);
-        assert!(inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
-    }
-
-    #[test]
-    fn a_hub_change_while_a_worker_runs_is_not_lost() {
-        let mut inventory = Inventory::default();
-        inventory.at_hub(&name("a"), 1, 7);
-        inventory.at_hub(&name("a"), 1, 8);
-        assert!(inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
-    }
-
-    #[test]
-    fn a_copy_that_vanishes_is_wanted_back_and_a_retired_one_is_forgotten() {
-        let mut inventory = in_step();
-        assert!(!inventory.gone_from_edge(&name("a"), 2), "told late");
-        assert!(inventory.gone_from_edge(&name("a"), 9));
-        let mut inventory = in_step();
-        assert!(inventory.gone_from_hub(&name("a")));
-        assert!(!inventory.gone_from_edge(&name("a"), 9));
-        assert!(!inventory.objects.contains_key(&name("a")));
-    }
-
-    #[test]
-    fn only_a_complete_list_of_its_scope_makes_an_object_missing() {
-        let mut inventory = in_step();
-        let other = Scope {
-            namespace: Some("billing".into()),
-            name: None,
-        };
-        assert!(inventory.hub_listed(&other, 5).is_empty());
-        assert!(inventory.hub_listed(&Scope::default(), 1).is_empty(), "named by it");
-        assert_eq!(inventory.hub_listed(&Scope::default(), 5), [name("a")]);
-    }
-
-    #[test]
-    fn a_foreign_object_is_kept_in_mind_but_never_missing() {
-        let mut inventory = Inventory::default();
-        inventory.at_edge(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
-        inventory.at_edge(&name("unselected"), 1, seen(CopyState::Foreign, 0, 5), false);
-        let known = |object: &str| inventory.objects.contains_key(&name(object));
-        assert!(known("theirs") && !known("unselected"));
-        assert!(inventory.hub_listed(&Scope::default(), 9).is_empty());
-    }
-
-    #[test]
-    fn an_edge_list_finds_what_vanished_while_nobody_watched() {
-        let mut inventory = in_step();
-        inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 0, 3), true);
-        assert!(inventory.edge_listed(1).is_empty());
-        assert_eq!(inventory.edge_listed(2), [name("a")]);
-    }
-
-    #[test]
-    fn an_edge_list_tells_what_changed_while_nobody_watched() {
-        let mut inventory = in_step();
-        assert!(
-            !inventory.at_edge(&name("a"), 2, seen(CopyState::Ours, 70, 8), true),
-            "status"
-        );
-        assert!(inventory.at_edge(&name("a"), 3, seen(CopyState::Ours, 71, 9), true));
-    }
-}
+#[path = "inventory_tests.rs"]
+mod tests;

@@ -34,7 +34,7 @@ use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};
 use crate::plan::{Filter, Selection, Selector, SyncedType};
 use crate::queue::{Class, Queue};
 use crate::report::Report;
-use crate::source::{self, Reading, SourceEvent, SourceHandle, SourceId};
+use crate::source::{self, Covers, Pace, Reading, SourceEvent, SourceHandle, SourceId};
 use crate::sync::downsync::Policy;
 
 /// Bytes of hub objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
@@ -55,6 +55,10 @@ pub struct Setup {
     pub hub: Rc<Cluster>,
     /// The edge.
     pub edge: Rc<Cluster>,
+    /// How often the hub is looked at.
+    pub hub_pace: Pace,
+    /// How often the edge is looked at.
+    pub edge_pace: Pace,
     /// The namespace that the syncer itself runs in, if it runs in one. It is never deleted.
     pub own_namespace: Option<String>,
     /// Requests in flight at once.
@@ -159,9 +163,11 @@ struct SourceState {
     scope: Scope,
     /// The list that is under way or was the last.
     list: Generation,
+    /// What that list covers.
+    covers: Covers,
     /// It has completed a list, or has said that it cannot.
     settled: bool,
-    _handle: SourceHandle,
+    handle: SourceHandle,
 }
 
 /// What a task of the engine ends with.
@@ -303,14 +309,20 @@ impl Engine {
     fn start_source(&mut self, feed: Feed, reading: Reading) -> SourceId {
         let id = self.next_source;
         self.next_source += 1;
-        let handle = source::start(self.cluster(feed.side()), &reading, id, self.outlets.of(feed).clone());
+        let pace = match feed.side() {
+            Side::Hub => self.setup.hub_pace,
+            Side::Edge => self.setup.edge_pace,
+        };
+        let events = self.outlets.of(feed).clone();
+        let handle = source::start(self.cluster(feed.side()), &reading, pace, id, events);
         let state = SourceState {
             feed,
             resource: reading.resource,
             scope: reading.scope,
             list: 0,
+            covers: Covers::Everything,
             settled: false,
-            _handle: handle,
+            handle,
         };
         self.sources.insert(id, state);
         id

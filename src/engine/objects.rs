@@ -21,18 +21,20 @@ impl Engine {
         };
         let feed = source.feed;
         match event {
-            SourceEvent::Begin => {
+            SourceEvent::Begin(covers) => {
                 let list = self.new_list();
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.list = list;
+                    source.covers = covers;
                 }
                 if feed == Feed::Configs {
                     self.selecting.list_begins();
                 }
             }
             SourceEvent::Object(object) => self.object(id, feed, object),
+            SourceEvent::Unchanged(object) => self.object_unchanged(id, feed, &object),
             SourceEvent::Gone(object) => self.object_gone(feed, &object),
-            SourceEvent::Complete => self.list_complete(id, feed),
+            SourceEvent::Complete(version) => self.list_complete(id, feed, version),
             SourceEvent::Up => self.source_up(id),
             SourceEvent::Down(error) => self.source_down(id, feed, &error),
         }
@@ -51,6 +53,28 @@ impl Engine {
             Feed::Hub(type_id) => self.hub_object(id, type_id, object),
             Feed::Edge(type_id) => self.edge_object(id, type_id, &object),
         };
+        self.note_unreadable(feed, result);
+    }
+
+    /// The list under way has named an object of which there is no news.
+    fn object_unchanged(&mut self, id: SourceId, feed: Feed, object: &[u8]) {
+        let Some(list) = self.sources.get(&id).map(|source| source.list) else {
+            return;
+        };
+        let result = Meta::parse(object).map(|meta| match feed {
+            Feed::Configs => self.config_unchanged(&meta),
+            Feed::Definitions(_) => {}
+            Feed::Hub(type_id) => {
+                if let Some(state) = self.types.get_mut(&type_id) {
+                    state.inventory.still_at_hub(&meta.object_name(), list);
+                }
+            }
+            Feed::Edge(type_id) => {
+                if let Some(state) = self.types.get_mut(&type_id) {
+                    state.inventory.still_at_edge(&meta.object_name(), list);
+                }
+            }
+        });
         self.note_unreadable(feed, result);
     }
 
@@ -136,12 +160,12 @@ impl Engine {
         Ok(())
     }
 
-    fn list_complete(&mut self, id: SourceId, feed: Feed) {
+    fn list_complete(&mut self, id: SourceId, feed: Feed, version: u64) {
         let Some(source) = self.sources.get_mut(&id) else {
             return;
         };
         source.settled = true;
-        let (list, scope) = (source.list, source.scope.clone());
+        let (list, covers, scope) = (source.list, source.covers, source.scope.clone());
         match feed {
             Feed::Configs => self.configs_listed(),
             Feed::Definitions(_) => {}
@@ -159,7 +183,7 @@ impl Engine {
                     return;
                 };
                 state.looked = true;
-                let mut out_of_step = state.inventory.edge_listed(list);
+                let mut out_of_step = state.inventory.edge_listed(list, covers, version);
                 if state.gone_at_hub {
                     out_of_step.extend(state.inventory.hub_has_none());
                 }

@@ -33,6 +33,8 @@ pub(super) struct Selecting {
     listing: Option<BTreeSet<String>>,
     /// The configs have been read completely once.
     known: bool,
+    /// The configs are not what the plan was made from.
+    changed: bool,
     wanted: Wanted,
     missing: Vec<Missing>,
     problems: BTreeSet<Problem>,
@@ -45,6 +47,13 @@ pub(super) struct Selecting {
 impl Selecting {
     pub(super) fn list_begins(&mut self) {
         self.listing = Some(BTreeSet::new());
+    }
+
+    /// True if the config was known to be unreadable.
+    fn forget_problem(&mut self, config: &str) -> bool {
+        let before = self.unreadable.len();
+        self.unreadable.retain(|problem| problem.config != config);
+        self.unreadable.len() < before
     }
 }
 
@@ -111,11 +120,11 @@ impl Engine {
             listing.insert(meta.name.clone());
         }
         let name = meta.name;
-        self.selecting.unreadable.retain(|problem| problem.config != name);
+        let was_unreadable = self.selecting.forget_problem(&name);
         match SyncerConfig::parse(object) {
             Ok(config) => {
                 let old = self.selecting.configs.insert(name, config.clone());
-                if old.as_ref() == Some(&config) {
+                if old.as_ref() == Some(&config) && !was_unreadable {
                     return;
                 }
             }
@@ -128,8 +137,15 @@ impl Engine {
                 self.selecting.unreadable.insert(problem);
             }
         }
+        self.selecting.changed = true;
         if self.selecting.known && self.selecting.listing.is_none() {
             self.replan();
+        }
+    }
+
+    pub(super) fn config_unchanged(&mut self, meta: &Meta) {
+        if let Some(listing) = &mut self.selecting.listing {
+            listing.insert(meta.name.clone());
         }
     }
 
@@ -137,8 +153,9 @@ impl Engine {
         let Ok(meta) = Meta::parse(object) else {
             return;
         };
-        self.selecting.unreadable.retain(|problem| problem.config != meta.name);
+        self.selecting.forget_problem(&meta.name);
         self.selecting.configs.remove(&meta.name);
+        self.selecting.changed = true;
         if self.selecting.known {
             self.replan();
         }
@@ -148,11 +165,16 @@ impl Engine {
         let Some(named) = self.selecting.listing.take() else {
             return;
         };
+        let count = |selecting: &Selecting| selecting.configs.len() + selecting.unreadable.len();
+        let before = count(&self.selecting);
         self.selecting.configs.retain(|name, _| named.contains(name));
         self.selecting
             .unreadable
             .retain(|problem| named.contains(&problem.config));
-        self.selecting.known = true;
+        let first = !std::mem::replace(&mut self.selecting.known, true);
+        if !first && !self.selecting.changed && count(&self.selecting) == before {
+            return;
+        }
         if named.is_empty() {
             log::info!("there is no SyncerConfig at the hub; waiting for one");
         }
@@ -172,6 +194,7 @@ impl Engine {
         if !self.selecting.known {
             return;
         }
+        self.selecting.changed = false;
         let mut wanted = Wanted::from_configs(self.selecting.configs.values());
         wanted.retain(saved);
         self.selecting.wanted = wanted;
@@ -293,6 +316,9 @@ impl Engine {
     fn restart_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
         self.queue.forget(|(queued, _)| *queued == type_id);
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.inventory.look_again();
+        }
         self.start_edge_source(type_id);
     }
 

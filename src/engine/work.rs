@@ -101,7 +101,12 @@ impl Engine {
             return queue::Done::Finished;
         };
         let object = name.of_kind(&state.resource.kind).to_string();
-        let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
+        let edge_source = state.edge_source.and_then(|id| self.sources.get(&id));
+        let list = edge_source.map_or(0, |source| source.list);
+        let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy, list);
+        if let (Some(source), Some(seen)) = (edge_source, outcome.copy) {
+            source.handle.is_known(name, seen.version);
+        }
         let is_namespace = state.resource.is("", "namespaces");
         for side in [Side::Hub, Side::Edge] {
             self.report.works(&Subject::Thing(side, object.clone()));
@@ -159,7 +164,7 @@ impl Engine {
         if failure.side == Side::Edge && error.is_invalid() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.
             let state = self.types.get_mut(type_id).expect("looked up above");
-            let again = state.inventory.settle(name, failure.desired_hash, None);
+            let again = state.inventory.settle(name, failure.desired_hash, None, 0);
             return if again {
                 queue::Done::Again
             } else {

@@ -1,16 +1,22 @@
-//! Sources: one task per list-and-watch, telling the engine what a side holds.
+//! Sources: one task per type, side and scope, telling the engine what a side holds, by watching or by polling.
 //!
 //! A source promises, whatever happens to the link:
 //! - Between [`SourceEvent::Begin`] and [`SourceEvent::Complete`] it names every object of its scope; what it did not
 //!   name then is gone. `Complete` is sent only when the server ended the list successfully.
-//! - After `Complete` it names every change, in order, resuming where it was after a cut. When the server no longer
-//!   knows that point (410), it begins again.
+//! - After `Complete` it names every change, in order: when it happens, resuming where it was after a cut, and beginning
+//!   again when the server no longer knows that point (410); or, when polling, in one list each interval.
 //! - It holds one object at a time and waits until the engine takes it: back-pressure up to the server.
 //!
 //! It does not know what is selected, decides nothing and writes nothing.
 
+#[cfg(test)]
+mod bench;
+mod link;
+mod memory;
+mod poll;
 mod watch;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -18,36 +24,49 @@ use bytes::Bytes;
 use tokio::sync::mpsc::Sender;
 use tokio::task::{AbortHandle, spawn_local};
 
-use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
+use self::link::Link;
+use self::memory::Memory;
+use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
 /// Numbers sources through the life of the process, so that what an ended one left behind is recognised.
 pub type SourceId = u64;
-
-/// How the sources of a side learn of changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pace {
-    /// From open watches, at once.
-    #[default]
-    Watch,
-    /// From one look per interval.
-    Poll(Duration),
-}
 
 /// What a source tells.
 #[derive(Debug)]
 pub enum SourceEvent {
     /// A complete list begins. May come again at any time.
-    Begin,
+    Begin(Covers),
     /// The object is there; its JSON, whole or metadata alone as asked for.
     Object(Bytes),
+    /// The object is there as it was told before; its metadata.
+    Unchanged(Bytes),
     /// The object was deleted; its last JSON.
     Gone(Bytes),
-    /// The list that began is complete.
-    Complete,
+    /// The list that began is complete; its resource version, 0 if that is no number. It knows nothing of later changes.
+    Complete(u64),
     /// The link works (again). Sent at the first success after a start or after `Down`.
     Up,
     /// The source cannot read now, and tries again by itself.
     Down(Error),
+}
+
+/// Which objects of a source's scope a list names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Covers {
+    /// All of them.
+    Everything,
+    /// Those with the label of [`Style::LookThenWatch`]; it says nothing of others.
+    Labelled,
+}
+
+/// How often a side is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// All the time, by watches.
+    #[default]
+    Watch,
+    /// Once in this time, give or take a tenth, for links where watches do not survive.
+    Poll(Duration),
 }
 
 /// What a source reads.
@@ -69,7 +88,7 @@ pub enum Style {
     /// Names only: metadata of every object.
     Metadata,
     /// One metadata-only look at every object, to know what was there before (DESIGN section 4, Adoption), then a watch
-    /// of whole objects with this label selector.
+    /// (or polls) of whole objects with this label selector.
     LookThenWatch(&'static str),
 }
 
@@ -96,15 +115,39 @@ impl Reading {
             },
         }
     }
+
+    /// The look of a poll: at metadata only.
+    fn look_request(&self) -> ListRequest {
+        ListRequest {
+            content: Content::Metadata,
+            ..self.watch_request()
+        }
+    }
 }
 
 /// A running source; dropping it ends the source.
 #[derive(Debug)]
-pub struct SourceHandle(AbortHandle);
+pub struct SourceHandle {
+    task: AbortHandle,
+    /// What a source that polls knows already.
+    memory: Option<Rc<RefCell<Memory>>>,
+}
+
+impl SourceHandle {
+    /// The engine has the whole object at this version (its own write was answered with it), so that a poll need not
+    /// read it. A hint; 0 is no version.
+    pub fn is_known(&self, name: &ObjectName, version: u64) {
+        if let Some(memory) = &self.memory
+            && version != 0
+        {
+            memory.borrow_mut().remember(name, version);
+        }
+    }
+}
 
 impl Drop for SourceHandle {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -112,24 +155,27 @@ impl Drop for SourceHandle {
 pub fn start(
     cluster: &Rc<Cluster>,
     reading: &Reading,
+    pace: Pace,
     id: SourceId,
     events: Sender<(SourceId, SourceEvent)>,
 ) -> SourceHandle {
-    let source = watch::Source::new(Rc::clone(cluster), reading, Outlet { id, events });
-    SourceHandle(spawn_local(source.run()).abort_handle())
-}
-
-/// Where a source sends to.
-struct Outlet {
-    id: SourceId,
-    events: Sender<(SourceId, SourceEvent)>,
-}
-
-/// The engine is gone; the source ends.
-struct Closed;
-
-impl Outlet {
-    async fn send(&self, event: SourceEvent) -> Result<(), Closed> {
-        self.events.send((self.id, event)).await.map_err(|_| Closed)
+    let cluster = Rc::clone(cluster);
+    let link = Link::new(id, events);
+    match pace {
+        Pace::Watch => {
+            let source = watch::Source::new(cluster, reading, link);
+            SourceHandle {
+                task: spawn_local(source.run()).abort_handle(),
+                memory: None,
+            }
+        }
+        Pace::Poll(interval) => {
+            let memory = Rc::new(RefCell::new(Memory::default()));
+            let source = poll::Source::new(cluster, reading, interval, link, Rc::clone(&memory));
+            SourceHandle {
+                task: spawn_local(source.run()).abort_handle(),
+                memory: Some(memory),
+            }
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Closed, Outlet, Reading, SourceEvent, Style};
+use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
+use super::{Covers, Reading, SourceEvent, Style};
 use crate::cluster::{Cluster, Error, ListRequest, WatchEvent, Watching};
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Renewals cost a request each, so rarely;
@@ -17,11 +18,6 @@ const STREAM_SILENCE: Duration = Duration::from_secs(60);
 /// Broken streaming lists in a row before pages are taken instead: a server closes a stream whose reader is slow, and
 /// pages are not closed.
 const BROKEN_STREAMS: u32 = 2;
-/// First and longest wait after a failure (DESIGN section 4).
-const FIRST_WAIT: Duration = Duration::from_millis(800);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The longest that a `Retry-After` is believed, so that a nonsensical one does not end the source.
-const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// A watch that ended sooner than this is not renewed at once, so that a server that closes each one is not flooded. One
 /// that lived longer is the success that failures are counted from.
 const SHORT_WATCH: Duration = Duration::from_secs(5);
@@ -34,54 +30,23 @@ pub(super) struct Source {
     style: Style,
     list: ListRequest,
     watch: ListRequest,
-    outlet: Outlet,
+    link: Link,
     /// Where to resume; absent when a complete list is needed.
     version: Option<String>,
-    /// Failures since a watch lived.
-    failures: u32,
-    /// A version was too old since a watch lived: if the next one is too, that is a failure.
-    expired: bool,
     /// Broken streaming lists since a complete list.
     broken_streams: u32,
-    /// `Up` was sent, and no `Down` since.
-    up: bool,
-}
-
-/// Why a pass ended.
-enum End {
-    /// Everything was read to an orderly end.
-    Orderly,
-    /// The engine is gone.
-    Closed,
-    /// Reading failed.
-    Failed(Error),
-}
-
-impl From<Closed> for End {
-    fn from(_: Closed) -> Self {
-        Self::Closed
-    }
-}
-
-impl From<Error> for End {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
 }
 
 impl Source {
-    pub(super) fn new(cluster: Rc<Cluster>, reading: &Reading, outlet: Outlet) -> Self {
+    pub(super) fn new(cluster: Rc<Cluster>, reading: &Reading, link: Link) -> Self {
         Self {
             cluster,
             style: reading.style,
             list: reading.list_request(),
             watch: reading.watch_request(),
-            outlet,
+            link,
             version: None,
-            failures: 0,
-            expired: false,
             broken_streams: 0,
-            up: false,
         }
     }
 
@@ -89,10 +54,10 @@ impl Source {
         loop {
             let start = Instant::now();
             match self.pass().await {
-                End::Closed => return,
-                End::Orderly if start.elapsed() < SHORT_WATCH => sleep(SHORT_WATCH.mul_f64(jitter())).await,
-                End::Orderly => {}
-                End::Failed(error) => {
+                Ok(()) if start.elapsed() < SHORT_WATCH => sleep(SHORT_WATCH.mul_f64(jitter())).await,
+                Ok(()) => {}
+                Err(End::Closed) => return,
+                Err(End::Failed(error)) => {
                     if self.recover(error).await.is_err() {
                         return;
                     }
@@ -101,43 +66,28 @@ impl Source {
         }
     }
 
-    /// Gets ready for the next pass: at once with a new list after the first version that was too old, which is no
-    /// failure of the link; otherwise after a back-off.
+    /// Gets ready for the next pass: at once with a new list after the first version that was too old, otherwise after a
+    /// back-off.
     async fn recover(&mut self, error: Error) -> Result<(), Closed> {
         if error.is_expired() {
             self.version = None;
-            if !self.expired {
-                self.expired = true;
-                log::debug!(
-                    "version too old, listing again resource={}",
-                    self.list.resource.qualified()
-                );
-                return Ok(());
-            }
         }
-        self.fail(error).await
-    }
-
-    /// Reports a failure and waits its back-off, added to what the server asks for, so that the edges it asked at once
-    /// do not come back at once.
-    async fn fail(&mut self, error: Error) -> Result<(), Closed> {
-        self.failures += 1;
-        self.up = false;
-        let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(10).saturating_sub(1));
-        let wait = doubled.min(LONGEST_WAIT).mul_f64(jitter());
-        let asked = error.retry_after().unwrap_or_default().min(LONGEST_ASKED);
-        self.outlet.send(SourceEvent::Down(error)).await?;
-        sleep(asked + wait).await;
-        Ok(())
+        if self.link.forgives(&error) {
+            log::debug!(
+                "version too old, listing again resource={}",
+                self.list.resource.qualified()
+            );
+            return Ok(());
+        }
+        self.link.fail(error, LONGEST_WAIT).await
     }
 
     /// One connection's worth: a list if there is nowhere to resume, then a watch until it ends.
-    async fn pass(&mut self) -> End {
-        let result = match self.version.clone() {
+    async fn pass(&mut self) -> Result<(), End> {
+        match self.version.clone() {
             Some(version) => self.watch(&version).await,
             None => self.list_then_watch().await,
-        };
-        result.err().unwrap_or(End::Orderly)
+        }
     }
 
     async fn list_then_watch(&mut self) -> Result<(), End> {
@@ -152,26 +102,12 @@ impl Source {
 
     /// Reads a paged list to its end.
     async fn list_pages(&mut self) -> Result<String, End> {
-        let mut listing = self.cluster.list(self.list.clone());
-        let mut first = true;
-        loop {
-            let item = listing.next().await?;
-            if first {
-                self.works().await?;
-                self.outlet.send(SourceEvent::Begin).await?;
-                first = false;
-            }
-            match item {
-                Some(object) => self.outlet.send(SourceEvent::Object(object)).await?,
-                None => break,
-            }
+        let mut pages = Pages::of(&self.cluster, &self.list);
+        while let Some(object) = pages.next(&mut self.link).await? {
+            self.link.send(SourceEvent::Object(object)).await?;
         }
-        let version = listing
-            .resource_version()
-            .expect("the list was read to its end")
-            .to_owned();
-        self.listed(&version).await?;
-        Ok(version)
+        self.listed(pages.version()).await?;
+        Ok(pages.version().to_owned())
     }
 
     /// Reads a streaming list; the watch it came by goes on from there. `None` if the server turns out not to stream
@@ -182,19 +118,19 @@ impl Source {
             Err(error) if is_status(&error, &[400, 422]) => return Ok(self.no_streams(&error.to_string())),
             Err(error) => return Err(error.into()),
         };
-        self.outlet.send(SourceEvent::Begin).await?;
+        self.link.send(SourceEvent::Begin(Covers::Everything)).await?;
         loop {
             let Ok(event) = timeout(STREAM_SILENCE, watching.next()).await else {
                 return Ok(self.no_streams("silence before the end of the list"));
             };
             match event {
-                Ok(Some(WatchEvent::Applied(object))) => self.outlet.send(SourceEvent::Object(object)).await?,
-                Ok(Some(WatchEvent::Deleted(object))) => self.outlet.send(SourceEvent::Gone(object)).await?,
+                Ok(Some(WatchEvent::Applied(object))) => self.link.send(SourceEvent::Object(object)).await?,
+                Ok(Some(WatchEvent::Deleted(object))) => self.link.send(SourceEvent::Gone(object)).await?,
                 Ok(Some(WatchEvent::Bookmark {
                     resource_version,
                     initial_end: true,
                 })) => {
-                    self.works().await?;
+                    self.link.works().await?;
                     self.listed(&resource_version).await?;
                     return Ok(Some(watching));
                 }
@@ -226,7 +162,7 @@ impl Source {
 
     async fn watch(&mut self, version: &str) -> Result<(), End> {
         let watching = self.cluster.watch(&self.watch, Some(version), watch_seconds()).await?;
-        self.works().await?;
+        self.link.works().await?;
         self.follow(watching).await
     }
 
@@ -237,8 +173,7 @@ impl Source {
         loop {
             let event = watching.next().await;
             if opened.elapsed() >= SHORT_WATCH {
-                self.failures = 0;
-                self.expired = false;
+                self.link.succeeds();
             }
             match event {
                 Ok(Some(event)) => self.pass_on(event).await?,
@@ -258,12 +193,12 @@ impl Source {
         let version = match event {
             WatchEvent::Applied(object) => {
                 let version = resource_version(&object)?;
-                self.outlet.send(SourceEvent::Object(object)).await?;
+                self.link.send(SourceEvent::Object(object)).await?;
                 version
             }
             WatchEvent::Deleted(object) => {
                 let version = resource_version(&object)?;
-                self.outlet.send(SourceEvent::Gone(object)).await?;
+                self.link.send(SourceEvent::Gone(object)).await?;
                 version
             }
             WatchEvent::Bookmark { resource_version, .. } => resource_version,
@@ -275,16 +210,7 @@ impl Source {
     async fn listed(&mut self, version: &str) -> Result<(), Closed> {
         self.version = Some(version.to_owned());
         self.broken_streams = 0;
-        self.outlet.send(SourceEvent::Complete).await
-    }
-
-    /// Tells that the side answers, once per streak.
-    async fn works(&mut self) -> Result<(), Closed> {
-        if self.up {
-            return Ok(());
-        }
-        self.up = true;
-        self.outlet.send(SourceEvent::Up).await
+        self.link.send(SourceEvent::Complete(version_number(version))).await
     }
 }
 
@@ -309,11 +235,6 @@ fn resource_version(object: &[u8]) -> Result<String, Error> {
 
 fn watch_seconds() -> u32 {
     WATCH_SECONDS + fastrand::u32(0..WATCH_SECONDS / 10)
-}
-
-/// A factor that spreads what many edges do over time.
-fn jitter() -> f64 {
-    0.5 + fastrand::f64() / 2.0
 }
 
 #[cfg(test)]

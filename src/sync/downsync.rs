@@ -139,6 +139,8 @@ pub struct Outcome {
 pub struct Seen {
     /// Its marks.
     pub copy: Copy,
+    /// It carries the label that selects copies, so that lists by label name it.
+    pub labelled: bool,
     /// [`marks`] of it; 0 for an absent one.
     pub hash: u64,
     /// Its resource version as a number; 0 for an absent one.
@@ -154,6 +156,7 @@ impl Seen {
             adopted: false,
             terminating: false,
         },
+        labelled: false,
         hash: 0,
         version: 0,
     };
@@ -163,6 +166,7 @@ impl Seen {
         let meta = Meta::parse(object)?;
         Ok(Self {
             copy: meta.copy(&resource.kind),
+            labelled: meta.is_labelled(),
             hash: marks(object, &policy.take_back_from)?,
             version: meta.version_number(),
         })

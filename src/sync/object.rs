@@ -76,6 +76,13 @@ impl Meta {
         )
     }
 
+    /// True if it carries the label that selects copies.
+    pub fn is_labelled(&self) -> bool {
+        self.labels
+            .get(DOWNSYNCED)
+            .is_some_and(|value| value == DOWNSYNCED_LABEL_VALUE)
+    }
+
     /// The resource version as a number that grows, which it is on every known server; 0 where it is not.
     pub fn version_number(&self) -> u64 {
         self.resource_version.parse().unwrap_or(0)

@@ -1,0 +1,148 @@
+//! What both modes of a source share: where it sends to, how it tells of the link, and how it reads pages.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::Sender;
+use tokio::time::sleep;
+
+use super::{Covers, SourceEvent, SourceId};
+use crate::cluster::{Cluster, Error, ListRequest, Listing};
+
+/// First wait after a failure, and the longest of a source that is never to wait longer (DESIGN section 4).
+const FIRST_WAIT: Duration = Duration::from_millis(800);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// The longest that a `Retry-After` is believed, so that a nonsensical one does not end the source.
+const LONGEST_ASKED: Duration = Duration::from_secs(600);
+
+/// Why a source stopped reading before the end.
+pub(super) enum End {
+    /// The engine is gone.
+    Closed,
+    /// Reading failed.
+    Failed(Error),
+}
+
+/// The engine is gone; the source ends.
+pub(super) struct Closed;
+
+impl From<Closed> for End {
+    fn from(_: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The way to the engine, and how the link to the server has been of late.
+pub(super) struct Link {
+    id: SourceId,
+    events: Sender<(SourceId, SourceEvent)>,
+    /// Failures since the last success.
+    failures: u32,
+    /// A version was too old since the last success: if the next one is too, that is a failure.
+    expired: bool,
+    /// `Up` was sent, and no `Down` since.
+    up: bool,
+}
+
+impl Link {
+    pub(super) fn new(id: SourceId, events: Sender<(SourceId, SourceEvent)>) -> Self {
+        Self {
+            id,
+            events,
+            failures: 0,
+            expired: false,
+            up: false,
+        }
+    }
+
+    /// Sends once the engine has room.
+    pub(super) async fn send(&self, event: SourceEvent) -> Result<(), Closed> {
+        self.events.send((self.id, event)).await.map_err(|_| Closed)
+    }
+
+    /// Tells that the side answers, once per streak.
+    pub(super) async fn works(&mut self) -> Result<(), Closed> {
+        if self.up {
+            return Ok(());
+        }
+        self.up = true;
+        self.send(SourceEvent::Up).await
+    }
+
+    /// A success: failures are counted from here. What a success is, the mode knows.
+    pub(super) fn succeeds(&mut self) {
+        self.failures = 0;
+        self.expired = false;
+    }
+
+    /// True for the first version since a success that was too old: no failure of the link, so begin again at once.
+    pub(super) fn forgives(&mut self, error: &Error) -> bool {
+        error.is_expired() && !std::mem::replace(&mut self.expired, true)
+    }
+
+    /// Reports a failure and waits its back-off, at most `longest`, added to what the server asks for, so that the edges
+    /// it asked at once do not come back at once.
+    pub(super) async fn fail(&mut self, error: Error, longest: Duration) -> Result<(), Closed> {
+        self.failures += 1;
+        self.up = false;
+        let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(10).saturating_sub(1));
+        let wait = doubled.min(longest).mul_f64(jitter());
+        let asked = error.retry_after().unwrap_or_default().min(LONGEST_ASKED);
+        self.send(SourceEvent::Down(error)).await?;
+        sleep(asked + wait).await;
+        Ok(())
+    }
+}
+
+/// A list that is read page by page. Its first answer is what [`SourceEvent::Begin`] is sent at.
+pub(super) struct Pages {
+    listing: Listing,
+    covers: Covers,
+    begun: bool,
+}
+
+impl Pages {
+    pub(super) fn of(cluster: &Rc<Cluster>, request: &ListRequest) -> Self {
+        Self {
+            listing: cluster.list(request.clone()),
+            covers: request.label_selector.map_or(Covers::Everything, |_| Covers::Labelled),
+            begun: false,
+        }
+    }
+
+    /// The next object, or `None` at the successful end of the last page.
+    pub(super) async fn next(&mut self, link: &mut Link) -> Result<Option<Bytes>, End> {
+        let object = self.listing.next().await?;
+        if !self.begun {
+            self.begun = true;
+            link.works().await?;
+            link.send(SourceEvent::Begin(self.covers)).await?;
+        }
+        Ok(object)
+    }
+
+    /// The version of the list.
+    ///
+    /// # Panics
+    /// If it was not read to its end.
+    pub(super) fn version(&self) -> &str {
+        self.listing.resource_version().expect("the list was read to its end")
+    }
+}
+
+/// A resource version as a number that grows, which it is on every known server; 0 where it is not.
+pub(super) fn version_number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
+}
+
+/// A factor that spreads what many edges do over time.
+pub(super) fn jitter() -> f64 {
+    0.5 + fastrand::f64() / 2.0
+}

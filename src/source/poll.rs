@@ -1,0 +1,211 @@
+//! Poll mode: one complete list, then one look at metadata each interval; what a look finds changed is read by itself.
+//!
+//! Beyond what every source promises: between two looks there is no request; a look in which nothing has changed is one
+//! request a page; an object that cannot be read does not keep the others from being told; what a failed look has told
+//! is not read again. When the server turns out to be older than it was (restored from a backup), its versions no
+//! longer say what is known, and the next look is a complete list again.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::sleep;
+
+use super::link::{End, LONGEST_WAIT, Link, Pages, version_number};
+use super::memory::{Memory, version_of};
+use super::{Reading, SourceEvent, Style};
+use crate::cluster::{Cluster, Content, Error, ObjectName};
+use crate::sync::object::Meta;
+
+pub(super) struct Source {
+    cluster: Rc<Cluster>,
+    reading: Reading,
+    interval: Duration,
+    link: Link,
+    memory: Rc<RefCell<Memory>>,
+    /// Everything has been listed, so that looks are enough.
+    listed: bool,
+    /// The version of the last complete list.
+    version: u64,
+    /// A look has ended since the start: the next one keeps the interval.
+    in_step: bool,
+    /// The last complete look left an object unread, which was told as `Down`.
+    left_unread: bool,
+}
+
+impl Source {
+    pub(super) fn new(
+        cluster: Rc<Cluster>,
+        reading: &Reading,
+        interval: Duration,
+        link: Link,
+        memory: Rc<RefCell<Memory>>,
+    ) -> Self {
+        Self {
+            cluster,
+            reading: reading.clone(),
+            interval,
+            link,
+            memory,
+            listed: false,
+            version: 0,
+            in_step: false,
+            left_unread: false,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        loop {
+            match self.pass().await {
+                Ok(()) => {
+                    self.link.succeeds();
+                    sleep(self.pause()).await;
+                }
+                Err(End::Closed) => return,
+                Err(End::Failed(error)) if self.link.forgives(&error) => {}
+                Err(End::Failed(error)) => {
+                    let longest = LONGEST_WAIT.max(self.interval);
+                    if self.link.fail(error, longest).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The time between the end of one look and the next. The first one is anything up to the interval, since all types
+    /// of all edges may have started together.
+    fn pause(&mut self) -> Duration {
+        let spread = if std::mem::replace(&mut self.in_step, true) {
+            0.9 + fastrand::f64() / 5.0
+        } else {
+            fastrand::f64()
+        };
+        self.interval.mul_f64(spread)
+    }
+
+    /// One complete list or look.
+    async fn pass(&mut self) -> Result<(), End> {
+        let request = if self.listed {
+            self.reading.look_request()
+        } else {
+            self.reading.list_request()
+        };
+        let mut pages = Pages::of(&self.cluster, &request);
+        let mut unread = None;
+        self.memory.borrow_mut().list_begins();
+        while let Some(object) = pages.next(&mut self.link).await? {
+            let failed = if self.listed {
+                self.look_at(object).await?
+            } else {
+                self.tell_listed(object).await?;
+                None
+            };
+            unread = unread.or(failed);
+        }
+        self.memory.borrow_mut().list_completes();
+        let version = version_number(pages.version());
+        self.link.send(SourceEvent::Complete(version)).await?;
+        self.listed = version >= self.version;
+        self.version = version;
+        self.tell_unread(unread).await
+    }
+
+    /// Passes on an object of a complete list.
+    async fn tell_listed(&mut self, object: Bytes) -> Result<(), End> {
+        let known = Meta::parse(&object).ok().filter(|meta| self.is_looked_for(meta));
+        self.link.send(SourceEvent::Object(object)).await?;
+        if let Some(meta) = known {
+            self.remember(&meta);
+        }
+        Ok(())
+    }
+
+    /// True if later looks will name the object.
+    fn is_looked_for(&self, meta: &Meta) -> bool {
+        let Style::LookThenWatch(labels) = self.reading.style else {
+            return true;
+        };
+        let Some((key, value)) = labels.split_once('=') else {
+            return true;
+        };
+        meta.labels.get(key).is_some_and(|found| found == value)
+    }
+
+    /// Passes on an object that a look has named, whole if it has changed. Gives the error if it alone cannot be read.
+    async fn look_at(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
+        let Ok(meta) = Meta::parse(&metadata) else {
+            // No API server sends such a thing. The engine tells people.
+            self.link.send(SourceEvent::Object(metadata)).await?;
+            return Ok(None);
+        };
+        let name = meta.object_name();
+        let version = version_of(&meta.resource_version);
+        let known = self.memory.borrow_mut().is_named(&name, version);
+        if known {
+            self.link.send(SourceEvent::Unchanged(metadata)).await?;
+            return Ok(None);
+        }
+        if self.reading.style == Style::Metadata {
+            self.link.send(SourceEvent::Object(metadata)).await?;
+            self.remember(&meta);
+            return Ok(None);
+        }
+        match self.read(&name).await {
+            Ok((object, meta)) => {
+                self.link.send(SourceEvent::Object(object)).await?;
+                self.remember(&meta);
+                Ok(None)
+            }
+            // Gone since the look began: not named.
+            Err(error) if error.proves_absent(&name.name) => Ok(None),
+            Err(error) if concerns_one_object(&error) => {
+                self.link.send(SourceEvent::Unchanged(metadata)).await?;
+                Ok(Some(error))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn read(&self, name: &ObjectName) -> Result<(Bytes, Meta), Error> {
+        let object = self.cluster.get(&self.reading.resource, name, Content::Full).await?;
+        let meta = Meta::parse(&object)?;
+        if meta.object_name() == *name {
+            Ok((object, meta))
+        } else {
+            Err(Error::BadAnswer(format!("asked for {name:?}, got another object")))
+        }
+    }
+
+    /// The engine has taken the object.
+    fn remember(&self, meta: &Meta) {
+        let version = version_of(&meta.resource_version);
+        self.memory.borrow_mut().remember(&meta.object_name(), version);
+    }
+
+    /// Tells of objects that a complete look could not read: once as long as there are any, and when there are none.
+    async fn tell_unread(&mut self, unread: Option<Error>) -> Result<(), End> {
+        let before = std::mem::replace(&mut self.left_unread, unread.is_some());
+        match unread {
+            Some(error) => self.link.send(SourceEvent::Down(error)).await?,
+            None if before => self.link.send(SourceEvent::Up).await?,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// True if the error may be about the object that was asked for and no other: stored in a form that the server cannot
+/// read, or broken in its conversion.
+fn concerns_one_object(error: &Error) -> bool {
+    match error {
+        Error::BadAnswer(_) => true,
+        Error::Status(status) => status.code == 500,
+        Error::Unreachable(_) => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "poll_tests.rs"]
+mod tests;
