@@ -3,35 +3,13 @@
 mod support;
 
 use serde_json::{Value, json};
+use support::modes::{Mode, in_both_modes, in_mode};
 use support::objects::{config_map, namespace, syncer_config};
 use support::story::{
     ABSENT_MEANS_ALL, SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, gone, reselect,
     stays_absent,
 };
 use support::{eventually, holds_throughout, shared_pair, wait_for_crd};
-
-/// What `run` is told about how to find changes.
-type Mode = &'static [&'static str];
-
-/// Makes each test run in the mode of the module.
-macro_rules! in_mode {
-    ($module:ident, $mode:expr, $($name:ident),+ $(,)?) => {
-        mod $module {
-            $(#[tokio::test]
-            async fn $name() {
-                super::$name($mode).await;
-            })+
-        }
-    };
-}
-
-/// Makes each test run when watching both sides and when polling both.
-macro_rules! in_both_modes {
-    ($($name:ident),+ $(,)?) => {
-        in_mode!(watch, &[], $($name),+);
-        in_mode!(poll, &["--mode=poll", "--poll-interval=1s", "--edge-mode=poll"], $($name),+);
-    };
-}
 
 in_both_modes!(
     follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects,
@@ -45,7 +23,7 @@ in_both_modes!(
 );
 in_mode!(
     poll_the_hub_and_watch_the_edge,
-    &["--mode=poll", "--poll-interval=1s"],
+    crate::support::modes::POLL_THE_HUB,
     puts_drift_right_and_overwrites_and_marks_a_foreign_object,
     brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later,
 );

@@ -5,9 +5,24 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use support::modes::{Mode, in_both_modes, in_mode};
 use support::objects::{config_map, namespace, syncer_config};
 use support::story::{SOON, annotation, arrives, config_map_entry, copy_equals, gone, remains, stays_absent};
 use support::{Objects, eventually, holds_throughout, shared_pair};
+
+in_both_modes!(
+    a_copy_that_loses_its_label_is_still_ours,
+    overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge,
+    a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_alone,
+    what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_back,
+    an_immutable_field_is_reported_once_and_replaced_on_request,
+    the_edge_bounds_what_the_hub_may_make_it_hold,
+);
+in_mode!(
+    watch_only,
+    crate::support::modes::WATCH,
+    a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named,
+);
 
 const OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
 
@@ -24,8 +39,7 @@ async fn edit(at: &Objects, shop: &str, name: &str, data: &Value) {
 }
 
 // Spec scenario 25, every row of 3.6, for a named and a wildcard entry.
-#[tokio::test]
-async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge() {
+async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(flags: Mode) {
     for names in [["a"], ["*"]] {
         let pair = shared_pair().await;
         let shop = pair.namespace("shop");
@@ -40,7 +54,7 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge() 
             json!({"namespacedObjects": [config_map_entry(&shop, &names)]}),
         ))
         .await;
-        let _syncer = pair.syncer(&[]);
+        let _syncer = pair.syncer(flags);
         // Absent downstream: created in full, annotation included.
         let copy = copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
         assert_eq!(annotation(&copy, "downsync-overwrite"), json!("false"));
@@ -110,8 +124,7 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge() 
 }
 
 // Spec scenario 26, without status.
-#[tokio::test]
-async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_alone() {
+async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_alone(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -130,7 +143,7 @@ async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_al
         json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
     ))
     .await;
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
     let copy = eventually("the object is marked", SOON, async || {
         let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
         if annotation(&copy, "downsync-overwrite") == json!("false") {
@@ -146,8 +159,7 @@ async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_al
     remains(&edge, "v1", "configmaps", &shop, "a").await;
 }
 
-#[tokio::test]
-async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_back() {
+async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_back(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -158,7 +170,7 @@ async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_ba
         json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
     ))
     .await;
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     let adding = |key: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": shop, "name": "a",
@@ -175,8 +187,35 @@ async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_ba
     assert_eq!(copy["metadata"]["labels"]["person"], Value::Null);
 }
 
-#[tokio::test]
-async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named() {
+async fn a_copy_that_loses_its_label_is_still_ours(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let label = json!({"metadata": {"labels": {"edge.kubestellar.io/downsynced": null}}});
+    edge.merge_patch("v1", "configmaps", &shop, "a", &label).await;
+    let copy = eventually("the label is back", SOON, async || {
+        let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
+        match copy["metadata"]["labels"]["edge.kubestellar.io/downsynced"].is_null() {
+            true => Err("not yet"),
+            false => Ok(copy),
+        }
+    })
+    .await;
+    assert_eq!(annotation(&copy, "adopted"), Value::Null);
+    hub.delete("v1", "configmaps", &shop, "a").await;
+    gone(&edge, "v1", "configmaps", &shop, "a").await;
+}
+
+async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -188,7 +227,7 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named() 
         json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
     ))
     .await;
-    let syncer = pair.syncer(&[]);
+    let syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     let start = pair.edge.audit_mark();
     // A controller that answers every change of the copy at once, for a while.
@@ -232,8 +271,7 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named() 
 }
 
 // Spec scenario 23.
-#[tokio::test]
-async fn an_immutable_field_is_reported_once_and_replaced_on_request() {
+async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -250,7 +288,7 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request() {
         json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
     ))
     .await;
-    let mut syncer = pair.syncer(&[]);
+    let mut syncer = pair.syncer(flags);
     let first = copy_equals(&edge, &shop, "frozen", &json!({"v": "1"})).await;
     // At the hub it is made anew, which the edge cannot follow by an update.
     hub.delete("v1", "configmaps", &shop, "frozen").await;
@@ -261,7 +299,7 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request() {
     syncer.kill();
     hub.delete("v1", "configmaps", &shop, "frozen").await;
     hub.create(&frozen("3", Value::Null)).await;
-    let mut syncer = pair.syncer(&[]);
+    let mut syncer = pair.syncer(flags);
     syncer
         .wait_for_log("field is immutable when `immutable` is set", SOON)
         .await;
@@ -300,8 +338,7 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request() {
     assert!(syncer.is_running());
 }
 
-#[tokio::test]
-async fn the_edge_bounds_what_the_hub_may_make_it_hold() {
+async fn the_edge_bounds_what_the_hub_may_make_it_hold(flags: Mode) {
     let pair = shared_pair().await;
     let [shop, system] = ["shop", "system"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -319,7 +356,7 @@ async fn the_edge_bounds_what_the_hub_may_make_it_hold() {
         ]}}),
     ))
     .await;
-    let syncer = pair.syncer(&["--deny=secrets", "--deny-namespace=system-*"]);
+    let syncer = pair.syncer(&[&["--deny=secrets", "--deny-namespace=system-*"], flags].concat());
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     stays_absent(&edge, "v1", "secrets", &shop, "s").await;
     assert_eq!(edge.get("v1", "namespaces", "", &system).await, None);

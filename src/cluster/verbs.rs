@@ -25,7 +25,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// earlier, by the HTTP/2 ping of the connection.
 const WATCH_SILENCE: Duration = Duration::from_secs(180);
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
+/// Metadata alone is several times smaller.
 const PAGE: usize = 250;
+const METADATA_PAGE: usize = 1000;
 /// A single object is at most 1.5 MiB in etcd; a watch line carries one, JSON-encoded and with `managedFields`.
 const LINE_LIMIT: usize = 16 << 20;
 /// The field manager of every write (DESIGN section 4).
@@ -256,7 +258,11 @@ impl Cluster {
     }
 
     async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
-        let mut query = format!("limit={PAGE}");
+        let limit = match request.content {
+            Content::Full => PAGE,
+            Content::Metadata => METADATA_PAGE,
+        };
+        let mut query = format!("limit={limit}");
         if !continue_token.is_empty() {
             parameter(&mut query, "continue", continue_token);
         }

@@ -37,6 +37,8 @@ pub(super) struct Record {
     busy: bool,
     /// The hub has told of it since a worker took it, so that the worker may know less.
     told: bool,
+    /// The edge said that the copy is gone. It may have lost no more than the label by which it is watched.
+    pub(super) vanished: bool,
     /// It was found missing from the hub, and neither side has told anything new of it since.
     missed: bool,
 }
@@ -55,6 +57,7 @@ impl Default for Record {
             busy: false,
             told: false,
             missed: false,
+            vanished: false,
         }
     }
 }
@@ -226,6 +229,7 @@ impl Inventory {
         };
         record.written = 0;
         record.settled = 0;
+        record.vanished = true;
         if record.wanted != 0 {
             return true;
         }
@@ -279,6 +283,7 @@ impl Inventory {
         record.busy = false;
         record.settled = wanted;
         record.unsure = false;
+        record.vanished = false;
         if !record.told {
             // The worker may have read the hub, and nobody knows anything newer.
             record.wanted = wanted;

@@ -77,6 +77,7 @@ impl Engine {
             copy: record.seen.copy,
             copy_version: record.seen.version,
             unsure: record.unsure,
+            look_first: record.vanished,
             protected: state.resource.is("", "namespaces") && is_protected_namespace(&name.name, own),
         })
     }

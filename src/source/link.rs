@@ -87,8 +87,8 @@ impl Link {
         error.is_expired() && !std::mem::replace(&mut self.expired, true)
     }
 
-    /// Reports a failure and waits its back-off, at most `longest`, added to what the server asks for, so that the edges
-    /// it asked at once do not come back at once.
+    /// Reports a failure and waits its back-off, at most `longest`, added to what the server asks for, so that the
+    /// edges it asked at once do not come back at once.
     pub(super) async fn fail(&mut self, error: Error, longest: Duration) -> Result<(), Closed> {
         self.failures += 1;
         self.up = false;

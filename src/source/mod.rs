@@ -3,8 +3,8 @@
 //! A source promises, whatever happens to the link:
 //! - Between [`SourceEvent::Begin`] and [`SourceEvent::Complete`] it names every object of its scope; what it did not
 //!   name then is gone. `Complete` is sent only when the server ended the list successfully.
-//! - After `Complete` it names every change, in order: when it happens, resuming where it was after a cut, and beginning
-//!   again when the server no longer knows that point (410); or, when polling, in one list each interval.
+//! - After `Complete` it names every change, in order: when it happens, resuming where it was after a cut, and
+//!   beginning again when the server no longer knows that point (410); or, when polling, in one list each interval.
 //! - It holds one object at a time and waits until the engine takes it: back-pressure up to the server.
 //!
 //! It does not know what is selected, decides nothing and writes nothing.
@@ -42,7 +42,7 @@ pub enum SourceEvent {
     Unchanged(Bytes),
     /// The object was deleted; its last JSON.
     Gone(Bytes),
-    /// The list that began is complete; its resource version, 0 if that is no number. It knows nothing of later changes.
+    /// The list that began is complete; its resource version, 0 if that is no number. It knows of nothing later.
     Complete(u64),
     /// The link works (again). Sent at the first success after a start or after `Down`.
     Up,
@@ -60,10 +60,9 @@ pub enum Covers {
 }
 
 /// How often a side is looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// All the time, by watches.
-    #[default]
     Watch,
     /// Once in this time, give or take a tenth, for links where watches do not survive.
     Poll(Duration),

@@ -66,8 +66,8 @@ impl Source {
         }
     }
 
-    /// Gets ready for the next pass: at once with a new list after the first version that was too old, otherwise after a
-    /// back-off.
+    /// Gets ready for the next pass: at once with a new list after the first version that was too old, otherwise after
+    /// a back-off.
     async fn recover(&mut self, error: Error) -> Result<(), Closed> {
         if error.is_expired() {
             self.version = None;

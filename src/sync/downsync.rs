@@ -117,6 +117,8 @@ pub struct Job {
     pub copy: Copy,
     /// Resource version of the copy as last seen, 0 if unknown.
     pub copy_version: u64,
+    /// The copy is said to be gone; it is looked for first, because it may have lost no more than its label.
+    pub look_first: bool,
     /// An earlier write may have taken effect without an answer, so that a copy that is there may be our own.
     pub unsure: bool,
     /// It is a namespace that is never deleted.
@@ -210,7 +212,7 @@ pub struct Failure {
 }
 
 /// Brings one object in step.
-pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: Job) -> Result<Outcome, Failure> {
+pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Outcome, Failure> {
     let failed = |side, doing| {
         move |error| Failure {
             side,
@@ -224,6 +226,9 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: Job) -> Result<Outcom
         Read::NotSelected => return Ok(left(Why::NotSelected)),
         Read::Wanted(desired) => desired,
     };
+    if job.look_first {
+        job.copy = look(edge, &job).await.map_err(failed(Side::Edge, "reading"))?;
+    }
     let origin = Origin::Wanted {
         whole: job.selection == Selection::Full,
         hands_off: desired.hands_off,
@@ -245,6 +250,15 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: Job) -> Result<Outcom
             desired_hash: desired.hash,
             ..failure
         }),
+    }
+}
+
+/// The marks of the copy as it is now.
+async fn look(edge: &Cluster, job: &Job) -> Result<Copy, Error> {
+    match edge.get(&job.at_edge, &job.name, Content::Metadata).await {
+        Ok(object) => Ok(Meta::parse(&object)?.copy(&job.at_edge.kind)),
+        Err(error) if error.proves_absent(&job.name.name) => Ok(Copy::default()),
+        Err(error) => Err(error),
     }
 }
 

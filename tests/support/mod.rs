@@ -14,6 +14,7 @@ mod certs;
 pub mod edge_watch;
 pub mod kubeconfig;
 mod launch;
+pub mod modes;
 pub mod objects;
 mod pair;
 pub mod process;
