@@ -125,7 +125,7 @@ async fn a_type_that_no_config_names_any_more_is_remembered_across_a_restart(fla
         Value::Null,
         "its hub namespace exists"
     );
-    hub.remove_namespaces(&[shop.clone()]).await;
+    hub.remove_namespaces(std::slice::from_ref(&shop)).await;
     eventually(NOTHING, SOON, async || {
         let record = edge
             .get("v1", "configmaps", "default", "edge-syncer-types")

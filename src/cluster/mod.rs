@@ -15,6 +15,7 @@ mod json;
 mod rate;
 pub mod real;
 mod resource;
+mod stream;
 mod tls;
 mod token;
 mod verbs;
@@ -29,7 +30,8 @@ use futures_util::stream::LocalBoxStream;
 pub use error::{ApiStatus, Error};
 pub use rate::{Rate, RateLimit};
 pub use resource::{ObjectName, ResourceType, qualified};
-pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, Listing, Precondition, Scope, WatchEvent, Watching};
+pub use stream::{Listing, WatchEvent, Watching};
+pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, Precondition, Scope};
 
 /// Which API server: the names used in flags, logs and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

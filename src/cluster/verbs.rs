@@ -1,7 +1,6 @@
 //! The verbs: what the syncer asks of one side, in the terms of the Kubernetes API.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,27 +8,20 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::{Method, Request};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::json::{ListMeta, ListSplitter};
 use super::resource::{ObjectName, ResourceType, encode};
+use super::stream::{Listing, Watching};
 use super::{ApiServer, Body, Error, RateLimit, Response, Side};
 
 /// How long the head of an answer, or the next piece of a body, may take before the side counts as unreachable.
 ///
 /// Not the time of a whole transfer: a large list over a slow link goes on as long as bytes keep coming.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// How long a watch may be silent. API servers send a bookmark about once a minute; dead connections are noticed
-/// earlier, by the HTTP/2 ping of the connection.
-const WATCH_SILENCE: Duration = Duration::from_secs(180);
+pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
 /// Metadata alone is several times smaller.
 const PAGE: usize = 250;
 const METADATA_PAGE: usize = 1000;
-/// A single object is at most 1.5 MiB in etcd; a watch line carries one, JSON-encoded and with `managedFields`.
-const LINE_LIMIT: usize = 16 << 20;
 /// The field manager of every write (DESIGN section 4).
 pub const FIELD_MANAGER: &str = "edge-syncer";
 
@@ -216,14 +208,7 @@ impl Cluster {
 
     /// Starts a complete list in pages. Items arrive through [`Listing::next`].
     pub fn list(self: &Rc<Self>, request: ListRequest) -> Listing {
-        Listing {
-            cluster: Rc::clone(self),
-            request,
-            page: None,
-            items: VecDeque::new(),
-            end: None,
-            continue_token: String::new(),
-        }
+        Listing::new(Rc::clone(self), request)
     }
 
     /// Starts a watch from `resource_version`, or a streaming list followed by a watch if it is absent.
@@ -251,13 +236,10 @@ impl Cluster {
                 Bytes::new(),
             ))
             .await?;
-        Ok(Watching {
-            body: response.body,
-            buffer: BytesMut::new(),
-        })
+        Ok(Watching::new(response.body))
     }
 
-    async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
+    pub(super) async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
         let limit = match request.content {
             Content::Full => PAGE,
             Content::Metadata => METADATA_PAGE,
@@ -351,7 +333,7 @@ async fn within<F: Future>(limit: Duration, what: &str, future: F) -> Result<F::
         .map_err(|_| Error::Unreachable(format!("{what} within {} s", limit.as_secs())))
 }
 
-async fn chunk(body: &mut Body, limit: Duration) -> Result<Option<Bytes>, Error> {
+pub(super) async fn chunk(body: &mut Body, limit: Duration) -> Result<Option<Bytes>, Error> {
     within(limit, "the answer stalled: nothing", body.next())
         .await?
         .transpose()
@@ -366,157 +348,6 @@ async fn collect(mut body: Body) -> Result<Bytes, Error> {
         all.extend_from_slice(&next);
     }
     Ok(all.freeze())
-}
-
-/// A complete list that is being read, page by page.
-pub struct Listing {
-    cluster: Rc<Cluster>,
-    request: ListRequest,
-    page: Option<(Body, ListSplitter)>,
-    items: VecDeque<Bytes>,
-    end: Option<ListMeta>,
-    continue_token: String,
-}
-
-impl Listing {
-    /// The next item, or `None` when the list was read completely and successfully to its end. Not calling it is the
-    /// back-pressure.
-    ///
-    /// Any error means that the list is not complete: begin again.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        loop {
-            if let Some(item) = self.items.pop_front() {
-                return Ok(Some(item));
-            }
-            if self.end.is_some() {
-                return Ok(None);
-            }
-            self.read_on().await?;
-        }
-    }
-
-    /// The version of the list, from which a watch goes on. Known once `next` has given `None`.
-    pub fn resource_version(&self) -> Option<&str> {
-        self.end.as_ref().map(|end| end.resource_version.as_str())
-    }
-
-    async fn read_on(&mut self) -> Result<(), Error> {
-        if self.page.is_none() {
-            let body = self.cluster.page(&self.request, &self.continue_token).await?;
-            self.page = Some((body, ListSplitter::default()));
-        }
-        let (body, splitter) = self.page.as_mut().expect("set above");
-        if let Some(bytes) = chunk(body, ANSWER_LIMIT).await? {
-            splitter.push(&bytes, &mut self.items);
-            return Ok(());
-        }
-        let (_, splitter) = self.page.take().expect("set above");
-        let meta = splitter.finish().map_err(Error::BadAnswer)?;
-        if meta.continue_token.is_empty() {
-            if meta.resource_version.is_empty() {
-                return Err(Error::BadAnswer("a list without a resourceVersion".into()));
-            }
-            self.end = Some(meta);
-        } else {
-            self.continue_token = meta.continue_token;
-        }
-        Ok(())
-    }
-}
-
-/// One event of a watch.
-#[derive(Debug, PartialEq, Eq)]
-pub enum WatchEvent {
-    /// The object was added or changed; its JSON.
-    Applied(Bytes),
-    /// The object is gone; its last JSON.
-    Deleted(Bytes),
-    /// Everything up to this resource version has been sent.
-    Bookmark {
-        /// The version to resume from.
-        resource_version: String,
-        /// True for the one that ends the initial events of a streaming list.
-        initial_end: bool,
-    },
-}
-
-/// A watch that is open.
-pub struct Watching {
-    body: Body,
-    buffer: BytesMut,
-}
-
-#[derive(Deserialize)]
-struct WireEvent<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct WireBookmark {
-    metadata: WireBookmarkMeta,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireBookmarkMeta {
-    resource_version: String,
-    #[serde(default)]
-    annotations: std::collections::BTreeMap<String, String>,
-}
-
-impl Watching {
-    /// The next event, or `None` when the server has ended the watch in an orderly way. Not calling it is the
-    /// back-pressure.
-    pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
-        let mut searched = 0;
-        loop {
-            if let Some(end) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
-                let line = self.buffer.split_to(searched + end + 1).freeze();
-                if line.iter().all(u8::is_ascii_whitespace) {
-                    searched = 0;
-                    continue;
-                }
-                return parse_event(&line).map(Some);
-            }
-            searched = self.buffer.len();
-            if searched > LINE_LIMIT {
-                return Err(Error::BadAnswer(format!(
-                    "a watch event of more than {LINE_LIMIT} bytes"
-                )));
-            }
-            match chunk(&mut self.body, WATCH_SILENCE).await? {
-                Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
-                Some(bytes) => self.buffer.extend_from_slice(&bytes),
-                None if self.buffer.is_empty() => return Ok(None),
-                None => return Err(Error::Unreachable("the watch was cut in the middle of an event".into())),
-            }
-        }
-    }
-}
-
-fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {
-    let bad = |error: serde_json::Error| {
-        Error::BadAnswer(format!("watch event: {error}: {}", super::error::first_line(line)))
-    };
-    let event: WireEvent = serde_json::from_slice(line).map_err(bad)?;
-    let object = || line.slice_ref(event.object.get().as_bytes());
-    match event.kind {
-        "ADDED" | "MODIFIED" => Ok(WatchEvent::Applied(object())),
-        "DELETED" => Ok(WatchEvent::Deleted(object())),
-        "BOOKMARK" => {
-            let bookmark: WireBookmark = serde_json::from_str(event.object.get()).map_err(bad)?;
-            let end = bookmark.metadata.annotations.get("k8s.io/initial-events-end");
-            Ok(WatchEvent::Bookmark {
-                initial_end: end.is_some_and(|value| value == "true"),
-                resource_version: bookmark.metadata.resource_version,
-            })
-        }
-        "ERROR" => Err(Error::from_watch_error(event.object.get().as_bytes())),
-        other => Err(Error::BadAnswer(format!("watch event of unknown type {other:?}"))),
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use super::*;
+use crate::cluster::WatchEvent;
 
 /// A status code and the chunks of a body.
 type Answer = (u16, Vec<Result<Bytes, Error>>);

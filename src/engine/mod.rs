@@ -8,6 +8,7 @@
 //! [`PAYLOAD_BYTES`]. Edge objects and configs have channels of their own, so a full queue never keeps their news out,
 //! and waiting keys hold no body, so a full queue always drains.
 
+mod asking;
 mod drift;
 mod inventory;
 mod objects;
@@ -24,10 +25,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
+use self::asking::Asking;
 use self::drift::Fights;
 use self::inventory::{Generation, Inventory};
 use self::record::Record;
-use self::replan::{Asking, Selecting};
+use self::replan::Selecting;
 use self::work::Done;
 use crate::cluster::discovery::{Discovery, GroupVersion, Served};
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};

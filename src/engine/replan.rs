@@ -1,29 +1,17 @@
 //! From configs and discovery to running sources.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use futures_util::FutureExt;
-use tokio::time::Instant;
-
-use super::{Engine, Feed, TaskEnd, TypeId, TypeState};
+use super::asking::GONE_ROUNDS;
+use super::{Engine, Feed, TypeId, TypeState};
 use crate::api::syncer_config::{self, SyncerConfig};
 use crate::api::{GROUP, VERSION};
-use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
-use crate::cluster::{Cluster, Error, ResourceType, Scope, Side};
+use crate::cluster::discovery::{Discovery, GroupVersion};
+use crate::cluster::{Error, ResourceType, Scope, Side};
 use crate::plan::{Missing, Plan, Problem, SyncedType, TypePlan, Wanted};
-use crate::queue::back_off;
 use crate::report::Subject;
-use crate::source::{Reading, SourceId, Style};
+use crate::source::{Reading, Style};
 use crate::sync::object::Meta;
-
-/// Between a sign that a missing type may be there and asking for it: one CRD causes several events as it comes up.
-const SETTLE: Duration = Duration::from_millis(100);
-/// How often in a row the hub must say that it does not serve a type before the copies of a deselected one go. With the
-/// waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
-const GONE_ROUNDS: u32 = 3;
-/// Failures that the wait between two looks for a missing type starts from: about 6 s, growing to 5 minutes.
-const PATIENCE: u32 = 4;
 
 /// The configs, and what they ask for.
 #[derive(Default)]
@@ -35,11 +23,11 @@ pub(super) struct Selecting {
     known: bool,
     /// The configs are not what the plan was made from.
     changed: bool,
-    wanted: Wanted,
-    missing: Vec<Missing>,
+    pub(super) wanted: Wanted,
+    pub(super) missing: Vec<Missing>,
     problems: BTreeSet<Problem>,
     /// How often in a row the hub has said that it does not serve a retained type.
-    gone: BTreeMap<GroupVersion, u32>,
+    pub(super) gone: BTreeMap<GroupVersion, u32>,
     /// Configs that cannot be read, by name; their last readable form stays in force.
     unreadable: BTreeSet<Problem>,
 }
@@ -54,44 +42,6 @@ impl Selecting {
         let before = self.unreadable.len();
         self.unreadable.retain(|problem| problem.config != config);
         self.unreadable.len() < before
-    }
-}
-
-/// What is known of one side, and when to ask it more.
-#[derive(Default)]
-pub(super) struct Asking {
-    pub(super) discovery: Discovery,
-    under_way: bool,
-    /// When to ask next for what is not known or missing.
-    due: Option<Instant>,
-    /// Asked in vain since something was learnt.
-    failures: u32,
-    /// Watches CRDs while something is missing.
-    definitions: Option<SourceId>,
-}
-
-impl Asking {
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due.filter(|_| !self.under_way)
-    }
-
-    /// Something has changed that may make a missing type appear.
-    pub(super) fn ask_again_soon(&mut self) {
-        self.failures = 0;
-        self.due = Some(Instant::now() + SETTLE);
-    }
-
-    /// A type that was served no longer is: what was known of its group version is void.
-    pub(super) fn forget(&mut self, resource: &ResourceType) {
-        self.discovery
-            .known
-            .remove(&(resource.group.clone(), resource.version.clone()));
-        self.ask_again_soon();
-    }
-
-    fn ask_later(&mut self) {
-        self.failures = (self.failures + 1).min(30);
-        self.due = Some(Instant::now() + back_off(self.failures, fastrand::f64()));
     }
 }
 
@@ -208,10 +158,7 @@ impl Engine {
             self.plan_type(planned);
         }
         for side in [Side::Hub, Side::Edge] {
-            self.watch_definitions_while_missing(side);
-            if !self.unknown(side).is_empty() && self.asking(side).due.is_none() {
-                self.asking(side).due = Some(Instant::now());
-            }
+            self.ask_for_what_is_unknown(side);
         }
         self.start_hub_sources();
     }
@@ -355,155 +302,6 @@ impl Engine {
         self.record.set(record);
     }
 
-    /// What a side has not answered for yet, and what it is known to miss.
-    fn unknown(&self, side: Side) -> BTreeSet<GroupVersion> {
-        let (hub, edge) = self.discoveries();
-        let discovery = if side == Side::Hub { hub } else { edge };
-        let wanted = self.selecting.wanted.group_versions();
-        wanted
-            .filter(|(group, version)| !discovery.knows(group, version))
-            .collect()
-    }
-
-    fn missing(&self, side: Side) -> BTreeSet<GroupVersion> {
-        let missing = self.selecting.missing.iter();
-        missing
-            .filter(|missing| missing.side == side)
-            .map(Missing::group_version)
-            .collect()
-    }
-
-    /// Asks each side what it serves, where that is due.
-    pub(super) fn ask_what_is_due(&mut self) {
-        for side in [Side::Hub, Side::Edge] {
-            if self.asking(side).due().is_none_or(|due| due > Instant::now()) {
-                continue;
-            }
-            let questions: Vec<_> = self.unknown(side).union(&self.missing(side)).cloned().collect();
-            let asking = self.asking(side);
-            asking.due = None;
-            if questions.is_empty() {
-                continue;
-            }
-            asking.under_way = true;
-            let cluster = std::rc::Rc::clone(self.cluster(side));
-            let ask = async move {
-                let mut answers = Vec::new();
-                for question in questions {
-                    let answer = discovery::discover(&cluster, &question).await;
-                    answers.push((question, answer));
-                }
-                if side == Side::Edge {
-                    ask_other_versions(&cluster, &mut answers).await;
-                }
-                TaskEnd::Discovered(side, answers)
-            };
-            self.tasks.push(ask.boxed_local());
-        }
-    }
-
-    pub(super) fn discovered(&mut self, side: Side, answers: Vec<(GroupVersion, Result<Served, Error>)>) {
-        let before = self.asking(side).discovery.known.clone();
-        self.asking(side).under_way = false;
-        let gone_before = self.selecting.gone.clone();
-        for (group_version, answer) in answers {
-            let (group, version) = &group_version;
-            let thing = format!("discovery of {group}/{version}");
-            match answer {
-                Ok(served) => {
-                    self.side_answers(side);
-                    self.report.works(&Subject::Thing(side, thing));
-                    if side == Side::Hub {
-                        self.count_gone(&group_version, &served);
-                    }
-                    self.asking(side).discovery.known.insert(group_version, served);
-                }
-                Err(error) if error.is_unreachable() => {
-                    self.report.failed(Subject::Side(side), "asking", &error);
-                }
-                Err(error) => {
-                    self.side_answers(side);
-                    self.report.failed(Subject::Thing(side, thing), "asking", &error);
-                }
-            }
-        }
-        let learnt = self.asking(side).discovery.known != before;
-        if learnt {
-            self.asking(side).failures = 0;
-        }
-        if learnt || self.selecting.gone != gone_before {
-            self.replan();
-        }
-        let unknown = !self.unknown(side).is_empty();
-        let missing = !self.missing(side).is_empty();
-        let confirming = side == Side::Hub && self.selecting.gone.values().any(|&rounds| rounds < GONE_ROUNDS);
-        let asking = self.asking(side);
-        if confirming {
-            asking.failures = 0;
-        }
-        if (unknown || missing) && asking.due.is_none() {
-            if !unknown {
-                asking.failures = asking.failures.max(PATIENCE - 1);
-            }
-            asking.ask_later();
-        }
-    }
-
-    /// Counts how often in a row the hub has answered that it lacks a type that is only retained.
-    fn count_gone(&mut self, group_version: &GroupVersion, served: &Served) {
-        let lacks = |missing: &&Missing| {
-            let has = match served {
-                Served::Resources(resources) => resources.contains_key(&missing.resource),
-                Served::NotServed => false,
-            };
-            missing.side == Side::Hub && missing.config.is_empty() && missing.group_version() == *group_version && !has
-        };
-        if self.selecting.missing.iter().any(|missing| lacks(&missing)) {
-            let rounds = self.selecting.gone.entry(group_version.clone()).or_default();
-            *rounds = (*rounds + 1).min(GONE_ROUNDS);
-        } else {
-            self.selecting.gone.remove(group_version);
-        }
-    }
-
-    /// While something is missing, CRDs are watched (names only), because their coming is what makes types appear.
-    fn watch_definitions_while_missing(&mut self, side: Side) {
-        let missing = !self.missing(side).is_empty();
-        if let Some(id) = self.asking(side).definitions.take_if(|_| !missing) {
-            self.sources.remove(&id);
-        }
-        if missing && self.asking(side).definitions.is_none() {
-            let resource = ResourceType {
-                group: "apiextensions.k8s.io".into(),
-                version: "v1".into(),
-                resource: "customresourcedefinitions".into(),
-                kind: "CustomResourceDefinition".into(),
-                namespaced: false,
-            };
-            let reading = Reading {
-                resource,
-                scope: Scope::default(),
-                style: Style::Metadata,
-            };
-            let id = self.start_source(Feed::Definitions(side), reading);
-            self.asking(side).definitions = Some(id);
-        }
-    }
-
-    /// A CRD came or changed. Those of the first list were there when the side was asked.
-    pub(super) fn definition_changed(&mut self, id: SourceId, side: Side) {
-        if self.sources.get(&id).is_some_and(|source| source.settled) {
-            self.asking(side).ask_again_soon();
-        }
-    }
-
-    /// A source was told that its type is not served.
-    pub(super) fn type_vanished(&mut self, id: SourceId, side: Side) {
-        if let Some(resource) = self.sources.get(&id).map(|source| source.resource.clone()) {
-            self.asking(side).forget(&resource);
-        }
-    }
-
     /// Tells what is new in what cannot be followed, and what no longer stands in the way.
     fn report_plan(&mut self, plan: &Plan) {
         let problems: BTreeSet<_> = plan
@@ -544,25 +342,6 @@ impl Engine {
                 ..
             } = missing;
             log::info!("no longer missing at the {side} resource={resource} group={group:?} version={version}");
-        }
-    }
-}
-
-/// For each group version that a side does not have: what the other versions of the group serve.
-async fn ask_other_versions(cluster: &Cluster, answers: &mut Vec<(GroupVersion, Result<Served, Error>)>) {
-    let groups: BTreeSet<String> = answers
-        .iter()
-        .filter(|((group, _), answer)| !group.is_empty() && matches!(answer, Ok(Served::NotServed)))
-        .map(|((group, _), _)| group.clone())
-        .collect();
-    for mut group in groups {
-        for version in discovery::versions(cluster, &group).await.unwrap_or_default() {
-            let other = (group, version);
-            if !answers.iter().any(|(asked, _)| *asked == other) {
-                let answer = discovery::discover(cluster, &other).await;
-                answers.push((other.clone(), answer));
-            }
-            group = other.0;
         }
     }
 }

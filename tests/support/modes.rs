@@ -1,5 +1,7 @@
 //! The same test in watch mode and in poll mode.
 
+#![allow(unused_macros, reason = "each test binary uses a part")]
+
 /// More flags for the syncer.
 pub type Mode = &'static [&'static str];
 

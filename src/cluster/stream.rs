@@ -1,0 +1,188 @@
+//! Answers that arrive piece by piece: a list in pages, and a watch. Not asking for the next piece is the back-pressure.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::json::{ListMeta, ListSplitter};
+use super::verbs::{ANSWER_LIMIT, chunk};
+use super::{Body, Cluster, Error, ListRequest};
+
+/// How long a watch may be silent. API servers send a bookmark about once a minute; dead connections are noticed
+/// earlier, by the HTTP/2 ping of the connection.
+const WATCH_SILENCE: Duration = Duration::from_secs(180);
+/// A single object is at most 1.5 MiB in etcd; a watch line carries one, JSON-encoded and with `managedFields`.
+const LINE_LIMIT: usize = 16 << 20;
+
+/// A complete list that is being read, page by page.
+pub struct Listing {
+    cluster: Rc<Cluster>,
+    request: ListRequest,
+    page: Option<(Body, ListSplitter)>,
+    items: VecDeque<Bytes>,
+    end: Option<ListMeta>,
+    continue_token: String,
+}
+
+impl Listing {
+    pub(super) fn new(cluster: Rc<Cluster>, request: ListRequest) -> Self {
+        Self {
+            cluster,
+            request,
+            page: None,
+            items: VecDeque::new(),
+            end: None,
+            continue_token: String::new(),
+        }
+    }
+
+    /// The next item, or `None` when the list was read completely and successfully to its end. Not calling it is the
+    /// back-pressure.
+    ///
+    /// Any error means that the list is not complete: begin again.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            if let Some(item) = self.items.pop_front() {
+                return Ok(Some(item));
+            }
+            if self.end.is_some() {
+                return Ok(None);
+            }
+            self.read_on().await?;
+        }
+    }
+
+    /// The version of the list, from which a watch goes on. Known once `next` has given `None`.
+    pub fn resource_version(&self) -> Option<&str> {
+        self.end.as_ref().map(|end| end.resource_version.as_str())
+    }
+
+    async fn read_on(&mut self) -> Result<(), Error> {
+        if self.page.is_none() {
+            let body = self.cluster.page(&self.request, &self.continue_token).await?;
+            self.page = Some((body, ListSplitter::default()));
+        }
+        let (body, splitter) = self.page.as_mut().expect("set above");
+        if let Some(bytes) = chunk(body, ANSWER_LIMIT).await? {
+            splitter.push(&bytes, &mut self.items);
+            return Ok(());
+        }
+        let (_, splitter) = self.page.take().expect("set above");
+        let meta = splitter.finish().map_err(Error::BadAnswer)?;
+        if meta.continue_token.is_empty() {
+            if meta.resource_version.is_empty() {
+                return Err(Error::BadAnswer("a list without a resourceVersion".into()));
+            }
+            self.end = Some(meta);
+        } else {
+            self.continue_token = meta.continue_token;
+        }
+        Ok(())
+    }
+}
+
+/// One event of a watch.
+#[derive(Debug, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// The object was added or changed; its JSON.
+    Applied(Bytes),
+    /// The object is gone; its last JSON.
+    Deleted(Bytes),
+    /// Everything up to this resource version has been sent.
+    Bookmark {
+        /// The version to resume from.
+        resource_version: String,
+        /// True for the one that ends the initial events of a streaming list.
+        initial_end: bool,
+    },
+}
+
+/// A watch that is open.
+pub struct Watching {
+    body: Body,
+    buffer: BytesMut,
+}
+
+#[derive(Deserialize)]
+struct WireEvent<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct WireBookmark {
+    metadata: WireBookmarkMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireBookmarkMeta {
+    resource_version: String,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+impl Watching {
+    pub(super) fn new(body: Body) -> Self {
+        Self {
+            body,
+            buffer: BytesMut::new(),
+        }
+    }
+
+    /// The next event, or `None` when the server has ended the watch in an orderly way. Not calling it is the
+    /// back-pressure.
+    pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
+        let mut searched = 0;
+        loop {
+            if let Some(end) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
+                let line = self.buffer.split_to(searched + end + 1).freeze();
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    searched = 0;
+                    continue;
+                }
+                return parse_event(&line).map(Some);
+            }
+            searched = self.buffer.len();
+            if searched > LINE_LIMIT {
+                return Err(Error::BadAnswer(format!(
+                    "a watch event of more than {LINE_LIMIT} bytes"
+                )));
+            }
+            match chunk(&mut self.body, WATCH_SILENCE).await? {
+                Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
+                Some(bytes) => self.buffer.extend_from_slice(&bytes),
+                None if self.buffer.is_empty() => return Ok(None),
+                None => return Err(Error::Unreachable("the watch was cut in the middle of an event".into())),
+            }
+        }
+    }
+}
+
+fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {
+    let bad = |error: serde_json::Error| {
+        Error::BadAnswer(format!("watch event: {error}: {}", super::error::first_line(line)))
+    };
+    let event: WireEvent = serde_json::from_slice(line).map_err(bad)?;
+    let object = || line.slice_ref(event.object.get().as_bytes());
+    match event.kind {
+        "ADDED" | "MODIFIED" => Ok(WatchEvent::Applied(object())),
+        "DELETED" => Ok(WatchEvent::Deleted(object())),
+        "BOOKMARK" => {
+            let bookmark: WireBookmark = serde_json::from_str(event.object.get()).map_err(bad)?;
+            let end = bookmark.metadata.annotations.get("k8s.io/initial-events-end");
+            Ok(WatchEvent::Bookmark {
+                initial_end: end.is_some_and(|value| value == "true"),
+                resource_version: bookmark.metadata.resource_version,
+            })
+        }
+        "ERROR" => Err(Error::from_watch_error(event.object.get().as_bytes())),
+        other => Err(Error::BadAnswer(format!("watch event of unknown type {other:?}"))),
+    }
+}
