@@ -58,6 +58,8 @@ impl Life {
         let mut args: Vec<&str> = subcommand(&program).into_iter().collect();
         args.extend([from.as_str(), &to]);
         args.extend(["--sync-target-uid=footprint", "--qps=2000", "--burst=2000"]);
+        let more = std::env::var("EDGE_SYNCER_FLAGS").unwrap_or_default();
+        args.extend(more.split_whitespace());
         let start = Instant::now();
         Self {
             syncer: Syncer::start_program(&program, &args, &[]),
