@@ -305,10 +305,10 @@ async fn a_volume_keeps_the_claim_of_the_edge() {
 async fn a_service_account_keeps_the_secrets_of_the_edge() {
     check(Kind {
         plural: "serviceaccounts",
-        object: json!({"kind": "ServiceAccount", "secrets": [{"name": "hub-token"}]}),
+        object: json!({"kind": "ServiceAccount", "secrets": [{"name": "hub-token"}], "imagePullSecrets": [{"name": "mine"}]}),
         adds: |object| {
             object["secrets"] = json!([{"name": "edge-token"}]);
-            object["imagePullSecrets"] = json!([{"name": "edge-registry"}]);
+            object["imagePullSecrets"] = json!([{"name": "mine"}, {"name": "edge-registry"}]);
         },
         added: &["/secrets", "/imagePullSecrets"],
         changes: [

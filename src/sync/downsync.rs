@@ -349,6 +349,9 @@ async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> R
             .apply(&job.at_edge, &job.name, desired.body(&job.at_edge, adopted))
             .await?;
     }
+    if let Some(patch) = desired.addition(&job.at_edge, &object)? {
+        object = edge.merge_patch(&job.at_edge, &job.name, patch).await?;
+    }
     let mut seen = Seen::of(&job.at_edge, &object, &job.policy)?;
     if seen.copy.hands_off && !desired.hands_off {
         // The hub dropped the annotation. It was written by a patch, so applying without it leaves it there.

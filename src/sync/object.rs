@@ -10,8 +10,8 @@ use std::hash::Hasher;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, REPLACE};
 use crate::cluster::{Error, ObjectName, ResourceType};
@@ -172,11 +172,53 @@ impl Desired {
             metadata["namespace"] = json!(&*self.name.namespace);
         }
         let (api_version, kind) = (json!(resource.api_version()), json!(resource.kind));
-        let fields = &self.fields;
+        let fields = match is_service_account(resource) {
+            true => &split_pull_secrets(&self.fields).0,
+            false => &self.fields,
+        };
         Bytes::from(format!(
             r#"{{"apiVersion":{api_version},"kind":{kind},"metadata":{metadata}{fields}}}"#
         ))
     }
+}
+
+impl Desired {
+    /// What is still to be added to a copy that was applied, as a merge patch: pull secrets of a ServiceAccount, beside
+    /// those that the edge has. The list is one field to the API server, so an apply would take the edge's away
+    /// (spec 3.8; OpenShift puts them back for ever).
+    pub fn addition(&self, resource: &ResourceType, copy: &[u8]) -> Result<Option<Bytes>, Error> {
+        if !is_service_account(resource) {
+            return Ok(None);
+        }
+        let wanted = split_pull_secrets(&self.fields).1;
+        let copy: Value = serde_json::from_slice(copy).map_err(|error| bad(&error))?;
+        let mut all = copy["imagePullSecrets"].as_array().cloned().unwrap_or_default();
+        let before = all.len();
+        for secret in wanted {
+            if !all.contains(&secret) {
+                all.push(secret);
+            }
+        }
+        let version = &copy["metadata"]["resourceVersion"];
+        let patch = json!({"metadata": {"resourceVersion": version}, "imagePullSecrets": all});
+        Ok((all.len() > before).then(|| Bytes::from(patch.to_string())))
+    }
+}
+
+fn is_service_account(resource: &ResourceType) -> bool {
+    resource.is("", "serviceaccounts")
+}
+
+/// Takes `imagePullSecrets` out of the fields of a ServiceAccount.
+fn split_pull_secrets(fields: &str) -> (String, Vec<Value>) {
+    let object = format!("{{{}}}", fields.trim_start_matches(','));
+    let mut object: serde_json::Map<String, Value> = serde_json::from_str(&object).unwrap_or_default();
+    let secrets = match object.remove("imagePullSecrets") {
+        Some(Value::Array(secrets)) => secrets,
+        _ => Vec::new(),
+    };
+    let rest = object.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
+    (rest.collect(), secrets)
 }
 
 /// Labels and annotations that mean something at the hub only: kcp's, and our own marks.
@@ -207,7 +249,6 @@ fn is_system_object(resource: &ResourceType, meta: &Meta, top: &BTreeMap<String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     fn config_maps() -> ResourceType {
         ResourceType {
@@ -323,6 +364,35 @@ mod tests {
             let desired = Desired::from_hub(&resource, Selection::Full, object.to_string().as_bytes()).unwrap();
             assert_eq!(desired.is_some(), travels, "{object}");
         }
+    }
+
+    #[test]
+    fn pull_secrets_are_added_to_those_of_the_edge() {
+        let resource = ResourceType {
+            resource: "serviceaccounts".into(),
+            kind: "ServiceAccount".into(),
+            ..config_maps()
+        };
+        let object = json!({"metadata": {"name": "app", "namespace": "n"}, "imagePullSecrets": [{"name": "mine"}],
+            "automountServiceAccountToken": false});
+        let desired = Desired::from_hub(&resource, Selection::Full, object.to_string().as_bytes())
+            .unwrap()
+            .unwrap();
+        let body: Value = serde_json::from_slice(&desired.body(&resource, false)).unwrap();
+        assert_eq!(
+            (&body["imagePullSecrets"], &body["automountServiceAccountToken"]),
+            (&Value::Null, &json!(false))
+        );
+        let addition = |secrets: Value| {
+            let copy = json!({"metadata": {"resourceVersion": "7"}, "imagePullSecrets": secrets}).to_string();
+            desired.addition(&resource, copy.as_bytes()).unwrap()
+        };
+        let patch: Value = serde_json::from_slice(&addition(json!([{"name": "edge"}])).unwrap()).unwrap();
+        assert_eq!(
+            patch,
+            json!({"metadata": {"resourceVersion": "7"}, "imagePullSecrets": [{"name": "edge"}, {"name": "mine"}]})
+        );
+        assert_eq!(addition(json!([{"name": "mine"}, {"name": "edge"}])), None);
     }
 
     #[test]
