@@ -204,10 +204,8 @@ async fn a_copy_that_loses_its_label_is_still_ours(flags: Mode) {
     edge.merge_patch("v1", "configmaps", &shop, "a", &label).await;
     let copy = eventually("the label is back", SOON, async || {
         let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
-        match copy["metadata"]["labels"]["edge.kubestellar.io/downsynced"].is_null() {
-            true => Err("not yet"),
-            false => Ok(copy),
-        }
+        let label = &copy["metadata"]["labels"]["edge.kubestellar.io/downsynced"];
+        if label.is_null() { Err("not yet") } else { Ok(copy) }
     })
     .await;
     assert_eq!(annotation(&copy, "adopted"), Value::Null);

@@ -27,8 +27,6 @@ pub(super) struct Record {
     pub(super) settled: u64,
     /// The marks of the copy as our last write left it.
     written: u64,
-    /// The edge list that was under way or the last at that write, which may have been read before it.
-    written_in: Generation,
     /// The copy as last seen.
     pub(super) seen: Seen,
     /// A write may have taken effect without an answer.
@@ -51,7 +49,6 @@ impl Default for Record {
             wanted: 0,
             settled: 0,
             written: 0,
-            written_in: 0,
             seen: Seen::ABSENT,
             unsure: false,
             busy: false,
@@ -103,6 +100,8 @@ impl Record {
 pub(super) struct Inventory {
     objects: HashMap<ObjectName, Record>,
     namespaces: HashSet<Rc<str>>,
+    /// The resource version of the last complete edge list; 0 if that is no number.
+    edge_version: u64,
 }
 
 impl Inventory {
@@ -240,10 +239,15 @@ impl Inventory {
     }
 
     /// An edge list is complete at `version`: gives the objects that it did not name and the hub wants back.
+    ///
+    /// A copy that a worker has made since the list was read is not missing. Versions that went back tell of an edge that
+    /// was restored from a backup, where that is no longer so.
     pub(super) fn edge_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
+        let restored = version < self.edge_version;
+        self.edge_version = version;
         let unnamed = |record: &Record| {
             let covered = covers == Covers::Everything || record.seen.labelled;
-            let later = record.written_in == list && record.seen.version > version;
+            let later = !restored && record.seen.version > version;
             record.edge != list && record.has_copy() && covered && !later
         };
         let gone: Vec<_> = self
@@ -274,9 +278,8 @@ impl Inventory {
         }
     }
 
-    /// A worker has brought the object in step with `wanted`, while or after the edge list `edge_list` was read. True if it is
-    /// out of step again.
-    pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>, edge_list: Generation) -> bool {
+    /// A worker has brought the object in step with `wanted`. True if it is out of step again.
+    pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>) -> bool {
         let Some(record) = self.objects.get_mut(name) else {
             return false;
         };
@@ -292,7 +295,6 @@ impl Inventory {
         match seen {
             Some(seen) => {
                 record.written = seen.hash;
-                record.written_in = edge_list;
                 if seen.version >= record.seen.version || seen.version == 0 {
                     record.seen = seen;
                 }

@@ -11,6 +11,7 @@ use crate::cluster::Side;
 use crate::plan::Selection;
 use crate::queue::{self, Class};
 use crate::report::Subject;
+use crate::source::SourceId;
 use crate::sync::downsync::{self, Change, Failure, Job, Outcome};
 use crate::sync::ownership::is_protected_namespace;
 
@@ -28,10 +29,10 @@ impl Engine {
     pub(super) fn start_work(&mut self) {
         while self.in_flight < self.setup.workers {
             // Others wait while a namespace or CRD is on its way: they would only be refused. What takes others along
-            // when it goes waits until there is nothing else to do.
+            // when it goes waits until there is nothing else to do, and nothing more to be expected from first lists.
             let last = match () {
                 () if self.first_in_flight > 0 => Class::First,
-                () if self.in_flight > 0 => Class::Normal,
+                () if self.in_flight > 0 || !self.all_listed() => Class::Normal,
                 () => Class::Last,
             };
             let Some((key, body)) = self.queue.take(Instant::now(), last) else {
@@ -55,6 +56,16 @@ impl Engine {
         if self.queue.is_empty() {
             self.report.idle();
         }
+    }
+
+    /// True once every type has been listed on both sides, or cannot be.
+    fn all_listed(&self) -> bool {
+        let listed = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
+        self.types.values().all(|state| {
+            let started = state.gone_at_hub || !state.hub_sources.is_empty() || state.hub_scopes().is_empty();
+            let hub = !state.looked || started && state.hub_sources.values().all(listed);
+            state.edge_source.as_ref().is_some_and(listed) && hub
+        })
     }
 
     /// What is to be done for a key; `None` if nothing is any more.
@@ -103,8 +114,7 @@ impl Engine {
         };
         let object = name.of_kind(&state.resource.kind).to_string();
         let edge_source = state.edge_source.and_then(|id| self.sources.get(&id));
-        let list = edge_source.map_or(0, |source| source.list);
-        let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy, list);
+        let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
         if let (Some(source), Some(seen)) = (edge_source, outcome.copy) {
             source.handle.is_known(name, seen.version);
         }
@@ -165,7 +175,7 @@ impl Engine {
         if failure.side == Side::Edge && error.is_invalid() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.
             let state = self.types.get_mut(type_id).expect("looked up above");
-            let again = state.inventory.settle(name, failure.desired_hash, None, 0);
+            let again = state.inventory.settle(name, failure.desired_hash, None);
             return if again {
                 queue::Done::Again
             } else {

@@ -172,9 +172,10 @@ impl Desired {
             metadata["namespace"] = json!(&*self.name.namespace);
         }
         let (api_version, kind) = (json!(resource.api_version()), json!(resource.kind));
-        let fields = match is_service_account(resource) {
-            true => &split_pull_secrets(&self.fields).0,
-            false => &self.fields,
+        let fields = if is_service_account(resource) {
+            &split_pull_secrets(&self.fields).0
+        } else {
+            &self.fields
         };
         Bytes::from(format!(
             r#"{{"apiVersion":{api_version},"kind":{kind},"metadata":{metadata}{fields}}}"#
@@ -183,9 +184,9 @@ impl Desired {
 }
 
 impl Desired {
-    /// What is still to be added to a copy that was applied, as a merge patch: pull secrets of a ServiceAccount, beside
+    /// What is still to be added to a copy that was applied, as a merge patch: pull secrets of a `ServiceAccount`, beside
     /// those that the edge has. The list is one field to the API server, so an apply would take the edge's away
-    /// (spec 3.8; OpenShift puts them back for ever).
+    /// (spec 3.8; `OpenShift` puts them back for ever).
     pub fn addition(&self, resource: &ResourceType, copy: &[u8]) -> Result<Option<Bytes>, Error> {
         if !is_service_account(resource) {
             return Ok(None);
@@ -209,7 +210,7 @@ fn is_service_account(resource: &ResourceType) -> bool {
     resource.is("", "serviceaccounts")
 }
 
-/// Takes `imagePullSecrets` out of the fields of a ServiceAccount.
+/// Takes `imagePullSecrets` out of the fields of a `ServiceAccount`.
 fn split_pull_secrets(fields: &str) -> (String, Vec<Value>) {
     let object = format!("{{{}}}", fields.trim_start_matches(','));
     let mut object: serde_json::Map<String, Value> = serde_json::from_str(&object).unwrap_or_default();
