@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use support::objects::{config_map, namespace, syncer_config};
 use support::story::{SOON, arrives, config_map_entry, copy_equals, crd, custom_object};
 use support::{
-    Ca, Credential, KubeconfigParts, Pair, PairOptions, ServerOptions, Syncer, eventually, shared_pair, wait_for_crd,
+    Ca, Credential, KubeconfigParts, Pair, PairOptions, ServerOptions, Syncer, User, eventually, shared_pair,
+    wait_for_crd,
 };
 
 /// Creates one `ConfigMap` in a namespace at the hub, and selects it.
@@ -189,6 +190,36 @@ async fn a_rejected_object_is_reported_once_and_the_others_go_on() {
     for side in [&hub, &edge] {
         side.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
             .await;
+    }
+}
+
+// Spec scenario 43, as far as downsync goes.
+#[tokio::test]
+async fn with_narrow_permissions_it_does_what_it_may_and_names_what_it_may_not() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    one_config_map(&pair, &shop).await;
+    let edge = pair.edge.objects();
+    edge.create(&namespace(&shop)).await;
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": shop},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch", "delete"]}]});
+    edge.create(&role).await;
+    edge.create(
+        &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": shop},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": shop},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]}),
+    )
+    .await;
+    let narrow = KubeconfigParts {
+        user: User::Limited,
+        ..KubeconfigParts::default()
+    };
+    let file = pair.edge.write_kubeconfig("narrow", &narrow);
+    let mut syncer = Syncer::start(&pair.hub.kubeconfig(), &file, &[]);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    syncer.wait_for_log("namespaces is forbidden", SOON).await;
+    for kind in ["clusterrolebindings", "clusterroles"] {
+        edge.delete("rbac.authorization.k8s.io/v1", kind, "", &shop).await;
     }
 }
 

@@ -157,19 +157,22 @@ impl Engine {
 
     /// Counts how often in a row the hub has answered that it lacks a type that is only retained.
     fn count_gone(&mut self, group_version: &GroupVersion, served: &Served) {
-        let lacks = |missing: &&Missing| {
-            let has = match served {
-                Served::Resources(resources) => resources.contains_key(&missing.resource),
-                Served::NotServed => false,
-            };
-            missing.side == Side::Hub && missing.config.is_empty() && missing.group_version() == *group_version && !has
+        let lacks = |resource: &str| match served {
+            Served::Resources(resources) => !resources.contains_key(resource),
+            Served::NotServed => true,
         };
-        if self.selecting.missing.iter().any(|missing| lacks(&missing)) {
-            let rounds = self.selecting.gone.entry(group_version.clone()).or_default();
-            *rounds = (*rounds + 1).min(GONE_ROUNDS);
-        } else {
-            self.selecting.gone.remove(group_version);
+        for missing in &self.selecting.missing {
+            let retained = missing.side == Side::Hub && missing.config.is_empty();
+            if retained && missing.group_version() == *group_version && lacks(&missing.resource) {
+                let key = (missing.group.clone(), missing.resource.clone());
+                let rounds = self.selecting.gone.entry(key).or_default();
+                *rounds = (*rounds + 1).min(GONE_ROUNDS);
+            }
         }
+        let (group, _) = group_version;
+        self.selecting
+            .gone
+            .retain(|(known, resource), _| known != group || lacks(resource));
     }
 
     /// The plan has changed: asks at once for what it needs to know, and listens for what it misses.

@@ -199,9 +199,12 @@ impl Engine {
     /// Starts the hub sources of every type whose edge has been looked at: first those that others need, and the others
     /// once those are read, so that an object rarely comes before its namespace.
     pub(super) fn start_hub_sources(&mut self) {
+        let read = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
         let first_read = self.types.values().filter(|state| state.is_first()).all(|state| {
-            let read = |id| self.sources.get(id).is_some_and(|source| source.settled);
-            state.looked && state.hub_sources.values().all(read) && !(state.hub_sources.is_empty() && state.selected)
+            // Without permission to look at the edge there is nothing to wait for.
+            let refused = !state.looked && state.edge_source.as_ref().is_some_and(read);
+            let started = !state.hub_sources.is_empty() || !state.selected;
+            refused || state.looked && started && state.hub_sources.values().all(read)
         });
         let ready: Vec<TypeId> = self
             .types

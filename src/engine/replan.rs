@@ -6,7 +6,7 @@ use super::asking::GONE_ROUNDS;
 use super::{Engine, Feed, TypeId, TypeState};
 use crate::api::syncer_config::{self, SyncerConfig};
 use crate::api::{GROUP, VERSION};
-use crate::cluster::discovery::{Discovery, GroupVersion};
+use crate::cluster::discovery::Discovery;
 use crate::cluster::{Error, ResourceType, Scope, Side};
 use crate::plan::{Missing, Plan, Problem, SyncedType, TypePlan, Wanted};
 use crate::report::Subject;
@@ -26,8 +26,8 @@ pub(super) struct Selecting {
     pub(super) wanted: Wanted,
     pub(super) missing: Vec<Missing>,
     problems: BTreeSet<Problem>,
-    /// How often in a row the hub has said that it does not serve a retained type.
-    pub(super) gone: BTreeMap<GroupVersion, u32>,
+    /// How often in a row the hub has said that it does not serve a retained type, by group and plural.
+    pub(super) gone: BTreeMap<(String, String), u32>,
     /// Configs that cannot be read, by name; their last readable form stays in force.
     unreadable: BTreeSet<Problem>,
 }
@@ -184,10 +184,9 @@ impl Engine {
         record.retain(|known| !lost(known));
         self.record.set(record);
         let gone = &self.selecting.gone;
-        plan.types.retain(|(group, _), planned| {
-            let rounds = gone.get(&(group.clone(), planned.resource.version.clone()));
-            self.record.names(&synced(planned))
-                && (!planned.gone_at_hub || rounds.is_some_and(|&rounds| rounds >= GONE_ROUNDS))
+        plan.types.retain(|key, planned| {
+            let rounds = gone.get(key).copied().unwrap_or_default();
+            self.record.names(&synced(planned)) && (!planned.gone_at_hub || rounds >= GONE_ROUNDS)
         });
     }
 
