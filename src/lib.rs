@@ -40,6 +40,12 @@ const MOST_WORKERS: u32 = 16;
 /// Errors are about the configuration or the machine; a server that does not answer is waited for.
 pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     let shutdown = shutdown::Shutdown::listen()?;
+    log::info!(
+        "edge-syncer {} sync_target={:?} uid={:?}",
+        env!("CARGO_PKG_VERSION"),
+        settings.sync_target_name,
+        settings.sync_target_uid
+    );
     let hub = open(Side::Hub, &settings.hub, settings.rate).await?;
     let edge = open(Side::Edge, &settings.edge, settings.rate).await?;
     if settings.listen_address.is_some() {

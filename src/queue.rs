@@ -21,6 +21,8 @@ use tokio::time::Instant;
 
 /// The wait after the first failure. Doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(800);
+/// The longest wait that a server's `Retry-After` is believed for.
+const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
@@ -168,7 +170,7 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
             Done::Finished => entry.failures = 0,
             Done::Retry(asked) if !again => {
                 entry.failures += 1;
-                let wait = back_off(entry.failures, jitter).max(asked.unwrap_or_default());
+                let wait = back_off(entry.failures, jitter).max(asked.unwrap_or_default().min(LONGEST_ASKED));
                 let number = self.next_number;
                 entry.state = State::Waiting(number);
                 self.next_number += 1;

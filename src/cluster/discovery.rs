@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::resource::{group_path, group_version_path};
+use super::resource::group_version_path;
 use super::{Cluster, Error, ResourceType};
 
 /// Group and version.
@@ -73,24 +73,34 @@ pub async fn discover(cluster: &Cluster, (group, version): &GroupVersion) -> Res
     }
 }
 
-/// The versions of a group, the server's preferred one first. None if the server has no such group.
-pub async fn versions(cluster: &Cluster, group: &str) -> Result<Vec<String>, Error> {
+/// The named groups that a side serves, each with its versions, the preferred one first.
+pub async fn groups(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>, Error> {
     #[derive(Deserialize)]
     struct Wire {
+        kind: String,
+        groups: Vec<WireGroup>,
+    }
+    #[derive(Deserialize)]
+    struct WireGroup {
+        name: String,
         versions: Vec<WireVersion>,
     }
     #[derive(Deserialize)]
     struct WireVersion {
         version: String,
     }
-    let body = match cluster.get_path(&group_path(group)).await {
-        Ok(body) => body,
-        Err(error) if error.is_type_not_served() => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let wire: Wire =
-        serde_json::from_slice(&body).map_err(|error| Error::BadAnswer(format!("versions of {group}: {error}")))?;
-    Ok(wire.versions.into_iter().map(|version| version.version).collect())
+    let bad = |why: String| Error::BadAnswer(format!("groups: {why}"));
+    let body = cluster.get_path("/apis").await?;
+    let wire: Wire = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
+    if wire.kind != "APIGroupList" {
+        return Err(bad(format!("a {} instead of an APIGroupList", wire.kind)));
+    }
+    let versions = |group: WireGroup| group.versions.into_iter().map(|version| version.version).collect();
+    Ok(wire
+        .groups
+        .into_iter()
+        .map(|group| (group.name.clone(), versions(group)))
+        .collect())
 }
 
 #[derive(Deserialize)]

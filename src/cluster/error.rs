@@ -122,6 +122,21 @@ impl Error {
         self.status().is_some_and(|status| status.code == 422)
     }
 
+    /// True if the object cannot be updated to what it should be, because a field must not change: only a new object
+    /// could. The words are those of the API server's validation.
+    pub fn is_immutable(&self) -> bool {
+        let words = [
+            "immutable",
+            "may not change",
+            "may not be changed",
+            "Forbidden: updates to",
+        ];
+        self.is_invalid()
+            && self
+                .status()
+                .is_some_and(|status| words.iter().any(|word| status.message.contains(word)))
+    }
+
     /// True if the object itself is refused, so that the same request cannot succeed until something changes.
     pub fn is_rejection(&self) -> bool {
         self.status()

@@ -54,13 +54,6 @@ impl ResourceType {
     }
 }
 
-/// The path under which a named group tells its versions. The core group has no such path.
-pub(super) fn group_path(group: &str) -> String {
-    let mut path = String::from("/apis");
-    push(&mut path, group);
-    path
-}
-
 /// The path under which a group version is served and discovered.
 pub(super) fn group_version_path(group: &str, version: &str) -> String {
     let mut path = String::new();

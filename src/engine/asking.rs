@@ -60,6 +60,13 @@ impl Asking {
     }
 }
 
+/// What asking a side gave.
+pub(super) struct Answers {
+    answers: Vec<(GroupVersion, Result<Served, Error>)>,
+    /// Retained types, by group and plural, that the side has positively said to lack at every version.
+    lacking: BTreeSet<(String, String)>,
+}
+
 impl Engine {
     /// What a side has not answered for yet, and what it is known to miss.
     fn unknown(&self, side: Side) -> BTreeSet<GroupVersion> {
@@ -86,12 +93,12 @@ impl Engine {
                 continue;
             }
             let questions: Vec<_> = self.unknown(side).union(&self.missing(side)).cloned().collect();
-            let asking = self.asking(side);
-            asking.due = None;
+            self.asking(side).due = None;
             if questions.is_empty() {
                 continue;
             }
-            asking.under_way = true;
+            self.asking(side).under_way = true;
+            let retained = self.retained_missing();
             let cluster = std::rc::Rc::clone(self.cluster(side));
             let ask = async move {
                 let mut answers = Vec::new();
@@ -99,36 +106,52 @@ impl Engine {
                     let answer = discovery::discover(&cluster, &question).await;
                     answers.push((question, answer));
                 }
-                if side == Side::Edge {
-                    ask_other_versions(&cluster, &mut answers).await;
+                let mut lacking = BTreeSet::new();
+                match side {
+                    Side::Edge => ask_other_versions(&cluster, &mut answers).await,
+                    Side::Hub => lacking = confirm_lacking(&cluster, retained).await,
                 }
-                TaskEnd::Discovered(side, answers)
+                TaskEnd::Discovered(side, Answers { answers, lacking })
             };
             self.tasks.push(ask.boxed_local());
         }
     }
 
-    pub(super) fn discovered(&mut self, side: Side, answers: Vec<(GroupVersion, Result<Served, Error>)>) {
+    /// Retained types that the hub is thought to lack, by group and plural. A core type never is: the core group cannot
+    /// go from a server that works.
+    fn retained_missing(&self) -> BTreeSet<(String, String)> {
+        let missing = self.selecting.missing.iter();
+        missing
+            .filter(|missing| missing.side == Side::Hub && missing.config.is_empty() && !missing.group.is_empty())
+            .map(|missing| (missing.group.clone(), missing.resource.clone()))
+            .collect()
+    }
+
+    pub(super) fn discovered(&mut self, side: Side, answers: Answers) {
         let before = self.asking(side).discovery.known.clone();
         self.asking(side).under_way = false;
         let gone_before = self.selecting.gone.clone();
-        for (group_version, answer) in answers {
+        if side == Side::Hub {
+            self.count_gone(&answers.lacking);
+        }
+        let answered = answers
+            .answers
+            .iter()
+            .any(|(_, answer)| !matches!(answer, Err(error) if error.is_unreachable()));
+        for (group_version, answer) in answers.answers {
             let (group, version) = &group_version;
             let thing = format!("discovery of {group}/{version}");
             match answer {
                 Ok(served) => {
                     self.side_answers(side);
                     self.report.works(&Subject::Thing(side, thing));
-                    if side == Side::Hub {
-                        self.count_gone(&group_version, &served);
-                    }
                     self.asking(side).discovery.known.insert(group_version, served);
                 }
-                Err(error) if error.is_unreachable() => {
+                // One aggregated API that is down is not the whole side.
+                Err(error) if error.is_unreachable() && !answered => {
                     self.report.failed(Subject::Side(side), "asking", &error);
                 }
                 Err(error) => {
-                    self.side_answers(side);
                     self.report.failed(Subject::Thing(side, thing), "asking", &error);
                 }
             }
@@ -155,24 +178,14 @@ impl Engine {
         }
     }
 
-    /// Counts how often in a row the hub has answered that it lacks a type that is only retained.
-    fn count_gone(&mut self, group_version: &GroupVersion, served: &Served) {
-        let lacks = |resource: &str| match served {
-            Served::Resources(resources) => !resources.contains_key(resource),
-            Served::NotServed => true,
-        };
-        for missing in &self.selecting.missing {
-            let retained = missing.side == Side::Hub && missing.config.is_empty();
-            if retained && missing.group_version() == *group_version && lacks(&missing.resource) {
-                let key = (missing.group.clone(), missing.resource.clone());
-                let rounds = self.selecting.gone.entry(key).or_default();
-                *rounds = (*rounds + 1).min(GONE_ROUNDS);
-            }
+    /// Counts how often in a row the hub has confirmed that it lacks a type that is only retained.
+    fn count_gone(&mut self, lacking: &BTreeSet<(String, String)>) {
+        let gone = &mut self.selecting.gone;
+        gone.retain(|key, _| lacking.contains(key));
+        for key in lacking {
+            let rounds = gone.entry(key.clone()).or_default();
+            *rounds = (*rounds + 1).min(GONE_ROUNDS);
         }
-        let (group, _) = group_version;
-        self.selecting
-            .gone
-            .retain(|(known, resource), _| known != group || lacks(resource));
     }
 
     /// The plan has changed: asks at once for what it needs to know, and listens for what it misses.
@@ -229,14 +242,40 @@ async fn ask_other_versions(cluster: &Cluster, answers: &mut Vec<(GroupVersion, 
         .filter(|((group, _), answer)| !group.is_empty() && matches!(answer, Ok(Served::NotServed)))
         .map(|((group, _), _)| group.clone())
         .collect();
-    for mut group in groups {
-        for version in discovery::versions(cluster, &group).await.unwrap_or_default() {
-            let other = (group, version);
+    if groups.is_empty() {
+        return;
+    }
+    let known = discovery::groups(cluster).await.unwrap_or_default();
+    for group in groups {
+        for version in known.get(&group).into_iter().flatten() {
+            let other = (group.clone(), version.clone());
             if !answers.iter().any(|(asked, _)| *asked == other) {
                 let answer = discovery::discover(cluster, &other).await;
-                answers.push((other.clone(), answer));
+                answers.push((other, answer));
             }
-            group = other.0;
         }
     }
+}
+
+/// Which of the types the hub lacks, by what it does serve: it has listed its groups, and the type's is not among them, or
+/// each of the group's versions has been read and lacks the type. A 404 alone may come from whatever stands before it.
+async fn confirm_lacking(cluster: &Cluster, types: BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {
+    if types.is_empty() {
+        return types;
+    }
+    let Ok(groups) = discovery::groups(cluster).await else {
+        return BTreeSet::new();
+    };
+    let mut lacking = BTreeSet::new();
+    for (group, resource) in types {
+        let mut lacks = true;
+        for version in groups.get(&group).into_iter().flatten() {
+            let served = discovery::discover(cluster, &(group.clone(), version.clone())).await;
+            lacks &= matches!(served, Ok(Served::Resources(resources)) if !resources.contains_key(&resource));
+        }
+        if lacks {
+            lacking.insert((group, resource));
+        }
+    }
+    lacking
 }

@@ -240,14 +240,12 @@ impl Inventory {
 
     /// An edge list is complete at `version`: gives the objects that it did not name and the hub wants back.
     ///
-    /// A copy that a worker has made since the list was read is not missing. Versions that went back tell of an edge that
-    /// was restored from a backup, where that is no longer so.
+    /// A copy that a worker has made since the list was read is not missing.
     pub(super) fn edge_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
-        let restored = version < self.edge_version;
         self.edge_version = version;
         let unnamed = |record: &Record| {
             let covered = covers == Covers::Everything || record.seen.labelled;
-            let later = !restored && record.seen.version > version;
+            let later = record.seen.version > version;
             record.edge != list && record.has_copy() && covered && !later
         };
         let gone: Vec<_> = self
@@ -257,6 +255,20 @@ impl Inventory {
             .map(|(name, _)| name.clone())
             .collect();
         gone.into_iter().filter(|name| self.gone_from_edge(name, 0)).collect()
+    }
+
+    /// The edge says of an object that we take to be there that it is not. True if a worker has to see to it.
+    pub(super) fn was_wrong_about(&mut self, name: &ObjectName) -> bool {
+        let wrong = self
+            .objects
+            .get(name)
+            .is_some_and(|record| record.has_copy() && !record.busy);
+        wrong && self.gone_from_edge(name, 0)
+    }
+
+    /// True if the edge has gone back to older versions: it was restored from a backup, and nothing known of it holds.
+    pub(super) fn edge_went_back(&self, version: u64) -> bool {
+        version < self.edge_version
     }
 
     /// A worker takes the object. `None` if there is nothing to do for it.
@@ -286,7 +298,6 @@ impl Inventory {
         record.busy = false;
         record.settled = wanted;
         record.unsure = false;
-        record.vanished = false;
         if !record.told {
             // The worker may have read the hub, and nobody knows anything newer.
             record.wanted = wanted;
@@ -302,6 +313,7 @@ impl Inventory {
             }
             None => record.written = record.seen.hash,
         }
+        record.vanished = !record.has_copy() && record.wanted != 0;
         let again = record.wanted != 0 && (record.wanted != record.settled || record.drifted() || lost);
         self.drop_if_nothing(name);
         again

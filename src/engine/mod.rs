@@ -25,13 +25,13 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
-use self::asking::Asking;
+use self::asking::{Answers, Asking};
 use self::drift::Fights;
 use self::inventory::{Generation, Inventory};
 use self::record::Record;
 use self::replan::Selecting;
 use self::work::Done;
-use crate::cluster::discovery::{Discovery, GroupVersion, Served};
+use crate::cluster::discovery::Discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};
 use crate::plan::{Filter, Selection, Selector, SyncedType};
 use crate::queue::{Class, Queue};
@@ -177,7 +177,7 @@ enum TaskEnd {
     /// A worker is done with its key.
     Worked(Key, Done),
     /// A side has been asked what it serves.
-    Discovered(Side, Vec<(GroupVersion, Result<Served, Error>)>),
+    Discovered(Side, Answers),
     /// The record of synced types has been read or written.
     Recorded(Result<BTreeSet<SyncedType>, Error>),
 }
@@ -283,7 +283,9 @@ impl Engine {
     }
 
     fn next_due(&mut self) -> Option<Instant> {
-        let queue = self.queue.next_due();
+        // With all workers busy, a key that falls due has to wait for one of them anyway.
+        let has_worker = self.in_flight < self.setup.workers;
+        let queue = self.queue.next_due().filter(|_| has_worker);
         [queue, self.hub_asking.due(), self.edge_asking.due(), self.record.due()]
             .into_iter()
             .flatten()

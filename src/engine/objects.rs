@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::inventory::Inventory;
 use super::{Engine, Feed, TypeId};
 use crate::api::DOWNSYNCED_SELECTOR;
 use crate::cluster::{Error, ObjectName, Side};
@@ -182,6 +183,15 @@ impl Engine {
                 let Some(state) = self.types.get_mut(&type_id) else {
                     return;
                 };
+                if state.inventory.edge_went_back(version) {
+                    log::warn!(
+                        "the edge has gone back to older versions, looking at everything again resource={}",
+                        state.resource.qualified()
+                    );
+                    state.inventory = Inventory::default();
+                    self.restart_type(type_id);
+                    return;
+                }
                 state.looked = true;
                 let mut out_of_step = state.inventory.edge_listed(list, covers, version);
                 if state.gone_at_hub {
@@ -203,7 +213,7 @@ impl Engine {
         let first_read = self.types.values().filter(|state| state.is_first()).all(|state| {
             // Without permission to look at the edge there is nothing to wait for.
             let refused = !state.looked && state.edge_source.as_ref().is_some_and(read);
-            let started = !state.hub_sources.is_empty() || !state.selected;
+            let started = !state.hub_sources.is_empty() || !state.selected || state.hub_scopes().is_empty();
             refused || state.looked && started && state.hub_sources.values().all(read)
         });
         let ready: Vec<TypeId> = self

@@ -90,9 +90,16 @@ impl Engine {
                 self.record.failures = 0;
                 self.record.saved = Some(types);
             }
-            Err(error) if error.is_unreachable() || error.retry_after().is_some() => {
-                self.report
-                    .failed(Subject::Side(Side::Edge), "keeping the record", &error);
+            Err(error)
+                if !error
+                    .status()
+                    .is_some_and(|status| matches!(status.code, 403 | 404 | 422)) =>
+            {
+                let subject = match error.is_unreachable() {
+                    true => Subject::Side(Side::Edge),
+                    false => Subject::Thing(Side::Edge, format!("ConfigMap {NAME}")),
+                };
+                self.report.failed(subject, "keeping the record", &error);
                 self.record.failures = (self.record.failures + 1).min(30);
                 let wait = back_off(self.record.failures, fastrand::f64());
                 self.record.due = Some(Instant::now() + wait);

@@ -259,7 +259,7 @@ impl Engine {
     }
 
     /// Looks at both sides of a type again, because what is selected of it has changed.
-    fn restart_type(&mut self, type_id: TypeId) {
+    pub(super) fn restart_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
         self.queue.forget(|(queued, _)| *queued == type_id);
         if let Some(state) = self.types.get_mut(&type_id) {

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::{Engine, Key, TaskEnd};
-use crate::cluster::Side;
+use crate::cluster::{ObjectName, Side};
 use crate::plan::Selection;
 use crate::queue::{self, Class};
 use crate::report::Subject;
@@ -87,8 +87,7 @@ impl Engine {
             body: None,
             copy: record.seen.copy,
             copy_version: record.seen.version,
-            unsure: record.unsure,
-            look_first: record.vanished,
+            look_first: record.vanished || record.unsure,
             protected: state.resource.is("", "namespaces") && is_protected_namespace(&name.name, own),
         })
     }
@@ -138,6 +137,20 @@ impl Engine {
         }
     }
 
+    /// An object could not be created for want of its namespace. One that was there before carries no label, so that
+    /// the edge does not tell when it goes.
+    fn namespace_is_missing(&mut self, namespace: ObjectName) {
+        let known = self
+            .types
+            .iter_mut()
+            .find(|(_, state)| state.resource.is("", "namespaces"));
+        if let Some((&type_id, state)) = known
+            && state.inventory.was_wrong_about(&namespace)
+        {
+            self.enqueue(type_id, namespace, None);
+        }
+    }
+
     fn failed(&mut self, key: &Key, failure: &Failure) -> queue::Done {
         let (type_id, name) = key;
         let error = &failure.error;
@@ -146,9 +159,7 @@ impl Engine {
             return queue::Done::Finished;
         };
         let object = name.of_kind(&state.resource.kind).to_string();
-        state
-            .inventory
-            .failed(name, error.is_unreachable() && failure.side == Side::Edge);
+        state.inventory.failed(name, failure.side == Side::Edge);
         if error.is_unreachable() {
             self.report.failed(Subject::Side(failure.side), failure.doing, error);
             return retry;
@@ -160,6 +171,8 @@ impl Engine {
             && state.selector.selects(name) != Selection::None
         {
             log::debug!("waits for its namespace object={object}");
+            let namespace = ObjectName::new("", &name.namespace);
+            self.namespace_is_missing(namespace);
             return retry;
         }
         if error.is_conflict() {
@@ -172,7 +185,7 @@ impl Engine {
         }
         self.report
             .failed(Subject::Thing(failure.side, object), failure.doing, error);
-        if failure.side == Side::Edge && error.is_invalid() && failure.desired_hash != 0 {
+        if failure.side == Side::Edge && error.is_immutable() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.
             let state = self.types.get_mut(type_id).expect("looked up above");
             let again = state.inventory.settle(name, failure.desired_hash, None);
@@ -183,7 +196,7 @@ impl Engine {
             };
         }
         if error.is_rejection() {
-            // A webhook or a limit refuses it. These change without a sign, so it is tried again, rarely.
+            // A webhook, a limit or a schema refuses it. These change without a sign, so it is tried again, rarely.
             return queue::Done::Retry(Some(REFUSED_WAIT));
         }
         retry

@@ -118,10 +118,9 @@ pub struct Job {
     pub copy: Copy,
     /// Resource version of the copy as last seen, 0 if unknown.
     pub copy_version: u64,
-    /// The copy is said to be gone; it is looked for first, because it may have lost no more than its label.
+    /// What is known of the copy is not certain: it is said to be gone, but may have lost no more than its label, or an
+    /// earlier write may have taken effect without an answer. It is looked at first.
     pub look_first: bool,
-    /// An earlier write may have taken effect without an answer, so that a copy that is there may be our own.
-    pub unsure: bool,
     /// It is a namespace that is never deleted.
     pub protected: bool,
 }
@@ -335,7 +334,12 @@ async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> R
         () if adopted && job.copy.state == CopyState::Foreign => Change::Adopted,
         () => Change::Updated,
     };
-    if !created && job.copy.state == CopyState::Absent && !job.unsure {
+    if created && adopted {
+        // What was there before has gone meanwhile: this one is ours.
+        (object, _) = edge
+            .apply(&job.at_edge, &job.name, desired.body(&job.at_edge, false))
+            .await?;
+    } else if !created && job.copy.state == CopyState::Absent {
         // Somebody created it since it was last seen to be absent: it is theirs, and has to say so.
         (object, _) = edge
             .apply(&job.at_edge, &job.name, desired.body(&job.at_edge, true))

@@ -205,7 +205,6 @@ fn job() -> Job {
         copy: OURS,
         copy_version: 0,
         look_first: false,
-        unsure: false,
         protected: false,
     }
 }
@@ -283,4 +282,24 @@ async fn a_copy_is_not_replaced_by_what_the_edge_would_not_create() {
         asked.borrow()[1].starts_with("POST /api/v1/namespaces/shop/configmaps?dryRun=All"),
         "{asked:?}"
     );
+}
+
+// A create without an answer may have taken effect, or somebody else may have created the object since.
+#[tokio::test]
+async fn an_object_that_appeared_after_an_unanswered_create_is_told_by_its_marks() {
+    let wanted = r#"{"metadata":{"namespace":"shop","name":"a"},"data":{"k":"v"}}"#;
+    let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
+    for (copy, adopted) in [(OUR_COPY, false), (theirs, true)] {
+        let (hub, _) = scripted(Side::Hub, &[(200, wanted)]);
+        let (edge, asked) = scripted(Side::Edge, &[(200, copy), (200, OUR_COPY)]);
+        let unsure = Job {
+            copy: ABSENT,
+            look_first: true,
+            ..job()
+        };
+        reconcile(&hub, &edge, unsure).await.unwrap();
+        let apply = asked.borrow()[1].clone();
+        assert!(apply.starts_with("PATCH"), "{apply}");
+        assert_eq!(apply.contains("edge.kubestellar.io/adopted"), adopted, "{apply}");
+    }
 }
