@@ -95,9 +95,10 @@ impl Engine {
                     .status()
                     .is_some_and(|status| matches!(status.code, 403 | 404 | 422)) =>
             {
-                let subject = match error.is_unreachable() {
-                    true => Subject::Side(Side::Edge),
-                    false => Subject::Thing(Side::Edge, format!("ConfigMap {NAME}")),
+                let subject = if error.is_unreachable() {
+                    Subject::Side(Side::Edge)
+                } else {
+                    Subject::Thing(Side::Edge, format!("ConfigMap {NAME}"))
                 };
                 self.report.failed(subject, "keeping the record", &error);
                 self.record.failures = (self.record.failures + 1).min(30);

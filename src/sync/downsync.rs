@@ -98,7 +98,6 @@ pub fn decide(origin: Origin, copy: Copy, protected: bool) -> Action {
 
 /// One object to bring in step.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts about one object")]
 pub struct Job {
     /// Its type at the hub.
     pub resource: ResourceType,
