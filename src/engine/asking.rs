@@ -279,3 +279,84 @@ async fn confirm_lacking(cluster: &Cluster, types: BTreeSet<(String, String)>) -
     }
     lacking
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+    use futures_util::StreamExt;
+    use futures_util::future::LocalBoxFuture;
+
+    use super::*;
+    use crate::cluster::{ApiServer, RateLimit, Response};
+
+    /// A server that has these paths, and answers a bare 404 to all others, as a proxy does.
+    struct Paths(BTreeMap<&'static str, &'static str>);
+
+    impl ApiServer for Paths {
+        fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            let found = self.0.get(request.uri().path());
+            let status = if found.is_some() { 200 } else { 404 };
+            let body = Ok(Bytes::from_static(found.unwrap_or(&"404 page not found").as_bytes()));
+            let body = futures_util::stream::iter([body]).boxed_local();
+            async move {
+                Ok(Response {
+                    status,
+                    retry_after: None,
+                    body,
+                })
+            }
+            .boxed_local()
+        }
+    }
+
+    async fn lacks_gauges(paths: &[(&'static str, &'static str)]) -> bool {
+        let server = Paths(paths.iter().copied().collect());
+        let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None));
+        let gauges = ("g".to_owned(), "gauges".to_owned());
+        confirm_lacking(&cluster, BTreeSet::from([gauges.clone()]))
+            .await
+            .contains(&gauges)
+    }
+
+    #[tokio::test]
+    async fn only_a_hub_that_lists_what_it_serves_can_lack_a_type() {
+        const NONE: &str = r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;
+        const GROUP: &str =
+            r#"{"kind":"APIGroupList","groups":[{"name":"g","versions":[{"version":"v2"},{"version":"v1"}]}]}"#;
+        const OTHERS: &str = r#"{"kind":"APIResourceList","resources":[{"name":"others","kind":"Other"}]}"#;
+        const GAUGES: &str = r#"{"kind":"APIResourceList","resources":[{"name":"gauges","kind":"Gauge"}]}"#;
+        for (lacks, row, paths) in [
+            (true, "the group is not listed", vec![("/apis", NONE)]),
+            (
+                true,
+                "no version has it",
+                vec![("/apis", GROUP), ("/apis/g/v1", OTHERS), ("/apis/g/v2", OTHERS)],
+            ),
+            (
+                false,
+                "another version has it",
+                vec![("/apis", GROUP), ("/apis/g/v1", OTHERS), ("/apis/g/v2", GAUGES)],
+            ),
+            (
+                false,
+                "one version does not answer",
+                vec![("/apis", GROUP), ("/apis/g/v1", OTHERS)],
+            ),
+            (false, "nothing but 404s, as from a proxy", vec![]),
+            (
+                false,
+                "a page instead of groups",
+                vec![("/apis", "<html>log in</html>")],
+            ),
+            (
+                false,
+                "some other object",
+                vec![("/apis", r#"{"kind":"Status","groups":[]}"#)],
+            ),
+        ] {
+            assert_eq!(lacks_gauges(&paths).await, lacks, "{row}");
+        }
+    }
+}
