@@ -64,6 +64,19 @@ pub struct Response {
     pub body: Body,
 }
 
+#[cfg(test)]
+impl Response {
+    /// An answer of one piece, for the scripted servers of tests.
+    pub(crate) fn whole(status: u16, body: &'static str) -> Self {
+        use futures_util::StreamExt;
+        Self {
+            status,
+            retry_after: None,
+            body: futures_util::stream::iter([Ok(Bytes::from_static(body.as_bytes()))]).boxed_local(),
+        }
+    }
+}
+
 /// The border to an API server: sends one request (path and query only, no host) and gives the answer.
 ///
 /// Errors are [`Error::Unreachable`] only: whatever the server answered is a [`Response`].

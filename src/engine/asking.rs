@@ -285,7 +285,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use bytes::Bytes;
-    use futures_util::StreamExt;
     use futures_util::future::LocalBoxFuture;
 
     use super::*;
@@ -296,18 +295,11 @@ mod tests {
 
     impl ApiServer for Paths {
         fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
-            let found = self.0.get(request.uri().path());
-            let status = if found.is_some() { 200 } else { 404 };
-            let body = Ok(Bytes::from_static(found.unwrap_or(&"404 page not found").as_bytes()));
-            let body = futures_util::stream::iter([body]).boxed_local();
-            async move {
-                Ok(Response {
-                    status,
-                    retry_after: None,
-                    body,
-                })
-            }
-            .boxed_local()
+            let answer = match self.0.get(request.uri().path()) {
+                Some(body) => Response::whole(200, body),
+                None => Response::whole(404, "404 page not found"),
+            };
+            async move { Ok(answer) }.boxed_local()
         }
     }
 

@@ -226,7 +226,8 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
         Read::Wanted(desired) => desired,
     };
     if job.look_first {
-        job.copy = look(edge, &job).await.map_err(failed(Side::Edge, "reading"))?;
+        let found = look(edge, &job).await.map_err(failed(Side::Edge, "reading"))?;
+        job.copy = found.map_or_else(Copy::default, |meta| meta.copy(&job.at_edge.kind));
     }
     let origin = Origin::Wanted {
         whole: job.selection == Selection::Full,
@@ -252,11 +253,13 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
     }
 }
 
-/// The marks of the copy as it is now.
-async fn look(edge: &Cluster, job: &Job) -> Result<Copy, Error> {
+/// The metadata of the copy as it is now; `None` if there is none.
+async fn look(edge: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
     match edge.get(&job.at_edge, &job.name, Content::Metadata).await {
-        Ok(object) => Ok(Meta::parse(&object)?.copy(&job.at_edge.kind)),
-        Err(error) if error.proves_absent(&job.name.name) => Ok(Copy::default()),
+        Ok(object) => check_name(&job.name, &object)
+            .and_then(|()| Meta::parse(&object))
+            .map(Some),
+        Err(error) if error.proves_absent(&job.name.name) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -373,10 +376,10 @@ async fn replace(edge: &Cluster, job: &Job, desired: &Desired, refusal: Error) -
     if edge.would_create(&job.at_edge, &job.name, body.clone()).await.is_err() {
         return Err(refusal);
     }
-    let meta = Meta::parse(&edge.get(&job.at_edge, &job.name, Content::Metadata).await?)?;
-    if meta.copy(&job.at_edge.kind).state != CopyState::Ours {
+    let ours = |meta: &Meta| meta.copy(&job.at_edge.kind).state == CopyState::Ours;
+    let Some(meta) = look(edge, job).await?.filter(ours) else {
         return Err(refusal);
-    }
+    };
     edge.delete(&job.at_edge, &job.name, &precondition(&meta)).await?;
     match edge.apply(&job.at_edge, &job.name, body).await {
         Ok((object, true)) => Ok(done(
@@ -420,12 +423,8 @@ async fn retire(edge: &Cluster, job: &Job) -> Result<Outcome, Failure> {
         }
     };
     let name = &job.name;
-    let meta = match edge.get(&job.at_edge, name, Content::Metadata).await {
-        Ok(body) => check_name(name, &body)
-            .and_then(|()| Meta::parse(&body))
-            .map_err(failed("reading"))?,
-        Err(error) if error.proves_absent(&name.name) => return Ok(done(Change::Left(Why::Gone), Some(Seen::ABSENT))),
-        Err(error) => return Err(failed("reading")(error)),
+    let Some(meta) = look(edge, job).await.map_err(failed("reading"))? else {
+        return Ok(done(Change::Left(Why::Gone), Some(Seen::ABSENT)));
     };
     let mut copy = meta.copy(&job.at_edge.kind);
     copy.adopted &= !job.policy.delete_adopted;

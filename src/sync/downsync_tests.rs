@@ -1,8 +1,8 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use futures_util::{FutureExt, StreamExt};
 
 use super::*;
 use crate::cluster::{ApiServer, RateLimit, Response};
@@ -164,16 +164,7 @@ impl ApiServer for Scripted {
             .borrow_mut()
             .pop_front()
             .expect("the script has an answer left");
-        let chunk = Ok(Bytes::from_static(body.as_bytes()));
-        let body = futures_util::stream::iter([chunk]).boxed_local();
-        async move {
-            Ok(Response {
-                status,
-                retry_after: None,
-                body,
-            })
-        }
-        .boxed_local()
+        async move { Ok(Response::whole(status, body)) }.boxed_local()
     }
 }
 
