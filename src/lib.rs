@@ -61,11 +61,15 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         edge_pace: settings.edge_pace,
         own_namespace: settings.own_namespace,
         workers: workers as usize,
-        policy: Rc::new(sync::downsync::Policy {
+        policy: Rc::new(sync::job::Policy {
             delete_adopted: settings.delete_adopted,
             take_back_from: settings.take_back_from,
         }),
-        filter: settings.filter,
+        filter: Rc::new(settings.filter),
+        status_interval: settings.status_interval,
+        heartbeat: settings.heartbeat_interval,
+        clock: cli::logger::time_of_day,
+        renaming: settings.renaming,
     };
     tokio::task::LocalSet::new()
         .run_until(engine::run(setup, shutdown.requested()))

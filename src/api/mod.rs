@@ -1,6 +1,9 @@
 //! The API that users see: config kinds, annotation and label keys. Each key stands here and nowhere else.
 
+pub mod edge_sync_config;
 pub mod syncer_config;
+
+use serde::Deserialize;
 
 /// API group of the configs.
 pub const GROUP: &str = "edge.kubestellar.io";
@@ -14,6 +17,16 @@ pub const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
 pub const DOWNSYNCED_LABEL_VALUE: &str = "true";
 /// The label selector of all copies.
 pub const DOWNSYNCED_SELECTOR: &str = "edge.kubestellar.io/downsynced=true";
+/// Annotation on the hub copy of an upsynced object: `<Kind>/<namespace>/<name>` of the copy itself (spec 3.3). Also the
+/// key of the label that selects all such copies, with the value [`UPSYNCED_LABEL_VALUE`].
+pub const UPSYNCED: &str = "edge.kubestellar.io/upsynced";
+/// Value of the label [`UPSYNCED`].
+pub const UPSYNCED_LABEL_VALUE: &str = "true";
+/// The label selector of all upsynced copies.
+pub const UPSYNCED_SELECTOR: &str = "edge.kubestellar.io/upsynced=true";
+/// Annotation on a copy that a conversion has renamed: `<Kind>.<group>/<name>` of its origin. Without it a copy whose
+/// conversion was taken away would look as if its origin were gone.
+pub const RENAMED_FROM: &str = "edge.kubestellar.io/renamed-from";
 /// Annotation on a copy that existed at the edge before it was selected: released, not deleted (DESIGN section 4).
 pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
 /// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
@@ -21,3 +34,29 @@ pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
 pub const REPLACE: &str = "edge.kubestellar.io/replace";
 /// Annotation on the hub object: other than empty, absent or `true`, the copy is created once and then left (spec 3.6).
 pub const DOWNSYNC_OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
+
+/// Go writes an absent list as `null` in places; both mean the default.
+fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads `metadata.name` and `spec` from the JSON of a whole config object. The error says what is wrong with it.
+fn parse_config<'de, T: Default + Deserialize<'de>>(object: &'de [u8]) -> Result<(String, T), serde_json::Error> {
+    #[derive(Deserialize)]
+    #[serde(bound = "T: Default + Deserialize<'de>")]
+    struct Wire<T> {
+        metadata: WireMeta,
+        #[serde(default, deserialize_with = "null_is_default")]
+        spec: T,
+    }
+    #[derive(Deserialize)]
+    struct WireMeta {
+        name: String,
+    }
+    let wire: Wire<T> = serde_json::from_slice(object)?;
+    Ok((wire.metadata.name, wire.spec))
+}

@@ -5,6 +5,8 @@
 
 use serde::Deserialize;
 
+use super::{null_is_default, parse_config};
+
 /// Lowercase plural of the kind.
 pub const RESOURCE: &str = "syncerconfigs";
 /// The kind.
@@ -118,31 +120,9 @@ pub struct Upsync {
 impl SyncerConfig {
     /// Reads a config from the JSON of the whole object. The error says what is wrong with it.
     pub fn parse(object: &[u8]) -> Result<Self, serde_json::Error> {
-        #[derive(Deserialize)]
-        struct Wire {
-            metadata: WireMeta,
-            #[serde(default, deserialize_with = "null_is_default")]
-            spec: Spec,
-        }
-        #[derive(Deserialize)]
-        struct WireMeta {
-            name: String,
-        }
-        let wire: Wire = serde_json::from_slice(object)?;
-        Ok(Self {
-            name: wire.metadata.name,
-            spec: wire.spec,
-        })
+        let (name, spec) = parse_config(object)?;
+        Ok(Self { name, spec })
     }
-}
-
-/// Go writes an absent list as `null` in places; both mean the default.
-fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

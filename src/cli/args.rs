@@ -109,13 +109,21 @@ pub struct RunArgs {
     #[argh(option, arg_name = "file")]
     pub filter_file: Option<String>,
 
+    /// shortest time between two writes of one object's status to the hub (default: 1s; 0s: every change)
+    #[argh(option, arg_name = "duration")]
+    pub status_interval: Option<String>,
+
+    /// time between two heartbeats on the configs at the hub (default: 1m; 0s: none)
+    #[argh(option, arg_name = "duration")]
+    pub heartbeat_interval: Option<String>,
+
     /// address for health and metrics (reserved: nothing is served yet)
     #[argh(option, arg_name = "ip:port")]
     pub listen_address: Option<String>,
 }
 
 /// Flags whose value may be the next argument, whatever it looks like.
-const VALUE_FLAGS: [&str; 17] = [
+const VALUE_FLAGS: [&str; 19] = [
     "--from-kubeconfig",
     "--from-context",
     "--to-kubeconfig",
@@ -132,6 +140,8 @@ const VALUE_FLAGS: [&str; 17] = [
     "--allow-namespace",
     "--deny-namespace",
     "--filter-file",
+    "--status-interval",
+    "--heartbeat-interval",
     "--listen-address",
 ];
 

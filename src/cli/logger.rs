@@ -26,10 +26,17 @@ pub fn init(filter: Option<&str>, verbosity: LevelFilter) {
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "a log line says the time of the wall clock, and nothing is decided by it"
+    reason = "log lines and heartbeats say the time of the wall clock, and nothing is decided by it"
 )]
 fn now() -> SystemTime {
     SystemTime::now()
+}
+
+/// The time of the wall clock: UTC in RFC 3339, to the second.
+pub fn time_of_day() -> String {
+    let text = timestamp(now());
+    text.split_once('.')
+        .map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
 fn line(at: SystemTime, record: &Record<'_>) -> String {

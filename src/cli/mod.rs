@@ -73,6 +73,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
                 read_filter(&path, &mut settings.filter)?;
             }
             settings.own_namespace = set("NAMESPACE");
+            settings.renaming = set("ENABLE_DENATURING").as_deref() != Some("false");
             Ok(Invocation::Run(Box::new(settings)))
         }
         None => match args::Args::from_args(&[NAME], &["--help"]) {

@@ -27,6 +27,13 @@ const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(15);
 /// Looking more often costs more than a watch.
 const SHORTEST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A controller may count something in a status all the time; the hub need not see each step of it.
+const DEFAULT_STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// An edge that is offline is noticed within minutes, for one small request a minute.
+const DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
+const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Field managers of people at work: kubectl, and its subcommands such as `kubectl-edit`.
 const DEFAULT_TAKE_BACK_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
 
@@ -73,6 +80,12 @@ pub struct Settings {
     pub take_back_from: Vec<String>,
     /// What the hub may not do here.
     pub filter: Filter,
+    /// Between two writes of one object's status to the hub; may be zero.
+    pub status_interval: Duration,
+    /// Between two heartbeats on the configs; `None` for none.
+    pub heartbeat_interval: Option<Duration>,
+    /// Conversions of `EdgeSyncConfig`s are followed, unless the environment variable `ENABLE_DENATURING` is `false`.
+    pub renaming: bool,
     /// Where health and metrics are to be served.
     pub listen_address: Option<SocketAddr>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
@@ -111,6 +124,13 @@ impl Settings {
                 ("allow-namespace", &raw.allow_namespace),
                 ("deny-namespace", &raw.deny_namespace),
             ])?,
+            status_interval: interval_of(
+                "--status-interval",
+                raw.status_interval.as_deref(),
+                DEFAULT_STATUS_INTERVAL,
+            )?,
+            heartbeat_interval: heartbeat_interval(raw.heartbeat_interval.as_deref())?,
+            renaming: true,
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),
             own_namespace: None,
@@ -147,6 +167,23 @@ fn poll_interval(text: Option<&str>) -> Result<Duration, UsageError> {
     duration::parse(text)
         .filter(|&interval| interval >= SHORTEST_POLL_INTERVAL)
         .ok_or_else(|| UsageError::new(format!("--poll-interval {text:?}: {allowed}")))
+}
+
+fn interval_of(flag: &str, text: Option<&str>, default: Duration) -> Result<Duration, UsageError> {
+    let Some(text) = text else { return Ok(default) };
+    let allowed = "must be a duration, such as 500ms or 10s, or 0s";
+    duration::parse(text).ok_or_else(|| UsageError::new(format!("{flag} {text:?}: {allowed}")))
+}
+
+fn heartbeat_interval(text: Option<&str>) -> Result<Option<Duration>, UsageError> {
+    let interval = interval_of("--heartbeat-interval", text, DEFAULT_HEARTBEAT_INTERVAL)?;
+    if !interval.is_zero() && interval < SHORTEST_HEARTBEAT_INTERVAL {
+        let text = text.unwrap_or_default();
+        return Err(UsageError::new(format!(
+            "--heartbeat-interval {text:?}: must be at least 1s, or 0s for no heartbeat"
+        )));
+    }
+    Ok(Some(interval).filter(|interval| !interval.is_zero()))
 }
 
 fn pace(flag: &str, mode: Option<&str>, interval: Duration) -> Result<Pace, UsageError> {

@@ -34,10 +34,12 @@ pub struct ServedResource {
 }
 
 /// What is known about one side.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Discovery {
     /// By group version. Absent means not asked yet, or not answered.
     pub known: BTreeMap<GroupVersion, Served>,
+    /// The named groups, each with its versions, the preferred one first. Absent as long as nobody needed to know.
+    pub groups: Option<BTreeMap<String, Vec<String>>>,
 }
 
 impl Discovery {
@@ -47,6 +49,33 @@ impl Discovery {
             Served::Resources(resources) => resources.get(resource),
             Served::NotServed => None,
         }
+    }
+
+    /// The resource of a kind, if the side is known to serve it.
+    pub fn find_kind(&self, group: &str, version: &str, kind: &str) -> Option<&ServedResource> {
+        match self.known.get(&(group.to_owned(), version.to_owned()))? {
+            Served::Resources(resources) => resources.values().find(|served| served.resource.kind == kind),
+            Served::NotServed => None,
+        }
+    }
+
+    /// Every resource of a group version.
+    pub fn resources(&self, group: &str, version: &str) -> impl Iterator<Item = &ServedResource> {
+        let served = self.known.get(&(group.to_owned(), version.to_owned()));
+        let resources = served.and_then(|served| match served {
+            Served::Resources(resources) => Some(resources.values()),
+            Served::NotServed => None,
+        });
+        resources.into_iter().flatten()
+    }
+
+    /// The versions of a group, the preferred one first; `None` if that is not known yet.
+    pub fn versions(&self, group: &str) -> Option<Vec<String>> {
+        if group.is_empty() {
+            return Some(vec!["v1".to_owned()]);
+        }
+        let groups = self.groups.as_ref()?;
+        Some(groups.get(group).cloned().unwrap_or_default())
     }
 
     /// The resource at whichever version of its group the side is known to serve it.

@@ -117,6 +117,12 @@ impl Error {
         self.status().is_some_and(|status| status.code == 409)
     }
 
+    /// True if an object of that name exists already, so that it could not be created.
+    pub fn is_already_there(&self) -> bool {
+        self.status()
+            .is_some_and(|status| status.code == 409 && status.reason == "AlreadyExists")
+    }
+
     /// True if the object does not pass the server's own validation: an immutable field, a value out of bounds.
     pub fn is_invalid(&self) -> bool {
         self.status().is_some_and(|status| status.code == 422)

@@ -24,6 +24,8 @@ const PAGE: usize = 250;
 const METADATA_PAGE: usize = 1000;
 /// The field manager of every write (DESIGN section 4).
 pub const FIELD_MANAGER: &str = "edge-syncer";
+/// The field manager of status that is written to the hub.
+const STATUS_FIELD_MANAGER: &str = "edge-syncer-status";
 
 /// Which objects of a type a list or watch is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,9 +134,17 @@ impl Cluster {
             .await
     }
 
-    /// Server-side apply with force: creates the object or makes the fields of `body` so. Returns the object as it is
-    /// then, and whether it was created.
-    pub async fn apply(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(Bytes, bool), Error> {
+    /// Server-side apply with force: creates the object or makes the fields of `body` so. Returns as much of the object as
+    /// it is then as `answer` says, and whether it was created.
+    ///
+    /// A `resourceVersion` in `body` is a precondition: the object must exist at that version.
+    pub async fn apply(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        body: Bytes,
+        answer: Content,
+    ) -> Result<(Bytes, bool), Error> {
         let path = format!(
             "{}?fieldManager={FIELD_MANAGER}&force=true",
             resource.path(&name.namespace, &name.name)
@@ -142,13 +152,46 @@ impl Cluster {
         let request = request(
             Method::PATCH,
             &path,
-            "application/json",
+            answer.accept(false),
             Some("application/apply-patch+yaml"),
             body,
         );
         let response = self.answer(request).await?;
         let created = response.status == 201;
         Ok((collect(response.body).await?, created))
+    }
+
+    /// Creates an object, and only that: one that exists already is a conflict ([`Error::is_conflict`]) and stays as it
+    /// is. Returns its metadata.
+    pub async fn create(&self, resource: &ResourceType, namespace: &str, body: Bytes) -> Result<Bytes, Error> {
+        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.path(namespace, ""));
+        let accept = Content::Metadata.accept(false);
+        self.call(Method::POST, &path, accept, Some("application/json"), body)
+            .await
+    }
+
+    /// Replaces the whole `status` of one object by `status` (JSON), through its `/status` subresource or in the object
+    /// itself, and touches nothing else: the server applies it to whatever the object is then, so that no edit of
+    /// others is lost. Returns the metadata.
+    ///
+    /// The field manager is one of its own, so that what we own of the object stays apart from its status.
+    pub async fn replace_status(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        subresource: bool,
+        status: &str,
+    ) -> Result<Bytes, Error> {
+        let mut path = resource.path(&name.namespace, &name.name);
+        if subresource {
+            path.push_str("/status");
+        }
+        path.push_str("?fieldManager=");
+        path.push_str(STATUS_FIELD_MANAGER);
+        let body = format!(r#"[{{"op":"add","path":"/status","value":{status}}}]"#);
+        let kind = Some("application/json-patch+json");
+        let accept = Content::Metadata.accept(false);
+        self.call(Method::PATCH, &path, accept, kind, Bytes::from(body)).await
     }
 
     /// Asks whether the server would take `body` as a new object, without creating it. `Ok` if it would, also when only
@@ -165,8 +208,20 @@ impl Cluster {
         }
     }
 
-    /// Merge-patches one object (RFC 7386). A `resourceVersion` or `uid` in the patch is a precondition.
+    /// Merge-patches one object (RFC 7386) and returns it whole. A `resourceVersion` or `uid` in the patch is a
+    /// precondition.
     pub async fn merge_patch(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {
+        self.merge_patch_for(resource, name, body, Content::Full).await
+    }
+
+    /// The same, and returns as much of the object as `answer` says.
+    pub async fn merge_patch_for(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        body: Bytes,
+        answer: Content,
+    ) -> Result<Bytes, Error> {
         let path = format!(
             "{}?fieldManager={FIELD_MANAGER}",
             resource.path(&name.namespace, &name.name)
@@ -174,7 +229,7 @@ impl Cluster {
         self.call(
             Method::PATCH,
             &path,
-            "application/json",
+            answer.accept(false),
             Some("application/merge-patch+json"),
             body,
         )

@@ -1,6 +1,6 @@
 //! Asking each side what it serves: once for what the plan needs, and again while something is missing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Engine, Feed, TaskEnd};
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
 use crate::cluster::{Cluster, Error, ResourceType, Scope, Side};
-use crate::plan::Missing;
+use crate::plan::{SyncedType, Types};
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
@@ -18,7 +18,7 @@ use crate::source::{Reading, SourceId, Style};
 const SETTLE: Duration = Duration::from_millis(100);
 /// Failures that the wait between two looks for a missing type starts from: about 6 s, growing to 5 minutes.
 const PATIENCE: u32 = 4;
-/// How often in a row the hub must say that it does not serve a type before the copies of a deselected one go. With the
+/// How often in a row the side of the origins must say that it does not serve a type before their copies go. With the
 /// waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
 pub(super) const GONE_ROUNDS: u32 = 3;
 
@@ -63,27 +63,46 @@ impl Asking {
 /// What asking a side gave.
 pub(super) struct Answers {
     answers: Vec<(GroupVersion, Result<Served, Error>)>,
-    /// Retained types, by group and plural, that the side has positively said to lack at every version.
+    /// The groups of the side, if they were asked for.
+    groups: Option<Result<Groups, Error>>,
+    /// Types, by group and plural, that the side has positively said to lack at every version.
     lacking: BTreeSet<(String, String)>,
 }
 
+/// The versions of each named group.
+type Groups = BTreeMap<String, Vec<String>>;
+
 impl Engine {
-    /// What a side has not answered for yet, and what it is known to miss.
+    /// What a side has not answered for yet.
     fn unknown(&self, side: Side) -> BTreeSet<GroupVersion> {
-        let (hub, edge) = self.discoveries();
-        let discovery = if side == Side::Hub { hub } else { edge };
-        let wanted = self.selecting.wanted.group_versions();
-        wanted
-            .filter(|(group, version)| !discovery.knows(group, version))
+        let unknown = self.selecting.unknown.group_versions.iter();
+        unknown
+            .filter(|(of_side, _)| *of_side == side)
+            .map(|(_, group_version)| group_version.clone())
             .collect()
     }
 
+    /// What a side is known to miss.
     fn missing(&self, side: Side) -> BTreeSet<GroupVersion> {
         let missing = self.selecting.missing.iter();
         missing
-            .filter(|missing| missing.side == side)
-            .map(Missing::group_version)
+            .filter(|missing| missing.side == side && !missing.version.is_empty())
+            .map(|missing| (missing.group.clone(), missing.version.clone()))
             .collect()
+    }
+
+    fn misses_anything(&self, side: Side) -> bool {
+        self.selecting.missing.iter().any(|missing| missing.side == side)
+    }
+
+    /// What is to be asked of a side: what is not known, what is missing, and what `*` may have got since.
+    fn questions(&self, side: Side) -> (BTreeSet<GroupVersion>, bool) {
+        let questions = self.unknown(side).union(&self.missing(side)).cloned().collect();
+        let of_groups = side == Side::Edge
+            && (self.selecting.unknown.edge_groups
+                || self.selecting.open_ended
+                || self.misses_anything(side) && self.edge_asking.discovery.groups.is_some());
+        (questions, of_groups)
     }
 
     /// Asks each side what it serves, where that is due.
@@ -92,48 +111,82 @@ impl Engine {
             if self.asking(side).due().is_none_or(|due| due > Instant::now()) {
                 continue;
             }
-            let questions: Vec<_> = self.unknown(side).union(&self.missing(side)).cloned().collect();
+            let (mut questions, of_groups) = self.questions(side);
             self.asking(side).due = None;
-            if questions.is_empty() {
+            if questions.is_empty() && !of_groups {
                 continue;
             }
             self.asking(side).under_way = true;
-            let retained = self.retained_missing();
+            let confirm = self.to_confirm(side);
+            let open = self.open_groups(side);
+            // Whether copies can go somewhere at another version.
+            let of_copies = self.missing_for_copies(side);
             let cluster = std::rc::Rc::clone(self.cluster(side));
             let ask = async move {
+                let groups = if of_groups {
+                    Some(discovery::groups(&cluster).await)
+                } else {
+                    None
+                };
+                if let Some(Ok(groups)) = &groups {
+                    questions.extend(versions_of(groups, &open));
+                }
                 let mut answers = Vec::new();
                 for question in questions {
                     let answer = discovery::discover(&cluster, &question).await;
                     answers.push((question, answer));
                 }
-                let mut lacking = BTreeSet::new();
-                match side {
-                    Side::Edge => ask_other_versions(&cluster, &mut answers).await,
-                    Side::Hub => lacking = confirm_lacking(&cluster, retained).await,
-                }
-                TaskEnd::Discovered(side, Answers { answers, lacking })
+                ask_other_versions(&cluster, &of_copies, &mut answers).await;
+                let lacking = confirm_lacking(&cluster, confirm).await;
+                let answers = Answers {
+                    answers,
+                    groups,
+                    lacking,
+                };
+                TaskEnd::Discovered(side, answers)
             };
             self.tasks.push(ask.boxed_local());
         }
     }
 
-    /// Retained types that the hub is thought to lack, by group and plural. A core type never is: the core group cannot
-    /// go from a server that works.
-    fn retained_missing(&self) -> BTreeSet<(String, String)> {
+    /// Groups of which everything is selected.
+    fn open_groups(&self, side: Side) -> BTreeSet<String> {
+        let entries = self.selecting.wanted.entries.iter();
+        let groups = entries.filter_map(|entry| match &entry.types {
+            Types::Group(group) if entry.direction.origin() == side => Some(group.clone()),
+            _ => None,
+        });
+        groups.collect()
+    }
+
+    /// Groups in which a side misses a type that copies are to be made of.
+    fn missing_for_copies(&self, side: Side) -> BTreeSet<String> {
+        let missing = self.selecting.missing.iter();
+        let unknown = self.unknown(side).into_iter().map(|(group, _)| group);
+        missing
+            .filter(|missing| missing.side == side && !missing.is_origin())
+            .map(|missing| missing.group.clone())
+            .chain(unknown.filter(|_| side == Side::Edge))
+            .filter(|group| !group.is_empty())
+            .collect()
+    }
+
+    /// Types whose origins a side is thought to lack, where that makes their copies go: what is only retained, and what
+    /// is selected at the edge. A core type never is: the core group cannot go from a server that works.
+    fn to_confirm(&self, side: Side) -> BTreeSet<(String, String)> {
         let missing = self.selecting.missing.iter();
         missing
-            .filter(|missing| missing.side == Side::Hub && missing.config.is_empty() && !missing.group.is_empty())
+            .filter(|missing| missing.side == side && missing.is_origin() && !missing.group.is_empty())
+            .filter(|missing| missing.place.is_none() || side == Side::Edge)
             .map(|missing| (missing.group.clone(), missing.resource.clone()))
             .collect()
     }
 
     pub(super) fn discovered(&mut self, side: Side, answers: Answers) {
-        let before = self.asking(side).discovery.known.clone();
+        let before = self.asking(side).discovery.clone();
         self.asking(side).under_way = false;
         let gone_before = self.selecting.gone.clone();
-        if side == Side::Hub {
-            self.count_gone(&answers.lacking);
-        }
+        self.count_gone(side, &answers.lacking);
         let answered = answers
             .answers
             .iter()
@@ -156,16 +209,31 @@ impl Engine {
                 }
             }
         }
-        let learnt = self.asking(side).discovery.known != before;
+        match answers.groups {
+            Some(Ok(groups)) => self.asking(side).discovery.groups = Some(groups),
+            Some(Err(error)) if !error.is_unreachable() => {
+                self.report.failed(
+                    Subject::Thing(side, "the list of API groups".to_owned()),
+                    "asking",
+                    &error,
+                );
+            }
+            _ => {}
+        }
+        let learnt = self.asking(side).discovery != before;
         if learnt {
             self.asking(side).failures = 0;
         }
         if learnt || self.selecting.gone != gone_before {
             self.replan();
         }
-        let unknown = !self.unknown(side).is_empty();
-        let missing = !self.missing(side).is_empty();
-        let confirming = side == Side::Hub && self.selecting.gone.values().any(|&rounds| rounds < GONE_ROUNDS);
+        let unknown = self.has_unknown(side);
+        let missing = self.misses_anything(side);
+        let confirming = self
+            .selecting
+            .gone
+            .iter()
+            .any(|(known, &rounds)| known.direction.origin() == side && rounds < GONE_ROUNDS);
         let asking = self.asking(side);
         if confirming {
             asking.failures = 0;
@@ -178,12 +246,29 @@ impl Engine {
         }
     }
 
-    /// Counts how often in a row the hub has confirmed that it lacks a type that is only retained.
-    fn count_gone(&mut self, lacking: &BTreeSet<(String, String)>) {
+    fn has_unknown(&self, side: Side) -> bool {
+        !self.unknown(side).is_empty() || side == Side::Edge && self.selecting.unknown.edge_groups
+    }
+
+    /// Counts how often in a row a side has confirmed that it lacks the origins of a type.
+    fn count_gone(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {
+        let missing = self.selecting.missing.iter();
+        let lacking: BTreeSet<SyncedType> = missing
+            .filter(|missing| missing.side == side && missing.is_origin())
+            .filter(|missing| lacking.contains(&(missing.group.clone(), missing.resource.clone())))
+            .flat_map(|missing| {
+                let saved = self.record.saved.iter().flatten();
+                saved.filter(|known| {
+                    (known.direction, &known.group, &known.resource)
+                        == (missing.direction, &missing.group, &missing.resource)
+                })
+            })
+            .cloned()
+            .collect();
         let gone = &mut self.selecting.gone;
-        gone.retain(|key, _| lacking.contains(key));
-        for key in lacking {
-            let rounds = gone.entry(key.clone()).or_default();
+        gone.retain(|known, _| known.direction.origin() != side || lacking.contains(known));
+        for known in lacking {
+            let rounds = gone.entry(known).or_default();
             *rounds = (*rounds + 1).min(GONE_ROUNDS);
         }
     }
@@ -191,14 +276,15 @@ impl Engine {
     /// The plan has changed: asks at once for what it needs to know, and listens for what it misses.
     pub(super) fn ask_for_what_is_unknown(&mut self, side: Side) {
         self.watch_definitions_while_missing(side);
-        if !self.unknown(side).is_empty() {
+        if self.has_unknown(side) {
             self.asking(side).due.get_or_insert_with(Instant::now);
         }
     }
 
-    /// While something is missing, CRDs are watched (names only), because their coming is what makes types appear.
+    /// While something is missing, and as long as `*` stands for what there may be, CRDs are watched (names only), because
+    /// their coming is what makes types appear.
     fn watch_definitions_while_missing(&mut self, side: Side) {
-        let missing = !self.missing(side).is_empty();
+        let missing = self.misses_anything(side) || side == Side::Edge && self.selecting.open_ended;
         if let Some(id) = self.asking(side).definitions.take_if(|_| !missing) {
             self.sources.remove(&id);
         }
@@ -235,18 +321,29 @@ impl Engine {
     }
 }
 
-/// For each group version that a side does not have: what the other versions of the group serve.
-async fn ask_other_versions(cluster: &Cluster, answers: &mut Vec<(GroupVersion, Result<Served, Error>)>) {
-    let groups: BTreeSet<String> = answers
+/// The versions of the groups of which everything is selected.
+fn versions_of(groups: &Groups, open: &BTreeSet<String>) -> Vec<GroupVersion> {
+    let open = open.iter().filter_map(|group| groups.get_key_value(group));
+    open.flat_map(|(group, versions)| versions.iter().map(|version| (group.clone(), version.clone())))
+        .collect()
+}
+
+/// For each of these groups whose asked version a side does not have: what the other versions of the group serve.
+async fn ask_other_versions(
+    cluster: &Cluster,
+    groups: &BTreeSet<String>,
+    answers: &mut Vec<(GroupVersion, Result<Served, Error>)>,
+) {
+    let lacking: BTreeSet<String> = answers
         .iter()
-        .filter(|((group, _), answer)| !group.is_empty() && matches!(answer, Ok(Served::NotServed)))
+        .filter(|((group, _), answer)| groups.contains(group) && matches!(answer, Ok(Served::NotServed)))
         .map(|((group, _), _)| group.clone())
         .collect();
-    if groups.is_empty() {
+    if lacking.is_empty() {
         return;
     }
     let known = discovery::groups(cluster).await.unwrap_or_default();
-    for group in groups {
+    for group in lacking {
         for version in known.get(&group).into_iter().flatten() {
             let other = (group.clone(), version.clone());
             if !answers.iter().any(|(asked, _)| *asked == other) {
@@ -257,7 +354,7 @@ async fn ask_other_versions(cluster: &Cluster, answers: &mut Vec<(GroupVersion, 
     }
 }
 
-/// Which of the types the hub lacks, by what it does serve: it has listed its groups, and the type's is not among them, or
+/// Which of the types a side lacks, by what it does serve: it has listed its groups, and the type's is not among them, or
 /// each of the group's versions has been read and lacks the type. A 404 alone may come from whatever stands before it.
 async fn confirm_lacking(cluster: &Cluster, types: BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {
     if types.is_empty() {
@@ -282,8 +379,6 @@ async fn confirm_lacking(cluster: &Cluster, types: BTreeSet<(String, String)>) -
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use bytes::Bytes;
     use futures_util::future::LocalBoxFuture;
 

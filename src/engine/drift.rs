@@ -1,11 +1,11 @@
 //! Copies that somebody else changes: put right at once, and backed off when that turns into a fight.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Engine, Key, TypeId};
+use super::{Engine, Key, Task, TypeId};
 use crate::cluster::ObjectName;
 use crate::queue::back_off;
 use crate::sync::managed_fields::last_writer;
@@ -20,7 +20,7 @@ const MANY: usize = 256;
 /// How often each copy was changed lately. Holds only copies that were.
 #[derive(Default)]
 pub(super) struct Fights {
-    fights: HashMap<Key, Fight>,
+    fights: BTreeMap<Key, Fight>,
 }
 
 struct Fight {
@@ -30,7 +30,7 @@ struct Fight {
 
 impl Fights {
     /// Counts a change of a copy by somebody else.
-    fn count(&mut self, key: &Key, now: Instant) -> u32 {
+    pub(super) fn count(&mut self, key: &Key, now: Instant) -> u32 {
         if self.fights.len() >= MANY {
             self.fights.retain(|_, fight| now.duration_since(fight.last) < FORGIVEN);
         }
@@ -48,7 +48,7 @@ impl Fights {
 }
 
 /// How long a copy that was changed so often waits before it is put right again.
-fn wait(changes: u32, jitter: f64) -> Option<Duration> {
+pub(super) fn wait(changes: u32, jitter: f64) -> Option<Duration> {
     (changes > PATIENCE).then(|| back_off(changes - PATIENCE, jitter))
 }
 
@@ -60,23 +60,24 @@ impl Engine {
             return;
         };
         let class = state.class(&name);
-        let copy = name.of_kind(&state.resource.kind).to_string();
-        let key = (type_id, name);
+        let side = state.plan.direction.copy();
+        let copy = name.of_kind(&state.copy_type().kind).to_string();
+        let key = Key::new(type_id, Task::Object, name);
         let now = Instant::now();
         let changes = self.fights.count(&key, now);
         let writer = last_writer(object).unwrap_or_default();
         let Some(wait) = wait(changes, fastrand::f64()) else {
-            log::debug!("changed at the edge by somebody else object={copy} {writer}");
+            log::debug!("changed at the {side} by somebody else object={copy} {writer}");
             self.queue.add(key, class, None);
             return;
         };
         if changes == PATIENCE + 1 {
             log::warn!(
-                "something at the edge keeps changing a copy; it is put right ever more rarely object={copy} {writer} \
+                "something at the {side} keeps changing a copy; it is put right ever more rarely object={copy} {writer} \
                  advice=\"stop it, or annotate the hub object with edge.kubestellar.io/downsync-overwrite: false\""
             );
         }
-        log::debug!("changed at the edge again object={copy} changes={changes} wait={wait:?} {writer}");
+        log::debug!("changed at the {side} again object={copy} changes={changes} wait={wait:?} {writer}");
         self.queue.add_after(key, class, wait, now);
     }
 }
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn a_copy_that_keeps_being_changed_waits_ever_longer_and_is_forgiven_in_the_end() {
         let mut fights = Fights::default();
-        let key = (1, ObjectName::new("shop", "a"));
+        let key = Key::new(1, Task::Object, ObjectName::new("shop", "a"));
         let mut now = Instant::now();
         let waits: Vec<_> = (0..6).map(|_| wait(fights.count(&key, now), 1.0)).collect();
         assert_eq!(waits[..3], [None, None, None]);

@@ -2,12 +2,15 @@
 //!
 //! Plain data, changed by what sources and workers tell; each change says whether the object needs a worker.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
-use crate::cluster::{ObjectName, Scope};
+use super::status::StatusRecord;
+use crate::cluster::ObjectName;
 use crate::source::Covers;
-use crate::sync::downsync::Seen;
+use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
 
 /// The number of one complete list of one source; objects remember the list that named them last. 0 is never used.
@@ -17,13 +20,13 @@ pub(super) type Generation = u32;
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, a byte each")]
 pub(super) struct Record {
-    /// The hub list that named it last; 0 if it is not at the hub.
-    pub(super) hub: Generation,
-    /// The edge list that named it last; 0 if it is not at the edge.
-    edge: Generation,
-    /// Hash of what the hub wants, as last seen.
+    /// The list of origins that named it last; 0 if there is no origin.
+    pub(super) origin_list: Generation,
+    /// The list of copies that named it last; 0 if there is no copy.
+    copy_list: Generation,
+    /// Hash of what the origin wants, as last seen.
     pub(super) wanted: u64,
-    /// The `wanted` that was last brought to an end: applied, or refused by the edge.
+    /// The `wanted` that was last brought to an end: applied, or refused by the copies' side.
     pub(super) settled: u64,
     /// The marks of the copy as our last write left it.
     written: u64,
@@ -31,21 +34,23 @@ pub(super) struct Record {
     pub(super) seen: Seen,
     /// A write may have taken effect without an answer.
     pub(super) unsure: bool,
-    /// A worker has it. What the edge tells meanwhile may be the worker's own write, so it is judged by the outcome.
+    /// A worker has it. What the copies' side tells meanwhile may be the worker's own write, so it is judged by the outcome.
     busy: bool,
-    /// The hub has told of it since a worker took it, so that the worker may know less.
+    /// The origin's side has told of it since a worker took it, so that the worker may know less.
     told: bool,
-    /// The edge said that the copy is gone. It may have lost no more than the label by which it is watched.
+    /// The copies' side said that the copy is gone. It may have lost no more than the label by which it is watched.
     pub(super) vanished: bool,
-    /// It was found missing from the hub, and neither side has told anything new of it since.
+    /// Its status on both sides, where it has one.
+    pub(super) status: Option<Box<StatusRecord>>,
+    /// It was found to have no origin, and neither side has told anything new of it since.
     missed: bool,
 }
 
 impl Default for Record {
     fn default() -> Self {
         Self {
-            hub: 0,
-            edge: 0,
+            origin_list: 0,
+            copy_list: 0,
             wanted: 0,
             settled: 0,
             written: 0,
@@ -53,6 +58,7 @@ impl Default for Record {
             unsure: false,
             busy: false,
             told: false,
+            status: None,
             missed: false,
             vanished: false,
         }
@@ -60,19 +66,24 @@ impl Default for Record {
 }
 
 impl Record {
-    /// The hub has told what it wants; 0 for nothing.
-    fn hub_tells(&mut self, list: Generation, wanted: u64) {
-        self.hub = list;
+    /// The origin's side has told what it wants; 0 for nothing.
+    fn origin_tells(&mut self, list: Generation, wanted: u64) {
+        self.origin_list = list;
         self.wanted = wanted;
         self.told = true;
         self.missed = false;
     }
 
-    /// The hub has told that it is not there.
-    fn leaves_hub(&mut self) {
-        self.hub_tells(0, 0);
+    /// The origin's side has told that it is not there.
+    fn leaves_origin(&mut self) {
+        self.origin_tells(0, 0);
         self.settled = 0;
         self.missed = true;
+    }
+
+    /// The list of copies that named it last.
+    pub(super) fn copy_list(&self) -> Generation {
+        self.copy_list
     }
 
     fn has_copy(&self) -> bool {
@@ -84,7 +95,7 @@ impl Record {
         self.has_copy() || self.unsure || self.busy
     }
 
-    /// True if there is nothing to do: the copy was brought to what the hub wants and nobody has changed it since.
+    /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
     fn in_step(&self) -> bool {
         self.wanted != 0 && self.wanted == self.settled && self.has_copy() && self.written != 0 && !self.drifted()
     }
@@ -95,13 +106,16 @@ impl Record {
     }
 }
 
+/// The same in every run, so that a run can be repeated.
+type Hashing = BuildHasherDefault<DefaultHasher>;
+
 /// All objects of one type.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
-    objects: HashMap<ObjectName, Record>,
-    namespaces: HashSet<Rc<str>>,
-    /// The resource version of the last complete edge list; 0 if that is no number.
-    edge_version: u64,
+    objects: HashMap<ObjectName, Record, Hashing>,
+    namespaces: HashSet<Rc<str>, Hashing>,
+    /// The resource version of the last complete list of copies; 0 if that is no number.
+    copies_version: u64,
 }
 
 impl Inventory {
@@ -113,39 +127,39 @@ impl Inventory {
             .map(|(name, _)| name)
     }
 
-    /// True if the hub has the object and wants it at the edge.
+    /// True if there is an origin that wants a copy.
     pub(super) fn is_wanted(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(|record| record.wanted != 0)
     }
 
-    /// The hub has a selected object that wants `hash` at the edge. True if it needs a worker.
-    pub(super) fn at_hub(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
+    /// There is a selected origin that wants its copy to have `hash`. True if it needs a worker.
+    pub(super) fn at_origin(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
         let record = self.entry(name);
-        record.hub_tells(list, hash);
+        record.origin_tells(list, hash);
         record.settled != hash || record.drifted()
     }
 
-    /// The hub has an object that nothing selects. It is remembered only if there is a copy of it.
-    pub(super) fn unselected_at_hub(&mut self, name: &ObjectName, list: Generation) {
+    /// There is an origin that nothing selects. It is remembered only if there is a copy of it.
+    pub(super) fn unselected_at_origin(&mut self, name: &ObjectName, list: Generation) {
         if let Some(record) = self.objects.get_mut(name) {
-            record.hub_tells(list, 0);
+            record.origin_tells(list, 0);
         }
     }
 
-    /// A hub list has named an object of which there is no news.
-    pub(super) fn still_at_hub(&mut self, name: &ObjectName, list: Generation) {
+    /// A list of origins has named an object of which there is no news.
+    pub(super) fn still_at_origin(&mut self, name: &ObjectName, list: Generation) {
         if let Some(record) = self.objects.get_mut(name) {
-            record.hub = list;
+            record.origin_list = list;
             record.missed = false;
         }
     }
 
-    /// The hub says that the object is gone. True if there is a copy that needs a worker.
-    pub(super) fn gone_from_hub(&mut self, name: &ObjectName) -> bool {
+    /// The origin's side says that the object is gone. True if there is a copy that needs a worker.
+    pub(super) fn gone_from_origin(&mut self, name: &ObjectName) -> bool {
         let Some(record) = self.objects.get_mut(name) else {
             return false;
         };
-        record.leaves_hub();
+        record.leaves_origin();
         if record.may_have_copy() {
             return true;
         }
@@ -160,35 +174,54 @@ impl Inventory {
         }
     }
 
-    /// A hub list of `scope` is complete: gives every object with a copy of ours that it did not name, once.
-    pub(super) fn hub_listed(&mut self, scope: &Scope, list: Generation) -> Vec<ObjectName> {
+    /// A list of the origins that `covers` is true for is complete: gives every object with a copy of ours that it did not
+    /// name, once.
+    pub(super) fn origins_listed(&mut self, covers: impl Fn(&ObjectName) -> bool, list: Generation) -> Vec<ObjectName> {
         let mut missing = Vec::new();
         for (name, record) in &mut self.objects {
-            if record.hub != list && !record.missed && scope.contains(name) {
-                record.leaves_hub();
+            if record.origin_list != list && !record.missed && covers(name) {
+                record.leaves_origin();
                 if record.seen.copy.state == CopyState::Ours || record.unsure || record.busy {
                     missing.push(name.clone());
                 }
             }
         }
         self.objects
-            .retain(|_, record| record.hub != 0 || record.may_have_copy());
+            .retain(|_, record| record.origin_list != 0 || record.may_have_copy());
         missing
     }
 
-    /// The hub has proved that it has no object of the type: gives those with a copy of ours.
-    pub(super) fn hub_has_none(&mut self) -> Vec<ObjectName> {
-        let list = self.objects.values().map(|record| record.hub).max().unwrap_or_default();
-        self.hub_listed(&Scope::default(), list.wrapping_add(1))
+    /// The origins' side has proved that it has no object of the type: gives those with a copy of ours.
+    pub(super) fn origin_has_none(&mut self) -> Vec<ObjectName> {
+        let list = self
+            .objects
+            .values()
+            .map(|record| record.origin_list)
+            .max()
+            .unwrap_or_default();
+        self.origins_listed(|_| true, list.wrapping_add(1))
     }
 
-    /// The edge holds an object. `keep` is false for somebody else's that nothing selects. True if it needs a worker.
-    pub(super) fn at_edge(&mut self, name: &ObjectName, list: Generation, seen: Seen, keep: bool) -> bool {
+    /// A copy of ours is seen for the first time, whole: it already is what an origin would want it to be that wants
+    /// `content`.
+    pub(super) fn copy_is(&mut self, name: &ObjectName, content: u64) {
+        if let Some(record) = self.objects.get_mut(name)
+            && record.seen.copy.state == CopyState::Ours
+            && record.settled == 0
+            && !record.busy
+        {
+            record.settled = content;
+            record.written = record.seen.hash;
+        }
+    }
+
+    /// There is an object in a copy's place. `keep` is false for somebody else's that nothing selects. True if it needs a worker.
+    pub(super) fn copy_seen(&mut self, name: &ObjectName, list: Generation, seen: Seen, keep: bool) -> bool {
         if !keep && !self.objects.contains_key(name) {
             return false;
         }
         let record = self.entry(name);
-        record.edge = list;
+        record.copy_list = list;
         if seen.version < record.seen.version {
             // Told late: a worker has seen something newer.
             return false;
@@ -201,18 +234,18 @@ impl Inventory {
         record.missed = false;
         // Also a refused object, of which nothing was written, gets another try when its copy changes.
         let changed = record.drifted() || record.written == 0;
-        !record.busy && record.settled != 0 && record.hub != 0 && changed
+        !record.busy && record.settled != 0 && record.origin_list != 0 && changed
     }
 
-    /// An edge list has named an object of which there is no news.
-    pub(super) fn still_at_edge(&mut self, name: &ObjectName, list: Generation) {
+    /// A list of copies has named an object of which there is no news.
+    pub(super) fn copy_unchanged(&mut self, name: &ObjectName, list: Generation) {
         if let Some(record) = self.objects.get_mut(name) {
-            record.edge = list;
+            record.copy_list = list;
         }
     }
 
-    /// The edge says that the object is gone. True if the hub wants it back.
-    pub(super) fn gone_from_edge(&mut self, name: &ObjectName, version: u64) -> bool {
+    /// The copies' side says that the object is gone. True if its origin wants it back.
+    pub(super) fn copy_gone(&mut self, name: &ObjectName, version: u64) -> bool {
         let Some(record) = self.objects.get_mut(name) else {
             return false;
         };
@@ -220,7 +253,7 @@ impl Inventory {
             // Told late: it has been created again since.
             return false;
         }
-        record.edge = 0;
+        record.copy_list = 0;
         // The version stays, so that a worker's older answer does not bring the copy back.
         record.seen = Seen {
             version,
@@ -238,15 +271,15 @@ impl Inventory {
         false
     }
 
-    /// An edge list is complete at `version`: gives the objects that it did not name and the hub wants back.
+    /// A list of copies is complete at `version`: gives the objects that it did not name and their origins want back.
     ///
     /// A copy that a worker has made since the list was read is not missing.
-    pub(super) fn edge_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
-        self.edge_version = version;
+    pub(super) fn copies_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
+        self.copies_version = version;
         let unnamed = |record: &Record| {
             let covered = covers == Covers::Everything || record.seen.labelled;
             let later = record.seen.version > version;
-            record.edge != list && record.has_copy() && covered && !later
+            record.copy_list != list && record.has_copy() && covered && !later
         };
         let gone: Vec<_> = self
             .objects
@@ -254,21 +287,49 @@ impl Inventory {
             .filter(|(_, record)| unnamed(record))
             .map(|(name, _)| name.clone())
             .collect();
-        gone.into_iter().filter(|name| self.gone_from_edge(name, 0)).collect()
+        gone.into_iter().filter(|name| self.copy_gone(name, 0)).collect()
     }
 
-    /// The edge says of an object that we take to be there that it is not. True if a worker has to see to it.
+    /// The copies' side says of an object that we take to be there that it is not. True if a worker has to see to it.
     pub(super) fn was_wrong_about(&mut self, name: &ObjectName) -> bool {
         let wrong = self
             .objects
             .get(name)
             .is_some_and(|record| record.has_copy() && !record.busy);
-        wrong && self.gone_from_edge(name, 0)
+        wrong && self.copy_gone(name, 0)
     }
 
-    /// True if the edge has gone back to older versions: it was restored from a backup, and nothing known of it holds.
-    pub(super) fn edge_went_back(&self, version: u64) -> bool {
-        version < self.edge_version
+    /// True if the copies' side has gone back to older versions: it was restored from a backup, and nothing known of it holds.
+    pub(super) fn copies_went_back(&self, version: u64) -> bool {
+        version < self.copies_version
+    }
+
+    /// What is known of an object.
+    pub(super) fn get(&self, name: &ObjectName) -> Option<&Record> {
+        self.objects.get(name)
+    }
+
+    /// What is known of the status of an object, to be changed; begun on demand. `None` for an unknown object.
+    pub(super) fn status(&mut self, name: &ObjectName) -> Option<&mut StatusRecord> {
+        let record = self.objects.get_mut(name)?;
+        Some(record.status.get_or_insert_default())
+    }
+
+    /// Names of the unlabelled objects whose content is left to the edge: no list by label names them.
+    pub(super) fn unlabelled(&self) -> impl Iterator<Item = &ObjectName> {
+        let unlabelled = |record: &Record| {
+            record.wanted != 0 && record.has_copy() && record.seen.copy.hands_off && !record.seen.labelled
+        };
+        self.objects
+            .iter()
+            .filter(move |(_, record)| unlabelled(record))
+            .map(|(name, _)| name)
+    }
+
+    /// Namespaces in which there is an object, or may be.
+    pub(super) fn namespaces_in_use(&self) -> impl Iterator<Item = String> {
+        let namespaces: HashSet<_, Hashing> = self.objects.keys().map(|name| &name.namespace).collect();
+        namespaces.into_iter().map(ToString::to_string)
     }
 
     /// A worker takes the object. `None` if there is nothing to do for it.
@@ -299,7 +360,7 @@ impl Inventory {
         record.settled = wanted;
         record.unsure = false;
         if !record.told {
-            // The worker may have read the hub, and nobody knows anything newer.
+            // The worker may have read the origin, and nobody knows anything newer.
             record.wanted = wanted;
         }
         let mut lost = false;
@@ -324,7 +385,7 @@ impl Inventory {
         if self
             .objects
             .get(name)
-            .is_some_and(|record| record.hub == 0 && !record.may_have_copy())
+            .is_some_and(|record| record.origin_list == 0 && !record.may_have_copy())
         {
             self.objects.remove(name);
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cluster::Scope;
 use crate::sync::ownership::Copy;
 
 fn name(name: &str) -> ObjectName {
@@ -20,7 +21,7 @@ fn seen(state: CopyState, hash: u64, version: u64) -> Seen {
 /// An object that was applied: the hub wants 7, the copy is ours with hash 70 at version 3.
 fn in_step() -> Inventory {
     let mut inventory = Inventory::default();
-    assert!(inventory.at_hub(&name("a"), 1, 7));
+    assert!(inventory.at_origin(&name("a"), 1, 7));
     assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
     inventory
 }
@@ -28,21 +29,21 @@ fn in_step() -> Inventory {
 #[test]
 fn the_same_hub_object_again_needs_no_worker() {
     let mut inventory = in_step();
-    assert!(!inventory.at_hub(&name("a"), 2, 7));
-    assert!(inventory.at_hub(&name("a"), 2, 8));
+    assert!(!inventory.at_origin(&name("a"), 2, 7));
+    assert!(inventory.at_origin(&name("a"), 2, 8));
 }
 
 #[test]
 fn our_own_write_coming_back_is_no_drift_and_somebody_elses_is() {
     let mut inventory = in_step();
-    assert!(!inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
+    assert!(!inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
     assert!(
-        !inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 70, 4), true),
+        !inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 4), true),
         "status change"
     );
-    assert!(inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 71, 5), true));
+    assert!(inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 5), true));
     assert!(
-        !inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 60, 2), true),
+        !inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 60, 2), true),
         "told late"
     );
 }
@@ -50,13 +51,13 @@ fn our_own_write_coming_back_is_no_drift_and_somebody_elses_is() {
 #[test]
 fn an_edge_event_that_overtakes_the_workers_answer_is_judged_by_it() {
     let mut inventory = Inventory::default();
-    inventory.at_hub(&name("a"), 1, 7);
-    assert!(!inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
+    inventory.at_origin(&name("a"), 1, 7);
+    assert!(!inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
     assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
 
-    inventory.at_hub(&name("b"), 1, 7);
+    inventory.at_origin(&name("b"), 1, 7);
     inventory.take(&name("b"));
-    assert!(!inventory.at_edge(&name("b"), 1, seen(CopyState::Ours, 71, 4), true));
+    assert!(!inventory.copy_seen(&name("b"), 1, seen(CopyState::Ours, 71, 4), true));
     assert!(
         inventory.settle(&name("b"), 7, Some(seen(CopyState::Ours, 70, 3))),
         "edited since"
@@ -67,38 +68,38 @@ fn an_edge_event_that_overtakes_the_workers_answer_is_judged_by_it() {
 fn our_own_update_told_before_the_workers_answer_is_no_drift() {
     let mut inventory = in_step();
     assert!(inventory.take(&name("a")).is_none(), "nothing to do");
-    inventory.at_hub(&name("a"), 1, 8);
+    inventory.at_origin(&name("a"), 1, 8);
     assert!(inventory.take(&name("a")).is_some());
-    assert!(!inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 80, 4), true));
+    assert!(!inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 80, 4), true));
     assert!(!inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
-    assert!(inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 81, 5), true));
+    assert!(inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 81, 5), true));
 }
 
 #[test]
 fn a_copy_that_is_deleted_before_the_workers_answer_is_wanted_back() {
     let mut inventory = in_step();
-    inventory.at_hub(&name("a"), 1, 8);
+    inventory.at_origin(&name("a"), 1, 8);
     inventory.take(&name("a"));
-    inventory.gone_from_edge(&name("a"), 5);
+    inventory.copy_gone(&name("a"), 5);
     assert!(inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
 }
 
 #[test]
 fn a_hub_change_while_a_worker_runs_is_not_lost() {
     let mut inventory = Inventory::default();
-    inventory.at_hub(&name("a"), 1, 7);
-    inventory.at_hub(&name("a"), 1, 8);
+    inventory.at_origin(&name("a"), 1, 7);
+    inventory.at_origin(&name("a"), 1, 8);
     assert!(inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
 }
 
 #[test]
 fn a_copy_that_vanishes_is_wanted_back_and_a_retired_one_is_forgotten() {
     let mut inventory = in_step();
-    assert!(!inventory.gone_from_edge(&name("a"), 2), "told late");
-    assert!(inventory.gone_from_edge(&name("a"), 9));
+    assert!(!inventory.copy_gone(&name("a"), 2), "told late");
+    assert!(inventory.copy_gone(&name("a"), 9));
     let mut inventory = in_step();
-    assert!(inventory.gone_from_hub(&name("a")));
-    assert!(!inventory.gone_from_edge(&name("a"), 9));
+    assert!(inventory.gone_from_origin(&name("a")));
+    assert!(!inventory.copy_gone(&name("a"), 9));
     assert!(!inventory.objects.contains_key(&name("a")));
 }
 
@@ -106,11 +107,11 @@ fn a_copy_that_vanishes_is_wanted_back_and_a_retired_one_is_forgotten() {
 fn what_a_worker_reads_at_the_hub_counts_until_the_hub_tells_otherwise() {
     for (read, copy) in [(8, seen(CopyState::Ours, 80, 4)), (0, Seen::ABSENT)] {
         let mut inventory = in_step();
-        inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 71, 3), true);
-        inventory.gone_from_edge(&name("a"), 4);
+        inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 3), true);
+        inventory.copy_gone(&name("a"), 4);
         inventory.take(&name("a"));
         assert!(!inventory.settle(&name("a"), read, Some(copy)), "no poll has told yet");
-        assert_eq!(inventory.at_hub(&name("a"), 2, 8), read != 8);
+        assert_eq!(inventory.at_origin(&name("a"), 2, 8), read != 8);
     }
 }
 
@@ -122,15 +123,15 @@ fn an_object_that_goes_while_a_worker_creates_its_copy_needs_a_worker_again() {
         assert_eq!(inventory.ours().count(), 1);
     };
     let mut inventory = Inventory::default();
-    inventory.at_hub(&name("a"), 1, 7);
+    inventory.at_origin(&name("a"), 1, 7);
     inventory.take(&name("a"));
-    assert!(inventory.gone_from_hub(&name("a")));
+    assert!(inventory.gone_from_origin(&name("a")));
     created(&mut inventory);
 
     let mut inventory = Inventory::default();
-    inventory.at_hub(&name("a"), 1, 7);
+    inventory.at_origin(&name("a"), 1, 7);
     inventory.take(&name("a"));
-    assert_eq!(inventory.hub_listed(&Scope::default(), 2), [name("a")]);
+    assert_eq!(inventory.origins_listed(|_| true, 2), [name("a")]);
     created(&mut inventory);
 }
 
@@ -138,14 +139,14 @@ fn an_object_that_goes_while_a_worker_creates_its_copy_needs_a_worker_again() {
 fn an_object_is_missing_once_until_there_is_news_of_it() {
     let everything = Scope::default();
     let mut inventory = in_step();
-    inventory.still_at_hub(&name("a"), 2);
-    assert!(inventory.hub_listed(&everything, 2).is_empty());
-    assert_eq!(inventory.hub_listed(&everything, 3), [name("a")]);
-    assert!(inventory.hub_listed(&everything, 4).is_empty());
-    inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 70, 5), true);
-    assert_eq!(inventory.hub_listed(&everything, 5), [name("a")]);
+    inventory.still_at_origin(&name("a"), 2);
+    assert!(inventory.origins_listed(|name| everything.contains(name), 2).is_empty());
+    assert_eq!(inventory.origins_listed(|name| everything.contains(name), 3), [name("a")]);
+    assert!(inventory.origins_listed(|name| everything.contains(name), 4).is_empty());
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 5), true);
+    assert_eq!(inventory.origins_listed(|name| everything.contains(name), 5), [name("a")]);
     inventory.look_again();
-    assert_eq!(inventory.hub_listed(&everything, 6), [name("a")]);
+    assert_eq!(inventory.origins_listed(|name| everything.contains(name), 6), [name("a")]);
 }
 
 #[test]
@@ -155,39 +156,39 @@ fn only_a_complete_list_of_its_scope_makes_an_object_missing() {
         namespace: Some("billing".into()),
         name: None,
     };
-    assert!(inventory.hub_listed(&other, 5).is_empty());
-    assert!(inventory.hub_listed(&Scope::default(), 1).is_empty(), "named by it");
-    assert_eq!(inventory.hub_listed(&Scope::default(), 5), [name("a")]);
+    assert!(inventory.origins_listed(|name| other.contains(name), 5).is_empty());
+    assert!(inventory.origins_listed(|_| true, 1).is_empty(), "named by it");
+    assert_eq!(inventory.origins_listed(|_| true, 5), [name("a")]);
 }
 
 #[test]
 fn a_foreign_object_is_kept_in_mind_but_never_missing() {
     let mut inventory = Inventory::default();
-    inventory.at_edge(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
-    inventory.at_edge(&name("unselected"), 1, seen(CopyState::Foreign, 0, 5), false);
+    inventory.copy_seen(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
+    inventory.copy_seen(&name("unselected"), 1, seen(CopyState::Foreign, 0, 5), false);
     let known = |object: &str| inventory.objects.contains_key(&name(object));
     assert!(known("theirs") && !known("unselected"));
-    assert!(inventory.hub_listed(&Scope::default(), 9).is_empty());
+    assert!(inventory.origins_listed(|_| true, 9).is_empty());
 }
 
 #[test]
 fn an_edge_list_finds_what_vanished_while_nobody_watched() {
     let mut inventory = in_step();
-    inventory.at_edge(&name("a"), 1, seen(CopyState::Ours, 0, 3), true);
-    assert!(inventory.edge_listed(1, Covers::Everything, 9).is_empty());
-    assert_eq!(inventory.edge_listed(2, Covers::Everything, 9), [name("a")]);
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 0, 3), true);
+    assert!(inventory.copies_listed(1, Covers::Everything, 9).is_empty());
+    assert_eq!(inventory.copies_listed(2, Covers::Everything, 9), [name("a")]);
 }
 
 #[test]
 fn an_edge_list_by_label_says_nothing_of_what_has_no_label() {
     let mut inventory = in_step();
-    inventory.at_edge(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
-    inventory.still_at_edge(&name("a"), 2);
-    assert!(inventory.edge_listed(2, Covers::Labelled, 9).is_empty());
-    assert_eq!(inventory.edge_listed(3, Covers::Labelled, 9), [name("a")]);
+    inventory.copy_seen(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
+    inventory.copy_unchanged(&name("a"), 2);
+    assert!(inventory.copies_listed(2, Covers::Labelled, 9).is_empty());
+    assert_eq!(inventory.copies_listed(3, Covers::Labelled, 9), [name("a")]);
     let known = |inventory: &Inventory| inventory.objects.contains_key(&name("theirs"));
     assert!(known(&inventory));
-    inventory.edge_listed(4, Covers::Everything, 9);
+    inventory.copies_listed(4, Covers::Everything, 9);
     assert!(!known(&inventory));
 }
 
@@ -196,28 +197,28 @@ fn an_edge_list_from_before_a_write_does_not_undo_it() {
     let written_at = |at| {
         let mut inventory = in_step();
         inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, at)));
-        inventory.edge_listed(4, Covers::Labelled, 20)
+        inventory.copies_listed(4, Covers::Labelled, 20)
     };
     assert!(written_at(21).is_empty(), "the list cannot know of it");
     assert_eq!(written_at(19), [name("a")], "written, then deleted");
     let mut inventory = in_step();
     inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 21)));
-    assert!(inventory.edge_listed(4, Covers::Labelled, 20).is_empty());
-    assert!(inventory.edge_went_back(2) && !inventory.edge_went_back(20));
+    assert!(inventory.copies_listed(4, Covers::Labelled, 20).is_empty());
+    assert!(inventory.copies_went_back(2) && !inventory.copies_went_back(20));
 }
 
 #[test]
 fn an_edge_list_tells_what_changed_while_nobody_watched() {
     let mut inventory = in_step();
     let status = seen(CopyState::Ours, 70, 8);
-    assert!(!inventory.at_edge(&name("a"), 2, status, true), "not ours");
-    assert!(inventory.at_edge(&name("a"), 3, seen(CopyState::Ours, 71, 9), true));
+    assert!(!inventory.copy_seen(&name("a"), 2, status, true), "not ours");
+    assert!(inventory.copy_seen(&name("a"), 3, seen(CopyState::Ours, 71, 9), true));
 }
 
 #[test]
 fn a_type_that_the_hub_has_dropped_has_no_wanted_objects() {
     let mut inventory = in_step();
-    assert_eq!(inventory.hub_has_none(), [name("a")]);
+    assert_eq!(inventory.origin_has_none(), [name("a")]);
     assert!(
         inventory.take(&name("a")).is_some(),
         "something to do, although it was in step"

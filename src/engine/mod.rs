@@ -4,21 +4,27 @@
 //! against the inventory ([`inventory`]) and puts keys into the queue; workers take keys, bring the object in step and
 //! give back an outcome ([`work`]). Nothing here talks to a server itself, and nothing else holds state.
 //!
-//! Back-pressure: hub objects are taken from their channel only while the bodies that wait for a worker are within
-//! [`PAYLOAD_BYTES`]. Edge objects and configs have channels of their own, so a full queue never keeps their news out,
+//! Back-pressure: origins are taken from their channel only while the bodies that wait for a worker are within
+//! [`PAYLOAD_BYTES`]. Copies and configs have channels of their own, so a full queue never keeps their news out,
 //! and waiting keys hold no body, so a full queue always drains.
 
 mod asking;
 mod drift;
+mod heartbeat;
+mod hub_namespaces;
 mod inventory;
 mod objects;
 mod record;
 mod replan;
+mod sources;
+mod status;
+mod types;
 mod work;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -27,19 +33,22 @@ use tokio::time::{Instant, sleep_until};
 
 use self::asking::{Answers, Asking};
 use self::drift::Fights;
+use self::heartbeat::Heartbeat;
+use self::hub_namespaces::{HubNamespaces, NamespaceDone};
 use self::inventory::{Generation, Inventory};
 use self::record::Record;
-use self::replan::Selecting;
+use self::replan::{ConfigKind, Selecting};
+use self::types::TypeState;
 use self::work::Done;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};
-use crate::plan::{Filter, Selection, Selector, SyncedType};
-use crate::queue::{Class, Queue};
+use crate::plan::{Filter, SyncedType};
+use crate::queue::Queue;
 use crate::report::Report;
-use crate::source::{self, Covers, Pace, Reading, SourceEvent, SourceHandle, SourceId};
-use crate::sync::downsync::Policy;
+use crate::source::{self, Covers, Pace, Reading, SourceEvent, SourceHandle, SourceId, Style};
+use crate::sync::job::Policy;
 
-/// Bytes of hub objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
+/// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
 /// little beside the memory the process needs anyway.
 const PAYLOAD_BYTES: usize = 256 << 10;
 /// Events on their way from sources to the engine. Each may hold an object, so few; sources wait when it is full.
@@ -48,8 +57,28 @@ const CHANNEL: usize = 4;
 /// Numbers types through the life of the process.
 type TypeId = u32;
 
-/// One object of one type: what the queue holds.
-type Key = (TypeId, ObjectName);
+/// What has to be done for an object. Each is queued, tried and backed off by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Task {
+    /// Bring the copy in step with its origin.
+    Object,
+    /// Bring the edge's status to the hub.
+    Status,
+}
+
+/// What the queue holds: a task for one object of one type, by its name at the edge.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    type_id: TypeId,
+    task: Task,
+    name: ObjectName,
+}
+
+impl Key {
+    fn new(type_id: TypeId, task: Task, name: ObjectName) -> Self {
+        Self { type_id, task, name }
+    }
+}
 
 /// What the engine needs to run.
 pub struct Setup {
@@ -67,9 +96,20 @@ pub struct Setup {
     pub workers: usize,
     /// What the edge's owner has chosen.
     pub policy: Rc<Policy>,
-    /// What the hub may make the edge hold.
-    pub filter: Filter,
+    /// What may be synced at all.
+    pub filter: Rc<Filter>,
+    /// Between two writes of one object's status to the hub.
+    pub status_interval: Duration,
+    /// Between two heartbeats on the configs; none if absent.
+    pub heartbeat: Option<Duration>,
+    /// The time of the wall clock in RFC 3339, for people; nothing is decided by it.
+    pub clock: fn() -> String,
+    /// Conversions are followed.
+    pub renaming: bool,
 }
+
+/// All sources that run.
+type Sources = BTreeMap<SourceId, SourceState>;
 
 /// All state. See the module's doc.
 pub struct Engine {
@@ -79,12 +119,14 @@ pub struct Engine {
     edge_asking: Asking,
     types: BTreeMap<TypeId, TypeState>,
     next_type: TypeId,
-    sources: HashMap<SourceId, SourceState>,
+    sources: Sources,
     next_source: SourceId,
     next_list: Generation,
     outlets: Outlets,
     record: Record,
     fights: Fights,
+    hub_namespaces: HubNamespaces,
+    heartbeat: Heartbeat,
     queue: Queue<Key>,
     tasks: FuturesUnordered<LocalBoxFuture<'static, TaskEnd>>,
     in_flight: usize,
@@ -92,69 +134,29 @@ pub struct Engine {
     report: Report,
 }
 
-/// One type that is synced, or has copies left that were.
-struct TypeState {
-    /// The type at the hub.
-    resource: ResourceType,
-    /// The same at the edge, perhaps at another version.
-    at_edge: ResourceType,
-    selector: Selector,
-    /// False once no config selects the type any more; it stays while copies of it are left.
-    selected: bool,
-    /// The hub has said repeatedly that it no longer serves the type, and nothing selects it.
-    gone_at_hub: bool,
-    inventory: Inventory,
-    edge_source: Option<SourceId>,
-    /// The edge has been looked at completely, so that what was there before is known.
-    looked: bool,
-    hub_sources: BTreeMap<Scope, SourceId>,
-}
-
-impl TypeState {
-    /// Namespaces and CRDs: what other objects need before they can be.
-    fn is_first(&self) -> bool {
-        self.resource.is("", "namespaces") || self.resource.is("apiextensions.k8s.io", "customresourcedefinitions")
-    }
-
-    /// What has to be watched at the hub: what is selected, and what there are copies of.
-    fn hub_scopes(&self) -> BTreeSet<Scope> {
-        if self.gone_at_hub {
-            return BTreeSet::new();
-        }
-        let selected = |name: &&ObjectName| self.selector.selects(name) != Selection::None;
-        self.selector
-            .scopes(self.inventory.ours().filter(|name| !selected(name)))
-    }
-
-    /// Namespaces and CRDs first; last if they are to go, because they take others along.
-    fn class(&self, name: &ObjectName) -> Class {
-        match (self.is_first(), self.inventory.is_wanted(name)) {
-            (false, _) => Class::Normal,
-            (true, true) => Class::First,
-            (true, false) => Class::Last,
-        }
-    }
-}
-
 /// What a source is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feed {
-    /// `SyncerConfig`s at the hub.
-    Configs,
+    /// Configs of a kind at the hub.
+    Configs(ConfigKind),
     /// CRDs of a side, to learn when a missing type appears.
     Definitions(Side),
-    /// Objects of a type at the hub.
-    Hub(TypeId),
-    /// Objects of a type at the edge.
-    Edge(TypeId),
+    /// Origins of a type.
+    Origins(TypeId, Side),
+    /// Copies of a type.
+    Copies(TypeId, Side),
+    /// Objects of a type at the edge that no list by label names, and whose status goes up all the same.
+    Unlabelled(TypeId),
+    /// Namespaces at the hub that upsync has made.
+    HubNamespaces,
 }
 
 impl Feed {
     fn side(self) -> Side {
         match self {
-            Self::Configs | Self::Hub(_) => Side::Hub,
-            Self::Edge(_) => Side::Edge,
-            Self::Definitions(side) => side,
+            Self::Configs(_) | Self::HubNamespaces => Side::Hub,
+            Self::Unlabelled(_) => Side::Edge,
+            Self::Definitions(side) | Self::Origins(_, side) | Self::Copies(_, side) => side,
         }
     }
 }
@@ -163,13 +165,29 @@ struct SourceState {
     feed: Feed,
     resource: ResourceType,
     scope: Scope,
+    style: Style,
     /// The list that is under way or was the last.
     list: Generation,
+    /// A list is under way.
+    listing: bool,
     /// What that list covers.
     covers: Covers,
     /// It has completed a list, or has said that it cannot.
     settled: bool,
+    /// Objects without our label that the list under way has not named yet.
+    unnamed: BTreeSet<ObjectName>,
     handle: SourceHandle,
+}
+
+impl SourceState {
+    /// True if what it tells now is whole objects, not their metadata alone.
+    fn tells_whole(&self) -> bool {
+        match self.style {
+            Style::Whole | Style::Labelled(_) => true,
+            Style::Metadata => false,
+            Style::LookThenWatch(_) => !self.listing || self.covers == Covers::Labelled,
+        }
+    }
 }
 
 /// What a task of the engine ends with.
@@ -180,6 +198,10 @@ enum TaskEnd {
     Discovered(Side, Answers),
     /// The record of synced types has been read or written.
     Recorded(Result<BTreeSet<SyncedType>, Error>),
+    /// A namespace at the hub has been made, or cleared away.
+    Namespace(NamespaceDone),
+    /// The configs have been marked with the time.
+    Beaten(heartbeat::Beaten),
 }
 
 /// One thing that wakes the loop. Closed: this is all that can.
@@ -193,34 +215,39 @@ enum Event {
 /// Where sources send to, by what they are for.
 struct Outlets {
     control: Sender<(SourceId, SourceEvent)>,
-    edge: Sender<(SourceId, SourceEvent)>,
-    hub: Sender<(SourceId, SourceEvent)>,
+    copies: Sender<(SourceId, SourceEvent)>,
+    origins: Sender<(SourceId, SourceEvent)>,
 }
 
 struct Inlets {
     control: Receiver<(SourceId, SourceEvent)>,
-    edge: Receiver<(SourceId, SourceEvent)>,
-    hub: Receiver<(SourceId, SourceEvent)>,
+    copies: Receiver<(SourceId, SourceEvent)>,
+    origins: Receiver<(SourceId, SourceEvent)>,
 }
 
 impl Outlets {
     fn new() -> (Self, Inlets) {
         let (control, control_in) = channel(CHANNEL);
-        let (edge, edge_in) = channel(CHANNEL);
-        let (hub, hub_in) = channel(CHANNEL);
+        let (copies, copies_in) = channel(CHANNEL);
+        let (origins, origins_in) = channel(CHANNEL);
         let inlets = Inlets {
             control: control_in,
-            edge: edge_in,
-            hub: hub_in,
+            copies: copies_in,
+            origins: origins_in,
         };
-        (Self { control, edge, hub }, inlets)
+        let outlets = Self {
+            control,
+            copies,
+            origins,
+        };
+        (outlets, inlets)
     }
 
     fn of(&self, feed: Feed) -> &Sender<(SourceId, SourceEvent)> {
         match feed {
-            Feed::Configs | Feed::Definitions(_) => &self.control,
-            Feed::Hub(_) => &self.hub,
-            Feed::Edge(_) => &self.edge,
+            Feed::Configs(_) | Feed::Definitions(_) | Feed::HubNamespaces => &self.control,
+            Feed::Origins(..) => &self.origins,
+            Feed::Copies(..) | Feed::Unlabelled(_) => &self.copies,
         }
     }
 }
@@ -236,12 +263,14 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
         edge_asking: Asking::default(),
         types: BTreeMap::new(),
         next_type: 0,
-        sources: HashMap::new(),
+        sources: Sources::new(),
         next_source: 0,
         next_list: 0,
         outlets,
         record: Record::default(),
         fights: Fights::default(),
+        hub_namespaces: HubNamespaces::default(),
+        heartbeat: Heartbeat::default(),
         queue: Queue::default(),
         tasks: FuturesUnordered::new(),
         in_flight: 0,
@@ -260,6 +289,8 @@ impl Engine {
             self.start_work();
             self.ask_what_is_due();
             self.keep_record();
+            self.keep_hub_namespaces();
+            self.beat();
             let due = self.next_due();
             let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES;
             let event = tokio::select! {
@@ -267,13 +298,15 @@ impl Engine {
                 () = &mut stop => Event::Stop,
                 Some(end) = self.tasks.next(), if !self.tasks.is_empty() => Event::Task(end),
                 Some((id, event)) = inlets.control.recv() => Event::Source(id, event),
-                Some((id, event)) = inlets.edge.recv() => Event::Source(id, event),
-                Some((id, event)) = inlets.hub.recv(), if has_room => Event::Source(id, event),
+                Some((id, event)) = inlets.copies.recv() => Event::Source(id, event),
+                Some((id, event)) = inlets.origins.recv(), if has_room => Event::Source(id, event),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Event::Due,
             };
             match event {
                 Event::Stop => return,
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
+                Event::Task(TaskEnd::Namespace(done)) => self.namespace_done(done),
+                Event::Task(TaskEnd::Beaten(beaten)) => self.beaten(beaten),
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),
                 Event::Task(TaskEnd::Recorded(result)) => self.recorded(result),
                 Event::Source(id, event) => self.source_event(id, event),
@@ -286,10 +319,14 @@ impl Engine {
         // With all workers busy, a key that falls due has to wait for one of them anyway.
         let has_worker = self.in_flight < self.setup.workers;
         let queue = self.queue.next_due().filter(|_| has_worker);
-        [queue, self.hub_asking.due(), self.edge_asking.due(), self.record.due()]
-            .into_iter()
-            .flatten()
-            .min()
+        let others = [
+            self.hub_asking.due(),
+            self.edge_asking.due(),
+            self.record.due(),
+            self.hub_namespaces.due(),
+            self.heartbeat.due(),
+        ];
+        others.into_iter().chain([queue]).flatten().min()
     }
 
     fn cluster(&self, side: Side) -> &Rc<Cluster> {
@@ -323,9 +360,12 @@ impl Engine {
             feed,
             resource: reading.resource,
             scope: reading.scope,
+            style: reading.style,
             list: 0,
+            listing: false,
             covers: Covers::Everything,
             settled: false,
+            unnamed: BTreeSet::new(),
             handle,
         };
         self.sources.insert(id, state);

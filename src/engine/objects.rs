@@ -1,18 +1,15 @@
 //! What sources tell, held against the inventory.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 
 use super::inventory::Inventory;
-use super::{Engine, Feed, TypeId};
-use crate::api::DOWNSYNCED_SELECTOR;
-use crate::cluster::{Error, ObjectName, Side};
-use crate::plan::Selection;
+use super::{Engine, Feed, Key, Task, TypeId};
+use crate::cluster::{Error, ObjectName, Scope, Side};
+use crate::plan::{Direction, Selection};
 use crate::report::Subject;
-use crate::source::{Reading, SourceEvent, SourceId, Style};
-use crate::sync::downsync::Seen;
-use crate::sync::object::{Desired, Meta};
+use crate::source::{SourceEvent, SourceId};
+use crate::sync::job::Seen;
+use crate::sync::object::{Desired, Meta, Status};
 use crate::sync::ownership::CopyState;
 
 impl Engine {
@@ -26,15 +23,19 @@ impl Engine {
                 let list = self.new_list();
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.list = list;
+                    source.listing = true;
                     source.covers = covers;
                 }
-                if feed == Feed::Configs {
-                    self.selecting.list_begins();
+                match feed {
+                    Feed::Configs(kind) => self.selecting.list_begins(kind),
+                    Feed::HubNamespaces => self.hub_namespaces.list_begins(),
+                    Feed::Unlabelled(type_id) => self.unlabelled_list_begins(id, type_id),
+                    Feed::Definitions(_) | Feed::Origins(..) | Feed::Copies(..) => {}
                 }
             }
             SourceEvent::Object(object) => self.object(id, feed, object),
             SourceEvent::Unchanged(object) => self.object_unchanged(id, feed, &object),
-            SourceEvent::Gone(object) => self.object_gone(feed, &object),
+            SourceEvent::Gone(object) => self.object_gone(id, feed, &object),
             SourceEvent::Complete(version) => self.list_complete(id, feed, version),
             SourceEvent::Up => self.source_up(id),
             SourceEvent::Down(error) => self.source_down(id, feed, &error),
@@ -43,16 +44,18 @@ impl Engine {
 
     fn object(&mut self, id: SourceId, feed: Feed, object: Bytes) {
         let result = match feed {
-            Feed::Configs => {
-                self.config_object(&object);
+            Feed::Configs(kind) => {
+                self.config_object(kind, &object);
                 Ok(())
             }
             Feed::Definitions(side) => {
                 self.definition_changed(id, side);
                 Ok(())
             }
-            Feed::Hub(type_id) => self.hub_object(id, type_id, object),
-            Feed::Edge(type_id) => self.edge_object(id, type_id, &object),
+            Feed::Origins(type_id, _) => self.origin(id, type_id, object),
+            Feed::Copies(type_id, _) => self.copy(id, type_id, object),
+            Feed::Unlabelled(type_id) => self.unlabelled(id, type_id, object),
+            Feed::HubNamespaces => Meta::parse(&object).map(|meta| self.hub_namespace_seen(&meta)),
         };
         self.note_unreadable(feed, result);
     }
@@ -63,49 +66,72 @@ impl Engine {
             return;
         };
         let result = Meta::parse(object).map(|meta| match feed {
-            Feed::Configs => self.config_unchanged(&meta),
+            Feed::Configs(kind) => self.config_unchanged(kind, &meta),
             Feed::Definitions(_) => {}
-            Feed::Hub(type_id) => {
+            Feed::Origins(type_id, _) => {
                 if let Some(state) = self.types.get_mut(&type_id) {
-                    state.inventory.still_at_hub(&meta.object_name(), list);
+                    for name in state.of_origin(&meta.object_name()) {
+                        state.inventory.still_at_origin(&name, list);
+                    }
                 }
             }
-            Feed::Edge(type_id) => {
-                if let Some(state) = self.types.get_mut(&type_id) {
-                    state.inventory.still_at_edge(&meta.object_name(), list);
+            Feed::Copies(type_id, _) => {
+                if let Some(state) = self.types.get_mut(&type_id)
+                    && let Some(name) = state.of_copy(&meta)
+                {
+                    state.inventory.copy_unchanged(&name, list);
                 }
             }
+            Feed::Unlabelled(_) => self.unlabelled_named(id, &meta.object_name()),
+            Feed::HubNamespaces => self.hub_namespace_seen(&meta),
         });
         self.note_unreadable(feed, result);
     }
 
-    fn object_gone(&mut self, feed: Feed, object: &[u8]) {
+    fn object_gone(&mut self, id: SourceId, feed: Feed, object: &[u8]) {
         let result = match feed {
-            Feed::Configs => {
-                self.config_gone(object);
+            Feed::Configs(kind) => {
+                self.config_gone(kind, object);
                 Ok(())
             }
             Feed::Definitions(side) => {
                 self.asking(side).ask_again_soon();
                 Ok(())
             }
-            Feed::Hub(type_id) => Meta::parse(object).map(|meta| {
-                let name = meta.object_name();
-                let state = self.types.get_mut(&type_id);
-                if state.is_some_and(|state| state.inventory.gone_from_hub(&name)) {
-                    self.enqueue(type_id, name, None);
-                }
+            Feed::Origins(type_id, _) => Meta::parse(object).map(|meta| self.origin_gone(type_id, &meta)),
+            Feed::Copies(type_id, _) | Feed::Unlabelled(type_id) => Meta::parse(object).map(|meta| {
+                self.unlabelled_named(id, &meta.object_name());
+                self.copy_gone(type_id, &meta);
             }),
-            Feed::Edge(type_id) => Meta::parse(object).map(|meta| {
-                let name = meta.object_name();
-                let state = self.types.get_mut(&type_id);
-                if state.is_some_and(|state| state.inventory.gone_from_edge(&name, meta.version_number())) {
-                    self.enqueue(type_id, name, None);
-                }
-                self.drop_type_without_copies(type_id);
-            }),
+            Feed::HubNamespaces => Meta::parse(object).map(|meta| self.hub_namespaces.gone(&meta.name)),
         };
         self.note_unreadable(feed, result);
+    }
+
+    fn origin_gone(&mut self, type_id: TypeId, meta: &Meta) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let names = state.of_origin(&meta.object_name());
+        let gone: Vec<_> = names
+            .into_iter()
+            .filter(|name| state.inventory.gone_from_origin(name))
+            .collect();
+        for name in gone {
+            self.enqueue(type_id, name, None);
+        }
+    }
+
+    fn copy_gone(&mut self, type_id: TypeId, meta: &Meta) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let Some(name) = state.of_copy(meta) else { return };
+        if state.inventory.copy_gone(&name, meta.version_number()) {
+            self.enqueue(type_id, name, None);
+        }
+        self.upsync_left_a_namespace();
+        self.drop_type_without_copies(type_id);
     }
 
     /// An event without readable metadata names nothing that could be acted on. No API server sends one.
@@ -116,49 +142,148 @@ impl Engine {
         }
     }
 
-    fn hub_object(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
+    fn origin(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
         let list = self.sources.get(&id).map_or(0, |source| source.list);
-        let Some(state) = self.types.get_mut(&type_id) else {
+        let meta = Meta::parse(&object)?;
+        let Some(state) = self.types.get(&type_id) else {
             return Ok(());
         };
-        let name = Meta::parse(&object)?.object_name();
-        let mut selection = state.selector.selects(&name);
-        let refusal = self
-            .setup
-            .filter
-            .refuses(&state.resource, &name)
-            .filter(|_| selection != Selection::None);
-        if let Some(why) = refusal {
-            selection = Selection::None;
-            self.report
-                .refused(&name.of_kind(&state.resource.kind).to_string(), &why);
-        }
-        let desired = match selection {
-            Selection::None => None,
-            Selection::Implied | Selection::Full => Desired::from_hub(&state.resource, selection, &object)?,
-        };
-        let Some(desired) = desired else {
-            state.inventory.unselected_at_hub(&name, list);
-            return Ok(());
-        };
-        if state.inventory.at_hub(&name, list, desired.hash) {
-            self.enqueue(type_id, name, Some(object));
+        for name in state.of_origin(&meta.object_name()) {
+            self.origin_of(type_id, &name, list, &meta, &object)?;
         }
         Ok(())
     }
 
-    fn edge_object(&mut self, id: SourceId, type_id: TypeId, object: &[u8]) -> Result<(), Error> {
-        let list = self.sources.get(&id).map_or(0, |source| source.list);
+    /// There is an origin for the object `name`.
+    fn origin_of(
+        &mut self,
+        type_id: TypeId,
+        name: &ObjectName,
+        list: super::Generation,
+        meta: &Meta,
+        object: &Bytes,
+    ) -> Result<(), Error> {
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
-        let name = Meta::parse(object)?.object_name();
-        let seen = Seen::of(&state.at_edge, object, &self.setup.policy)?;
-        let keep = seen.copy.state == CopyState::Ours || state.selector.selects(&name) != Selection::None;
-        if state.inventory.at_edge(&name, list, seen, keep) {
-            self.drifted(type_id, name, object);
+        let Some((origin, copy)) = state.both(name) else {
+            return Ok(());
+        };
+        if let Some(why) = state.refusal(name) {
+            self.report.refused(&origin.for_people(), &why);
+        }
+        // What the other direction has made does not travel back.
+        let is_copy = match state.plan.direction {
+            Direction::Down => meta.copy(Direction::Up, &origin.resource.kind),
+            Direction::Up => meta.copy(Direction::Down, &origin.resource.kind),
+        };
+        let selection = state.allowed(name);
+        let desired = if selection == Selection::None || is_copy.state == CopyState::Ours || self.is_our_own(name, meta)
+        {
+            None
+        } else {
+            Desired::from_origin(&origin, &copy, selection, object)?
+        };
+        let state = self.types.get_mut(&type_id).expect("looked up above");
+        let Some(desired) = desired else {
+            state.inventory.unselected_at_origin(name, list);
+            return Ok(());
+        };
+        let needs_worker = state.inventory.at_origin(name, list, desired.hash);
+        let direction = state.plan.direction;
+        if state.plan.status.is_some()
+            && let Some(status) = state.inventory.status(name)
+        {
+            match direction {
+                Direction::Down => status.hub_tells(Status::hash_of(object)?, meta.version_number()),
+                Direction::Up => status.edge_tells(Some(Status::hash_of(object)?)),
+            }
+        }
+        let at_edge = (direction == Direction::Up).then(|| object.clone());
+        if needs_worker {
+            self.enqueue(type_id, name.clone(), Some(object.clone()));
+        } else {
+            self.return_status(type_id, name, at_edge);
         }
         Ok(())
+    }
+
+    /// True for what the syncer keeps at the edge for itself.
+    fn is_our_own(&self, name: &ObjectName, meta: &Meta) -> bool {
+        let own = self.setup.own_namespace.as_deref().unwrap_or("default");
+        meta.name == super::record::NAME && &*name.namespace == own
+    }
+
+    /// There is an object in a copy's place, told by the source of copies.
+    fn copy(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
+        let Some(source) = self.sources.get(&id) else {
+            return Ok(());
+        };
+        let (list, whole) = (source.list, source.tells_whole());
+        let meta = Meta::parse(&object)?;
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        match state.of_copy(&meta) {
+            Some(name) => self.copy_seen(type_id, name, Some(list), &meta, object, whole),
+            None => Ok(()),
+        }
+    }
+
+    /// What is in the copy's place of `name`; without a `list` it says nothing about lists.
+    pub(super) fn copy_seen(
+        &mut self,
+        type_id: TypeId,
+        name: ObjectName,
+        list: Option<super::Generation>,
+        meta: &Meta,
+        object: Bytes,
+        whole: bool,
+    ) -> Result<(), Error> {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        let direction = state.plan.direction;
+        let seen = Seen::of(direction, &state.copy_type().kind, &object, &self.setup.policy)?;
+        let keep = seen.copy.state == CopyState::Ours || state.selection(&name) != Selection::None;
+        let known = state.inventory.get(&name);
+        let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Record::copy_list));
+        let is_news = known.is_none_or(|known| known.seen.version != seen.version);
+        let drifted = state.inventory.copy_seen(&name, list, seen, keep);
+        if direction == Direction::Up && whole && is_news && known_is_ours(&state.inventory, &name) {
+            let (_, copy) = state
+                .both(&name)
+                .ok_or_else(|| Error::BadAnswer("no such name".into()))?;
+            if let Some(content) = Desired::from_origin(&copy, &copy, Selection::Full, &object)? {
+                state.inventory.copy_is(&name, content.hash);
+            }
+        }
+        if state.plan.status.is_some()
+            && state.inventory.get(&name).is_some()
+            && let Some(status) = state.inventory.status(&name)
+        {
+            match direction {
+                Direction::Down if whole => status.edge_tells(Some(Status::hash_of(&object)?)),
+                Direction::Down if is_news => status.edge_tells(None),
+                Direction::Up if whole => status.hub_tells(Status::hash_of(&object)?, meta.version_number()),
+                _ => {}
+            }
+        }
+        if drifted {
+            self.drifted(type_id, name.clone(), &object);
+        }
+        let body = (whole && direction == Direction::Down).then_some(object);
+        if self.has_settled(type_id, &name) {
+            self.return_status(type_id, &name, body);
+        }
+        Ok(())
+    }
+
+    /// True once a worker has brought the object in step: before that, there may be no hub object to give a status to,
+    /// and the worker's answer holds the status.
+    fn has_settled(&self, type_id: TypeId, name: &ObjectName) -> bool {
+        let record = self.types.get(&type_id).and_then(|state| state.inventory.get(name));
+        record.is_some_and(|record| record.settled != 0)
     }
 
     fn list_complete(&mut self, id: SourceId, feed: Feed, version: u64) {
@@ -166,102 +291,47 @@ impl Engine {
             return;
         };
         source.settled = true;
+        source.listing = false;
         let (list, covers, scope) = (source.list, source.covers, source.scope.clone());
         match feed {
-            Feed::Configs => self.configs_listed(),
+            Feed::Configs(kind) => self.configs_listed(kind),
             Feed::Definitions(_) => {}
-            Feed::Hub(type_id) => {
-                let state = self.types.get_mut(&type_id);
-                let missing = state
-                    .map(|state| state.inventory.hub_listed(&scope, list))
-                    .unwrap_or_default();
-                for name in missing {
-                    self.enqueue(type_id, name, None);
-                }
-            }
-            Feed::Edge(type_id) => {
+            Feed::Origins(type_id, _) => self.origins_listed(type_id, &scope, list),
+            Feed::Copies(type_id, _) => {
                 let Some(state) = self.types.get_mut(&type_id) else {
                     return;
                 };
-                if state.inventory.edge_went_back(version) {
+                if state.inventory.copies_went_back(version) {
+                    let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
                     log::warn!(
-                        "the edge has gone back to older versions, looking at everything again resource={}",
-                        state.resource.qualified()
+                        "the {side} has gone back to older versions, looking at everything again resource={resource}"
                     );
                     state.inventory = Inventory::default();
                     self.restart_type(type_id);
                     return;
                 }
                 state.looked = true;
-                let mut out_of_step = state.inventory.edge_listed(list, covers, version);
-                if state.gone_at_hub {
-                    out_of_step.extend(state.inventory.hub_has_none());
+                let mut out_of_step = state.inventory.copies_listed(list, covers, version);
+                if state.plan.gone_at_origin {
+                    out_of_step.extend(state.inventory.origin_has_none());
                 }
                 for name in out_of_step {
                     self.enqueue(type_id, name, None);
                 }
+                self.upsync_left_a_namespace();
                 self.drop_type_without_copies(type_id);
             }
+            Feed::Unlabelled(type_id) => self.unlabelled_listed(id, type_id),
+            Feed::HubNamespaces => self.hub_namespaces.listed(),
         }
-        self.start_hub_sources();
+        self.start_origin_sources();
     }
 
-    /// Starts the hub sources of every type whose edge has been looked at: first those that others need, and the others
-    /// once those are read, so that an object rarely comes before its namespace.
-    pub(super) fn start_hub_sources(&mut self) {
-        let read = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
-        let first_read = self.types.values().filter(|state| state.is_first()).all(|state| {
-            // Without permission to look at the edge there is nothing to wait for.
-            let refused = !state.looked && state.edge_source.as_ref().is_some_and(read);
-            let started = !state.hub_sources.is_empty() || !state.selected || state.hub_scopes().is_empty();
-            refused || state.looked && started && state.hub_sources.values().all(read)
-        });
-        let ready: Vec<TypeId> = self
-            .types
-            .iter()
-            .filter(|(_, state)| state.looked && (state.is_first() || first_read))
-            .map(|(&id, _)| id)
-            .collect();
-        for type_id in ready {
-            let Some(state) = self.types.get_mut(&type_id) else {
-                continue;
-            };
-            let scopes = state.hub_scopes();
-            let resource = state.resource.clone();
-            let mut old = std::mem::take(&mut state.hub_sources);
-            let mut now = BTreeMap::new();
-            for scope in scopes {
-                let id = old.remove(&scope).unwrap_or_else(|| {
-                    let reading = Reading {
-                        resource: resource.clone(),
-                        scope: scope.clone(),
-                        style: Style::Whole,
-                    };
-                    self.start_source(Feed::Hub(type_id), reading)
-                });
-                now.insert(scope, id);
-            }
-            for id in old.into_values() {
-                self.sources.remove(&id);
-            }
-            if let Some(state) = self.types.get_mut(&type_id) {
-                state.hub_sources = now;
-            }
-        }
-    }
-
-    pub(super) fn start_edge_source(&mut self, type_id: TypeId) {
-        let Some(resource) = self.types.get(&type_id).map(|state| state.at_edge.clone()) else {
-            return;
-        };
-        let reading = Reading {
-            resource,
-            scope: crate::cluster::Scope::default(),
-            style: Style::LookThenWatch(DOWNSYNCED_SELECTOR),
-        };
-        let id = self.start_source(Feed::Edge(type_id), reading);
-        if let Some(state) = self.types.get_mut(&type_id) {
-            state.edge_source = Some(id);
+    fn origins_listed(&mut self, type_id: TypeId, scope: &Scope, list: super::Generation) {
+        let state = self.types.get_mut(&type_id);
+        let missing = state.map(|state| state.origins_listed(scope, list)).unwrap_or_default();
+        for name in missing {
+            self.enqueue(type_id, name, None);
         }
     }
 
@@ -277,7 +347,7 @@ impl Engine {
             // What waits for this source to be read must not wait for ever.
             source.settled |= !error.is_unreachable();
         }
-        self.start_hub_sources();
+        self.start_origin_sources();
         let Some((side, thing)) = self.source_name(id) else {
             return;
         };
@@ -287,7 +357,7 @@ impl Engine {
         }
         self.side_answers(side);
         match feed {
-            Feed::Configs if error.is_type_not_served() => self.report_no_configs(error),
+            Feed::Configs(kind) if error.is_type_not_served() => self.configs_not_served(kind, error),
             Feed::Definitions(_) => {
                 log::debug!("cannot watch CRDs, asking from time to time side={side} error={error}");
             }
@@ -321,7 +391,13 @@ impl Engine {
     pub(super) fn enqueue(&mut self, type_id: TypeId, name: ObjectName, body: Option<Bytes>) {
         if let Some(state) = self.types.get(&type_id) {
             let class = state.class(&name);
-            self.queue.add((type_id, name), class, body);
+            self.queue.add(Key::new(type_id, Task::Object, name), class, body);
         }
     }
+}
+
+fn known_is_ours(inventory: &Inventory, name: &ObjectName) -> bool {
+    inventory
+        .get(name)
+        .is_some_and(|known| known.seen.copy.state == CopyState::Ours)
 }

@@ -3,7 +3,7 @@
 //!
 //! A type is synced only once the record names it, so that a copy whose type is forgotten cannot exist.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -13,13 +13,14 @@ use tokio::time::Instant;
 
 use super::{Engine, TaskEnd};
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
-use crate::plan::SyncedType;
+use crate::plan::{Direction, SyncedType};
 use crate::queue::back_off;
 use crate::report::Subject;
 
 /// Name of the `ConfigMap`. It lies in the syncer's own namespace, or in `default` where it has none.
-const NAME: &str = "edge-syncer-types";
-const KEY: &str = "types";
+pub(super) const NAME: &str = "edge-syncer-types";
+/// Keys in it, by the direction that the types travelled.
+const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up, "upsynced")];
 
 /// The record as this process knows it.
 #[derive(Default)]
@@ -136,7 +137,9 @@ async fn read(edge: &Cluster, name: &ObjectName) -> Result<BTreeSet<SyncedType>,
         Ok(body) => {
             let object: Value = serde_json::from_slice(&body)
                 .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
-            Ok(parse(object["data"][KEY].as_str().unwrap_or_default()))
+            let text = |key: &str| object["data"][key].as_str().unwrap_or_default();
+            let types = KEYS.iter().flat_map(|&(direction, key)| parse(direction, text(key)));
+            Ok(types.collect())
         }
         Err(error) if error.proves_absent(NAME) => Ok(BTreeSet::new()),
         Err(error) => Err(error),
@@ -144,6 +147,11 @@ async fn read(edge: &Cluster, name: &ObjectName) -> Result<BTreeSet<SyncedType>,
 }
 
 async fn save(edge: &Cluster, name: &ObjectName, types: &BTreeSet<SyncedType>) -> Result<(), Error> {
+    let data: BTreeMap<&str, String> = KEYS
+        .iter()
+        .map(|&(direction, key)| (key, render(direction, types)))
+        .filter(|(_, text)| !text.is_empty())
+        .collect();
     let object = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -151,27 +159,32 @@ async fn save(edge: &Cluster, name: &ObjectName, types: &BTreeSet<SyncedType>) -
             "namespace": &*name.namespace,
             "name": NAME,
             "annotations": {"edge.kubestellar.io/description":
-                "The resource types that edge-syncer has synced to this cluster, by group/version/resource. It finds its copies by them after a restart."},
+                "The resource types that edge-syncer has synced to this cluster and from it, by group/version/resource. It finds its copies by them after a restart."},
         },
-        "data": {KEY: render(types)},
+        "data": data,
     });
-    edge.apply(&config_maps(), name, Bytes::from(object.to_string()))
+    edge.apply(&config_maps(), name, Bytes::from(object.to_string()), Content::Metadata)
         .await
         .map(|_| ())
 }
 
 /// One `group/version/resource` a line.
-fn render(types: &BTreeSet<SyncedType>) -> String {
+fn render(direction: Direction, types: &BTreeSet<SyncedType>) -> String {
     let line = |known: &SyncedType| format!("{}/{}/{}\n", known.group, known.version, known.resource);
-    types.iter().map(line).collect()
+    types
+        .iter()
+        .filter(|known| known.direction == direction)
+        .map(line)
+        .collect()
 }
 
 /// Reads what [`render`] has written; lines of another form are left out.
-fn parse(text: &str) -> BTreeSet<SyncedType> {
+fn parse(direction: Direction, text: &str) -> BTreeSet<SyncedType> {
     let line = |line: &str| {
         let mut parts = line.trim().splitn(3, '/').map(str::to_owned);
         let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
         (!version.is_empty() && !resource.is_empty()).then_some(SyncedType {
+            direction,
             group,
             version,
             resource,
@@ -187,15 +200,17 @@ mod tests {
     #[test]
     fn reads_what_it_writes_and_leaves_out_the_rest() {
         let synced = |group: &str, version: &str, resource: &str| SyncedType {
+            direction: Direction::Down,
             group: group.into(),
             version: version.into(),
             resource: resource.into(),
         };
         let types = BTreeSet::from([synced("", "v1", "configmaps"), synced("apps", "v1", "deployments")]);
-        assert_eq!(render(&types), "/v1/configmaps\napps/v1/deployments\n");
-        assert_eq!(parse(&render(&types)), types);
+        assert_eq!(render(Direction::Down, &types), "/v1/configmaps\napps/v1/deployments\n");
+        assert_eq!(parse(Direction::Down, &render(Direction::Down, &types)), types);
+        assert_eq!(render(Direction::Up, &types), "");
         assert_eq!(
-            parse("nonsense\n/v1/configmaps\n//\n"),
+            parse(Direction::Down, "nonsense\n/v1/configmaps\n//\n"),
             BTreeSet::from([synced("", "v1", "configmaps")])
         );
     }

@@ -4,74 +4,157 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::asking::GONE_ROUNDS;
 use super::{Engine, Feed, TypeId, TypeState};
+use crate::api::edge_sync_config::{self, EdgeSyncConfig};
 use crate::api::syncer_config::{self, SyncerConfig};
 use crate::api::{GROUP, VERSION};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{Error, ResourceType, Scope, Side};
-use crate::plan::{Missing, Plan, Problem, SyncedType, TypePlan, Wanted};
+use crate::plan::{Direction, Missing, Pair, Place, Plan, Problem, SyncedType, TypePlan, Unknown, Wanted};
 use crate::report::Subject;
 use crate::source::{Reading, Style};
 use crate::sync::object::Meta;
 
+/// The kinds of configs. Objects of both count, added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ConfigKind {
+    SyncerConfig,
+    EdgeSyncConfig,
+}
+
+impl ConfigKind {
+    const ALL: [Self; 2] = [Self::SyncerConfig, Self::EdgeSyncConfig];
+
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::SyncerConfig => syncer_config::KIND,
+            Self::EdgeSyncConfig => edge_sync_config::KIND,
+        }
+    }
+
+    pub(super) fn resource_type(self) -> ResourceType {
+        let resource = match self {
+            Self::SyncerConfig => syncer_config::RESOURCE,
+            Self::EdgeSyncConfig => edge_sync_config::RESOURCE,
+        };
+        ResourceType {
+            group: GROUP.into(),
+            version: VERSION.into(),
+            resource: resource.into(),
+            kind: self.kind().into(),
+            namespaced: false,
+        }
+    }
+}
+
+/// One config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Config {
+    SyncerConfig(SyncerConfig),
+    EdgeSyncConfig(EdgeSyncConfig),
+}
+
+impl Config {
+    fn parse(kind: ConfigKind, object: &[u8]) -> Result<Self, serde_json::Error> {
+        match kind {
+            ConfigKind::SyncerConfig => SyncerConfig::parse(object).map(Self::SyncerConfig),
+            ConfigKind::EdgeSyncConfig => EdgeSyncConfig::parse(object).map(Self::EdgeSyncConfig),
+        }
+    }
+}
+
+/// Kind and name of a config.
+type ConfigName = (ConfigKind, String);
+
+/// How far the configs of one kind are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// They have not been read.
+    #[default]
+    No,
+    /// The hub says that it has no such kind.
+    NotServed,
+    /// They have been read completely.
+    Yes,
+}
+
 /// The configs, and what they ask for.
 #[derive(Default)]
 pub(super) struct Selecting {
-    configs: BTreeMap<String, SyncerConfig>,
-    /// Names that the list under way has given so far.
-    listing: Option<BTreeSet<String>>,
-    /// The configs have been read completely once.
-    known: bool,
+    configs: BTreeMap<ConfigName, Config>,
+    /// Names that the list of a kind under way has given so far.
+    listing: BTreeMap<ConfigKind, BTreeSet<String>>,
+    known: BTreeMap<ConfigKind, Known>,
     /// The configs are not what the plan was made from.
     changed: bool,
     pub(super) wanted: Wanted,
     pub(super) missing: Vec<Missing>,
+    pub(super) unknown: Unknown,
+    /// Types may be selected that do not exist yet.
+    pub(super) open_ended: bool,
     problems: BTreeSet<Problem>,
-    /// How often in a row the hub has said that it does not serve a retained type, by group and plural.
-    pub(super) gone: BTreeMap<(String, String), u32>,
-    /// Configs that cannot be read, by name; their last readable form stays in force.
-    unreadable: BTreeSet<Problem>,
+    /// How often in a row a side has said that it does not serve the origins of a type.
+    pub(super) gone: BTreeMap<SyncedType, u32>,
+    /// Configs that cannot be read; their last readable form stays in force.
+    unreadable: BTreeMap<ConfigName, Problem>,
 }
 
 impl Selecting {
-    pub(super) fn list_begins(&mut self) {
-        self.listing = Some(BTreeSet::new());
+    pub(super) fn list_begins(&mut self, kind: ConfigKind) {
+        self.listing.insert(kind, BTreeSet::new());
     }
 
-    /// True if the config was known to be unreadable.
-    fn forget_problem(&mut self, config: &str) -> bool {
-        let before = self.unreadable.len();
-        self.unreadable.retain(|problem| problem.config != config);
-        self.unreadable.len() < before
+    /// Kinds and names of all configs.
+    pub(super) fn names(&self) -> Vec<ConfigName> {
+        let all: BTreeSet<_> = self.configs.keys().chain(self.unreadable.keys()).cloned().collect();
+        all.into_iter().collect()
+    }
+
+    fn known(&self, kind: ConfigKind) -> Known {
+        self.known.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// True once all configs have been read. A kind that the hub does not serve has none, as long as it serves the
+    /// other one: a hub with neither may not be the hub at all.
+    fn are_known(&self) -> bool {
+        let known = ConfigKind::ALL.map(|kind| self.known(kind));
+        !known.contains(&Known::No) && known.contains(&Known::Yes)
+    }
+
+    fn wanted(&self, renaming: bool) -> Wanted {
+        let syncer_configs = self.configs.values().filter_map(|config| match config {
+            Config::SyncerConfig(config) => Some(config),
+            Config::EdgeSyncConfig(_) => None,
+        });
+        let edge_sync_configs = self.configs.values().filter_map(|config| match config {
+            Config::EdgeSyncConfig(config) => Some(config),
+            Config::SyncerConfig(_) => None,
+        });
+        Wanted::from_configs(syncer_configs, edge_sync_configs, renaming)
     }
 }
 
 impl Engine {
     pub(super) fn watch_configs(&mut self) {
-        let resource = ResourceType {
-            group: GROUP.into(),
-            version: VERSION.into(),
-            resource: syncer_config::RESOURCE.into(),
-            kind: syncer_config::KIND.into(),
-            namespaced: false,
-        };
-        let reading = Reading {
-            resource,
-            scope: Scope::default(),
-            style: Style::Whole,
-        };
-        self.start_source(Feed::Configs, reading);
+        for kind in ConfigKind::ALL {
+            let reading = Reading {
+                resource: kind.resource_type(),
+                scope: Scope::default(),
+                style: Style::Whole,
+            };
+            self.start_source(Feed::Configs(kind), reading);
+        }
     }
 
-    pub(super) fn config_object(&mut self, object: &[u8]) {
+    pub(super) fn config_object(&mut self, kind: ConfigKind, object: &[u8]) {
         let Ok(meta) = Meta::parse(object) else {
             return;
         };
-        if let Some(listing) = &mut self.selecting.listing {
+        if let Some(listing) = self.selecting.listing.get_mut(&kind) {
             listing.insert(meta.name.clone());
         }
-        let name = meta.name;
-        let was_unreadable = self.selecting.forget_problem(&name);
-        match SyncerConfig::parse(object) {
+        let name = (kind, meta.name);
+        let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
+        match Config::parse(kind, object) {
             Ok(config) => {
                 let old = self.selecting.configs.insert(name, config.clone());
                 if old.as_ref() == Some(&config) && !was_unreadable {
@@ -80,60 +163,79 @@ impl Engine {
             }
             Err(error) => {
                 let problem = Problem {
-                    config: name,
-                    field: String::new(),
+                    place: Place {
+                        config: format!("{}//{}", kind.kind(), name.1),
+                        field: String::new(),
+                    },
                     message: format!("cannot be read, its last readable form stays in force: {error}"),
                 };
-                self.selecting.unreadable.insert(problem);
+                self.selecting.unreadable.insert(name, problem);
             }
         }
         self.selecting.changed = true;
-        if self.selecting.known && self.selecting.listing.is_none() {
+        if self.selecting.are_known() && self.selecting.listing.is_empty() {
             self.replan();
         }
     }
 
-    pub(super) fn config_unchanged(&mut self, meta: &Meta) {
-        if let Some(listing) = &mut self.selecting.listing {
+    pub(super) fn config_unchanged(&mut self, kind: ConfigKind, meta: &Meta) {
+        if let Some(listing) = self.selecting.listing.get_mut(&kind) {
             listing.insert(meta.name.clone());
         }
     }
 
-    pub(super) fn config_gone(&mut self, object: &[u8]) {
+    pub(super) fn config_gone(&mut self, kind: ConfigKind, object: &[u8]) {
         let Ok(meta) = Meta::parse(object) else {
             return;
         };
-        self.selecting.forget_problem(&meta.name);
-        self.selecting.configs.remove(&meta.name);
+        let name = (kind, meta.name);
+        self.selecting.unreadable.remove(&name);
+        self.selecting.configs.remove(&name);
         self.selecting.changed = true;
-        if self.selecting.known {
+        if self.selecting.are_known() {
             self.replan();
         }
     }
 
-    pub(super) fn configs_listed(&mut self) {
-        let Some(named) = self.selecting.listing.take() else {
+    pub(super) fn configs_listed(&mut self, kind: ConfigKind) {
+        let selecting = &mut self.selecting;
+        let Some(named) = selecting.listing.remove(&kind) else {
             return;
         };
-        let count = |selecting: &Selecting| selecting.configs.len() + selecting.unreadable.len();
-        let before = count(&self.selecting);
-        self.selecting.configs.retain(|name, _| named.contains(name));
-        self.selecting
-            .unreadable
-            .retain(|problem| named.contains(&problem.config));
-        let first = !std::mem::replace(&mut self.selecting.known, true);
-        if !first && !self.selecting.changed && count(&self.selecting) == before {
-            return;
+        let is_there = |(of_kind, name): &ConfigName| *of_kind != kind || named.contains(name);
+        let before = selecting.names().len();
+        selecting.configs.retain(|name, _| is_there(name));
+        selecting.unreadable.retain(|name, _| is_there(name));
+        let first = selecting.known.insert(kind, Known::Yes) != Some(Known::Yes);
+        if first || selecting.changed || selecting.names().len() != before {
+            self.configs_may_be_known();
         }
-        if named.is_empty() {
-            log::info!("there is no SyncerConfig at the hub; waiting for one");
-        }
-        self.replan();
     }
 
-    pub(super) fn report_no_configs(&mut self, error: &Error) {
-        let thing = "SyncerConfig (apply manifests/crds to the hub, or bind the API)".to_owned();
-        self.report.failed(Subject::Thing(Side::Hub, thing), "watching", error);
+    /// The hub has no such kind. Once its configs were read, that is no reason to forget them.
+    pub(super) fn configs_not_served(&mut self, kind: ConfigKind, error: &Error) {
+        if self.selecting.known(kind) == Known::No {
+            self.selecting.known.insert(kind, Known::NotServed);
+            self.configs_may_be_known();
+        }
+        let known = ConfigKind::ALL.map(|kind| self.selecting.known(kind));
+        if known == [Known::NotServed; 2] {
+            let thing = "SyncerConfig (apply manifests/crds to the hub, or bind the API)".to_owned();
+            self.report.failed(Subject::Thing(Side::Hub, thing), "watching", error);
+        } else {
+            log::debug!("the hub does not serve a kind of configs kind={}", kind.kind());
+        }
+    }
+
+    fn configs_may_be_known(&mut self) {
+        if !self.selecting.are_known() {
+            return;
+        }
+        if self.selecting.names().is_empty() {
+            log::info!("there is no SyncerConfig or EdgeSyncConfig at the hub; waiting for one");
+        }
+        self.replan();
+        self.begin_to_beat();
     }
 
     /// Makes the running sources what configs and discovery say.
@@ -141,115 +243,97 @@ impl Engine {
         let Some(saved) = &self.record.saved else {
             return; // Which copies may exist is not known yet.
         };
-        if !self.selecting.known {
+        if !self.selecting.are_known() {
             return;
         }
         self.selecting.changed = false;
-        let mut wanted = Wanted::from_configs(self.selecting.configs.values());
-        wanted.retain(saved);
+        let mut wanted = self.selecting.wanted(self.setup.renaming);
+        wanted.retained.clone_from(saved);
         self.selecting.wanted = wanted;
         let (hub, edge) = self.discoveries();
-        let mut plan = Plan::resolve(&self.selecting.wanted, hub, edge);
+        let own = self.setup.own_namespace.as_deref();
+        let mut plan = Plan::resolve(&self.selecting.wanted, hub, edge, own);
         self.report_plan(&plan);
         self.selecting.missing.clone_from(&plan.missing);
+        self.selecting.unknown.clone_from(&plan.unknown);
+        self.selecting.open_ended = plan.open_ended;
         self.retire_types(&plan);
         self.update_record(&mut plan);
-        for planned in std::mem::take(&mut plan.types).into_values() {
-            self.plan_type(planned);
+        for (pair, planned) in std::mem::take(&mut plan.types) {
+            self.plan_type(&pair, planned);
         }
         for side in [Side::Hub, Side::Edge] {
             self.ask_for_what_is_unknown(side);
         }
-        self.start_hub_sources();
+        self.watch_hub_namespaces();
+        self.start_origin_sources();
     }
 
     /// Brings the record up to date, and takes out of the plan what has to wait for that: types that it does not name
-    /// yet, and types that the hub has not said often enough that it lacks.
+    /// yet, and types that the side of their origins has not said often enough that it lacks.
     fn update_record(&mut self, plan: &mut Plan) {
-        let synced = |planned: &TypePlan| SyncedType {
-            group: planned.resource.group.clone(),
-            version: planned.resource.version.clone(),
-            resource: planned.resource.resource.clone(),
-        };
         let mut record = self.record.saved.clone().unwrap_or_default();
-        record.extend(plan.types.values().filter(|planned| planned.selected).map(synced));
-        // A retained type that the edge no longer serves has no copies.
+        record.extend(plan.types.values().filter(|planned| planned.selected).map(synced_type));
+        // A retained type that the side of its copies no longer serves has no copies.
         let lost = |known: &SyncedType| {
             plan.missing.iter().any(|missing| {
-                missing.side == Side::Edge
-                    && missing.config.is_empty()
-                    && (&missing.group, &missing.resource) == (&known.group, &known.resource)
+                !missing.is_origin()
+                    && missing.place.is_none()
+                    && (missing.direction, &missing.group, &missing.resource)
+                        == (known.direction, &known.group, &known.resource)
             })
         };
         record.retain(|known| !lost(known));
         self.record.set(record);
         let gone = &self.selecting.gone;
-        plan.types.retain(|key, planned| {
-            let rounds = gone.get(key).copied().unwrap_or_default();
-            self.record.names(&synced(planned)) && (!planned.gone_at_hub || rounds >= GONE_ROUNDS)
+        plan.types.retain(|_, planned| {
+            let synced = synced_type(planned);
+            let rounds = gone.get(&synced).copied().unwrap_or_default();
+            self.record.names(&synced) && (!planned.gone_at_origin || rounds >= GONE_ROUNDS)
         });
     }
 
-    fn plan_type(&mut self, planned: TypePlan) {
-        let (group, resource) = (&planned.resource.group, &planned.resource.resource);
-        let known = self.types.iter().find(|(_, state)| state.resource.is(group, resource));
+    fn plan_type(&mut self, pair: &Pair, planned: TypePlan) {
+        let known = self.types.iter().find(|(_, state)| pair_of(&state.plan) == *pair);
         if let Some((&type_id, state)) = known {
-            let same_type = state.resource == planned.resource && state.at_edge == planned.at_edge;
-            let same_selection = state.selected == planned.selected && state.selector == planned.selector;
-            if same_type && same_selection && state.gone_at_hub == planned.gone_at_hub {
+            if state.plan == planned {
                 return;
             }
-            if same_type {
+            if state.plan.at_hub == planned.at_hub && state.plan.at_edge == planned.at_edge {
                 let state = self.types.get_mut(&type_id).expect("found above");
-                state.selector = planned.selector;
-                state.selected = planned.selected;
-                state.gone_at_hub = planned.gone_at_hub;
+                state.plan = planned;
                 self.restart_type(type_id);
                 return;
             }
             self.drop_type(type_id);
         }
-        if planned.at_edge.version != planned.resource.version {
+        if planned.at_edge.version != planned.at_hub.version {
             log::info!(
-                "the edge serves another version, which is used there resource={} hub={} edge={}",
-                planned.resource.qualified(),
-                planned.resource.version,
+                "the {} serves another version, which is used there resource={} hub={} edge={}",
+                planned.direction.copy(),
+                planned.at_hub.qualified(),
+                planned.at_hub.version,
                 planned.at_edge.version
             );
         }
         let type_id = self.next_type;
         self.next_type += 1;
-        let state = TypeState {
-            resource: planned.resource,
-            at_edge: planned.at_edge,
-            selector: planned.selector,
-            selected: planned.selected,
-            gone_at_hub: planned.gone_at_hub,
-            inventory: super::Inventory::default(),
-            edge_source: None,
-            looked: false,
-            hub_sources: BTreeMap::new(),
-        };
-        self.types.insert(type_id, state);
-        self.start_edge_source(type_id);
+        let filter = std::rc::Rc::clone(&self.setup.filter);
+        self.types.insert(type_id, TypeState::new(planned, filter));
+        self.start_copy_source(type_id);
     }
 
     /// Stops types that a side is known not to serve any more. Deselected ones are still in the plan, retained.
     fn retire_types(&mut self, plan: &Plan) {
+        let answered =
+            |discovery: &Discovery, resource: &ResourceType| discovery.knows(&resource.group, &resource.version);
         let gone: Vec<TypeId> = self
             .types
             .iter()
             .filter(|(_, state)| {
-                let ResourceType {
-                    group,
-                    resource,
-                    version,
-                    ..
-                } = &state.resource;
-                let answered = |discovery: &Discovery| discovery.knows(group, version);
-                !plan.types.contains_key(&(group.clone(), resource.clone()))
-                    && answered(&self.hub_asking.discovery)
-                    && answered(&self.edge_asking.discovery)
+                !plan.types.contains_key(&pair_of(&state.plan))
+                    && answered(&self.hub_asking.discovery, &state.plan.at_hub)
+                    && answered(&self.edge_asking.discovery, &state.plan.at_edge)
             })
             .map(|(&id, _)| id)
             .collect();
@@ -261,11 +345,11 @@ impl Engine {
     /// Looks at both sides of a type again, because what is selected of it has changed.
     pub(super) fn restart_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
-        self.queue.forget(|(queued, _)| *queued == type_id);
+        self.queue.forget(|key| key.type_id == type_id);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.inventory.look_again();
         }
-        self.start_edge_source(type_id);
+        self.start_copy_source(type_id);
     }
 
     fn end_sources(&mut self, type_id: TypeId) {
@@ -273,9 +357,10 @@ impl Engine {
             return;
         };
         state.looked = false;
-        let edge = state.edge_source.take();
-        let hub = std::mem::take(&mut state.hub_sources);
-        for id in hub.into_values().chain(edge) {
+        let copies = state.copy_source.take();
+        let origins = std::mem::take(&mut state.origin_sources);
+        let unlabelled = std::mem::take(&mut state.unlabelled_sources);
+        for id in origins.into_values().chain(unlabelled.into_values()).chain(copies) {
             self.sources.remove(&id);
         }
     }
@@ -283,7 +368,7 @@ impl Engine {
     fn drop_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
         self.types.remove(&type_id);
-        self.queue.forget(|(queued, _)| *queued == type_id);
+        self.queue.forget(|key| key.type_id == type_id);
     }
 
     /// A deselected type is dropped, and leaves the record, when no copy of it is left.
@@ -291,24 +376,22 @@ impl Engine {
         let Some(state) = self.types.get(&type_id) else {
             return;
         };
-        if state.selected || !state.looked || state.inventory.ours().next().is_some() {
+        if state.plan.selected || !state.looked || state.inventory.ours().next().is_some() {
             return;
         }
-        let ResourceType { group, resource, .. } = state.resource.clone();
+        let (direction, copies) = (state.plan.direction, state.copy_type().clone());
         self.drop_type(type_id);
         let mut record = self.record.saved.clone().unwrap_or_default();
-        record.retain(|known| (&known.group, &known.resource) != (&group, &resource));
+        record.retain(|known| {
+            (known.direction, &known.group, &known.resource) != (direction, &copies.group, &copies.resource)
+        });
         self.record.set(record);
     }
 
     /// Tells what is new in what cannot be followed, and what no longer stands in the way.
     fn report_plan(&mut self, plan: &Plan) {
-        let problems: BTreeSet<_> = plan
-            .problems
-            .iter()
-            .chain(&self.selecting.unreadable)
-            .cloned()
-            .collect();
+        let unreadable = self.selecting.unreadable.values();
+        let problems: BTreeSet<_> = plan.problems.iter().chain(unreadable).cloned().collect();
         for problem in problems.difference(&self.selecting.problems) {
             log::warn!("a config cannot be followed here: {problem}");
         }
@@ -316,31 +399,51 @@ impl Engine {
             log::info!("no longer a problem: {problem}");
         }
         self.selecting.problems = problems;
-        let new = |missing: &&Missing| !self.selecting.missing.contains(missing) && !missing.config.is_empty();
-        for missing in plan.missing.iter().filter(new) {
-            let Missing {
-                side,
-                group,
-                version,
-                resource,
-                config,
-                field,
-            } = missing;
-            log::warn!(
-                "the {side} does not serve a selected resource; it is synced as soon as it appears \
-                 resource={resource} group={group:?} version={version} config=SyncerConfig//{config} field=spec.{field}"
-            );
+        for missing in plan
+            .missing
+            .iter()
+            .filter(|missing| !self.selecting.missing.contains(missing))
+        {
+            if let Some(Place { config, field }) = &missing.place {
+                log::warn!(
+                    "the {} does not serve a selected resource; it is synced as soon as it appears {missing} \
+                     config={config} field=spec.{field}",
+                    missing.side
+                );
+            }
         }
-        let solved = |missing: &&Missing| !plan.missing.contains(missing) && !missing.config.is_empty();
-        for missing in self.selecting.missing.iter().filter(solved) {
-            let Missing {
-                side,
-                group,
-                version,
-                resource,
-                ..
-            } = missing;
-            log::info!("no longer missing at the {side} resource={resource} group={group:?} version={version}");
+        for missing in self
+            .selecting
+            .missing
+            .iter()
+            .filter(|missing| !plan.missing.contains(missing))
+        {
+            if missing.place.is_some() {
+                log::info!("no longer missing at the {} {missing}", missing.side);
+            }
         }
+    }
+}
+
+fn pair_of(plan: &TypePlan) -> Pair {
+    let key = |resource: &ResourceType| (resource.group.clone(), resource.resource.clone());
+    Pair {
+        direction: plan.direction,
+        hub: key(&plan.at_hub),
+        edge: key(&plan.at_edge),
+    }
+}
+
+/// What the record says of a type: it finds the copies.
+pub(super) fn synced_type(plan: &TypePlan) -> SyncedType {
+    let copies = match plan.direction {
+        Direction::Down => &plan.at_edge,
+        Direction::Up => &plan.at_hub,
+    };
+    SyncedType {
+        direction: plan.direction,
+        group: copies.group.clone(),
+        version: copies.version.clone(),
+        resource: copies.resource.clone(),
     }
 }

@@ -3,25 +3,32 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::{Engine, Key, TaskEnd};
+use super::{Engine, Key, Task, TaskEnd, TypeId};
 use crate::cluster::{ObjectName, Side};
-use crate::plan::Selection;
+use crate::plan::{Direction, Selection};
 use crate::queue::{self, Class};
 use crate::report::Subject;
 use crate::source::SourceId;
-use crate::sync::downsync::{self, Change, Failure, Job, Outcome};
+use crate::sync::job::{self, Change, Failure, Job, Outcome, Why};
 use crate::sync::ownership::is_protected_namespace;
+use crate::sync::status_return::{self, Returned};
 
-/// Between two tries of an object that a webhook refuses.
+/// Between two tries of an object that a webhook refuses, or whose place somebody else's object has.
 const REFUSED_WAIT: Duration = Duration::from_secs(300);
 
 /// What a worker ended with, and whether others wait for its kind.
 pub(super) struct Done {
     first: bool,
-    result: Result<Outcome, Failure>,
+    result: Work,
+}
+
+enum Work {
+    Object(Result<Outcome, Failure>),
+    Status(Result<Returned, Failure>),
 }
 
 impl Engine {
@@ -38,57 +45,76 @@ impl Engine {
             let Some((key, body)) = self.queue.take(Instant::now(), last) else {
                 break;
             };
-            let Some(mut job) = self.job(&key) else {
+            if !self.start_worker(&key, body) {
                 self.queue.done(&key, queue::Done::Finished, Instant::now(), 0.0);
-                continue;
-            };
-            job.body = body;
-            let first = self.types.get(&key.0).is_some_and(super::TypeState::is_first);
-            self.in_flight += 1;
-            self.first_in_flight += usize::from(first);
-            let (hub, edge) = (Rc::clone(&self.setup.hub), Rc::clone(&self.setup.edge));
-            let work = async move {
-                let result = downsync::reconcile(&hub, &edge, job).await;
-                TaskEnd::Worked(key, Done { first, result })
-            };
-            self.tasks.push(work.boxed_local());
+            }
         }
         if self.queue.is_empty() {
             self.report.idle();
         }
     }
 
+    /// Starts a worker for a key. False if there is nothing to do for it any more.
+    fn start_worker(&mut self, key: &Key, body: Option<Bytes>) -> bool {
+        let (hub, edge) = (Rc::clone(&self.setup.hub), Rc::clone(&self.setup.edge));
+        let owned = key.clone();
+        match key.task {
+            Task::Object => {
+                let Some(job) = self.job(key, body) else { return false };
+                let first = self.types.get(&key.type_id).is_some_and(super::TypeState::is_first);
+                self.first_in_flight += usize::from(first);
+                let work = async move {
+                    let result = Work::Object(job::reconcile(&hub, &edge, job).await);
+                    TaskEnd::Worked(owned, Done { first, result })
+                };
+                self.tasks.push(work.boxed_local());
+            }
+            Task::Status => {
+                let Some(job) = self.status_job(key, body) else {
+                    return false;
+                };
+                let work = async move {
+                    let result = Work::Status(status_return::reconcile(&hub, &edge, job).await);
+                    TaskEnd::Worked(owned, Done { first: false, result })
+                };
+                self.tasks.push(work.boxed_local());
+            }
+        }
+        self.in_flight += 1;
+        true
+    }
+
     /// True once every type has been listed on both sides, or cannot be.
     fn all_listed(&self) -> bool {
         let listed = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
         self.types.values().all(|state| {
-            let started = state.gone_at_hub || !state.hub_sources.is_empty() || state.hub_scopes().is_empty();
-            let hub = !state.looked || started && state.hub_sources.values().all(listed);
-            state.edge_source.as_ref().is_some_and(listed) && hub
+            let started =
+                state.plan.gone_at_origin || !state.origin_sources.is_empty() || state.origin_scopes().is_empty();
+            let origins = !state.looked || started && state.origin_sources.values().all(listed);
+            state.copy_source.as_ref().is_some_and(listed) && origins
         })
     }
 
     /// What is to be done for a key; `None` if nothing is any more.
-    fn job(&mut self, key: &Key) -> Option<Job> {
-        let (type_id, name) = key;
-        let state = self.types.get_mut(type_id)?;
-        let record = state.inventory.take(name)?;
+    fn job(&mut self, key: &Key, body: Option<Bytes>) -> Option<Job> {
+        let state = self.types.get_mut(&key.type_id)?;
+        let (origin, copy_at) = state.both(&key.name)?;
+        let selection = state.allowed(&key.name);
+        let record = state.inventory.take(&key.name)?;
         let own = self.setup.own_namespace.as_deref();
+        let is_namespace = copy_at.resource.is("", "namespaces");
         Some(Job {
-            selection: match self.setup.filter.refuses(&state.resource, name) {
-                None => state.selector.selects(name),
-                Some(_) => Selection::None,
-            },
-            resource: state.resource.clone(),
-            at_edge: state.at_edge.clone(),
-            type_gone: state.gone_at_hub,
+            direction: state.plan.direction,
+            type_gone: state.plan.gone_at_origin,
             policy: Rc::clone(&self.setup.policy),
-            name: name.clone(),
-            body: None,
+            selection,
+            body,
             copy: record.seen.copy,
             copy_version: record.seen.version,
             look_first: record.vanished || record.unsure,
-            protected: state.resource.is("", "namespaces") && is_protected_namespace(&name.name, own),
+            protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
+            origin,
+            copy_at,
         })
     }
 
@@ -96,38 +122,54 @@ impl Engine {
         self.in_flight -= 1;
         self.first_in_flight -= usize::from(done.first);
         let verdict = match done.result {
-            Ok(outcome) => self.succeeded(key, &outcome),
-            Err(failure) => self.failed(key, &failure),
+            Work::Object(Ok(outcome)) => self.succeeded(key, &outcome),
+            Work::Object(Err(failure)) => self.failed(key, &failure),
+            Work::Status(result) => self.status_returned(key, result),
         };
         let wait = self.queue.done(key, verdict, Instant::now(), fastrand::f64());
         if let Some(wait) = wait {
-            log::debug!("next try in={wait:?} name={:?}", key.1);
+            log::debug!("next try in={wait:?} task={:?} name={:?}", key.task, key.name);
+        } else {
+            self.return_status(key.type_id, &key.name, None);
         }
     }
 
     fn succeeded(&mut self, key: &Key, outcome: &Outcome) -> queue::Done {
-        self.side_answers(Side::Edge);
-        let (type_id, name) = key;
+        let Key { type_id, name, .. } = key;
         let Some(state) = self.types.get_mut(type_id) else {
             return queue::Done::Finished;
         };
-        let object = name.of_kind(&state.resource.kind).to_string();
-        let edge_source = state.edge_source.and_then(|id| self.sources.get(&id));
-        let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
-        if let (Some(source), Some(seen)) = (edge_source, outcome.copy) {
-            source.handle.is_known(name, seen.version);
+        let side = state.plan.direction.copy();
+        let Some((_, copy_at)) = state.both(name) else {
+            return queue::Done::Finished;
+        };
+        let object = copy_at.for_people();
+        if outcome.change == Change::Conflict {
+            state.inventory.failed(name, true);
+            self.side_answers(side);
+            self.report.conflict(side, &object);
+            return queue::Done::Retry(Some(REFUSED_WAIT));
         }
-        let is_namespace = state.resource.is("", "namespaces");
+        let source = state.copy_source.and_then(|id| self.sources.get(&id));
+        let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
+        if let (Some(source), Some(seen)) = (source, outcome.copy) {
+            source.handle.is_known(&copy_at.name, seen.version);
+        }
+        self.note_status(*type_id, name, outcome);
+        self.side_answers(side);
         for side in [Side::Hub, Side::Edge] {
             self.report.works(&Subject::Thing(side, object.clone()));
         }
-        self.report.change(&object, outcome.change);
-        if is_namespace && matches!(outcome.change, Change::Created | Change::Adopted | Change::Updated) {
-            self.queue
-                .wake_where(|(_, waiting)| waiting.namespace == name.name.as_ref().into());
+        self.report.change(side, &object, outcome.change);
+        let is_there = matches!(outcome.change, Change::Created | Change::Adopted | Change::Updated);
+        if copy_at.resource.is("", "namespaces") && is_there {
+            self.namespace_is_there(side, &name.name);
         }
-        if matches!(outcome.change, Change::Left(downsync::Why::Gone)) {
+        if matches!(outcome.change, Change::Left(Why::Gone)) {
             self.drop_type_without_copies(*type_id);
+        }
+        if matches!(outcome.change, Change::MarkedHandsOff | Change::Left(Why::HandsOff)) {
+            self.watch_unlabelled(*type_id);
         }
         // Again without a new entry: news that came meanwhile may have left a body at hand.
         if again {
@@ -137,13 +179,46 @@ impl Engine {
         }
     }
 
-    /// An object could not be created for want of its namespace. One that was there before carries no label, so that
-    /// the edge does not tell when it goes.
-    fn namespace_is_missing(&mut self, namespace: ObjectName) {
+    /// What a worker's last answer says of the status of the copy.
+    fn note_status(&mut self, type_id: TypeId, name: &ObjectName, outcome: &Outcome) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let (Some(hash), Some(seen)) = (outcome.status, outcome.copy) else {
+            return;
+        };
+        if state.plan.status.is_none() {
+            return;
+        }
+        if let Some(status) = state.inventory.status(name) {
+            match state.plan.direction {
+                Direction::Down => status.edge_tells(Some(hash)),
+                Direction::Up => status.hub_tells(hash, seen.version),
+            }
+        }
+    }
+
+    /// A namespace has come: what could not be created for want of it goes on.
+    pub(super) fn namespace_is_there(&mut self, side: Side, namespace: &str) {
+        let types = &self.types;
+        self.queue.wake_where(|waiting| {
+            let copies = types.get(&waiting.type_id).map(|state| state.plan.direction.copy());
+            copies == Some(side) && *waiting.name.namespace == *namespace
+        });
+    }
+
+    /// An object could not be created for want of its namespace. At the edge, one that was there before carries no
+    /// label, so that the edge does not tell when it goes; at the hub it is made when it is needed.
+    fn namespace_is_missing(&mut self, side: Side, namespace: &str) {
+        if side == Side::Hub {
+            self.hub_namespaces.need(namespace);
+            return;
+        }
+        let namespace = ObjectName::new("", namespace);
         let known = self
             .types
             .iter_mut()
-            .find(|(_, state)| state.resource.is("", "namespaces"));
+            .find(|(_, state)| state.plan.direction == Direction::Down && state.plan.at_edge.is("", "namespaces"));
         if let Some((&type_id, state)) = known
             && state.inventory.was_wrong_about(&namespace)
         {
@@ -152,27 +227,28 @@ impl Engine {
     }
 
     fn failed(&mut self, key: &Key, failure: &Failure) -> queue::Done {
-        let (type_id, name) = key;
-        let error = &failure.error;
+        let Key { type_id, name, .. } = key;
+        let Failure { side, error, .. } = failure;
         let retry = queue::Done::Retry(error.retry_after());
         let Some(state) = self.types.get_mut(type_id) else {
             return queue::Done::Finished;
         };
-        let object = name.of_kind(&state.resource.kind).to_string();
-        state.inventory.failed(name, failure.side == Side::Edge);
+        let at_copy = *side == state.plan.direction.copy();
+        state.inventory.failed(name, at_copy);
         if error.is_unreachable() {
-            self.report.failed(Subject::Side(failure.side), failure.doing, error);
+            self.report.failed(Subject::Side(*side), failure.doing, error);
             return retry;
         }
-        self.side_answers(failure.side);
-        let state = self.types.get_mut(type_id).expect("looked up above");
-        if failure.side == Side::Edge
-            && error.missing_namespace().is_some()
-            && state.selector.selects(name) != Selection::None
-        {
+        let object = match state.both(name) {
+            Some((_, copy)) if at_copy => copy.for_people(),
+            Some((origin, _)) => origin.for_people(),
+            None => return queue::Done::Finished,
+        };
+        let is_selected = state.selection(name) != Selection::None;
+        self.side_answers(*side);
+        if at_copy && is_selected && error.missing_namespace().is_some() {
             log::debug!("waits for its namespace object={object}");
-            let namespace = ObjectName::new("", &name.namespace);
-            self.namespace_is_missing(namespace);
+            self.namespace_is_missing(*side, &name.namespace);
             return retry;
         }
         if error.is_conflict() {
@@ -180,12 +256,17 @@ impl Engine {
             return retry;
         }
         if error.is_type_not_served() {
-            let resource = state.resource.clone();
-            self.asking(failure.side).forget(&resource);
+            let state = self.types.get(type_id).expect("looked up above");
+            let resource = if at_copy {
+                state.copy_type()
+            } else {
+                state.origin_type()
+            }
+            .clone();
+            self.asking(*side).forget(&resource);
         }
-        self.report
-            .failed(Subject::Thing(failure.side, object), failure.doing, error);
-        if failure.side == Side::Edge && error.is_immutable() && failure.desired_hash != 0 {
+        self.report.failed(Subject::Thing(*side, object), failure.doing, error);
+        if at_copy && error.is_immutable() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.
             let state = self.types.get_mut(type_id).expect("looked up above");
             let again = state.inventory.settle(name, failure.desired_hash, None);

@@ -44,11 +44,11 @@ impl Names {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         matches!(self, Self::These(names) if names.is_empty())
     }
 
-    fn extend(&mut self, other: Self) {
+    pub(super) fn extend(&mut self, other: Self) {
         match (&mut *self, other) {
             (Self::All, _) => {}
             (Self::These(names), Self::These(more)) => names.extend(more),
@@ -56,7 +56,7 @@ impl Names {
         }
     }
 
-    fn single(&self) -> Option<&str> {
+    pub(super) fn single(&self) -> Option<&str> {
         match self {
             Self::These(names) if names.len() == 1 => names.first().map(String::as_str),
             _ => None,
@@ -79,10 +79,73 @@ pub enum Selection {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     by_namespace: BTreeMap<String, Names>,
+    /// In every namespace but `spared`.
+    everywhere: Names,
+    /// A namespace that "every namespace" leaves out: the syncer's own, with its credentials.
+    spared: Option<String>,
     implied: BTreeSet<String>,
 }
 
 impl Selector {
+    /// A selection that "every namespace" does not extend to the namespace `spared`.
+    pub(super) fn sparing(spared: Option<&str>) -> Self {
+        Self {
+            spared: spared.map(str::to_owned),
+            ..Self::default()
+        }
+    }
+
+    /// Adds names in every namespace.
+    pub(super) fn add_everywhere(&mut self, names: Names) {
+        self.everywhere.extend(names);
+    }
+
+    /// Whoever selects one name selects the other instead.
+    pub(super) fn rename(&mut self, from: &str, to: &str) {
+        for names in self.by_namespace.values_mut().chain([&mut self.everywhere]) {
+            if let Names::These(names) = names
+                && names.remove(from)
+            {
+                names.insert(to.to_owned());
+            }
+        }
+    }
+
+    /// The part of the selection that is about `name`, called `to` there. With `all`, the part that selects it by `*` too.
+    pub(super) fn part_of(&self, name: &str, to: &str, all: bool) -> Self {
+        let selects = |names: &Names| match names {
+            Names::All => all,
+            Names::These(names) => names.contains(name),
+        };
+        let one = || Names::These(BTreeSet::from([to.to_owned()]));
+        let by_namespace = self.by_namespace.iter().filter(|(_, names)| selects(names));
+        Self {
+            by_namespace: by_namespace.map(|(namespace, _)| (namespace.clone(), one())).collect(),
+            everywhere: if selects(&self.everywhere) {
+                one()
+            } else {
+                Names::default()
+            },
+            spared: self.spared.clone(),
+            implied: BTreeSet::new(),
+        }
+    }
+
+    /// Adds all that another selection selects.
+    pub(super) fn extend(&mut self, other: Self) {
+        for (namespace, names) in other.by_namespace {
+            self.add(&namespace, names);
+        }
+        self.everywhere.extend(other.everywhere);
+        self.spared = other.spared.or(self.spared.take());
+        self.implied.extend(other.implied);
+    }
+
+    /// True if it selects nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.by_namespace.is_empty() && self.everywhere.is_empty() && self.implied.is_empty()
+    }
+
     /// Adds names in a namespace (empty: cluster-scoped).
     pub(super) fn add(&mut self, namespace: &str, names: Names) {
         if !names.is_empty() {
@@ -95,19 +158,13 @@ impl Selector {
         self.implied.insert(namespace.to_owned());
     }
 
-    /// The part of the selection that can exist: what is named in namespaces for a namespaced resource, what is named
-    /// without one for a cluster-scoped resource.
-    pub(super) fn of_scope(&self, namespaced: bool) -> Self {
-        let mut part = self.clone();
-        part.by_namespace
-            .retain(|namespace, _| namespace.is_empty() != namespaced);
-        part
-    }
-
     /// Whether, and how, an object is selected.
     pub fn selects(&self, object: &ObjectName) -> Selection {
         let names = self.by_namespace.get(&*object.namespace);
-        if names.is_some_and(|names| names.contains(&object.name)) {
+        let everywhere = !object.namespace.is_empty() && self.spared.as_deref() != Some(&*object.namespace);
+        if names.is_some_and(|names| names.contains(&object.name))
+            || everywhere && self.everywhere.contains(&object.name)
+        {
             Selection::Full
         } else if self.implied.contains(&*object.name) && object.namespace.is_empty() {
             Selection::Implied
@@ -126,7 +183,11 @@ impl Selector {
             let one = Names::These(BTreeSet::from([name.to_owned()]));
             all.entry(namespace.to_owned()).or_default().extend(one);
         }
-        if all.len() > NAMESPACE_SCOPES {
+        if !self.everywhere.is_empty() && all.is_empty() {
+            let name = self.everywhere.single().map(Into::into);
+            return BTreeSet::from([Scope { namespace: None, name }]);
+        }
+        if !self.everywhere.is_empty() || all.len() > NAMESPACE_SCOPES {
             return BTreeSet::from([Scope::default()]);
         }
         all.iter()
@@ -191,6 +252,35 @@ mod tests {
         assert_eq!(selector.selects(&ObjectName::new("", "shop")), Selection::Implied);
         assert_eq!(selector.selects(&ObjectName::new("", "billing")), Selection::Full);
         assert_eq!(selector.selects(&ObjectName::new("", "other")), Selection::None);
+    }
+
+    #[test]
+    fn every_namespace_leaves_out_the_syncers_own_unless_it_is_named() {
+        let mut selector = Selector::sparing(Some("syncer"));
+        selector.add_everywhere(these(&["a"]));
+        assert_eq!(selector.selects(&ObjectName::new("shop", "a")), Selection::Full);
+        assert_eq!(selector.selects(&ObjectName::new("shop", "b")), Selection::None);
+        assert_eq!(selector.selects(&ObjectName::new("syncer", "a")), Selection::None);
+        assert_eq!(selector.selects(&ObjectName::new("", "a")), Selection::None);
+        assert_eq!(scopes(&selector, &[]), [("-".into(), "a".into())]);
+        selector.add("syncer", these(&["a"]));
+        assert_eq!(selector.selects(&ObjectName::new("syncer", "a")), Selection::Full);
+        assert_eq!(scopes(&selector, &[]), [("-".into(), "-".into())]);
+    }
+
+    #[test]
+    fn a_renamed_object_is_selected_under_its_other_name() {
+        let mut selector = Selector::default();
+        selector.add("", these(&["a.denatured", "b"]));
+        selector.rename("a.denatured", "a");
+        assert_eq!(selector.selects(&ObjectName::new("", "a")), Selection::Full);
+        assert_eq!(selector.selects(&ObjectName::new("", "a.denatured")), Selection::None);
+        let part = selector.part_of("b", "c", true);
+        assert_eq!(part.selects(&ObjectName::new("", "c")), Selection::Full);
+        assert_eq!(part.selects(&ObjectName::new("", "a")), Selection::None);
+        selector.add("", these(&["*"]));
+        assert!(!selector.part_of("x", "x", true).is_empty());
+        assert!(selector.part_of("x", "x", false).is_empty());
     }
 
     #[test]

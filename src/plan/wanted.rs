@@ -1,63 +1,121 @@
-//! The first step: all configs merged into one selection per resource.
+//! The first step: all configs as one list of what they ask for, without knowing any server.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use super::Problem;
-use super::selector::{ALL, Names, Selector};
-use crate::api::syncer_config::{ResourceRef, Spec, SyncerConfig};
+use super::selector::{ALL, Names};
+use super::{Direction, Problem};
+use crate::api::edge_sync_config::{self, EdgeSyncConfig, Ref};
+use crate::api::syncer_config::{self, ResourceRef, SyncerConfig};
 
-/// Everything that the configs ask for, by group and plural.
+/// Everything that the configs ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The resources.
-    pub types: BTreeMap<(String, String), WantedType>,
+    /// What is asked for, in the order of the configs' names.
+    pub entries: Vec<Entry>,
+    /// Objects with another name at the edge, in order of precedence.
+    pub conversions: Vec<Conversion>,
+    /// Types that were synced once: their copies may still be there.
+    pub retained: BTreeSet<SyncedType>,
     /// What in the configs cannot be followed, whatever the servers serve.
     pub problems: Vec<Problem>,
 }
 
-/// What the configs ask of one resource.
+/// One thing that a config asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedType {
-    /// The version of the first config (by name) that names the resource.
-    pub version: String,
-    /// The objects.
-    pub selector: Selector,
-    /// Each place that names it: config, field, and whether that place is for namespaced resources.
-    pub origins: Vec<Origin>,
+pub struct Entry {
+    /// Which way.
+    pub direction: Direction,
+    /// Of which types.
+    pub types: Types,
+    /// Which objects.
+    pub objects: Objects,
+    /// Where it stands.
+    pub place: Place,
 }
 
-/// A place in a config that names a resource.
+/// The types of an entry, in its config's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// Name of the config.
+pub enum Types {
+    /// By plural, at the version that is given, or at the one that the origin's side prefers.
+    Plural {
+        /// API group.
+        group: String,
+        /// Version, if one is given.
+        version: Option<String>,
+        /// Lowercase plural.
+        resource: String,
+    },
+    /// Every type of an API group, at the versions that the origin's side prefers.
+    Group(String),
+    /// By kind.
+    Kind {
+        /// API group.
+        group: String,
+        /// Version.
+        version: String,
+        /// Kind.
+        kind: String,
+    },
+}
+
+/// The objects of an entry, in its config's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Objects {
+    /// In one namespace (`Some`), or cluster-scoped (`None`); a resource of the other scope does not belong there.
+    In(Option<String>, Names),
+    /// A namespace that has to exist for its contents, without its details (spec 3.2).
+    Implied(String),
+    /// In these namespaces, or cluster-scoped, as the type may be.
+    Anywhere {
+        /// Namespaces of namespaced objects.
+        namespaces: Names,
+        /// Names.
+        names: Names,
+    },
+    /// In this namespace, or cluster-scoped, as the type may be; a namespaced one needs a namespace.
+    Ref {
+        /// Namespace; empty if none is given.
+        namespace: String,
+        /// Names: one, or all.
+        names: Names,
+    },
+}
+
+/// A place in a config.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The config as `Kind//name`.
     pub config: String,
-    /// The field, `namespacedObjects[0]`.
+    /// The field in its spec, `namespacedObjects[0]`.
     pub field: String,
-    /// True where namespaced resources belong, false where cluster-scoped ones do, absent where it is implied.
-    pub namespaced: Option<bool>,
 }
 
-impl Wanted {
-    /// Merges the configs. The result does not depend on their order.
-    pub fn from_configs<'a>(configs: impl IntoIterator<Item = &'a SyncerConfig>) -> Self {
-        let mut configs: Vec<_> = configs.into_iter().collect();
-        configs.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut wanted = Self::default();
-        for config in configs {
-            Merge {
-                wanted: &mut wanted,
-                config: &config.name,
-            }
-            .spec(&config.spec);
-        }
-        wanted
-    }
+/// One object, or one in each namespace, under both its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// At the hub.
+    pub hub: Triple,
+    /// At the edge.
+    pub edge: Triple,
+}
+
+/// What a conversion matches by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Triple {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
 }
 
 /// A resource type that was synced once: its copies may still be there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SyncedType {
-    /// API group.
+    /// Which way.
+    pub direction: Direction,
+    /// API group of the copies.
     pub group: String,
     /// Version it was synced at.
     pub version: String,
@@ -66,35 +124,46 @@ pub struct SyncedType {
 }
 
 impl Wanted {
-    /// Adds types that were synced and are no longer asked for, with an empty selection: their copies are looked at, and
-    /// go when their hub objects are gone.
-    pub fn retain<'a>(&mut self, synced: impl IntoIterator<Item = &'a SyncedType>) {
-        for known in synced {
-            let key = (known.group.clone(), known.resource.clone());
-            self.types.entry(key).or_insert_with(|| WantedType {
-                version: known.version.clone(),
-                selector: Selector::default(),
-                origins: Vec::new(),
-            });
+    /// Puts the configs together. The result does not depend on their order. Without `renaming`, conversions count for
+    /// nothing.
+    pub fn from_configs<'a>(
+        syncer_configs: impl IntoIterator<Item = &'a SyncerConfig>,
+        edge_sync_configs: impl IntoIterator<Item = &'a EdgeSyncConfig>,
+        renaming: bool,
+    ) -> Self {
+        let mut syncer_configs: Vec<_> = syncer_configs.into_iter().collect();
+        syncer_configs.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut edge_sync_configs: Vec<_> = edge_sync_configs.into_iter().collect();
+        edge_sync_configs.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut wanted = Self::default();
+        for config in syncer_configs {
+            let config_name = format!("{}//{}", syncer_config::KIND, config.name);
+            Merge::new(&mut wanted, config_name).syncer_config(&config.spec);
         }
-    }
-}
-
-impl WantedType {
-    /// True if a config asks for it; false if it is only retained.
-    pub fn is_selected(&self) -> bool {
-        !self.origins.is_empty()
+        for config in edge_sync_configs {
+            let config_name = format!("{}//{}", edge_sync_config::KIND, config.name);
+            let mut merge = Merge::new(&mut wanted, config_name);
+            merge.edge_sync_config(&config.spec);
+            if renaming {
+                merge.conversions(&config.spec.conversions);
+            }
+        }
+        wanted
     }
 }
 
 /// One config on its way into the whole.
 struct Merge<'a> {
     wanted: &'a mut Wanted,
-    config: &'a str,
+    config: String,
 }
 
-impl Merge<'_> {
-    fn spec(&mut self, spec: &Spec) {
+impl<'a> Merge<'a> {
+    fn new(wanted: &'a mut Wanted, config: String) -> Self {
+        Self { wanted, config }
+    }
+
+    fn syncer_config(&mut self, spec: &syncer_config::Spec) {
         self.namespace_scope(spec);
         for (index, item) in spec.namespaced_objects.iter().enumerate() {
             let field = format!("namespacedObjects[{index}]");
@@ -102,20 +171,11 @@ impl Merge<'_> {
                 continue;
             }
             for (at, objects) in item.objects_by_namespace.iter().enumerate() {
-                if objects.names.is_empty() {
-                    continue;
-                }
-                if self.accept_namespace(
-                    &format!("{field}.objectsByNamespace[{at}].namespace"),
-                    &objects.namespace,
-                ) {
-                    self.select(
-                        &field,
-                        &item.resource,
-                        Some(true),
-                        &objects.namespace,
-                        Names::from_list(&objects.names),
-                    );
+                let namespace_field = format!("{field}.objectsByNamespace[{at}].namespace");
+                if !objects.names.is_empty() && self.accept_namespace(&namespace_field, &objects.namespace) {
+                    let names = Names::from_list(&objects.names);
+                    let selected = Objects::In(Some(objects.namespace.clone()), names);
+                    self.downsync(&field, &item.resource, selected);
                     self.imply(&field, &objects.namespace);
                 }
             }
@@ -124,18 +184,15 @@ impl Merge<'_> {
             let field = format!("clusterScope[{index}]");
             let names = item.objects.as_deref().map_or(Names::All, Names::from_list);
             if self.accept(&field, &item.resource) {
-                self.select(&field, &item.resource, Some(false), "", names);
+                self.downsync(&field, &item.resource, Objects::In(None, names));
             }
         }
-        if !spec.upsync.is_empty() {
-            self.problem(
-                "upsync",
-                "upsync is not available in this version; nothing travels to the hub",
-            );
+        for (index, item) in spec.upsync.iter().enumerate() {
+            self.upsync(&format!("upsync[{index}]"), item);
         }
     }
 
-    fn namespace_scope(&mut self, spec: &Spec) {
+    fn namespace_scope(&mut self, spec: &syncer_config::Spec) {
         let scope = &spec.namespace_scope;
         let mut namespaces = Vec::new();
         for (index, namespace) in scope.namespaces.iter().enumerate() {
@@ -149,42 +206,136 @@ impl Merge<'_> {
             let field = format!("namespaceScope.resources[{index}]");
             if self.accept(&field, resource) {
                 for namespace in &namespaces {
-                    self.select(&field, resource, Some(true), namespace, Names::All);
+                    let objects = Objects::In(Some((*namespace).clone()), Names::All);
+                    self.downsync(&field, resource, objects);
                 }
+            }
+        }
+    }
+
+    fn upsync(&mut self, field: &str, item: &syncer_config::Upsync) {
+        let names = Names::from_list(&item.names);
+        if names.is_empty() {
+            return;
+        }
+        let group = &item.api_group;
+        for (index, resource) in item.resources.iter().enumerate() {
+            let types = match () {
+                () if resource == ALL => Types::Group(group.clone()),
+                () if !self.accept_resource(&format!("{field}.resources[{index}]"), group, resource) => continue,
+                () => Types::Plural {
+                    group: group.clone(),
+                    version: None,
+                    resource: resource.clone(),
+                },
+            };
+            let objects = Objects::Anywhere {
+                namespaces: Names::from_list(&item.namespaces),
+                names: names.clone(),
+            };
+            self.entry(Direction::Up, &format!("{field}.resources[{index}]"), types, objects);
+        }
+    }
+
+    fn edge_sync_config(&mut self, spec: &edge_sync_config::Spec) {
+        let down = spec.down_synced_resources.iter().map(|item| (Direction::Down, item));
+        let up = spec.up_synced_resources.iter().map(|item| (Direction::Up, item));
+        for (list, items) in [
+            ("downSyncedResources", down.collect::<Vec<_>>()),
+            ("upSyncedResources", up.collect()),
+        ] {
+            for (index, (direction, item)) in items.into_iter().enumerate() {
+                self.reference(direction, &format!("{list}[{index}]"), item);
+            }
+        }
+    }
+
+    fn reference(&mut self, direction: Direction, field: &str, item: &Ref) {
+        let (part, why) = match () {
+            () if item.kind.is_empty() => ("kind", "is empty; the entry selects nothing".to_owned()),
+            () if item.name.is_empty() => ("name", "is empty; the entry selects nothing".to_owned()),
+            () if !is_version(&item.version) => ("version", version_advice(&item.version)),
+            () if direction == Direction::Down && item.namespace == ALL => (
+                "namespace",
+                "\"*\" is not supported for downsync; name each namespace".to_owned(),
+            ),
+            () if never_travels_as_kind(&item.group, &item.kind) => {
+                ("kind", format!("{} of {:?} never travels", item.kind, item.group))
+            }
+            () => {
+                let types = Types::Kind {
+                    group: item.group.clone(),
+                    version: item.version.clone(),
+                    kind: item.kind.clone(),
+                };
+                let objects = Objects::Ref {
+                    namespace: item.namespace.clone(),
+                    names: Names::from_list(std::slice::from_ref(&item.name)),
+                };
+                self.entry(direction, field, types, objects);
+                return;
+            }
+        };
+        self.problem(&format!("{field}.{part}"), &why);
+    }
+
+    /// Takes over the conversions that do not contradict one that came before.
+    fn conversions(&mut self, conversions: &[edge_sync_config::Conversion]) {
+        for (index, item) in conversions.iter().enumerate() {
+            let field = format!("conversions[{index}]");
+            let conversion = Conversion {
+                hub: Triple::of(&item.upstream),
+                edge: Triple::of(&item.downstream),
+            };
+            if let Some((part, why)) = conversion.cannot_be() {
+                self.problem(&format!("{field}.{part}"), why);
+                continue;
+            }
+            if self.wanted.conversions.contains(&conversion) {
+                continue;
+            }
+            let contradicts = |known: &&Conversion| known.hub == conversion.hub || known.edge == conversion.edge;
+            match self.wanted.conversions.iter().find(contradicts) {
+                Some(first) => {
+                    let why = format!(
+                        "contradicts another conversion, of {} to {}, which comes first by the names of the configs and is \
+                         used",
+                        first.hub, first.edge
+                    );
+                    self.problem(&field, &why);
+                }
+                None => self.wanted.conversions.push(conversion),
             }
         }
     }
 
     /// True if the reference can name a resource at all; reports it otherwise.
     fn accept(&mut self, field: &str, resource: &ResourceRef) -> bool {
-        let name = resource.resource.as_str();
-        let (part, why) = match () {
-            () if name.is_empty() => ("resource", "is empty; the entry selects nothing".to_owned()),
-            () if name == ALL => (
-                "resource",
-                "\"*\" is not supported for downsync; name each resource".to_owned(),
-            ),
-            () if name.contains('/') => ("resource", format!("{name:?} is a subresource and cannot be synced")),
-            () if resource.api_version.is_empty() => {
-                ("apiVersion", "is empty; write the version, such as \"v1\"".to_owned())
+        if resource.resource == ALL {
+            let why = "\"*\" is not supported for downsync; name each resource";
+            self.problem(&format!("{field}.resource"), why);
+            return false;
+        }
+        if !self.accept_resource(&format!("{field}.resource"), &resource.group, &resource.resource) {
+            return false;
+        }
+        if !is_version(&resource.api_version) {
+            self.problem(&format!("{field}.apiVersion"), &version_advice(&resource.api_version));
+            return false;
+        }
+        true
+    }
+
+    fn accept_resource(&mut self, field: &str, group: &str, resource: &str) -> bool {
+        let why = match () {
+            () if resource.is_empty() => "is empty; the entry selects nothing".to_owned(),
+            () if resource.contains('/') => format!("{resource:?} is a subresource and cannot be synced"),
+            () if never_travels(group, resource) => {
+                format!("{} never travels", crate::cluster::qualified(group, resource))
             }
-            () if resource.api_version.contains('/') => {
-                let version = &resource.api_version;
-                (
-                    "apiVersion",
-                    format!("{version:?} holds a group; write the version alone, such as \"v1\""),
-                )
-            }
-            () if never_downsynced(&resource.group, name) => (
-                "resource",
-                format!(
-                    "{} never travels to the edge",
-                    crate::cluster::qualified(&resource.group, name)
-                ),
-            ),
             () => return true,
         };
-        self.problem(&format!("{field}.{part}"), &why);
+        self.problem(field, &why);
         false
     }
 
@@ -204,46 +355,36 @@ impl Merge<'_> {
             resource: "namespaces".into(),
             api_version: "v1".into(),
         };
-        self.wanted_type(field, &namespaces, None).selector.imply(namespace);
+        self.downsync(field, &namespaces, Objects::Implied(namespace.to_owned()));
     }
 
-    fn select(&mut self, field: &str, resource: &ResourceRef, namespaced: Option<bool>, namespace: &str, names: Names) {
-        self.wanted_type(field, resource, namespaced)
-            .selector
-            .add(namespace, names);
-    }
-
-    fn wanted_type(&mut self, field: &str, resource: &ResourceRef, namespaced: Option<bool>) -> &mut WantedType {
-        let key = (resource.group.clone(), resource.resource.clone());
-        let known = self.wanted.types.get(&key).map(|known| known.version.clone());
-        if let Some(version) = known.filter(|version| *version != resource.api_version) {
-            let why = format!(
-                "{:?} differs from {version:?}, which another entry gives for {}; {version:?} is used",
-                resource.api_version,
-                crate::cluster::qualified(&resource.group, &resource.resource),
-            );
-            self.problem(&format!("{field}.apiVersion"), &why);
-        }
-        let wanted = self.wanted.types.entry(key).or_insert_with(|| WantedType {
-            version: resource.api_version.clone(),
-            selector: Selector::default(),
-            origins: Vec::new(),
-        });
-        let origin = Origin {
-            config: self.config.to_owned(),
-            field: field.to_owned(),
-            namespaced,
+    fn downsync(&mut self, field: &str, resource: &ResourceRef, objects: Objects) {
+        let types = Types::Plural {
+            group: resource.group.clone(),
+            version: Some(resource.api_version.clone()),
+            resource: resource.resource.clone(),
         };
-        if !wanted.origins.contains(&origin) {
-            wanted.origins.push(origin);
-        }
-        wanted
+        self.entry(Direction::Down, field, types, objects);
+    }
+
+    fn entry(&mut self, direction: Direction, field: &str, types: Types, objects: Objects) {
+        self.wanted.entries.push(Entry {
+            direction,
+            types,
+            objects,
+            place: Place {
+                config: self.config.clone(),
+                field: field.to_owned(),
+            },
+        });
     }
 
     fn problem(&mut self, field: &str, message: &str) {
         let problem = Problem {
-            config: self.config.to_owned(),
-            field: field.to_owned(),
+            place: Place {
+                config: self.config.clone(),
+                field: field.to_owned(),
+            },
             message: message.to_owned(),
         };
         if !self.wanted.problems.contains(&problem) {
@@ -252,171 +393,81 @@ impl Merge<'_> {
     }
 }
 
+impl Triple {
+    fn of(reference: &Ref) -> Self {
+        Self {
+            group: reference.group.clone(),
+            kind: reference.kind.clone(),
+            name: reference.name.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for Triple {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} {}",
+            crate::cluster::qualified(&self.group, &self.kind),
+            self.name
+        )
+    }
+}
+
+impl Conversion {
+    /// True if both names are of one kind.
+    pub(super) fn keeps_kind(&self) -> bool {
+        (&self.hub.group, &self.hub.kind) == (&self.edge.group, &self.edge.kind)
+    }
+
+    /// The part that makes no sense, and why.
+    fn cannot_be(&self) -> Option<(&'static str, &'static str)> {
+        for (part, triple) in [("upstream", &self.hub), ("downstream", &self.edge)] {
+            if triple.kind.is_empty() || triple.name.is_empty() {
+                return Some((part, "needs a kind and a name; the conversion is not used"));
+            }
+            if triple.name == ALL {
+                return Some((part, "\"*\" is not supported in a conversion, which is not used"));
+            }
+        }
+        (self.hub == self.edge).then_some(("downstream", "is the same as upstream; the conversion changes nothing"))
+    }
+}
+
+fn is_version(version: &str) -> bool {
+    !version.is_empty() && !version.contains('/')
+}
+
+fn version_advice(version: &str) -> String {
+    if version.is_empty() {
+        "is empty; write the version, such as \"v1\"".to_owned()
+    } else {
+        format!("{version:?} holds a group; write the version alone, such as \"v1\"")
+    }
+}
+
 /// Types that belong to one side alone (spec 3.8): kcp's own APIs, the syncer's configs, and what controllers use to
 /// talk to each other.
-fn never_downsynced(group: &str, resource: &str) -> bool {
-    group == crate::api::GROUP
-        || group == "kcp.io"
-        || group.ends_with(".kcp.io")
+pub(super) fn never_travels(group: &str, resource: &str) -> bool {
+    belongs_to_one_side(group)
         || matches!(
             (group, resource),
             ("" | "events.k8s.io", "events") | ("coordination.k8s.io", "leases")
         )
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::ObjectName;
-    use crate::plan::Selection;
-
-    fn config(name: &str, spec: &serde_json::Value) -> SyncerConfig {
-        let object = serde_json::json!({"metadata": {"name": name}, "spec": spec});
-        SyncerConfig::parse(object.to_string().as_bytes()).unwrap()
-    }
-
-    fn wanted(spec: &serde_json::Value) -> Wanted {
-        Wanted::from_configs([&config("the-one", spec)])
-    }
-
-    fn selection(wanted: &Wanted, group: &str, resource: &str, namespace: &str, name: &str) -> Selection {
-        wanted
-            .types
-            .get(&(group.to_owned(), resource.to_owned()))
-            .map_or(Selection::None, |wanted| {
-                wanted.selector.selects(&ObjectName::new(namespace, name))
-            })
-    }
-
-    #[test]
-    fn selects_what_spec_section_1_says() {
-        let wanted = wanted(&serde_json::json!({
-            "namespaceScope": {
-                "namespaces": ["shop"],
-                "resources": [{"group": "apps", "resource": "deployments", "apiVersion": "v1"}],
-            },
-            "namespacedObjects": [{
-                "group": "", "resource": "configmaps", "apiVersion": "v1",
-                "objectsByNamespace": [
-                    {"namespace": "shop", "names": ["settings"]},
-                    {"namespace": "billing", "names": ["*"]},
-                    {"namespace": "unused", "names": []},
-                    {"namespace": "absent"},
-                ],
-            }],
-            "clusterScope": [
-                {"group": "m.example.org", "resource": "gauges", "apiVersion": "v1"},
-                {"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "apiVersion": "v1", "objects": []},
-                {"group": "rbac.authorization.k8s.io", "resource": "clusterrolebindings", "apiVersion": "v1", "objects": ["*"]},
-                {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1", "objects": ["a.b"]},
-                {"group": "", "resource": "namespaces", "apiVersion": "v1", "objects": ["billing"]},
-            ],
-        }));
-        assert_eq!(wanted.problems, []);
-        let rbac = "rbac.authorization.k8s.io";
-        for (group, resource, namespace, name, expected) in [
-            ("apps", "deployments", "shop", "any", Selection::Full),
-            ("apps", "deployments", "billing", "any", Selection::None),
-            ("", "configmaps", "shop", "settings", Selection::Full),
-            ("", "configmaps", "shop", "other", Selection::None),
-            ("", "configmaps", "billing", "any", Selection::Full),
-            ("", "configmaps", "unused", "any", Selection::None),
-            ("m.example.org", "gauges", "", "any", Selection::Full),
-            (rbac, "clusterroles", "", "any", Selection::None),
-            (rbac, "clusterrolebindings", "", "any", Selection::Full),
-            (
-                "apiextensions.k8s.io",
-                "customresourcedefinitions",
-                "",
-                "a.b",
-                Selection::Full,
-            ),
-            (
-                "apiextensions.k8s.io",
-                "customresourcedefinitions",
-                "",
-                "c.d",
-                Selection::None,
-            ),
-            ("", "namespaces", "", "shop", Selection::Implied),
-            ("", "namespaces", "", "billing", Selection::Full),
-            ("", "namespaces", "", "unused", Selection::None),
-            ("", "namespaces", "", "absent", Selection::None),
-        ] {
-            let got = selection(&wanted, group, resource, namespace, name);
-            assert_eq!(got, expected, "{resource}.{group} {namespace}/{name}");
-        }
-    }
-
-    #[test]
-    fn several_configs_act_as_their_union_in_any_order() {
-        let a = config(
-            "a",
-            &serde_json::json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
-            "objectsByNamespace": [{"namespace": "shop", "names": ["x"]}]}]}),
-        );
-        let b = config(
-            "b",
-            &serde_json::json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
-            "objectsByNamespace": [{"namespace": "shop", "names": ["x", "y"]}]}]}),
-        );
-        let both = Wanted::from_configs([&a, &b]);
-        assert_eq!(both, Wanted::from_configs([&b, &a]));
-        assert_eq!(selection(&both, "", "configmaps", "shop", "x"), Selection::Full);
-        assert_eq!(selection(&both, "", "configmaps", "shop", "y"), Selection::Full);
-        let only_a = Wanted::from_configs([&a]);
-        assert_eq!(selection(&only_a, "", "configmaps", "shop", "x"), Selection::Full);
-        assert_eq!(selection(&only_a, "", "configmaps", "shop", "y"), Selection::None);
-    }
-
-    #[test]
-    fn reports_what_cannot_be_followed_and_follows_the_rest() {
-        let cases = [
-            (
-                "clusterScope",
-                serde_json::json!([{"group": "", "resource": "*", "apiVersion": "v1"}]),
-                "clusterScope[0].resource",
-            ),
-            (
-                "clusterScope",
-                serde_json::json!([{"group": "", "resource": "", "apiVersion": "v1"}]),
-                "clusterScope[0].resource",
-            ),
-            (
-                "clusterScope",
-                serde_json::json!([{"group": "apps", "resource": "deployments/scale", "apiVersion": "v1"}]),
-                "clusterScope[0].resource",
-            ),
-            (
-                "clusterScope",
-                serde_json::json!([{"group": "apps", "resource": "x", "apiVersion": "apps/v1"}]),
-                "clusterScope[0].apiVersion",
-            ),
-            (
-                "clusterScope",
-                serde_json::json!([{"group": "apis.kcp.io", "resource": "apibindings", "apiVersion": "v1alpha1"}]),
-                "clusterScope[0].resource",
-            ),
-            (
-                "namespaceScope",
-                serde_json::json!({"namespaces": ["*"], "resources": []}),
-                "namespaceScope.namespaces[0]",
-            ),
-        ];
-        for (key, value, field) in cases {
-            let mut spec = serde_json::json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
-                "objectsByNamespace": [{"namespace": "shop", "names": ["x"]}]}]});
-            spec[key] = value;
-            let wanted = wanted(&spec);
-            assert_eq!(
-                wanted
-                    .problems
-                    .iter()
-                    .map(|problem| problem.field.as_str())
-                    .collect::<Vec<_>>(),
-                [field]
-            );
-            assert_eq!(selection(&wanted, "", "configmaps", "shop", "x"), Selection::Full);
-        }
-    }
+fn never_travels_as_kind(group: &str, kind: &str) -> bool {
+    belongs_to_one_side(group)
+        || matches!(
+            (group, kind),
+            ("" | "events.k8s.io", "Event") | ("coordination.k8s.io", "Lease")
+        )
 }
+
+fn belongs_to_one_side(group: &str) -> bool {
+    group == crate::api::GROUP || group == "kcp.io" || group.ends_with(".kcp.io")
+}
+
+#[cfg(test)]
+#[path = "wanted_tests.rs"]
+mod tests;

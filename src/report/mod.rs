@@ -3,11 +3,11 @@
 //! A failure is told once when it begins and once when it ends, whatever happens in between. Changes are told one line
 //! each while they are few; a burst is told by its first lines and a sum at its end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 
 use crate::cluster::{Error, Side};
-use crate::sync::downsync::Change;
+use crate::sync::job::Change;
 
 /// Lines a burst may have before it is summed up.
 const BURST_LINES: u32 = 20;
@@ -26,15 +26,15 @@ pub enum Subject {
 pub struct Report {
     streaks: HashMap<Subject, String>,
     lines: u32,
-    untold: HashMap<&'static str, u32>,
+    untold: BTreeMap<(Side, &'static str), u32>,
     untold_failures: u32,
 }
 
 impl Report {
-    /// Tells of a change at the edge.
-    pub fn change(&mut self, object: impl Display, change: Change) {
+    /// Tells of a change of a copy on that side.
+    pub fn change(&mut self, side: Side, object: impl Display, change: Change) {
         let word = match change {
-            Change::Unchanged | Change::Left(_) => {
+            Change::Unchanged | Change::Left(_) | Change::Conflict => {
                 log::debug!("in step object={object} result={change:?}");
                 return;
             }
@@ -48,11 +48,29 @@ impl Report {
         };
         if self.lines < BURST_LINES {
             self.lines += 1;
-            log::info!("{word} at the edge object={object}");
+            log::info!("{word} at the {side} object={object}");
         } else {
-            *self.untold.entry(word).or_default() += 1;
-            log::debug!("{word} at the edge object={object}");
+            *self.untold.entry((side, word)).or_default() += 1;
+            log::debug!("{word} at the {side} object={object}");
         }
+    }
+
+    /// Tells that somebody else's object has the place of a copy, if that is new.
+    pub fn conflict(&mut self, side: Side, object: &str) {
+        let subject = Subject::Thing(side, object.to_owned());
+        let why = "somebody else's object has its name";
+        if self.streaks.insert(subject, why.to_owned()).as_deref() == Some(why) {
+            return;
+        }
+        if self.lines >= BURST_LINES {
+            self.untold_failures += 1;
+            return;
+        }
+        self.lines += 1;
+        log::warn!(
+            "not synced to the {side}, because an object of that name is there that the syncer has not made, which it \
+             leaves alone object={object} advice=\"delete or rename one of the two, or take it out of the config\""
+        );
     }
 
     /// Tells that the edge's owner does not allow an object, once for each reason, with its first object.
@@ -118,10 +136,8 @@ impl Report {
     /// There is nothing more to do at once: sums up what was not told.
     pub fn idle(&mut self) {
         self.lines = 0;
-        let mut untold: Vec<_> = self.untold.drain().collect();
-        untold.sort_unstable();
-        for (word, count) in untold {
-            log::info!("{word} at the edge more={count}");
+        for ((side, word), count) in std::mem::take(&mut self.untold) {
+            log::info!("{word} at the {side} more={count}");
         }
         if std::mem::take(&mut self.untold_failures) > 0 {
             let failing = self.streaks.len();
@@ -193,10 +209,10 @@ mod tests {
     fn a_burst_has_few_lines_and_a_sum() {
         let mut report = Report::default();
         for _ in 0..100 {
-            report.change("ConfigMap/a/b", Change::Created);
+            report.change(Side::Edge, "ConfigMap/a/b", Change::Created);
         }
         assert_eq!(report.lines, BURST_LINES);
-        assert_eq!(report.untold["created"], 100 - BURST_LINES);
+        assert_eq!(report.untold[&(Side::Edge, "created")], 100 - BURST_LINES);
         report.idle();
         assert!(report.untold.is_empty());
     }

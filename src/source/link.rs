@@ -112,7 +112,7 @@ impl Pages {
     pub(super) fn of(cluster: &Rc<Cluster>, request: &ListRequest) -> Self {
         Self {
             listing: cluster.list(request.clone()),
-            covers: request.label_selector.map_or(Covers::Everything, |_| Covers::Labelled),
+            covers: Covers::of(request),
             begun: false,
         }
     }

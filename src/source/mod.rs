@@ -50,12 +50,19 @@ pub enum SourceEvent {
     Down(Error),
 }
 
+impl Covers {
+    /// What a list of that request names.
+    fn of(request: &ListRequest) -> Self {
+        request.label_selector.map_or(Self::Everything, |_| Self::Labelled)
+    }
+}
+
 /// Which objects of a source's scope a list names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Covers {
     /// All of them.
     Everything,
-    /// Those with the label of [`Style::LookThenWatch`]; it says nothing of others.
+    /// Those with the label that the source's style names; it says nothing of others.
     Labelled,
 }
 
@@ -84,6 +91,8 @@ pub struct Reading {
 pub enum Style {
     /// Whole objects.
     Whole,
+    /// Whole objects with this label selector.
+    Labelled(&'static str),
     /// Names only: metadata of every object.
     Metadata,
     /// One metadata-only look at every object, to know what was there before (DESIGN section 4, Adoption), then a watch
@@ -96,9 +105,12 @@ impl Reading {
         ListRequest {
             resource: self.resource.clone(),
             scope: self.scope.clone(),
-            label_selector: None,
+            label_selector: match self.style {
+                Style::Labelled(labels) => Some(labels),
+                Style::Whole | Style::Metadata | Style::LookThenWatch(_) => None,
+            },
             content: match self.style {
-                Style::Whole => Content::Full,
+                Style::Whole | Style::Labelled(_) => Content::Full,
                 Style::Metadata | Style::LookThenWatch(_) => Content::Metadata,
             },
         }
@@ -106,7 +118,7 @@ impl Reading {
 
     fn watch_request(&self) -> ListRequest {
         match self.style {
-            Style::Whole | Style::Metadata => self.list_request(),
+            Style::Whole | Style::Labelled(_) | Style::Metadata => self.list_request(),
             Style::LookThenWatch(labels) => ListRequest {
                 label_selector: Some(labels),
                 content: Content::Full,

@@ -27,7 +27,8 @@ const DEAF_WATCH: Duration = Duration::from_secs(150);
 
 pub(super) struct Source {
     cluster: Rc<Cluster>,
-    style: Style,
+    /// What is listed is what is watched, so that one stream can do both.
+    streams: bool,
     list: ListRequest,
     watch: ListRequest,
     link: Link,
@@ -41,7 +42,7 @@ impl Source {
     pub(super) fn new(cluster: Rc<Cluster>, reading: &Reading, link: Link) -> Self {
         Self {
             cluster,
-            style: reading.style,
+            streams: matches!(reading.style, Style::Whole | Style::Labelled(_)),
             list: reading.list_request(),
             watch: reading.watch_request(),
             link,
@@ -91,8 +92,7 @@ impl Source {
     }
 
     async fn list_then_watch(&mut self) -> Result<(), End> {
-        let streams =
-            self.style == Style::Whole && self.cluster.streams_lists() && self.broken_streams < BROKEN_STREAMS;
+        let streams = self.streams && self.cluster.streams_lists() && self.broken_streams < BROKEN_STREAMS;
         if streams && let Some(watching) = self.list_stream().await? {
             return self.follow(watching).await;
         }
@@ -118,7 +118,7 @@ impl Source {
             Err(error) if is_status(&error, &[400, 422]) => return Ok(self.no_streams(&error.to_string())),
             Err(error) => return Err(error.into()),
         };
-        self.link.send(SourceEvent::Begin(Covers::Everything)).await?;
+        self.link.send(SourceEvent::Begin(Covers::of(&self.list))).await?;
         loop {
             let Ok(event) = timeout(STREAM_SILENCE, watching.next()).await else {
                 return Ok(self.no_streams("silence before the end of the list"));

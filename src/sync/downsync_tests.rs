@@ -1,11 +1,4 @@
-use std::cell::RefCell;
-use std::collections::VecDeque;
-
-use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
-
 use super::*;
-use crate::cluster::{ApiServer, RateLimit, Response};
 
 const OURS: Copy = Copy {
     state: CopyState::Ours,
@@ -21,18 +14,10 @@ const ABSENT: Copy = Copy {
     state: CopyState::Absent,
     ..OURS
 };
-const WHOLE: Origin = Origin::Wanted {
-    whole: true,
-    hands_off: false,
-};
-const ONCE: Origin = Origin::Wanted {
-    whole: true,
-    hands_off: true,
-};
-const IMPLIED: Origin = Origin::Wanted {
-    whole: false,
-    hands_off: false,
-};
+/// Whole, and whether it is created once.
+const WHOLE: (bool, bool) = (true, false);
+const ONCE: (bool, bool) = (true, true);
+const IMPLIED: (bool, bool) = (false, false);
 
 fn hands_off(copy: Copy) -> Copy {
     Copy {
@@ -41,26 +26,20 @@ fn hands_off(copy: Copy) -> Copy {
     }
 }
 
-fn adopted(copy: Copy) -> Copy {
-    Copy { adopted: true, ..copy }
-}
-
-fn terminating(copy: Copy) -> Copy {
-    Copy {
-        terminating: true,
-        ..copy
-    }
-}
-
 #[test]
 fn decides_as_the_spec_says() {
     let apply = Action::Apply { adopted: false };
     let adopt = Action::Apply { adopted: true };
-    for (row, origin, copy, expected) in [
+    let adopted = Copy { adopted: true, ..OURS };
+    let terminating = Copy {
+        terminating: true,
+        ..OURS
+    };
+    for (row, (whole, once), copy, expected) in [
         ("3.4 create", WHOLE, ABSENT, apply),
         ("3.4 update", WHOLE, OURS, apply),
         ("3.4 foreign is overwritten and marked", WHOLE, FOREIGN, adopt),
-        ("adopted stays adopted", WHOLE, adopted(OURS), adopt),
+        ("adopted stays adopted", WHOLE, adopted, adopt),
         ("3.2 implied namespace is created", IMPLIED, ABSENT, apply),
         ("3.2 implied namespace of ours", IMPLIED, OURS, apply),
         (
@@ -96,201 +75,12 @@ fn decides_as_the_spec_says() {
         ),
         ("3.6 back to true: overwrite again", WHOLE, hands_off(OURS), apply),
         (
-            "3.6 deleted upstream, false downstream: kept",
-            Origin::Absent,
-            hands_off(OURS),
-            Action::Leave(Why::HandsOff),
-        ),
-        ("3.5 deleted upstream, ours", Origin::Absent, OURS, Action::Delete),
-        (
-            "3.5 deleted upstream, not ours",
-            Origin::Absent,
-            FOREIGN,
-            Action::Leave(Why::NotOurs),
-        ),
-        (
-            "3.5 deleted upstream, nothing there",
-            Origin::Absent,
-            ABSENT,
-            Action::Leave(Why::Gone),
-        ),
-        ("adopted is released", Origin::Absent, adopted(OURS), Action::Release),
-        (
-            "deselected is left",
-            Origin::NotSelected,
-            OURS,
-            Action::Leave(Why::NotSelected),
-        ),
-        (
             "terminating is waited for",
             WHOLE,
-            terminating(OURS),
-            Action::Leave(Why::Terminating),
-        ),
-        (
-            "terminating is not deleted twice",
-            Origin::Absent,
-            terminating(OURS),
+            terminating,
             Action::Leave(Why::Terminating),
         ),
     ] {
-        assert_eq!(decide(origin, copy, false), expected, "{row}");
-    }
-}
-
-#[test]
-fn a_protected_namespace_is_never_deleted() {
-    for copy in [OURS, FOREIGN, ABSENT, adopted(OURS), hands_off(OURS), terminating(OURS)] {
-        let action = decide(Origin::Absent, copy, true);
-        assert!(matches!(action, Action::Leave(_)), "{copy:?} {action:?}");
-    }
-    assert_eq!(decide(WHOLE, ABSENT, true), Action::Apply { adopted: false });
-}
-
-/// An edge that answers from a script and keeps what it was asked, as `METHOD path body`.
-struct Scripted {
-    answers: RefCell<VecDeque<(u16, &'static str)>>,
-    asked: Rc<RefCell<Vec<String>>>,
-}
-
-impl ApiServer for Scripted {
-    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
-        let body = String::from_utf8_lossy(request.body()).into_owned();
-        self.asked
-            .borrow_mut()
-            .push(format!("{} {} {body}", request.method(), request.uri()));
-        let (status, body) = self
-            .answers
-            .borrow_mut()
-            .pop_front()
-            .expect("the script has an answer left");
-        async move { Ok(Response::whole(status, body)) }.boxed_local()
-    }
-}
-
-fn scripted(side: Side, answers: &[(u16, &'static str)]) -> (Cluster, Rc<RefCell<Vec<String>>>) {
-    let asked = Rc::default();
-    let server = Scripted {
-        answers: RefCell::new(answers.iter().copied().collect()),
-        asked: Rc::clone(&asked),
-    };
-    (Cluster::new(side, Box::new(server), RateLimit::new(None)), asked)
-}
-
-fn job() -> Job {
-    let resource = ResourceType {
-        group: String::new(),
-        version: "v1".into(),
-        resource: "configmaps".into(),
-        kind: "ConfigMap".into(),
-        namespaced: true,
-    };
-    Job {
-        at_edge: resource.clone(),
-        resource,
-        type_gone: false,
-        policy: Rc::default(),
-        name: ObjectName::new("shop", "a"),
-        selection: Selection::Full,
-        body: None,
-        copy: OURS,
-        copy_version: 0,
-        look_first: false,
-        protected: false,
-    }
-}
-
-const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
-const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a"}}}"#;
-
-#[tokio::test]
-async fn a_delete_names_the_uid_and_version_that_were_looked_at() {
-    let (hub, _) = scripted(Side::Hub, &[(404, GONE)]);
-    let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, "{}")]);
-    let outcome = reconcile(&hub, &edge, job()).await.unwrap();
-    assert_eq!(outcome.change, Change::Deleted);
-    let delete = asked.borrow()[1].clone();
-    assert!(
-        delete.starts_with("DELETE /api/v1/namespaces/shop/configmaps/a "),
-        "{delete}"
-    );
-    assert!(
-        delete.contains(r#""preconditions":{"resourceVersion":"7","uid":"u1"}"#),
-        "{delete}"
-    );
-}
-
-#[tokio::test]
-async fn an_object_re_created_by_somebody_else_in_between_survives() {
-    let conflict = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;
-    let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
-    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (404, GONE)]);
-    let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (409, conflict), (200, theirs)]);
-    let failure = reconcile(&hub, &edge, job()).await.unwrap_err();
-    assert!(failure.error.is_conflict());
-    let outcome = reconcile(&hub, &edge, job()).await.unwrap();
-    assert_eq!(outcome.change, Change::Left(Why::NotOurs));
-    assert_eq!(
-        asked
-            .borrow()
-            .iter()
-            .filter(|asked| asked.starts_with("DELETE"))
-            .count(),
-        1
-    );
-}
-
-#[tokio::test]
-async fn no_answer_of_the_hub_but_proved_absence_deletes() {
-    let type_gone = r#"{"kind":"Status","reason":"NotFound","details":{},"code":404}"#;
-    for (status, body) in [
-        (404, type_gone),
-        (404, "404 page not found"),
-        (401, GONE),
-        (403, GONE),
-        (500, ""),
-        (503, ""),
-        (200, "<html>"),
-        (200, "{}"),
-    ] {
-        let (hub, _) = scripted(Side::Hub, &[(status, body)]);
-        let (edge, asked) = scripted(Side::Edge, &[]);
-        let failure = reconcile(&hub, &edge, job()).await.unwrap_err();
-        assert_eq!(failure.side, Side::Hub, "{status} {body}");
-        assert!(asked.borrow().is_empty(), "{status} {body}");
-    }
-}
-
-#[tokio::test]
-async fn a_copy_is_not_replaced_by_what_the_edge_would_not_create() {
-    let invalid =
-        r#"{"kind":"Status","reason":"Invalid","message":"field is immutable","details":{"name":"a"},"code":422}"#;
-    let wanted = r#"{"metadata":{"namespace":"shop","name":"a","annotations":{"edge.kubestellar.io/replace":"true"}},"data":{"k":"v"}}"#;
-    let (hub, _) = scripted(Side::Hub, &[(200, wanted)]);
-    let (edge, asked) = scripted(Side::Edge, &[(422, invalid), (422, invalid)]);
-    assert!(reconcile(&hub, &edge, job()).await.unwrap_err().error.is_invalid());
-    assert!(
-        asked.borrow()[1].starts_with("POST /api/v1/namespaces/shop/configmaps?dryRun=All"),
-        "{asked:?}"
-    );
-}
-
-// A create without an answer may have taken effect, or somebody else may have created the object since.
-#[tokio::test]
-async fn an_object_that_appeared_after_an_unanswered_create_is_told_by_its_marks() {
-    let wanted = r#"{"metadata":{"namespace":"shop","name":"a"},"data":{"k":"v"}}"#;
-    let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
-    for (copy, adopted) in [(OUR_COPY, false), (theirs, true)] {
-        let (hub, _) = scripted(Side::Hub, &[(200, wanted)]);
-        let (edge, asked) = scripted(Side::Edge, &[(200, copy), (200, OUR_COPY)]);
-        let unsure = Job {
-            copy: ABSENT,
-            look_first: true,
-            ..job()
-        };
-        reconcile(&hub, &edge, unsure).await.unwrap();
-        let apply = asked.borrow()[1].clone();
-        assert!(apply.starts_with("PATCH"), "{apply}");
-        assert_eq!(apply.contains("edge.kubestellar.io/adopted"), adopted, "{apply}");
+        assert_eq!(decide(whole, once, copy), expected, "{row}");
     }
 }

@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cluster::{Error, FIELD_MANAGER};
+use crate::plan::Direction;
 
 /// Field managers of the Go syncer: its user agent begins with the name of its executable. Its updates clear
 /// `managedFields`; the API server then names what it finds at the first apply `before-first-apply`.
@@ -76,7 +77,7 @@ struct Owner<'a> {
 
 /// A hash of what makes an edge copy ours: the fields that we own, those that people own and that are to be taken back,
 /// and whether it is being deleted. Another value means that somebody interfered. Never 0.
-pub fn marks(object: &[u8], take_back: &[String]) -> Result<u64, Error> {
+pub fn marks(object: &[u8], direction: Direction, take_back: &[String]) -> Result<u64, Error> {
     #[derive(Deserialize)]
     struct Marked<'a> {
         #[serde(borrow)]
@@ -95,7 +96,7 @@ pub fn marks(object: &[u8], take_back: &[String]) -> Result<u64, Error> {
     marked.metadata.deletion_timestamp.is_some().hash(&mut hasher);
     for owner in &marked.metadata.managed_fields {
         let ours = owner.manager == FIELD_MANAGER && owner.operation == "Apply";
-        if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, take_back)) {
+        if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, direction, take_back)) {
             owner.manager.hash(&mut hasher);
             owner.fields_v1.map(RawValue::get).hash(&mut hasher);
         }
@@ -107,13 +108,14 @@ pub fn marks(object: &[u8], take_back: &[String]) -> Result<u64, Error> {
 ///
 /// `take_back` are names of field managers, or prefixes that end in `*`. Entries of subresources (`status`, `scale`)
 /// are left alone. The patch holds only as long as nobody changes the object (its resource version is in it).
-pub fn take_over(object: &[u8], take_back: &[String]) -> Result<Option<String>, Error> {
-    if !names_any(object, take_back) {
+pub fn take_over(object: &[u8], direction: Direction, take_back: &[String]) -> Result<Option<String>, Error> {
+    if direction == Direction::Down && !names_any(object, take_back) {
         return Ok(None);
     }
     let wire: Wire = parse(object)?;
     let (taken, mut kept): (Vec<_>, Vec<_>) = wire.metadata.managed_fields.into_iter().partition(|entry| {
-        text(entry, "subresource").is_empty() && is_taken(text(entry, "manager"), text(entry, "operation"), take_back)
+        text(entry, "subresource").is_empty()
+            && is_taken(text(entry, "manager"), text(entry, "operation"), direction, take_back)
     });
     if taken.is_empty() {
         return Ok(None);
@@ -156,7 +158,11 @@ fn names_any(object: &[u8], take_back: &[String]) -> bool {
         .any(|name| object.contains(&format!("\"manager\":\"{name}")))
 }
 
-fn is_taken(manager: &str, operation: &str, take_back: &[String]) -> bool {
+fn is_taken(manager: &str, operation: &str, direction: Direction, take_back: &[String]) -> bool {
+    // A copy at the hub is created by us, not applied.
+    if direction == Direction::Up && manager == FIELD_MANAGER {
+        return operation == "Update";
+    }
     let by_people = take_back.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(prefix) => manager.starts_with(prefix),
         None => manager == pattern,
@@ -227,7 +233,7 @@ mod tests {
     fn take(entries: &[Value]) -> Option<Value> {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries}}).to_string();
         let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
-        take_over(object.as_bytes(), &patterns)
+        take_over(object.as_bytes(), Direction::Down, &patterns)
             .unwrap()
             .map(|patch| serde_json::from_str(&patch).unwrap())
     }
@@ -277,7 +283,7 @@ mod tests {
     #[test]
     fn drift_is_a_change_of_the_fields_that_are_ours_and_nothing_else() {
         let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
-        let marks_of = |object: &Value| marks(object.to_string().as_bytes(), &patterns).unwrap();
+        let marks_of = |object: &Value| marks(object.to_string().as_bytes(), Direction::Down, &patterns).unwrap();
         let copy = |entries: &[Value]| json!({"metadata": {"name": "a", "managedFields": entries}, "data": {"x": "y"}});
         let base = marks_of(&copy(&[ours()]));
         let controller = entry("hpa", "Update", &json!({"f:spec": {"f:replicas": {}}}));
@@ -295,6 +301,19 @@ mod tests {
         for other in [deleted, copy(&[taken]), copy(&[]), copy(&[ours(), people])] {
             assert_ne!(marks_of(&other), base, "{other}");
         }
+    }
+
+    #[test]
+    fn what_a_create_at_the_hub_wrote_becomes_what_we_apply() {
+        let created = entry("edge-syncer", "Update", &json!({"f:data": {"f:b": {}}}));
+        let object =
+            json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": [created, ours()]}}).to_string();
+        let patch = take_over(object.as_bytes(), Direction::Up, &[]).unwrap().unwrap();
+        let patch: Value = serde_json::from_str(&patch).unwrap();
+        let fields = &patch["metadata"]["managedFields"];
+        assert_eq!(fields.as_array().unwrap().len(), 1);
+        assert_eq!(fields[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
+        assert_eq!(take_over(object.as_bytes(), Direction::Down, &[]).unwrap(), None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Bringing one object in step: what to do is decided by pure functions, what was decided is done by one.
-//!
-//! One file per direction of travel; [`object`] cleans and hashes, `kinds` knows what differs from kind to kind,
-//! [`ownership`] says whose an object is.
+//! One object at a time: what it should be, whose it is, and bringing it there.
 
 pub mod downsync;
-mod kinds;
+pub mod job;
+pub mod kinds;
 pub mod managed_fields;
 pub mod object;
 pub mod ownership;
+pub mod status_return;
+pub mod upsync;

@@ -1,4 +1,4 @@
-//! One object as JSON: its metadata, its cleaned form for the edge, and the hash of that.
+//! One object as JSON: its metadata, its cleaned form for the other side, and the hashes of that and of its status.
 //!
 //! Bodies are handled as raw JSON slices; only metadata is taken apart. A hash covers the server's own serialization,
 //! which is stable for an unchanged object; where it is not (another server version), the cost is one apply that
@@ -13,11 +13,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, REPLACE};
+use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, RENAMED_FROM, REPLACE, UPSYNCED};
 use crate::cluster::{Error, ObjectName, ResourceType};
-use crate::plan::Selection;
+use crate::plan::{Direction, Selection};
 use crate::sync::kinds;
-use crate::sync::ownership::{Copy, is_hands_off};
+use crate::sync::ownership::{Copy, is_hands_off, mark};
 
 /// The metadata fields that decisions need.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -66,9 +66,10 @@ impl Meta {
         ObjectName::new(&self.namespace, &self.name)
     }
 
-    /// The marks of an edge object.
-    pub fn copy(&self, kind: &str) -> Copy {
+    /// Its marks as a copy of that direction.
+    pub fn copy(&self, direction: Direction, kind: &str) -> Copy {
         Copy::from_annotations(
+            direction,
             kind,
             &self.object_name(),
             &self.annotations,
@@ -76,11 +77,16 @@ impl Meta {
         )
     }
 
-    /// True if it carries the label that selects copies.
-    pub fn is_labelled(&self) -> bool {
+    /// True if it carries the label that selects the copies of that direction.
+    pub fn is_labelled(&self, direction: Direction) -> bool {
         self.labels
-            .get(DOWNSYNCED)
+            .get(mark(direction))
             .is_some_and(|value| value == DOWNSYNCED_LABEL_VALUE)
+    }
+
+    /// The kind with its group, and the name, of the object that a conversion made this copy from.
+    pub fn renamed_from(&self) -> Option<(&str, &str)> {
+        self.annotations.get(RENAMED_FROM)?.split_once('/')
     }
 
     /// The resource version as a number that grows, which it is on every known server; 0 where it is not.
@@ -93,16 +99,31 @@ fn bad(error: &serde_json::Error) -> Error {
     Error::BadAnswer(format!("an object: {error}"))
 }
 
-/// What the hub wants at the edge: the cleaned object, not yet marked.
+/// An object of one side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Its type there.
+    pub resource: ResourceType,
+    /// Its name there.
+    pub name: ObjectName,
+}
+
+impl Address {
+    /// `Kind/namespace/name`.
+    pub fn for_people(&self) -> String {
+        self.name.of_kind(&self.resource.kind).to_string()
+    }
+}
+
+/// What the copy is to be: the cleaned origin, not yet marked.
 #[derive(Debug)]
 pub struct Desired {
-    /// Hash of all that is enforced at the edge. Never 0.
+    /// Hash of all that is enforced in the copy. Never 0.
     pub hash: u64,
-    /// The hub's `downsync-overwrite` says to create once and then leave alone.
+    /// The origin's `downsync-overwrite` says to create once and then leave alone.
     pub hands_off: bool,
     /// A copy that cannot be updated may be deleted and created again.
     pub replace: bool,
-    name: ObjectName,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     /// `"key":value` for every top-level field that travels, each with a leading comma.
@@ -110,66 +131,85 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// Cleans a hub object for the edge (spec 3.4, 3.8). `None` if it belongs to the hub alone.
-    pub fn from_hub(resource: &ResourceType, selection: Selection, object: &[u8]) -> Result<Option<Self>, Error> {
-        let meta = Meta::parse(object)?;
-        let name = meta.object_name();
-        if selection == Selection::Implied {
-            return Ok(Some(Self::new(
-                name,
-                BTreeMap::new(),
-                BTreeMap::new(),
-                String::new(),
-                false,
-            )));
-        }
-        let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| bad(&error))?;
-        if is_system_object(resource, &meta, &top) {
-            return Ok(None);
-        }
-        let fields = kinds::travelling_fields(resource, &top)?;
-        let hands_off = is_hands_off(&meta.annotations);
-        let (mut labels, mut annotations) = (meta.labels, meta.annotations);
-        labels.retain(|key, _| !belongs_to_hub(key) && kinds::label_travels(resource, key));
-        annotations.retain(|key, _| !belongs_to_hub(key) && kinds::annotation_travels(resource, key));
-        Ok(Some(Self::new(name, labels, annotations, fields, hands_off)))
-    }
-
-    fn new(
-        name: ObjectName,
-        labels: BTreeMap<String, String>,
-        annotations: BTreeMap<String, String>,
-        fields: String,
-        hands_off: bool,
-    ) -> Self {
+    /// Cleans an origin for its copy (spec 3.4, 3.8, 4). `None` if it belongs to its own side alone.
+    pub fn from_origin(
+        origin: &Address,
+        copy: &Address,
+        selection: Selection,
+        object: &[u8],
+    ) -> Result<Option<Self>, Error> {
         let mut desired = Self {
             hash: 0,
-            hands_off,
-            replace: annotations.get(REPLACE).is_some_and(|value| value == "true"),
-            name,
-            labels,
-            annotations,
-            fields,
+            hands_off: false,
+            replace: false,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            fields: String::new(),
         };
+        let meta = Meta::parse(object)?;
+        if selection != Selection::Implied {
+            let resource = &origin.resource;
+            let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| bad(&error))?;
+            if is_system_object(resource, &meta, &top) {
+                return Ok(None);
+            }
+            desired.fields = kinds::travelling_fields(resource, &top)?;
+            desired.hands_off = is_hands_off(&meta.annotations);
+            (desired.labels, desired.annotations) = (meta.labels, meta.annotations);
+            desired
+                .labels
+                .retain(|key, _| travels(key) && kinds::label_travels(resource, key));
+            desired
+                .annotations
+                .retain(|key, _| travels(key) && kinds::annotation_travels(resource, key));
+            desired.replace = desired.annotations.get(REPLACE).is_some_and(|value| value == "true");
+        }
+        if origin.name != copy.name || origin.resource.kind != copy.resource.kind {
+            desired.rename(origin, copy)?;
+        }
         let mut hasher = DefaultHasher::new();
         hasher.write(json!([desired.labels, desired.annotations]).to_string().as_bytes());
         hasher.write(desired.fields.as_bytes());
         desired.hash = hasher.finish().max(1);
-        desired
+        Ok(Some(desired))
     }
 
-    /// The body to apply: the object with its ownership marks.
-    pub fn body(&self, resource: &ResourceType, adopted: bool) -> Bytes {
+    /// Rewrites it for a copy of another name or kind (spec section 2). The group of a renamed CRD is its name without
+    /// the plural.
+    fn rename(&mut self, origin: &Address, copy: &Address) -> Result<(), Error> {
+        let Address { resource, name } = origin;
+        let kind = crate::cluster::qualified(&resource.group, &resource.kind);
+        self.annotations
+            .insert(RENAMED_FROM.into(), format!("{kind}/{}", name.name));
+        if copy.resource.kind == "CustomResourceDefinition" {
+            let object = format!("{{{}}}", self.fields.trim_start_matches(','));
+            let mut object: serde_json::Map<String, Value> =
+                serde_json::from_str(&object).map_err(|error| bad(&error))?;
+            if let (Some(spec), Some((_, group))) = (object.get_mut("spec"), copy.name.name.split_once('.')) {
+                spec["group"] = json!(group);
+            }
+            let fields = object.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
+            self.fields = fields.collect();
+        }
+        Ok(())
+    }
+
+    /// The body to write: the object with the marks of its direction.
+    pub fn body(&self, direction: Direction, copy: &Address, marks: &Marks<'_>) -> Bytes {
+        let Address { resource, name } = copy;
         let mut labels = self.labels.clone();
-        labels.insert(DOWNSYNCED.into(), DOWNSYNCED_LABEL_VALUE.into());
+        labels.insert(mark(direction).into(), DOWNSYNCED_LABEL_VALUE.into());
         let mut annotations = self.annotations.clone();
-        annotations.insert(DOWNSYNCED.into(), self.name.of_kind(&resource.kind).to_string());
-        if adopted {
+        annotations.insert(mark(direction).into(), copy.for_people());
+        if marks.adopted {
             annotations.insert(ADOPTED.into(), "true".into());
         }
-        let mut metadata = json!({"name": &*self.name.name, "labels": labels, "annotations": annotations});
+        let mut metadata = json!({"name": &*name.name, "labels": labels, "annotations": annotations});
         if resource.namespaced {
-            metadata["namespace"] = json!(&*self.name.namespace);
+            metadata["namespace"] = json!(&*name.namespace);
+        }
+        if let Some(version) = marks.at_version {
+            metadata["resourceVersion"] = json!(version);
         }
         let (api_version, kind) = (json!(resource.api_version()), json!(resource.kind));
         let fields = if is_service_account(resource) {
@@ -180,6 +220,52 @@ impl Desired {
         Bytes::from(format!(
             r#"{{"apiVersion":{api_version},"kind":{kind},"metadata":{metadata}{fields}}}"#
         ))
+    }
+}
+
+/// What is written into a copy's metadata beside its ownership.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Marks<'a> {
+    /// It was there before it was selected.
+    pub adopted: bool,
+    /// It has to be at this resource version.
+    pub at_version: Option<&'a str>,
+}
+
+/// The `status` of an object.
+#[derive(Debug)]
+pub struct Status {
+    /// Its JSON; a map.
+    pub text: String,
+    /// Hash of it, whatever the order of its fields. Never 0.
+    pub hash: u64,
+}
+
+impl Status {
+    /// Reads the status of a whole object. `None` if it has none, or one that is no map (spec section 5).
+    pub fn of(object: &[u8]) -> Result<Option<Self>, Error> {
+        #[derive(Deserialize)]
+        struct Wire<'a> {
+            #[serde(default, borrow)]
+            status: Option<&'a RawValue>,
+        }
+        let wire: Wire = serde_json::from_slice(object).map_err(|error| bad(&error))?;
+        let Some(raw) = wire.status.filter(|raw| raw.get().starts_with('{')) else {
+            return Ok(None);
+        };
+        let value: Value = serde_json::from_str(raw.get()).map_err(|error| bad(&error))?;
+        let text = value.to_string();
+        let mut hasher = DefaultHasher::new();
+        hasher.write(text.as_bytes());
+        Ok(Some(Self {
+            text,
+            hash: hasher.finish().max(1),
+        }))
+    }
+
+    /// [`Self::hash`], 0 where there is no status.
+    pub fn hash_of(object: &[u8]) -> Result<u64, Error> {
+        Ok(Self::of(object)?.map_or(0, |status| status.hash))
     }
 }
 
@@ -222,11 +308,11 @@ fn split_pull_secrets(fields: &str) -> (String, Vec<Value>) {
     (rest.collect(), secrets)
 }
 
-/// Labels and annotations that mean something at the hub only: kcp's, and our own marks.
-fn belongs_to_hub(key: &str) -> bool {
+/// False for labels and annotations that mean something on one side only: kcp's, and our own marks.
+fn travels(key: &str) -> bool {
     let prefix = key.split('/').next().unwrap_or_default();
     let kcp = key.contains('/') && (prefix == "kcp.io" || prefix.ends_with(".kcp.io"));
-    kcp || key == DOWNSYNCED || key == ADOPTED
+    !kcp && ![DOWNSYNCED, UPSYNCED, ADOPTED, RENAMED_FROM].contains(&key)
 }
 
 /// Objects that every cluster makes for itself (spec 3.8): they never travel.
@@ -261,12 +347,30 @@ mod tests {
         }
     }
 
+    fn address(resource: ResourceType, namespace: &str, name: &str) -> Address {
+        Address {
+            resource,
+            name: ObjectName::new(namespace, name),
+        }
+    }
+
+    fn desired_as(resource: ResourceType, selection: Selection, object: &Value) -> Option<Desired> {
+        let name = Meta::parse(object.to_string().as_bytes()).unwrap().object_name();
+        let same = Address { resource, name };
+        Desired::from_origin(&same, &same, selection, object.to_string().as_bytes()).unwrap()
+    }
+
     fn desired(object: &Value) -> Option<Desired> {
-        Desired::from_hub(&config_maps(), Selection::Full, object.to_string().as_bytes()).unwrap()
+        desired_as(config_maps(), Selection::Full, object)
+    }
+
+    fn body(desired: &Desired, resource: ResourceType, namespace: &str, name: &str) -> Value {
+        let copy = address(resource, namespace, name);
+        serde_json::from_slice(&desired.body(Direction::Down, &copy, &Marks::default())).unwrap()
     }
 
     fn applied(object: &Value) -> Value {
-        serde_json::from_slice(&desired(object).unwrap().body(&config_maps(), false)).unwrap()
+        body(&desired(object).unwrap(), config_maps(), "shop", "prices")
     }
 
     #[test]
@@ -362,7 +466,7 @@ mod tests {
                 resource: resource.into(),
                 ..config_maps()
             };
-            let desired = Desired::from_hub(&resource, Selection::Full, object.to_string().as_bytes()).unwrap();
+            let desired = desired_as(resource, Selection::Full, &object);
             assert_eq!(desired.is_some(), travels, "{object}");
         }
     }
@@ -376,10 +480,8 @@ mod tests {
         };
         let object = json!({"metadata": {"name": "app", "namespace": "n"}, "imagePullSecrets": [{"name": "mine"}],
             "automountServiceAccountToken": false});
-        let desired = Desired::from_hub(&resource, Selection::Full, object.to_string().as_bytes())
-            .unwrap()
-            .unwrap();
-        let body: Value = serde_json::from_slice(&desired.body(&resource, false)).unwrap();
+        let desired = desired_as(resource.clone(), Selection::Full, &object).unwrap();
+        let body = body(&desired, resource.clone(), "n", "app");
         assert_eq!(
             (&body["imagePullSecrets"], &body["automountServiceAccountToken"]),
             (&Value::Null, &json!(false))
@@ -406,16 +508,78 @@ mod tests {
         };
         let object =
             json!({"metadata": {"name": "shop", "labels": {"team": "a"}}, "spec": {"finalizers": ["kubernetes"]}});
-        let desired = Desired::from_hub(&resource, Selection::Implied, object.to_string().as_bytes())
-            .unwrap()
-            .unwrap();
-        let body: Value = serde_json::from_slice(&desired.body(&resource, false)).unwrap();
+        let desired = desired_as(resource.clone(), Selection::Implied, &object).unwrap();
+        let body = body(&desired, resource, "", "shop");
         assert_eq!(
             body,
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop",
             "labels": {"edge.kubestellar.io/downsynced": "true"},
             "annotations": {"edge.kubestellar.io/downsynced": "Namespace//shop"}}})
         );
+    }
+
+    #[test]
+    fn a_renamed_crd_has_the_group_of_its_new_name_and_says_where_it_is_from() {
+        let crds = ResourceType {
+            group: "apiextensions.k8s.io".into(),
+            resource: "customresourcedefinitions".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespaced: false,
+            ..config_maps()
+        };
+        let origin = address(crds.clone(), "", "gauges.m.org.denatured");
+        let copy = address(crds, "", "gauges.m.org");
+        let object = json!({"metadata": {"name": "gauges.m.org.denatured"},
+            "spec": {"group": "m.org.denatured", "names": {"plural": "gauges"}}});
+        let desired = |origin: &Address, copy: &Address| {
+            let desired = Desired::from_origin(origin, copy, Selection::Full, object.to_string().as_bytes());
+            desired.unwrap().unwrap()
+        };
+        let renamed = desired(&origin, &copy);
+        let body: Value = serde_json::from_slice(&renamed.body(Direction::Down, &copy, &Marks::default())).unwrap();
+        assert_eq!(body["spec"], json!({"group": "m.org", "names": {"plural": "gauges"}}));
+        assert_eq!(
+            body["metadata"]["annotations"],
+            json!({"edge.kubestellar.io/downsynced": "CustomResourceDefinition//gauges.m.org",
+                "edge.kubestellar.io/renamed-from": "CustomResourceDefinition.apiextensions.k8s.io/gauges.m.org.denatured"})
+        );
+        let meta = Meta::parse(body.to_string().as_bytes()).unwrap();
+        let from = (
+            "CustomResourceDefinition.apiextensions.k8s.io",
+            "gauges.m.org.denatured",
+        );
+        assert_eq!(meta.renamed_from(), Some(from));
+        assert_ne!(renamed.hash, desired(&origin, &origin).hash);
+    }
+
+    #[test]
+    fn an_upsynced_copy_carries_the_marks_of_upsync_and_its_version() {
+        let object = json!({"metadata": {"name": "a", "namespace": "n", "ownerReferences": [{"uid": "x"}],
+            "finalizers": ["f"], "annotations": {"edge.kubestellar.io/upsynced": "other"}}, "data": {}});
+        let desired = desired(&object).unwrap();
+        let copy = address(config_maps(), "n", "a");
+        let marks = Marks {
+            at_version: Some("7"),
+            ..Marks::default()
+        };
+        let body: Value = serde_json::from_slice(&desired.body(Direction::Up, &copy, &marks)).unwrap();
+        assert_eq!(
+            body["metadata"],
+            json!({"name": "a", "namespace": "n", "resourceVersion": "7",
+                "labels": {"edge.kubestellar.io/upsynced": "true"},
+                "annotations": {"edge.kubestellar.io/upsynced": "ConfigMap/n/a"}})
+        );
+    }
+
+    #[test]
+    fn a_status_is_the_same_in_any_order_of_its_fields() {
+        let hash = |object: &str| Status::hash_of(object.as_bytes()).unwrap();
+        let base = hash(r#"{"status":{"a":1,"b":{"c":2,"d":3}}}"#);
+        assert_eq!(hash(r#"{"status": {"b": {"d":3,"c":2}, "a": 1}}"#), base);
+        assert_ne!(hash(r#"{"status":{"a":1,"b":{"c":2,"d":4}}}"#), base);
+        for none in ["{}", r#"{"status":null}"#, r#"{"status":"text"}"#, r#"{"status":[1]}"#] {
+            assert_eq!(hash(none), 0, "{none}");
+        }
     }
 
     #[test]

@@ -1,11 +1,28 @@
-//! Whose an edge object is, and what its marks say (spec 3.3, 3.6; DESIGN section 4).
+//! Whose a copy is, and what its marks say (spec 3.3, 3.6; DESIGN section 4).
 
 use std::collections::BTreeMap;
 
-use crate::api::{ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED};
+use crate::api::{ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_SELECTOR, UPSYNCED, UPSYNCED_SELECTOR};
 use crate::cluster::ObjectName;
+use crate::plan::Direction;
 
-/// An edge object as far as decisions about it go.
+/// Key of the annotation and the label that mark the copies of a direction.
+pub fn mark(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Down => DOWNSYNCED,
+        Direction::Up => UPSYNCED,
+    }
+}
+
+/// The label selector of the copies of a direction.
+pub fn mark_selector(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Down => DOWNSYNCED_SELECTOR,
+        Direction::Up => UPSYNCED_SELECTOR,
+    }
+}
+
+/// A copy, or an object in a copy's place, as far as decisions about it go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copy {
     /// Whether it exists, and whose it is.
@@ -18,7 +35,7 @@ pub struct Copy {
     pub terminating: bool,
 }
 
-/// Whether an edge object exists, and whose it is.
+/// Whether an object exists in a copy's place, and whose it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyState {
     /// There is none.
@@ -31,15 +48,16 @@ pub enum CopyState {
 }
 
 impl Copy {
-    /// Reads the marks of an existing object called `name` of `kind`.
+    /// Reads the marks of an existing object called `name` of `kind`, as a copy of that direction.
     pub fn from_annotations(
+        direction: Direction,
         kind: &str,
         name: &ObjectName,
         annotations: &BTreeMap<String, String>,
         terminating: bool,
     ) -> Self {
         let exact = annotations
-            .get(DOWNSYNCED)
+            .get(mark(direction))
             .is_some_and(|value| *value == name.of_kind(kind).to_string());
         Self {
             state: if exact { CopyState::Ours } else { CopyState::Foreign },
@@ -57,7 +75,7 @@ pub fn is_hands_off(annotations: &BTreeMap<String, String>) -> bool {
         .is_some_and(|value| !value.is_empty() && value != "true")
 }
 
-/// Edge namespaces that are never deleted, whatever marks they carry (spec 3.2).
+/// Namespaces that are never deleted, whatever marks they carry (spec 3.2).
 pub fn is_protected_namespace(name: &str, own: Option<&str>) -> bool {
     name == "default" || name.starts_with("kube-") || own == Some(name)
 }
@@ -90,7 +108,7 @@ mod tests {
                 .into_iter()
                 .collect();
             assert_eq!(
-                Copy::from_annotations("ReplicaSet", &name, &annotations, false).state,
+                Copy::from_annotations(Direction::Down, "ReplicaSet", &name, &annotations, false).state,
                 expected,
                 "{value:?}"
             );

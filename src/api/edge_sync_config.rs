@@ -1,0 +1,100 @@
+//! `EdgeSyncConfig` (spec section 2), the elder config: objects by kind, in both directions, and renaming.
+//!
+//! Nothing is required by the schema; every list defaults to "selects nothing".
+
+use serde::Deserialize;
+
+use super::{null_is_default, parse_config};
+
+/// Lowercase plural of the kind.
+pub const RESOURCE: &str = "edgesyncconfigs";
+/// The kind.
+pub const KIND: &str = "EdgeSyncConfig";
+
+/// One config: its name and what it selects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EdgeSyncConfig {
+    /// `metadata.name`.
+    pub name: String,
+    /// The selection.
+    pub spec: Spec,
+}
+
+/// `spec`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spec {
+    /// What travels from hub to edge.
+    #[serde(deserialize_with = "null_is_default")]
+    pub down_synced_resources: Vec<Ref>,
+    /// What travels from edge to hub.
+    #[serde(deserialize_with = "null_is_default")]
+    pub up_synced_resources: Vec<Ref>,
+    /// Objects that are called otherwise at the edge than at the hub.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conversions: Vec<Conversion>,
+}
+
+/// One object, or with the name `*` all of a kind.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Ref {
+    /// API group, empty for core.
+    #[serde(deserialize_with = "null_is_default")]
+    pub group: String,
+    /// Version without group.
+    #[serde(deserialize_with = "null_is_default")]
+    pub version: String,
+    /// Kind.
+    #[serde(deserialize_with = "null_is_default")]
+    pub kind: String,
+    /// Name, `*` for all.
+    #[serde(deserialize_with = "null_is_default")]
+    pub name: String,
+    /// Namespace, for namespaced kinds; `*` for all in upsync.
+    #[serde(deserialize_with = "null_is_default")]
+    pub namespace: String,
+}
+
+/// `spec.conversions[]`: one object under its two names. Version and namespace mean nothing here.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Conversion {
+    /// At the hub.
+    #[serde(deserialize_with = "null_is_default")]
+    pub upstream: Ref,
+    /// At the edge.
+    #[serde(deserialize_with = "null_is_default")]
+    pub downstream: Ref,
+}
+
+impl EdgeSyncConfig {
+    /// Reads a config from the JSON of the whole object. The error says what is wrong with it.
+    pub fn parse(object: &[u8]) -> Result<Self, serde_json::Error> {
+        let (name, spec) = parse_config(object)?;
+        Ok(Self { name, spec })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_example_of_the_specification() {
+        let config = EdgeSyncConfig::parse(
+            br#"{"metadata":{"name":"site-7"},"spec":{
+                "downSyncedResources":[{"version":"v1","kind":"Namespace","name":"shop"},
+                    {"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"web"}],
+                "upSyncedResources":null,
+                "conversions":[{"upstream":{"kind":"A","name":"a.denatured"},"downstream":{"kind":"A","name":"a"}}]}}"#,
+        )
+        .unwrap();
+        assert_eq!(config.name, "site-7");
+        let down = &config.spec.down_synced_resources;
+        assert_eq!((down[0].group.as_str(), down[0].kind.as_str()), ("", "Namespace"));
+        assert_eq!((down[1].namespace.as_str(), down[1].name.as_str()), ("shop", "web"));
+        assert!(config.spec.up_synced_resources.is_empty());
+        assert_eq!(config.spec.conversions[0].downstream.name, "a");
+    }
+}

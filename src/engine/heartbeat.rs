@@ -1,0 +1,105 @@
+//! The heartbeat: `status.lastSyncerHeartbeatTime` on every config, so that the centre sees since when an edge is silent
+//! (spec sections 1 and 2, scenario 42).
+//!
+//! Its echo changes nothing that a plan is made of, so it causes no work.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::replan::ConfigKind;
+use super::{Engine, Feed, TaskEnd};
+use crate::cluster::{Content, Error, ObjectName, Side};
+use crate::report::Subject;
+use crate::sync::object::Meta;
+
+/// When to beat next.
+#[derive(Default)]
+pub(super) struct Heartbeat {
+    due: Option<Instant>,
+    under_way: bool,
+}
+
+/// What became of each config: the version it has now.
+pub(super) struct Beaten(Vec<(ConfigKind, String, Result<u64, Error>)>);
+
+impl Heartbeat {
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due.filter(|_| !self.under_way)
+    }
+}
+
+impl Engine {
+    /// The configs are known: the first beat goes at once.
+    pub(super) fn begin_to_beat(&mut self) {
+        if self.setup.heartbeat.is_some() && !self.heartbeat.under_way {
+            self.heartbeat.due.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Marks all configs with the time, where that is due.
+    pub(super) fn beat(&mut self) {
+        if self.heartbeat.due().is_none_or(|due| due > Instant::now()) {
+            return;
+        }
+        self.heartbeat.under_way = true;
+        let configs = self.selecting.names();
+        let hub = Rc::clone(&self.setup.hub);
+        let body = json!({"status": {"lastSyncerHeartbeatTime": (self.setup.clock)()}});
+        let body = Bytes::from(body.to_string());
+        let task = async move {
+            let mut results = Vec::new();
+            for (kind, name) in configs {
+                let at = ObjectName::new("", &name);
+                let answer = hub
+                    .merge_patch_for(&kind.resource_type(), &at, body.clone(), Content::Metadata)
+                    .await;
+                let version = answer.and_then(|object| Ok(Meta::parse(&object)?.version_number()));
+                let unreachable = matches!(&version, Err(error) if error.is_unreachable());
+                results.push((kind, name, version));
+                if unreachable {
+                    break;
+                }
+            }
+            TaskEnd::Beaten(Beaten(results))
+        };
+        self.tasks.push(task.boxed_local());
+    }
+
+    pub(super) fn beaten(&mut self, Beaten(results): Beaten) {
+        self.heartbeat.under_way = false;
+        let interval = self.setup.heartbeat.unwrap_or(Duration::MAX);
+        // Spread, since many edges may have started together.
+        let spread = 0.9 + fastrand::f64() / 5.0;
+        self.heartbeat.due = Some(Instant::now() + interval.mul_f64(spread));
+        for (kind, name, result) in results {
+            let thing = format!("the heartbeat on {}//{name}", kind.kind());
+            match result {
+                Ok(version) => {
+                    self.side_answers(Side::Hub);
+                    self.report.works(&Subject::Thing(Side::Hub, thing));
+                    let at = ObjectName::new("", &name);
+                    let source = self.sources.values().find(|source| source.feed == Feed::Configs(kind));
+                    if let Some(source) = source {
+                        source.handle.is_known(&at, version);
+                    }
+                }
+                Err(error) if error.is_unreachable() => {
+                    self.report
+                        .failed(Subject::Side(Side::Hub), "writing the heartbeat", &error);
+                }
+                // It has gone meanwhile.
+                Err(error) if error.proves_absent(&name) => {}
+                Err(error) => {
+                    self.side_answers(Side::Hub);
+                    self.report
+                        .failed(Subject::Thing(Side::Hub, thing), "writing the heartbeat", &error);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Namespaces at the hub that upsync needs: made when an object could not be created for want of its namespace, and
+//! cleared away when upsync has nothing left in them (spec section 4).
+//!
+//! A namespace is deleted only if it carries our mark and the hub has answered, for every type that it serves, that
+//! nothing is in it but what every cluster puts there by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{Engine, Feed, TaskEnd};
+use crate::api::UPSYNCED_SELECTOR;
+use crate::cluster::discovery::{self, Served};
+use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, Precondition, ResourceType, Scope, Side};
+use crate::plan::Direction;
+use crate::queue::back_off;
+use crate::report::Subject;
+use crate::source::{Reading, SourceId, Style};
+use crate::sync::object::{Address, Meta};
+use crate::sync::ownership::{CopyState, is_protected_namespace, mark};
+
+/// How long a namespace of ours is kept after upsync has left it: what goes and comes back needs it again.
+const KEPT: Duration = Duration::from_secs(10);
+/// Until an unused namespace that turned out not to be empty is looked at again.
+const NOT_EMPTY_WAIT: Duration = Duration::from_secs(600);
+
+/// What is known of them.
+#[derive(Default)]
+pub(super) struct HubNamespaces {
+    source: Option<SourceId>,
+    /// They have been read completely once.
+    listed: bool,
+    /// Those of ours that are there.
+    ours: BTreeMap<String, Ours>,
+    /// Those that the list under way has not named yet.
+    unnamed: BTreeSet<String>,
+    /// Those that have to be made.
+    needed: BTreeSet<String>,
+    /// With a task.
+    busy: BTreeSet<String>,
+    failures: u32,
+    due: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Ours {
+    /// Since when nothing of upsync is in it, and when it may go.
+    unused: Option<Instant>,
+}
+
+/// What a task ended with.
+pub(super) struct NamespaceDone {
+    namespace: String,
+    result: Result<End, Error>,
+}
+
+enum End {
+    /// It is there.
+    Made,
+    /// It is gone, or not ours.
+    Cleared,
+    /// There is something in it.
+    NotEmpty,
+}
+
+impl HubNamespaces {
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// An object could not be created for want of its namespace.
+    pub(super) fn need(&mut self, namespace: &str) {
+        self.needed.insert(namespace.to_owned());
+        self.due.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn list_begins(&mut self) {
+        self.unnamed = self.ours.keys().cloned().collect();
+    }
+
+    pub(super) fn gone(&mut self, namespace: &str) {
+        self.ours.remove(namespace);
+    }
+
+    pub(super) fn listed(&mut self) {
+        for namespace in std::mem::take(&mut self.unnamed) {
+            self.ours.remove(&namespace);
+        }
+        self.listed = true;
+        self.due.get_or_insert_with(Instant::now);
+    }
+}
+
+fn namespaces() -> ResourceType {
+    ResourceType {
+        group: String::new(),
+        version: "v1".into(),
+        resource: "namespaces".into(),
+        kind: "Namespace".into(),
+        namespaced: false,
+    }
+}
+
+impl Engine {
+    pub(super) fn hub_namespace_seen(&mut self, meta: &Meta) {
+        let known = &mut self.hub_namespaces;
+        known.unnamed.remove(&meta.name);
+        let copy = meta.copy(Direction::Up, "Namespace");
+        if copy.state == CopyState::Ours && !copy.terminating {
+            known.ours.entry(meta.name.clone()).or_default();
+        } else {
+            known.ours.remove(&meta.name);
+        }
+    }
+
+    /// Watches the namespaces of ours as long as anything is upsynced.
+    pub(super) fn watch_hub_namespaces(&mut self) {
+        let upsyncs = self.types.values().any(|state| state.plan.direction == Direction::Up);
+        if upsyncs && self.hub_namespaces.source.is_none() {
+            let reading = Reading {
+                resource: namespaces(),
+                scope: Scope::default(),
+                style: Style::Labelled(UPSYNCED_SELECTOR),
+            };
+            self.hub_namespaces.source = Some(self.start_source(Feed::HubNamespaces, reading));
+        }
+    }
+
+    /// Makes what is needed, and looks for what is not needed any more, where that is due.
+    pub(super) fn keep_hub_namespaces(&mut self) {
+        let now = Instant::now();
+        if self.hub_namespaces.due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.hub_namespaces.due = None;
+        for namespace in std::mem::take(&mut self.hub_namespaces.needed) {
+            self.start_namespace_task(namespace, true);
+        }
+        if !self.hub_namespaces.listed || !self.upsync_is_listed() {
+            return;
+        }
+        let used = self.used_hub_namespaces();
+        let mut expired = Vec::new();
+        let mut next: Option<Instant> = None;
+        for (namespace, ours) in &mut self.hub_namespaces.ours {
+            if used.contains(namespace.as_str()) {
+                ours.unused = None;
+                continue;
+            }
+            let due = *ours.unused.get_or_insert(now + KEPT);
+            if due <= now {
+                expired.push(namespace.clone());
+                ours.unused = Some(now + NOT_EMPTY_WAIT);
+            }
+            next = next.into_iter().chain(ours.unused).min();
+        }
+        if let Some(next) = next {
+            self.hub_namespaces.due = Some(next);
+        }
+        for namespace in expired {
+            self.start_namespace_task(namespace, false);
+        }
+    }
+
+    /// A copy of upsync has gone: its namespace may be empty now.
+    pub(super) fn upsync_left_a_namespace(&mut self) {
+        if !self.hub_namespaces.ours.is_empty() {
+            self.hub_namespaces.due = Some(Instant::now());
+        }
+    }
+
+    fn upsync_is_listed(&self) -> bool {
+        let listed = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
+        let ups = self
+            .types
+            .values()
+            .filter(|state| state.plan.direction == Direction::Up);
+        let mut ups = ups.peekable();
+        ups.peek().is_some()
+            && ups.all(|state| {
+                state.copy_source.as_ref().is_some_and(listed)
+                    && state.looked
+                    && state.origin_sources.values().all(listed)
+            })
+    }
+
+    /// Namespaces in which upsync has, or is to have, an object, and those that are upsynced themselves.
+    fn used_hub_namespaces(&self) -> BTreeSet<String> {
+        let mut used = BTreeSet::new();
+        for state in self.types.values() {
+            let is_namespaces = state.plan.at_hub.is("", "namespaces");
+            match state.plan.direction {
+                Direction::Up => {
+                    used.extend(state.inventory.namespaces_in_use());
+                    if is_namespaces {
+                        used.extend(state.inventory.ours().map(|name| name.name.to_string()));
+                    }
+                }
+                Direction::Down => {}
+            }
+        }
+        used
+    }
+
+    fn start_namespace_task(&mut self, namespace: String, make: bool) {
+        if !self.hub_namespaces.busy.insert(namespace.clone()) {
+            return;
+        }
+        let hub = Rc::clone(&self.setup.hub);
+        let task = async move {
+            let result = if make {
+                make_namespace(&hub, &namespace).await.map(|()| End::Made)
+            } else {
+                clear_namespace(&hub, &namespace).await
+            };
+            TaskEnd::Namespace(NamespaceDone { namespace, result })
+        };
+        self.tasks.push(task.boxed_local());
+    }
+
+    pub(super) fn namespace_done(&mut self, done: NamespaceDone) {
+        let NamespaceDone { namespace, result } = done;
+        self.hub_namespaces.busy.remove(&namespace);
+        let subject = Subject::Thing(Side::Hub, format!("Namespace//{namespace}"));
+        match result {
+            Ok(end) => {
+                self.hub_namespaces.failures = 0;
+                self.report.works(&subject);
+                self.side_answers(Side::Hub);
+                match end {
+                    End::Made => self.namespace_is_there(Side::Hub, &namespace),
+                    End::Cleared => self.hub_namespaces.gone(&namespace),
+                    End::NotEmpty => log::debug!("a namespace of ours at the hub is not empty namespace={namespace}"),
+                }
+            }
+            Err(error) => {
+                let subject = if error.is_unreachable() {
+                    Subject::Side(Side::Hub)
+                } else {
+                    self.side_answers(Side::Hub);
+                    subject
+                };
+                self.report.failed(subject, "keeping the namespace", &error);
+                let known = &mut self.hub_namespaces;
+                known.failures = (known.failures + 1).min(30);
+                let next = Instant::now() + back_off(known.failures, fastrand::f64());
+                if let Some(ours) = known.ours.get_mut(&namespace) {
+                    ours.unused = Some(next);
+                }
+                known.due = Some(known.due.map_or(next, |due| due.min(next)));
+            }
+        }
+    }
+}
+
+/// Creates a namespace with our mark, unless there is one.
+async fn make_namespace(hub: &Cluster, namespace: &str) -> Result<(), Error> {
+    let mark = mark(Direction::Up);
+    let at = Address {
+        resource: namespaces(),
+        name: ObjectName::new("", namespace),
+    };
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": namespace,
+            "labels": {mark: "true"},
+            "annotations": {mark: at.for_people()},
+        },
+    });
+    match hub.create(&at.resource, "", Bytes::from(object.to_string())).await {
+        Err(error) if !error.is_already_there() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes a namespace if it is ours and empty.
+async fn clear_namespace(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Error> {
+    let name = ObjectName::new("", namespace);
+    let object = match hub.get(&namespaces(), &name, Content::Metadata).await {
+        Ok(object) => object,
+        Err(error) if error.proves_absent(namespace) => return Ok(End::Cleared),
+        Err(error) => return Err(error),
+    };
+    let meta = Meta::parse(&object)?;
+    let copy = meta.copy(Direction::Up, "Namespace");
+    if copy.state != CopyState::Ours || copy.terminating || is_protected_namespace(namespace, None) {
+        return Ok(End::Cleared);
+    }
+    if !is_empty(hub, namespace).await? {
+        return Ok(End::NotEmpty);
+    }
+    let only_if = Precondition {
+        uid: meta.uid,
+        resource_version: meta.resource_version,
+    };
+    match hub.delete(&namespaces(), &name, &only_if).await {
+        Ok(()) => {
+            log::info!("deleted at the hub, since upsync has left it object=Namespace//{namespace}");
+            Ok(End::Cleared)
+        }
+        Err(error) if error.proves_absent(namespace) => Ok(End::Cleared),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks, type by type, whether anything is in a namespace. An error proves nothing.
+async fn is_empty(hub: &Rc<Cluster>, namespace: &str) -> Result<bool, Error> {
+    let mut group_versions = vec![(String::new(), "v1".to_owned())];
+    for (group, versions) in discovery::groups(hub).await? {
+        group_versions.extend(versions.first().map(|version| (group, version.clone())));
+    }
+    for group_version in group_versions {
+        let Served::Resources(resources) = discovery::discover(hub, &group_version).await? else {
+            continue;
+        };
+        for served in resources.into_values() {
+            let resource = served.resource;
+            let passes = matches!(resource.resource.as_str(), "events");
+            if resource.namespaced && served.watchable && !passes && has_any(hub, resource, namespace).await? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+async fn has_any(hub: &Rc<Cluster>, resource: ResourceType, namespace: &str) -> Result<bool, Error> {
+    let by_itself = |meta: &Meta| {
+        resource.is("", "configmaps") && meta.name == "kube-root-ca.crt"
+            || resource.is("", "serviceaccounts") && meta.name == "default"
+    };
+    let request = ListRequest {
+        resource: resource.clone(),
+        scope: Scope {
+            namespace: Some(namespace.into()),
+            name: None,
+        },
+        label_selector: None,
+        content: Content::Metadata,
+    };
+    let mut listing = hub.list(request);
+    while let Some(object) = listing.next().await? {
+        if !by_itself(&Meta::parse(&object)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

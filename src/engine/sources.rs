@@ -1,0 +1,162 @@
+//! Which sources a type needs: of its copies first, then of its origins, and of objects that no label finds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::{Engine, Feed, TypeId};
+use crate::cluster::{Error, ObjectName, Scope};
+use crate::plan::{Direction, Selector};
+use crate::source::{Reading, SourceId, Style};
+use crate::sync::object::Meta;
+use crate::sync::ownership::mark_selector;
+
+impl Engine {
+    /// Starts the sources of origins of every type whose copies have been looked at: first those that others need, and
+    /// the others once those are read, so that an object rarely comes before its namespace.
+    pub(super) fn start_origin_sources(&mut self) {
+        let read = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
+        let first_read = self.types.values().filter(|state| state.is_first()).all(|state| {
+            // Without permission to look at the edge there is nothing to wait for.
+            let refused = !state.looked && state.copy_source.as_ref().is_some_and(read);
+            let started = !state.origin_sources.is_empty() || !state.plan.selected || state.origin_scopes().is_empty();
+            refused || state.looked && started && state.origin_sources.values().all(read)
+        });
+        let ready: Vec<TypeId> = self
+            .types
+            .iter()
+            .filter(|(_, state)| state.looked && (state.is_first() || first_read))
+            .map(|(&id, _)| id)
+            .collect();
+        for type_id in ready {
+            let Some(state) = self.types.get_mut(&type_id) else {
+                continue;
+            };
+            let scopes = state.origin_scopes();
+            let resource = state.origin_type().clone();
+            let feed = Feed::Origins(type_id, state.plan.direction.origin());
+            let old = std::mem::take(&mut state.origin_sources);
+            let now = self.sources_of(feed, old, scopes, |scope| Reading {
+                resource: resource.clone(),
+                scope,
+                style: Style::Whole,
+            });
+            if let Some(state) = self.types.get_mut(&type_id) {
+                state.origin_sources = now;
+            }
+        }
+    }
+
+    /// Keeps the running sources that are still needed, starts those that are not there, and ends the others.
+    fn sources_of(
+        &mut self,
+        feed: Feed,
+        mut old: BTreeMap<Scope, SourceId>,
+        scopes: BTreeSet<Scope>,
+        reading: impl Fn(Scope) -> Reading,
+    ) -> BTreeMap<Scope, SourceId> {
+        let mut now = BTreeMap::new();
+        for scope in scopes {
+            let id = old
+                .remove(&scope)
+                .unwrap_or_else(|| self.start_source(feed, reading(scope.clone())));
+            now.insert(scope, id);
+        }
+        for id in old.into_values() {
+            self.sources.remove(&id);
+        }
+        now
+    }
+
+    pub(super) fn start_copy_source(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let direction = state.plan.direction;
+        let labels = mark_selector(direction);
+        let reading = Reading {
+            resource: state.copy_type().clone(),
+            scope: Scope::default(),
+            style: match direction {
+                // What is there already has to be known before it is overwritten.
+                Direction::Down => Style::LookThenWatch(labels),
+                // Somebody else's objects are never touched, so they need not be known.
+                Direction::Up => Style::Labelled(labels),
+            },
+        };
+        let id = self.start_source(Feed::Copies(type_id, direction.copy()), reading);
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.copy_source = Some(id);
+        }
+    }
+
+    /// Starts and ends sources for the objects of a type that carry no label of ours and whose status goes up all the
+    /// same (spec 3.6).
+    pub(super) fn watch_unlabelled(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        if state.plan.direction == Direction::Up {
+            return;
+        }
+        let scopes = Selector::default().scopes(state.inventory.unlabelled());
+        if scopes.is_empty() && state.unlabelled_sources.is_empty() {
+            return;
+        }
+        let resource = state.plan.at_edge.clone();
+        let old = std::mem::take(&mut state.unlabelled_sources);
+        let now = self.sources_of(Feed::Unlabelled(type_id), old, scopes, |scope| Reading {
+            resource: resource.clone(),
+            scope,
+            style: Style::Whole,
+        });
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.unlabelled_sources = now;
+        }
+    }
+
+    /// An object without our label is there.
+    pub(super) fn unlabelled(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
+        let meta = Meta::parse(&object)?;
+        let name = meta.object_name();
+        self.unlabelled_named(id, &name);
+        let state = self.types.get(&type_id);
+        if !state.is_some_and(|state| state.inventory.get(&name).is_some()) {
+            return Ok(());
+        }
+        self.copy_seen(type_id, name, None, &meta, object, true)
+    }
+
+    pub(super) fn unlabelled_list_begins(&mut self, id: SourceId, type_id: TypeId) {
+        let (Some(source), Some(state)) = (self.sources.get_mut(&id), self.types.get(&type_id)) else {
+            return;
+        };
+        let scope = &source.scope;
+        source.unnamed = state
+            .inventory
+            .unlabelled()
+            .filter(|name| scope.contains(name))
+            .cloned()
+            .collect();
+    }
+
+    pub(super) fn unlabelled_named(&mut self, id: SourceId, name: &ObjectName) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.unnamed.remove(name);
+        }
+    }
+
+    /// What the list did not name is gone.
+    pub(super) fn unlabelled_listed(&mut self, id: SourceId, type_id: TypeId) {
+        let unnamed = match self.sources.get_mut(&id) {
+            Some(source) => std::mem::take(&mut source.unnamed),
+            None => return,
+        };
+        for name in unnamed {
+            let state = self.types.get_mut(&type_id);
+            if state.is_some_and(|state| state.inventory.copy_gone(&name, 0)) {
+                self.enqueue(type_id, name, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Status on its way to the hub: noticing that it differs, and keeping to a pace.
+//!
+//! The first change of an object goes at once; further ones wait until [`super::Setup::status_interval`] after the last
+//! write, and then the newest goes. What somebody else keeps writing to the hub's status is written over ever more
+//! rarely, as with copies.
+
+use bytes::Bytes;
+use tokio::time::{Duration, Instant};
+
+use super::{Engine, Key, Task, TypeId, drift};
+use crate::cluster::{ObjectName, Side};
+use crate::plan::{Direction, Selection};
+use crate::queue::{self, Class};
+use crate::report::Subject;
+use crate::sync::job::Failure;
+use crate::sync::ownership::CopyState;
+use crate::sync::status_return::{Returned, StatusJob};
+
+/// What is known of the status of one object. Hashes are 0 where there is no status.
+#[derive(Debug, Default)]
+pub(super) struct StatusRecord {
+    /// At the edge; absent if not known.
+    edge: Option<u64>,
+    /// At the hub; absent if not known.
+    hub: Option<u64>,
+    /// The resource version of the hub object that `hub` was seen in.
+    hub_version: u64,
+    written: Option<Written>,
+    /// When that was.
+    last: Option<Instant>,
+    /// The edge has told of it since a worker took it, so that the worker may know less.
+    told: bool,
+}
+
+/// Our last write.
+#[derive(Debug)]
+struct Written {
+    /// What the edge had.
+    status: u64,
+    /// The version of the hub object then.
+    version: u64,
+    /// What the hub made of it: a schema may leave out parts.
+    kept: Option<u64>,
+}
+
+impl StatusRecord {
+    /// The edge has told of the object; `None` if it told of its metadata alone.
+    pub(super) fn edge_tells(&mut self, status: Option<u64>) {
+        self.edge = status;
+        self.told = true;
+    }
+
+    /// A worker takes it.
+    fn write_begins(&mut self) {
+        self.told = false;
+    }
+
+    /// The hub has told of the whole object.
+    pub(super) fn hub_tells(&mut self, status: u64, version: u64) {
+        self.hub = Some(status);
+        self.hub_version = version;
+        if let Some(written) = &mut self.written
+            && written.version == version
+        {
+            written.kept = Some(status);
+        }
+    }
+
+    fn write_ended(&mut self, returned: Returned, now: Instant) {
+        match returned {
+            Returned::Written { status, version } => {
+                self.edge = if self.told { self.edge } else { Some(status) };
+                self.last = Some(now);
+                let kept = self.hub.filter(|_| self.hub_version == version);
+                self.written = Some(Written { status, version, kept });
+            }
+            Returned::Equal(status) if !self.told => self.edge = Some(status),
+            Returned::Equal(_) | Returned::Gone => {}
+        }
+    }
+
+    /// True if the hub does not have what the edge has, or either is not known.
+    fn is_due(&self) -> bool {
+        let Some(edge) = self.edge else { return true };
+        if edge == 0 || self.hub == Some(edge) {
+            return false;
+        }
+        !self.written.as_ref().is_some_and(|written| {
+            let kept = self.hub_version <= written.version || written.kept.is_some() && written.kept == self.hub;
+            written.status == edge && kept
+        })
+    }
+
+    /// True if the hub's status was ours and somebody else has changed it.
+    fn is_contested(&self) -> bool {
+        let ours = |written: &Written| Some(written.status) == self.edge && self.hub_version > written.version;
+        self.written.as_ref().is_some_and(ours) && self.is_due()
+    }
+
+    /// How long the next write has to wait.
+    fn wait(&self, interval: Duration, now: Instant) -> Option<Duration> {
+        let next = self.last? + interval;
+        (next > now).then(|| next - now)
+    }
+}
+
+impl Engine {
+    /// Brings the status of an object to the hub, if the hub does not have it. `body` is the edge object, if it is at
+    /// hand.
+    pub(super) fn return_status(&mut self, type_id: TypeId, name: &ObjectName, body: Option<Bytes>) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        if state.plan.status.is_none() || !state.returns_status_of(name) {
+            return;
+        }
+        let Some(status) = state.inventory.status(name).filter(|status| status.is_due()) else {
+            return;
+        };
+        let now = Instant::now();
+        let (wait, contested) = (status.wait(self.setup.status_interval, now), status.is_contested());
+        let key = Key::new(type_id, Task::Status, name.clone());
+        let wait = if contested {
+            let changes = self.fights.count(&key, now);
+            wait.max(drift::wait(changes, fastrand::f64()))
+        } else {
+            wait
+        };
+        match wait {
+            None => self.queue.add(key, Class::Normal, body),
+            Some(wait) => self.queue.add_after(key, Class::Normal, wait, now),
+        }
+    }
+
+    pub(super) fn status_job(&mut self, key: &Key, body: Option<Bytes>) -> Option<StatusJob> {
+        let state = self.types.get_mut(&key.type_id)?;
+        let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;
+        let status = state.inventory.status(&key.name).filter(|status| status.is_due())?;
+        status.write_begins();
+        let hub_status = status.hub;
+        Some(StatusJob {
+            at_edge: state.at_edge(&key.name),
+            at_hub: state.at_hub(&key.name)?,
+            path,
+            body,
+            hub_status,
+        })
+    }
+
+    pub(super) fn status_returned(&mut self, key: &Key, result: Result<Returned, Failure>) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        let qualified = state.plan.at_hub.qualified();
+        let subject = |side| Subject::Thing(side, format!("the status of {qualified}"));
+        match result {
+            Ok(returned) => {
+                if let Some(status) = state.inventory.status(&key.name) {
+                    status.write_ended(returned, Instant::now());
+                }
+                if let Returned::Written { version, .. } = returned {
+                    state.hub_knows(&self.sources, &key.name, version);
+                    let object = key.name.of_kind(&state.plan.at_hub.kind).to_string();
+                    log::debug!("status returned object={object}");
+                    self.report.works(&subject(Side::Hub));
+                    self.side_answers(Side::Hub);
+                }
+                queue::Done::Finished
+            }
+            Err(Failure { side, doing, error, .. }) if error.is_unreachable() => {
+                self.report.failed(Subject::Side(side), doing, &error);
+                queue::Done::Retry(error.retry_after())
+            }
+            Err(Failure { side, doing, error, .. }) => {
+                self.side_answers(side);
+                if !error.is_conflict() {
+                    // One line a type: what is wrong with one status, a permission mostly, is wrong with all.
+                    self.report.failed(subject(side), doing, &error);
+                }
+                queue::Done::Retry(error.retry_after())
+            }
+        }
+    }
+}
+
+impl super::TypeState {
+    /// True if the hub object is to have the edge object's status (spec sections 4 and 5).
+    fn returns_status_of(&self, name: &ObjectName) -> bool {
+        let Some(record) = self.inventory.get(name) else {
+            return false;
+        };
+        let copy = record.seen.copy;
+        let ours = match self.plan.direction {
+            Direction::Down => copy.state == CopyState::Ours || copy.state == CopyState::Foreign && copy.hands_off,
+            Direction::Up => copy.state == CopyState::Ours,
+        };
+        ours && record.wanted != 0 && self.selection(name) == Selection::Full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(status: u64, version: u64) -> Returned {
+        Returned::Written { status, version }
+    }
+
+    #[test]
+    fn a_status_goes_up_when_it_differs_and_only_then() {
+        let now = Instant::now();
+        let mut record = StatusRecord::default();
+        assert!(record.is_due(), "nothing is known");
+        record.edge_tells(Some(0));
+        assert!(!record.is_due(), "the edge has none");
+        record.hub_tells(5, 1);
+        record.edge_tells(Some(5));
+        assert!(!record.is_due(), "equal");
+        record.edge_tells(Some(6));
+        assert!(record.is_due() && !record.is_contested());
+        record.write_ended(written(6, 2), now);
+        assert!(!record.is_due(), "written, though the hub has not told of it yet");
+        record.hub_tells(6, 2);
+        assert!(!record.is_due());
+        record.hub_tells(7, 3);
+        assert!(record.is_due() && record.is_contested(), "somebody else wrote it");
+        record.edge_tells(None);
+        assert!(record.is_due(), "it has to be read");
+    }
+
+    #[test]
+    fn what_a_schema_leaves_out_is_not_written_again() {
+        let now = Instant::now();
+        for told_first in [true, false] {
+            let mut record = StatusRecord::default();
+            record.edge_tells(Some(6));
+            record.hub_tells(0, 1);
+            if told_first {
+                record.hub_tells(60, 2);
+            }
+            record.write_ended(written(6, 2), now);
+            if !told_first {
+                record.hub_tells(60, 2);
+            }
+            assert!(!record.is_due());
+            record.hub_tells(60, 3);
+            assert!(!record.is_due(), "an edit of something else");
+            record.hub_tells(61, 4);
+            assert!(record.is_due());
+        }
+    }
+
+    #[test]
+    fn what_the_edge_tells_while_a_write_is_under_way_is_not_forgotten() {
+        let mut record = StatusRecord::default();
+        record.edge_tells(Some(6));
+        record.write_begins();
+        record.edge_tells(Some(7));
+        record.write_ended(written(6, 2), Instant::now());
+        assert!(record.is_due());
+    }
+
+    #[test]
+    fn a_second_change_waits_for_the_rest_of_the_interval() {
+        let now = Instant::now();
+        let interval = Duration::from_secs(1);
+        let mut record = StatusRecord::default();
+        assert_eq!(record.wait(interval, now), None);
+        record.write_ended(written(6, 2), now);
+        assert_eq!(record.wait(interval, now + interval / 4), Some(interval * 3 / 4));
+        assert_eq!(record.wait(interval, now + interval), None);
+    }
+}

@@ -1,0 +1,256 @@
+//! One type that is synced one way: what the plan says of it, what is known of its objects, and what reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::{Inventory, Sources};
+use crate::cluster::{ObjectName, ResourceType, Scope, Side, qualified};
+use crate::plan::{Direction, Filter, Selection, TypePlan};
+use crate::queue::Class;
+use crate::source::SourceId;
+use crate::sync::object::{Address, Meta};
+
+/// One type that is synced, or has copies left that were. Its objects are known by their names at the edge.
+pub(super) struct TypeState {
+    pub(super) plan: TypePlan,
+    /// What may not be synced, whatever the configs say.
+    filter: Rc<Filter>,
+    pub(super) inventory: Inventory,
+    pub(super) copy_source: Option<SourceId>,
+    /// The copies have been looked at completely, so that what was there before is known.
+    pub(super) looked: bool,
+    pub(super) origin_sources: BTreeMap<Scope, SourceId>,
+    pub(super) unlabelled_sources: BTreeMap<Scope, SourceId>,
+    /// Copies that a conversion made which is no longer in force, with the names of their origins.
+    strays: BTreeMap<ObjectName, ObjectName>,
+}
+
+impl TypeState {
+    pub(super) fn new(plan: TypePlan, filter: Rc<Filter>) -> Self {
+        Self {
+            plan,
+            filter,
+            inventory: Inventory::default(),
+            copy_source: None,
+            looked: false,
+            origin_sources: BTreeMap::new(),
+            unlabelled_sources: BTreeMap::new(),
+            strays: BTreeMap::new(),
+        }
+    }
+
+    /// The type as the side of its origins serves it.
+    pub(super) fn origin_type(&self) -> &ResourceType {
+        self.type_at(self.plan.direction.origin())
+    }
+
+    /// The type as the side of its copies serves it.
+    pub(super) fn copy_type(&self) -> &ResourceType {
+        self.type_at(self.plan.direction.copy())
+    }
+
+    fn type_at(&self, side: Side) -> &ResourceType {
+        match side {
+            Side::Hub => &self.plan.at_hub,
+            Side::Edge => &self.plan.at_edge,
+        }
+    }
+
+    /// The object at the edge.
+    pub(super) fn at_edge(&self, name: &ObjectName) -> Address {
+        Address {
+            resource: self.plan.at_edge.clone(),
+            name: name.clone(),
+        }
+    }
+
+    /// The object at the hub; `None` if the name does not belong to this type.
+    pub(super) fn at_hub(&self, name: &ObjectName) -> Option<Address> {
+        Some(Address {
+            resource: self.plan.at_hub.clone(),
+            name: self.hub_name(name)?,
+        })
+    }
+
+    /// Origin and copy of an object.
+    pub(super) fn both(&self, name: &ObjectName) -> Option<(Address, Address)> {
+        let (hub, edge) = (self.at_hub(name)?, self.at_edge(name));
+        Some(match self.plan.direction {
+            Direction::Down => (hub, edge),
+            Direction::Up => (edge, hub),
+        })
+    }
+
+    fn hub_name(&self, name: &ObjectName) -> Option<ObjectName> {
+        match self.strays.get(name) {
+            Some(origin) => Some(origin.clone()),
+            None => self.plan.naming.at_hub(name),
+        }
+    }
+
+    fn origin_name(&self, name: &ObjectName) -> Option<ObjectName> {
+        match self.plan.direction {
+            Direction::Down => self.hub_name(name),
+            Direction::Up => Some(name.clone()),
+        }
+    }
+
+    /// The objects that an origin is about: the one it is copied to, first, and copies that earlier conversions made of
+    /// it.
+    pub(super) fn of_origin(&self, origin: &ObjectName) -> Vec<ObjectName> {
+        match self.plan.direction {
+            Direction::Up => self
+                .plan
+                .naming
+                .at_hub(origin)
+                .map(|_| origin.clone())
+                .into_iter()
+                .collect(),
+            Direction::Down => {
+                let now = self.plan.naming.at_edge(origin);
+                let mut names: Vec<_> = now.into_iter().collect();
+                // From before there was a conversion.
+                let unconverted =
+                    self.inventory.get(origin).is_some() && self.hub_name(origin).as_ref() == Some(origin);
+                if unconverted && !names.contains(origin) {
+                    names.push(origin.clone());
+                }
+                let strays = self.strays.iter().filter(|(_, known)| *known == origin);
+                names.extend(strays.map(|(name, _)| name.clone()));
+                names
+            }
+        }
+    }
+
+    /// The object that a copy is of; `None` if it is no copy of this type. Remembers what an earlier conversion made.
+    pub(super) fn of_copy(&mut self, meta: &Meta) -> Option<ObjectName> {
+        let copy = meta.object_name();
+        let origin_type = self.origin_type();
+        let kind = qualified(&origin_type.group, &origin_type.kind);
+        let origin = match meta.renamed_from() {
+            Some((of_kind, _)) if of_kind != kind => return None,
+            Some((_, origin)) => Some(ObjectName {
+                namespace: copy.namespace.clone(),
+                name: origin.into(),
+            }),
+            None => None,
+        };
+        match self.plan.direction {
+            Direction::Down => {
+                let now = self.plan.naming.at_hub(&copy);
+                match origin {
+                    Some(origin) if now.as_ref() != Some(&origin) => {
+                        self.strays.insert(copy.clone(), origin);
+                    }
+                    _ => {
+                        now?;
+                        self.strays.remove(&copy);
+                    }
+                }
+                Some(copy)
+            }
+            Direction::Up => match origin {
+                Some(origin) => (self.plan.naming.at_hub(&origin)? == copy).then_some(origin),
+                None => self.plan.naming.at_edge(&copy),
+            },
+        }
+    }
+
+    /// How an object is selected.
+    pub(super) fn selection(&self, name: &ObjectName) -> Selection {
+        let belongs = match self.hub_name(name) {
+            Some(hub) => !self.strays.contains_key(name) && self.plan.naming.at_edge(&hub).as_ref() == Some(name),
+            None => false,
+        };
+        if !belongs || self.plan.yields_to.selects(name) == Selection::Full {
+            return Selection::None;
+        }
+        self.plan.selector.selects(name)
+    }
+
+    /// Why the edge's owner does not allow an object that is selected; `None` if it is allowed, or not selected.
+    pub(super) fn refusal(&self, name: &ObjectName) -> Option<String> {
+        if self.selection(name) == Selection::None {
+            return None;
+        }
+        self.filter.refuses(&self.plan.at_edge, name)
+    }
+
+    /// How an object is selected, as far as the edge's owner allows it.
+    pub(super) fn allowed(&self, name: &ObjectName) -> Selection {
+        match self.refusal(name) {
+            Some(_) => Selection::None,
+            None => self.selection(name),
+        }
+    }
+
+    /// Namespaces and CRDs at the edge: what other objects need before they can be.
+    pub(super) fn is_first(&self) -> bool {
+        let resource = &self.plan.at_edge;
+        self.plan.direction == Direction::Down
+            && (resource.is("", "namespaces") || resource.is("apiextensions.k8s.io", "customresourcedefinitions"))
+    }
+
+    /// What has to be read of the origins: what is selected, and what there are copies of.
+    pub(super) fn origin_scopes(&self) -> BTreeSet<Scope> {
+        if self.plan.gone_at_origin {
+            return BTreeSet::new();
+        }
+        let selected = |name: &&ObjectName| self.selection(name) != Selection::None;
+        let scopes = self
+            .plan
+            .selector
+            .scopes(self.inventory.ours().filter(|name| !selected(name)));
+        scopes.into_iter().map(|scope| self.at_origin(scope)).collect()
+    }
+
+    /// A scope in the names of the origins.
+    fn at_origin(&self, scope: Scope) -> Scope {
+        let Some(name) = &scope.name else { return scope };
+        let name = ObjectName::new(scope.namespace.as_deref().unwrap_or_default(), name);
+        Scope {
+            name: Some(self.origin_name(&name).unwrap_or(name).name.into()),
+            ..scope
+        }
+    }
+
+    /// The objects with a copy of ours that a complete list of origins in `scope` did not name.
+    pub(super) fn origins_listed(&mut self, scope: &Scope, list: super::Generation) -> Vec<ObjectName> {
+        let (strays, plan) = (&self.strays, &self.plan);
+        let covers = |name: &ObjectName| {
+            let origin = match (plan.direction, strays.get(name)) {
+                (Direction::Down, Some(origin)) => Some(origin.clone()),
+                (Direction::Down, None) => plan.naming.at_hub(name),
+                (Direction::Up, _) => Some(name.clone()),
+            };
+            origin.is_some_and(|origin| scope.contains(&origin))
+        };
+        self.inventory.origins_listed(covers, list)
+    }
+
+    /// Namespaces and CRDs first; last if they are to go, because they take others along.
+    pub(super) fn class(&self, name: &ObjectName) -> Class {
+        match (self.is_first(), self.inventory.is_wanted(name)) {
+            (false, _) => Class::Normal,
+            (true, true) => Class::First,
+            (true, false) => Class::Last,
+        }
+    }
+
+    /// The hub object of `name` was answered to be at `version`: its source need not read it for that.
+    pub(super) fn hub_knows(&self, sources: &Sources, name: &ObjectName, version: u64) {
+        let Some(hub) = self.hub_name(name) else { return };
+        let ids: Vec<SourceId> = match self.plan.direction {
+            Direction::Down => self
+                .origin_sources
+                .iter()
+                .filter(|(scope, _)| scope.contains(&hub))
+                .map(|(_, &id)| id)
+                .collect(),
+            Direction::Up => self.copy_source.into_iter().collect(),
+        };
+        for source in ids.iter().filter_map(|id| sources.get(id)) {
+            source.handle.is_known(&hub, version);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What an object of one type is called on each side (spec section 2, renaturing).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::ObjectName;
+
+/// The names that differ between the sides, for the objects of one type. All others are called the same on both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Naming {
+    to_edge: BTreeMap<String, String>,
+    to_hub: BTreeMap<String, String>,
+    /// Names that another type has taken: objects that a conversion gives another kind.
+    elsewhere: BTreeSet<String>,
+    /// There are no other objects than the renamed ones.
+    only_renamed: bool,
+}
+
+impl Naming {
+    /// A naming in which nothing but what is added exists: for a pair of kinds that a conversion joins.
+    pub(super) fn of_pair() -> Self {
+        Self {
+            only_renamed: true,
+            ..Self::default()
+        }
+    }
+
+    /// Objects called `hub` at the hub are called `edge` at the edge.
+    pub(super) fn add(&mut self, hub: &str, edge: &str) {
+        self.to_edge.insert(hub.to_owned(), edge.to_owned());
+        self.to_hub.insert(edge.to_owned(), hub.to_owned());
+    }
+
+    /// Objects of that name do not belong here on either side.
+    pub(super) fn leave_to_another(&mut self, name: &str) {
+        self.elsewhere.insert(name.to_owned());
+    }
+
+    /// What a hub object is called at the edge; `None` if it does not belong there under this type.
+    pub fn at_edge(&self, hub: &ObjectName) -> Option<ObjectName> {
+        if let Some(edge) = self.to_edge.get(&*hub.name) {
+            return Some(renamed(hub, edge));
+        }
+        // Its own name may be taken at the edge by a renamed one.
+        (!self.is_left_out(&hub.name) && !self.to_hub.contains_key(&*hub.name)).then(|| hub.clone())
+    }
+
+    /// What an edge object is called at the hub; `None` if it does not belong there under this type.
+    pub fn at_hub(&self, edge: &ObjectName) -> Option<ObjectName> {
+        if let Some(hub) = self.to_hub.get(&*edge.name) {
+            return Some(renamed(edge, hub));
+        }
+        (!self.is_left_out(&edge.name)).then(|| edge.clone())
+    }
+
+    /// True if the object has its name by a conversion.
+    pub fn renames(&self, edge: &ObjectName) -> bool {
+        self.to_hub.contains_key(&*edge.name)
+    }
+
+    fn is_left_out(&self, name: &str) -> bool {
+        self.only_renamed || self.elsewhere.contains(name)
+    }
+}
+
+fn renamed(name: &ObjectName, to: &str) -> ObjectName {
+    ObjectName {
+        namespace: name.namespace.clone(),
+        name: to.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str) -> ObjectName {
+        ObjectName::new("", name)
+    }
+
+    #[test]
+    fn a_renamed_object_has_one_name_on_each_side_and_others_keep_theirs() {
+        let mut naming = Naming::default();
+        naming.add("a.denatured", "a");
+        assert_eq!(naming.at_edge(&name("a.denatured")), Some(name("a")));
+        assert_eq!(naming.at_hub(&name("a")), Some(name("a.denatured")));
+        assert_eq!(naming.at_edge(&name("a")), None, "its name is taken at the edge");
+        assert_eq!(naming.at_edge(&name("b")), Some(name("b")));
+        assert_eq!(naming.at_hub(&name("b")), Some(name("b")));
+        assert!(naming.renames(&name("a")) && !naming.renames(&name("b")));
+    }
+
+    #[test]
+    fn a_pair_of_kinds_has_no_other_objects() {
+        let mut naming = Naming::of_pair();
+        naming.add("x", "y");
+        assert_eq!(naming.at_edge(&name("x")), Some(name("y")));
+        assert_eq!(naming.at_edge(&name("z")), None);
+        assert_eq!(naming.at_hub(&name("z")), None);
+    }
+}

@@ -1,0 +1,324 @@
+use super::*;
+use crate::api::edge_sync_config::EdgeSyncConfig;
+use crate::api::syncer_config::SyncerConfig;
+use crate::cluster::ObjectName;
+use crate::cluster::discovery::Served;
+use crate::plan::Selection;
+
+/// What a side serves: group, version, plural, kind, namespaced.
+type Types = [(&'static str, &'static str, &'static str, &'static str, bool)];
+
+const CORE: [(&str, &str, &str, &str, bool); 3] = [
+    ("", "v1", "configmaps", "ConfigMap", true),
+    ("", "v1", "namespaces", "Namespace", false),
+    ("g", "v1", "others", "Other", true),
+];
+const GAUGES: (&str, &str, &str, &str, bool) = ("g", "v1", "gauges", "Gauge", false);
+
+fn serves(types: &Types) -> Discovery {
+    let mut discovery = Discovery::default();
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for &(group, version, plural, kind, namespaced) in types {
+        let served = ServedResource {
+            resource: ResourceType {
+                group: group.into(),
+                version: version.into(),
+                resource: plural.into(),
+                kind: kind.into(),
+                namespaced,
+            },
+            watchable: true,
+            status_subresource: false,
+        };
+        let key = (group.to_owned(), version.to_owned());
+        let known = discovery
+            .known
+            .entry(key)
+            .or_insert_with(|| Served::Resources(BTreeMap::new()));
+        if let Served::Resources(resources) = known {
+            resources.insert(plural.to_owned(), served);
+        }
+        let versions = groups.entry(group.to_owned()).or_default();
+        if !versions.contains(&version.to_owned()) {
+            versions.push(version.to_owned());
+        }
+    }
+    discovery.groups = Some(groups);
+    discovery
+}
+
+fn with(more: &Types) -> Discovery {
+    serves(&[&CORE[..], more].concat())
+}
+
+fn wanted(spec: &serde_json::Value) -> Wanted {
+    let object = serde_json::json!({"metadata": {"name": "c"}, "spec": spec}).to_string();
+    let config = SyncerConfig::parse(object.as_bytes()).unwrap();
+    Wanted::from_configs([&config], [], true)
+}
+
+fn wanted_by_kind(spec: &serde_json::Value) -> Wanted {
+    let object = serde_json::json!({"metadata": {"name": "e"}, "spec": spec}).to_string();
+    let config = EdgeSyncConfig::parse(object.as_bytes()).unwrap();
+    Wanted::from_configs([], [&config], true)
+}
+
+fn pair(direction: Direction, hub: (&str, &str), edge: (&str, &str)) -> Pair {
+    let key = |(group, plural): (&str, &str)| (group.to_owned(), plural.to_owned());
+    Pair {
+        direction,
+        hub: key(hub),
+        edge: key(edge),
+    }
+}
+
+fn same(direction: Direction, group: &str, plural: &str) -> Pair {
+    pair(direction, (group, plural), (group, plural))
+}
+
+fn down_gauges() -> Pair {
+    same(Direction::Down, "g", "gauges")
+}
+
+fn gauges_and_configmaps() -> Wanted {
+    wanted(&serde_json::json!({
+        "clusterScope": [{"group": "g", "resource": "gauges", "apiVersion": "v1"}],
+        "namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": "shop", "names": ["x"]}]}],
+    }))
+}
+
+fn synced(direction: Direction) -> SyncedType {
+    SyncedType {
+        direction,
+        group: "g".into(),
+        version: "v1".into(),
+        resource: "gauges".into(),
+    }
+}
+
+fn resolve(wanted: &Wanted, hub: &Discovery, edge: &Discovery) -> Plan {
+    Plan::resolve(wanted, hub, edge, Some("syncer"))
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.types
+        .values()
+        .map(|planned| format!("{} {}", planned.direction, planned.at_hub.qualified()))
+        .collect()
+}
+
+fn selected(plan: &TypePlan, namespace: &str, name: &str) -> bool {
+    plan.selector.selects(&ObjectName::new(namespace, name)) == Selection::Full
+}
+
+#[test]
+fn plans_what_both_sides_serve_and_names_what_is_missing_where() {
+    let plan = resolve(&gauges_and_configmaps(), &with(&[GAUGES]), &with(&[]));
+    assert_eq!(names(&plan), ["downsync configmaps", "downsync namespaces"]);
+    assert_eq!(plan.missing.len(), 1);
+    let missing = &plan.missing[0];
+    assert_eq!((missing.side, missing.resource.as_str()), (Side::Edge, "gauges"));
+    assert_eq!(missing.place.as_ref().unwrap().field, "clusterScope[0]");
+}
+
+#[test]
+fn an_edge_that_serves_another_version_is_addressed_at_it() {
+    let mut edge = with(&[("g", "v2", "gauges", "Gauge", false)]);
+    edge.known.insert(("g".into(), "v1".into()), Served::NotServed);
+    let plan = resolve(&gauges_and_configmaps(), &with(&[GAUGES]), &edge);
+    assert_eq!(plan.missing, []);
+    let gauges = &plan.types[&down_gauges()];
+    let versions = (gauges.at_hub.version.as_str(), gauges.at_edge.version.as_str());
+    assert_eq!(versions, ("v1", "v2"));
+}
+
+#[test]
+fn a_type_that_nothing_asks_for_any_more_is_retained_also_when_the_hub_no_longer_serves_it() {
+    let both = with(&[GAUGES]);
+    let mut wanted = Wanted::default();
+    wanted.retained.insert(synced(Direction::Down));
+    for (hub, gone) in [(&both, false), (&with(&[]), true)] {
+        let gauges = &resolve(&wanted, hub, &both).types[&down_gauges()];
+        assert!(!gauges.selected && gauges.selector.is_empty());
+        assert_eq!(gauges.gone_at_origin, gone);
+    }
+    let mut asked_for = gauges_and_configmaps();
+    asked_for.retained.insert(synced(Direction::Down));
+    assert!(resolve(&asked_for, &both, &both).types[&down_gauges()].selected);
+    let plan = resolve(&asked_for, &with(&[]), &both);
+    assert!(!plan.types.contains_key(&down_gauges()), "selected, so never gone");
+}
+
+#[test]
+fn a_kind_that_vanishes_from_the_hub_while_it_is_selected_is_not_gone() {
+    let mut wanted = wanted_by_kind(
+        &serde_json::json!({"downSyncedResources": [{"group": "g", "version": "v1", "kind": "Gauge", "name": "*"}]}),
+    );
+    wanted.retained.insert(synced(Direction::Down));
+    let both = with(&[GAUGES]);
+    assert!(resolve(&wanted, &both, &both).types[&down_gauges()].selected);
+    let plan = resolve(&wanted, &with(&[]), &both);
+    assert_eq!(names(&plan), [""; 0]);
+    assert_eq!(plan.missing.len(), 1);
+}
+
+#[test]
+fn a_side_that_has_not_answered_is_neither_planned_nor_missing() {
+    let plan = resolve(&gauges_and_configmaps(), &Discovery::default(), &with(&[]));
+    assert!(plan.types.is_empty() && plan.missing.is_empty());
+    let unknown: Vec<_> = plan.unknown.group_versions.iter().map(|(side, _)| *side).collect();
+    assert_eq!(unknown, [Side::Hub, Side::Hub]);
+}
+
+#[test]
+fn a_resource_in_the_wrong_place_is_reported_with_its_field() {
+    let both = with(&[("g", "v1", "gauges", "Gauge", true)]);
+    let plan = resolve(&gauges_and_configmaps(), &both, &both);
+    assert_eq!(
+        plan.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "SyncerConfig//c spec.clusterScope[0]: gauges.g is namespaced; name it in namespacedObjects or namespaceScope"
+        ]
+    );
+    assert!(plan.types.contains_key(&same(Direction::Down, "", "configmaps")));
+    assert!(plan.types[&down_gauges()].selector.is_empty());
+}
+
+#[test]
+fn upsync_takes_the_version_that_the_edge_prefers_and_any_scope() {
+    let wanted = wanted(&serde_json::json!({"upsync": [
+        {"apiGroup": "g", "resources": ["gauges", "others"], "namespaces": ["shop"], "names": ["*"]}]}));
+    let v2 = ("g", "v2", "gauges", "Gauge", false);
+    let mut edge = serves(&[v2, GAUGES, CORE[0], CORE[2]]);
+    let hub = with(&[v2, GAUGES]);
+    let plan = resolve(&wanted, &hub, &edge);
+    assert_eq!(names(&plan), ["upsync gauges.g", "upsync others.g"]);
+    let gauges = &plan.types[&same(Direction::Up, "g", "gauges")];
+    assert_eq!(gauges.at_hub.version, "v2");
+    assert!(selected(gauges, "", "any"));
+    let others = &plan.types[&same(Direction::Up, "g", "others")];
+    assert_eq!(others.at_edge.version, "v1", "the preferred version does not have it");
+    assert!(selected(others, "shop", "any") && !selected(others, "billing", "any"));
+    edge.groups = None;
+    let plan = resolve(&wanted, &hub, &edge);
+    assert!(plan.unknown.edge_groups && plan.types.is_empty());
+}
+
+#[test]
+fn upsync_of_a_whole_group_follows_what_the_edge_has() {
+    let wanted = wanted(&serde_json::json!({"upsync": [
+        {"apiGroup": "g", "resources": ["*"], "namespaces": ["*"], "names": ["a"]},
+        {"resources": ["*"], "namespaces": ["*"], "names": ["a"]}]}));
+    let event = ("", "v1", "events", "Event", true);
+    let both = with(&[GAUGES, event]);
+    let plan = resolve(&wanted, &both, &both);
+    assert_eq!(
+        names(&plan),
+        [
+            "upsync configmaps",
+            "upsync namespaces",
+            "upsync gauges.g",
+            "upsync others.g"
+        ]
+    );
+    assert!(plan.open_ended);
+    let others = &plan.types[&same(Direction::Up, "g", "others")];
+    assert!(selected(others, "shop", "a") && !selected(others, "syncer", "a"));
+    let plan = resolve(&wanted, &with(&[]), &both);
+    assert_eq!(plan.missing[0].resource, "gauges");
+    assert_eq!(plan.missing[0].side, Side::Hub);
+}
+
+#[test]
+fn what_both_directions_select_goes_up_only() {
+    let mut spec = serde_json::json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": "shop", "names": ["x", "y"]}]}]});
+    spec["upsync"] = serde_json::json!([{"resources": ["configmaps"], "namespaces": ["*"], "names": ["x"]}]);
+    let both = with(&[]);
+    let plan = resolve(&wanted(&spec), &both, &both);
+    let down = &plan.types[&same(Direction::Down, "", "configmaps")];
+    let yields = |name| down.yields_to.selects(&ObjectName::new("shop", name)) == Selection::Full;
+    assert!(yields("x") && !yields("y"));
+}
+
+#[test]
+fn a_type_that_the_edge_has_lost_is_gone_for_upsync() {
+    let mut wanted =
+        wanted(&serde_json::json!({"upsync": [{"apiGroup": "g", "resources": ["gauges"], "names": ["*"]}]}));
+    wanted.retained.insert(synced(Direction::Up));
+    let plan = resolve(&wanted, &with(&[GAUGES]), &with(&[]));
+    assert!(plan.types[&same(Direction::Up, "g", "gauges")].gone_at_origin);
+}
+
+fn crds_and(conversions: &serde_json::Value) -> Wanted {
+    wanted_by_kind(&serde_json::json!({
+        "downSyncedResources": [
+            {"group": "g", "version": "v1", "kind": "Gauge", "name": "a.denatured"},
+            {"group": "g", "version": "v1", "kind": "Other", "namespace": "shop", "name": "*"}],
+        "conversions": conversions,
+    }))
+}
+
+fn triple(group: &str, kind: &str, name: &str) -> serde_json::Value {
+    serde_json::json!({"group": group, "kind": kind, "name": name})
+}
+
+#[test]
+fn an_entry_may_use_either_name_of_a_conversion() {
+    let both = with(&[GAUGES]);
+    let conversion =
+        serde_json::json!([{"upstream": triple("g", "Gauge", "a.denatured"), "downstream": triple("g", "Gauge", "a")}]);
+    let by_hub_name = crds_and(&conversion);
+    let mut by_edge_name = by_hub_name.clone();
+    by_edge_name.entries[0].objects = Objects::Ref {
+        namespace: String::new(),
+        names: Names::from_list(&["a".to_owned()]),
+    };
+    for wanted in [by_hub_name, by_edge_name] {
+        let plan = resolve(&wanted, &both, &both);
+        let gauges = &plan.types[&down_gauges()];
+        assert!(selected(gauges, "", "a") && !selected(gauges, "", "a.denatured"));
+        let at_hub = gauges.naming.at_hub(&ObjectName::new("", "a"));
+        assert_eq!(at_hub, Some(ObjectName::new("", "a.denatured")));
+    }
+}
+
+#[test]
+fn a_conversion_between_kinds_makes_a_pair_of_its_own() {
+    let both = with(&[GAUGES, ("h", "v1", "meters", "Meter", true)]);
+    let wanted = crds_and(&serde_json::json!([
+        {"upstream": triple("g", "Other", "x"), "downstream": triple("h", "Meter", "y")}]));
+    let plan = resolve(&wanted, &both, &both);
+    let meters = &plan.types[&pair(Direction::Down, ("g", "others"), ("h", "meters"))];
+    assert!(selected(meters, "shop", "y"));
+    assert_eq!(
+        meters.naming.at_edge(&ObjectName::new("shop", "x")),
+        Some(ObjectName::new("shop", "y"))
+    );
+    let others = &plan.types[&same(Direction::Down, "g", "others")];
+    assert_eq!(
+        others.naming.at_edge(&ObjectName::new("shop", "x")),
+        None,
+        "it goes elsewhere"
+    );
+    assert!(selected(others, "shop", "z"));
+}
+
+#[test]
+fn a_namespaced_kind_needs_a_namespace() {
+    let wanted = wanted_by_kind(&serde_json::json!({"downSyncedResources": [
+        {"version": "v1", "kind": "ConfigMap", "name": "a"}, {"version": "v1", "kind": "Namespace", "name": "shop"}]}));
+    let both = with(&[]);
+    let plan = resolve(&wanted, &both, &both);
+    let problem = plan.problems[0].to_string();
+    assert!(
+        problem.contains("downSyncedResources[0]") && problem.contains("needs a namespace"),
+        "{problem}"
+    );
+    assert!(selected(
+        &plan.types[&same(Direction::Down, "", "namespaces")],
+        "",
+        "shop"
+    ));
+}

@@ -1,0 +1,201 @@
+use super::*;
+use crate::cluster::discovery::{Discovery, Served, ServedResource};
+use crate::cluster::{ObjectName, ResourceType};
+use crate::plan::{Plan, Selection};
+
+fn config(name: &str, spec: &serde_json::Value) -> SyncerConfig {
+    let object = serde_json::json!({"metadata": {"name": name}, "spec": spec});
+    SyncerConfig::parse(object.to_string().as_bytes()).unwrap()
+}
+
+fn wanted(spec: &serde_json::Value) -> Wanted {
+    Wanted::from_configs([&config("the-one", spec)], [], true)
+}
+
+/// How an object is selected where both sides serve all that the tests name.
+fn selection(wanted: &Wanted, group: &str, resource: &str, namespace: &str, name: &str) -> Selection {
+    let mut discovery = Discovery::default();
+    for (group, plural, namespaced) in [
+        ("", "configmaps", true),
+        ("", "namespaces", false),
+        ("apps", "deployments", true),
+        ("m.example.org", "gauges", false),
+        ("rbac.authorization.k8s.io", "clusterroles", false),
+        ("rbac.authorization.k8s.io", "clusterrolebindings", false),
+        ("apiextensions.k8s.io", "customresourcedefinitions", false),
+    ] {
+        let served = ServedResource {
+            resource: ResourceType {
+                group: group.into(),
+                version: "v1".into(),
+                resource: plural.into(),
+                kind: plural.to_uppercase(),
+                namespaced,
+            },
+            watchable: true,
+            status_subresource: false,
+        };
+        let known = discovery.known.entry((group.into(), "v1".into()));
+        if let Served::Resources(resources) = known.or_insert_with(|| Served::Resources([].into())) {
+            resources.insert(plural.into(), served);
+        }
+    }
+    let plan = Plan::resolve(wanted, &discovery, &discovery, None);
+    let of_type = |planned: &&crate::plan::TypePlan| planned.at_hub.is(group, resource);
+    plan.types.values().find(of_type).map_or(Selection::None, |planned| {
+        planned.selector.selects(&ObjectName::new(namespace, name))
+    })
+}
+
+#[test]
+fn selects_what_spec_section_1_says() {
+    let wanted = wanted(&serde_json::json!({
+        "namespaceScope": {
+            "namespaces": ["shop"],
+            "resources": [{"group": "apps", "resource": "deployments", "apiVersion": "v1"}],
+        },
+        "namespacedObjects": [{
+            "group": "", "resource": "configmaps", "apiVersion": "v1",
+            "objectsByNamespace": [
+                {"namespace": "shop", "names": ["settings"]},
+                {"namespace": "billing", "names": ["*"]},
+                {"namespace": "unused", "names": []},
+                {"namespace": "absent"},
+            ],
+        }],
+        "clusterScope": [
+            {"group": "m.example.org", "resource": "gauges", "apiVersion": "v1"},
+            {"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "apiVersion": "v1", "objects": []},
+            {"group": "rbac.authorization.k8s.io", "resource": "clusterrolebindings", "apiVersion": "v1", "objects": ["*"]},
+            {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1", "objects": ["a.b"]},
+            {"group": "", "resource": "namespaces", "apiVersion": "v1", "objects": ["billing"]},
+        ],
+    }));
+    assert_eq!(wanted.problems, []);
+    let rbac = "rbac.authorization.k8s.io";
+    for (group, resource, namespace, name, expected) in [
+        ("apps", "deployments", "shop", "any", Selection::Full),
+        ("apps", "deployments", "billing", "any", Selection::None),
+        ("", "configmaps", "shop", "settings", Selection::Full),
+        ("", "configmaps", "shop", "other", Selection::None),
+        ("", "configmaps", "billing", "any", Selection::Full),
+        ("", "configmaps", "unused", "any", Selection::None),
+        ("m.example.org", "gauges", "", "any", Selection::Full),
+        (rbac, "clusterroles", "", "any", Selection::None),
+        (rbac, "clusterrolebindings", "", "any", Selection::Full),
+        (
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            "",
+            "a.b",
+            Selection::Full,
+        ),
+        (
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            "",
+            "c.d",
+            Selection::None,
+        ),
+        ("", "namespaces", "", "shop", Selection::Implied),
+        ("", "namespaces", "", "billing", Selection::Full),
+        ("", "namespaces", "", "unused", Selection::None),
+        ("", "namespaces", "", "absent", Selection::None),
+    ] {
+        let got = selection(&wanted, group, resource, namespace, name);
+        assert_eq!(got, expected, "{resource}.{group} {namespace}/{name}");
+    }
+}
+
+#[test]
+fn several_configs_act_as_their_union_in_any_order() {
+    let a = config(
+        "a",
+        &serde_json::json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": "shop", "names": ["x"]}]}]}),
+    );
+    let b = config(
+        "b",
+        &serde_json::json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": "shop", "names": ["x", "y"]}]}]}),
+    );
+    let both = Wanted::from_configs([&a, &b], [], true);
+    assert_eq!(both, Wanted::from_configs([&b, &a], [], true));
+    assert_eq!(selection(&both, "", "configmaps", "shop", "x"), Selection::Full);
+    assert_eq!(selection(&both, "", "configmaps", "shop", "y"), Selection::Full);
+    let only_a = Wanted::from_configs([&a], [], true);
+    assert_eq!(selection(&only_a, "", "configmaps", "shop", "x"), Selection::Full);
+    assert_eq!(selection(&only_a, "", "configmaps", "shop", "y"), Selection::None);
+}
+
+#[test]
+fn reports_what_cannot_be_followed_and_follows_the_rest() {
+    let cases = [
+        (
+            "clusterScope",
+            serde_json::json!([{"group": "", "resource": "*", "apiVersion": "v1"}]),
+            "clusterScope[0].resource",
+        ),
+        (
+            "clusterScope",
+            serde_json::json!([{"group": "", "resource": "", "apiVersion": "v1"}]),
+            "clusterScope[0].resource",
+        ),
+        (
+            "clusterScope",
+            serde_json::json!([{"group": "apps", "resource": "deployments/scale", "apiVersion": "v1"}]),
+            "clusterScope[0].resource",
+        ),
+        (
+            "clusterScope",
+            serde_json::json!([{"group": "apps", "resource": "x", "apiVersion": "apps/v1"}]),
+            "clusterScope[0].apiVersion",
+        ),
+        (
+            "clusterScope",
+            serde_json::json!([{"group": "apis.kcp.io", "resource": "apibindings", "apiVersion": "v1alpha1"}]),
+            "clusterScope[0].resource",
+        ),
+        (
+            "namespaceScope",
+            serde_json::json!({"namespaces": ["*"], "resources": []}),
+            "namespaceScope.namespaces[0]",
+        ),
+    ];
+    for (key, value, field) in cases {
+        let mut spec = serde_json::json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": "shop", "names": ["x"]}]}]});
+        spec[key] = value;
+        let wanted = wanted(&spec);
+        assert_eq!(
+            wanted
+                .problems
+                .iter()
+                .map(|problem| problem.place.field.as_str())
+                .collect::<Vec<_>>(),
+            [field]
+        );
+        assert_eq!(selection(&wanted, "", "configmaps", "shop", "x"), Selection::Full);
+    }
+}
+
+#[test]
+fn of_two_conversions_that_contradict_each_other_the_first_counts_and_the_other_is_reported() {
+    let esc = |name: &str, from: &str, to: &str| {
+        let side = |name: &str| serde_json::json!({"kind": "K", "name": name});
+        let object = serde_json::json!({"metadata": {"name": name}, "spec": {
+            "conversions": [{"upstream": side(from), "downstream": side(to)}]}});
+        EdgeSyncConfig::parse(object.to_string().as_bytes()).unwrap()
+    };
+    let (a, b, c) = (esc("a", "x", "y"), esc("b", "x", "z"), esc("c", "x", "y"));
+    let wanted = Wanted::from_configs([], [&c, &b, &a], true);
+    assert_eq!(wanted.conversions.len(), 1);
+    assert_eq!(wanted.conversions[0].edge.name, "y");
+    let problem = wanted.problems[0].to_string();
+    assert!(
+        problem.starts_with("EdgeSyncConfig//b spec.conversions[0]: contradicts"),
+        "{problem}"
+    );
+    assert_eq!(wanted.problems.len(), 1);
+    assert_eq!(Wanted::from_configs([], [&a], false).conversions, []);
+}

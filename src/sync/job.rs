@@ -1,0 +1,370 @@
+//! One object to bring in step, whichever way it travels: looking, deciding, doing.
+//!
+//! [`reconcile`] looks at the current state where it is not known, lets the direction decide ([`super::downsync`],
+//! [`super::upsync`]), and does it. It may be run again at any time, after any outcome: a lost reply costs one more
+//! request.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::{downsync, upsync};
+use crate::api::ADOPTED;
+use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, Side};
+use crate::plan::{Direction, Selection};
+use crate::sync::managed_fields::marks;
+use crate::sync::object::{Address, Desired, Meta, Status};
+use crate::sync::ownership::{Copy, CopyState, mark};
+
+/// Why nothing is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Nothing selects it.
+    NotSelected,
+    /// It is not ours to delete, or not ours to adopt.
+    NotOurs,
+    /// Its content is left to the edge.
+    HandsOff,
+    /// A namespace that is never deleted.
+    Protected,
+    /// It is being deleted already; when it is gone, there will be another look.
+    Terminating,
+    /// It exists on neither side.
+    Gone,
+}
+
+/// What the edge's owner has chosen.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Delete adopted objects instead of releasing them, as the Go syncer did (`--delete-adopted`).
+    pub delete_adopted: bool,
+    /// Field managers whose own fields are taken back in copies (`--take-back-from`).
+    pub take_back_from: Vec<String>,
+}
+
+/// One object to bring in step.
+#[derive(Debug)]
+pub struct Job {
+    /// Which way it travels.
+    pub direction: Direction,
+    /// What people change.
+    pub origin: Address,
+    /// What the syncer writes.
+    pub copy_at: Address,
+    /// The origin's side has proved that it no longer has any object of the type.
+    pub type_gone: bool,
+    /// What the edge's owner has chosen.
+    pub policy: Rc<Policy>,
+    /// How it is selected now.
+    pub selection: Selection,
+    /// The origin, if it is at hand; otherwise it is read.
+    pub body: Option<Bytes>,
+    /// The copy as last seen.
+    pub copy: Copy,
+    /// Resource version of the copy as last seen, 0 if unknown.
+    pub copy_version: u64,
+    /// What is known of the copy is not certain: it is said to be gone, but may have lost no more than its label, or an
+    /// earlier write may have taken effect without an answer. It is looked at first.
+    pub look_first: bool,
+    /// It is a namespace that is never deleted.
+    pub protected: bool,
+}
+
+/// What a job ended with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was done.
+    pub change: Change,
+    /// [`Desired::hash`] of what was brought in step; 0 if the origin's side wants nothing.
+    pub desired_hash: u64,
+    /// The copy after it, where it is known.
+    pub copy: Option<Seen>,
+    /// Hash of the copy's status after it, where the whole copy is known.
+    pub status: Option<u64>,
+}
+
+/// A copy as it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its marks.
+    pub copy: Copy,
+    /// It carries the label that selects copies, so that lists by label name it.
+    pub labelled: bool,
+    /// [`marks`] of it; 0 for an absent one.
+    pub hash: u64,
+    /// Its resource version as a number; 0 for an absent one.
+    pub version: u64,
+}
+
+impl Seen {
+    /// Nothing is there.
+    pub const ABSENT: Self = Self {
+        copy: Copy {
+            state: CopyState::Absent,
+            hands_off: false,
+            adopted: false,
+            terminating: false,
+        },
+        labelled: false,
+        hash: 0,
+        version: 0,
+    };
+
+    /// Looks at an object in a copy's place, whole or metadata alone.
+    pub fn of(direction: Direction, kind: &str, object: &[u8], policy: &Policy) -> Result<Self, Error> {
+        let meta = Meta::parse(object)?;
+        Ok(Self {
+            copy: meta.copy(direction, kind),
+            labelled: meta.is_labelled(direction),
+            hash: marks(object, direction, &policy.take_back_from)?,
+            version: meta.version_number(),
+        })
+    }
+}
+
+/// What was done to the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The copy was created.
+    Created,
+    /// The copy was changed.
+    Updated,
+    /// An object that was there before was overwritten and marked.
+    Adopted,
+    /// The copy was already so.
+    Unchanged,
+    /// The copy was marked to be left alone.
+    MarkedHandsOff,
+    /// The copy was deleted.
+    Deleted,
+    /// Our marks were taken off an adopted object.
+    Released,
+    /// The copy could not be updated and was deleted and created again.
+    Replaced,
+    /// Nothing was done.
+    Left(Why),
+    /// Nothing was done, because somebody else's object is in the copy's place. It is looked at again from time to time.
+    Conflict,
+}
+
+/// A request that failed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The side that it was for.
+    pub side: Side,
+    /// What was being done, `reading` or `applying`.
+    pub doing: &'static str,
+    /// [`Desired::hash`] of what was to be brought in step; 0 if unknown.
+    pub desired_hash: u64,
+    /// What came back.
+    pub error: Error,
+}
+
+/// Turns an error into a failure of that side.
+pub(super) fn failed(side: Side, doing: &'static str) -> impl Fn(Error) -> Failure {
+    move |error| Failure {
+        side,
+        doing,
+        desired_hash: 0,
+        error,
+    }
+}
+
+/// Brings one object in step.
+pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Outcome, Failure> {
+    let (origins, copies) = match job.direction {
+        Direction::Down => (hub, edge),
+        Direction::Up => (edge, hub),
+    };
+    let read = read_desired(origins, &job).await;
+    let desired = match read.map_err(failed(origins.side(), "reading"))? {
+        Read::Absent => return retire(copies, &job).await,
+        Read::NotSelected => return Ok(left(Why::NotSelected)),
+        Read::Wanted(desired) => desired,
+    };
+    if job.look_first {
+        let found = look(copies, &job).await.map_err(failed(copies.side(), "reading"))?;
+        let kind = &job.copy_at.resource.kind;
+        job.copy_version = found.as_ref().map_or(0, Meta::version_number);
+        job.copy = found.map_or_else(Copy::default, |meta| meta.copy(job.direction, kind));
+    }
+    let result = match job.direction {
+        Direction::Down => downsync::bring(copies, &job, &desired).await,
+        Direction::Up => upsync::bring(copies, &job, &desired).await,
+    };
+    match result {
+        Ok(outcome) => Ok(Outcome {
+            desired_hash: desired.hash,
+            ..outcome
+        }),
+        Err(failure) => Err(Failure {
+            desired_hash: desired.hash,
+            ..failure
+        }),
+    }
+}
+
+/// The metadata of what is in the copy's place now; `None` if there is nothing.
+pub(super) async fn look(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    match copies.get(resource, name, Content::Metadata).await {
+        Ok(object) => check_name(name, &object).and_then(|()| Meta::parse(&object)).map(Some),
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What reading the origin gave.
+enum Read {
+    Wanted(Desired),
+    NotSelected,
+    Absent,
+}
+
+async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
+    if job.type_gone {
+        return Ok(Read::Absent);
+    }
+    // An unselected object is only asked for to learn whether it still exists.
+    let content = if job.selection == Selection::Full {
+        Content::Full
+    } else {
+        Content::Metadata
+    };
+    let Address { resource, name } = &job.origin;
+    let body = match &job.body {
+        Some(body) => body.clone(),
+        None => match origins.get(resource, name, content).await {
+            Ok(body) => body,
+            Err(error) if error.proves_absent(&name.name) => return Ok(Read::Absent),
+            Err(error) => return Err(error),
+        },
+    };
+    check_name(name, &body)?;
+    if job.selection == Selection::None || is_copy_itself(job, &body)? {
+        return Ok(Read::NotSelected);
+    }
+    Ok(
+        match Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body)? {
+            Some(desired) => Read::Wanted(desired),
+            None => Read::NotSelected,
+        },
+    )
+}
+
+/// True if the origin is itself a copy that the other direction made: it does not travel back (spec section 4).
+fn is_copy_itself(job: &Job, body: &[u8]) -> Result<bool, Error> {
+    let other = match job.direction {
+        Direction::Down => Direction::Up,
+        Direction::Up => Direction::Down,
+    };
+    let meta = Meta::parse(body)?;
+    Ok(meta.copy(other, &job.origin.resource.kind).state == CopyState::Ours)
+}
+
+/// An answer about another object is no answer.
+pub(super) fn check_name(name: &ObjectName, body: &[u8]) -> Result<(), Error> {
+    let got = Meta::parse(body)?.object_name();
+    if got == *name {
+        Ok(())
+    } else {
+        Err(Error::BadAnswer(format!("asked for {name:?}, got {got:?}")))
+    }
+}
+
+pub(super) fn left(why: Why) -> Outcome {
+    done(Change::Left(why), None)
+}
+
+pub(super) fn done(change: Change, copy: Option<Seen>) -> Outcome {
+    Outcome {
+        change,
+        desired_hash: 0,
+        copy,
+        status: None,
+    }
+}
+
+/// An outcome with the copy as the answer to the last write showed it, whole or metadata alone.
+pub(super) fn done_with(job: &Job, change: Change, object: &[u8], whole: bool) -> Result<Outcome, Error> {
+    let kind = &job.copy_at.resource.kind;
+    let seen = Seen::of(job.direction, kind, object, &job.policy)?;
+    Ok(Outcome {
+        status: whole.then(|| Status::hash_of(object)).transpose()?,
+        ..done(change, Some(seen))
+    })
+}
+
+pub(super) fn precondition(meta: &Meta) -> Precondition {
+    Precondition {
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+    }
+}
+
+/// What becomes of a copy whose origin is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retirement {
+    /// Delete the copy.
+    Delete,
+    /// Take our marks off and leave the object.
+    Release,
+    /// Nothing.
+    Leave(Why),
+}
+
+/// The policy of spec 3.2, 3.5, 3.6 and 4 for a copy whose origin is proved to be gone.
+pub fn retirement(copy: Copy, protected: bool) -> Retirement {
+    match copy.state {
+        CopyState::Absent => Retirement::Leave(Why::Gone),
+        _ if copy.terminating => Retirement::Leave(Why::Terminating),
+        CopyState::Foreign => Retirement::Leave(Why::NotOurs),
+        CopyState::Ours if protected => Retirement::Leave(Why::Protected),
+        CopyState::Ours if copy.hands_off => Retirement::Leave(Why::HandsOff),
+        CopyState::Ours if copy.adopted => Retirement::Release,
+        CopyState::Ours => Retirement::Delete,
+    }
+}
+
+/// The origin's side has proved that the object does not exist: looks at the copy once more, and deletes or releases it
+/// if it is ours. Both carry what was looked at as a precondition, so that what somebody changes in between survives.
+async fn retire(copies: &Cluster, job: &Job) -> Result<Outcome, Failure> {
+    let failed = |doing| failed(copies.side(), doing);
+    let Address { resource, name } = &job.copy_at;
+    let gone = || done(Change::Left(Why::Gone), Some(Seen::ABSENT));
+    let Some(meta) = look(copies, job).await.map_err(failed("reading"))? else {
+        return Ok(gone());
+    };
+    let mut copy = meta.copy(job.direction, &resource.kind);
+    copy.adopted &= !job.policy.delete_adopted;
+    match retirement(copy, job.protected) {
+        Retirement::Delete => match copies.delete(resource, name, &precondition(&meta)).await {
+            Ok(()) => Ok(done(Change::Deleted, None)),
+            Err(error) if error.proves_absent(&name.name) => Ok(gone()),
+            Err(error) => Err(failed("deleting")(error)),
+        },
+        Retirement::Release => {
+            let patch = release_patch(job.direction, &meta);
+            let released = copies.merge_patch(resource, name, patch).await;
+            let outcome = released.and_then(|object| done_with(job, Change::Released, &object, true));
+            outcome.map_err(failed("releasing"))
+        }
+        Retirement::Leave(why) => Ok(left(why)),
+    }
+}
+
+fn release_patch(direction: Direction, meta: &Meta) -> Bytes {
+    let mark = mark(direction);
+    let patch = json!({"metadata": {
+        "uid": meta.uid,
+        "resourceVersion": meta.resource_version,
+        "labels": {mark: null},
+        "annotations": {mark: null, ADOPTED: null},
+    }});
+    Bytes::from(patch.to_string())
+}
+
+#[cfg(test)]
+#[path = "job_tests.rs"]
+mod tests;

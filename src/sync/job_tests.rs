@@ -1,0 +1,281 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use super::*;
+use crate::cluster::{ApiServer, RateLimit, ResourceType, Response};
+
+const OURS: Copy = Copy {
+    state: CopyState::Ours,
+    hands_off: false,
+    adopted: false,
+    terminating: false,
+};
+const FOREIGN: Copy = Copy {
+    state: CopyState::Foreign,
+    ..OURS
+};
+const ABSENT: Copy = Copy {
+    state: CopyState::Absent,
+    ..OURS
+};
+const HANDS_OFF: Copy = Copy {
+    hands_off: true,
+    ..OURS
+};
+const ADOPTED: Copy = Copy { adopted: true, ..OURS };
+const TERMINATING: Copy = Copy {
+    terminating: true,
+    ..OURS
+};
+
+#[test]
+fn retires_a_copy_as_the_spec_says() {
+    for (row, copy, expected) in [
+        (
+            "3.6 false downstream: kept",
+            HANDS_OFF,
+            Retirement::Leave(Why::HandsOff),
+        ),
+        ("3.5 ours", OURS, Retirement::Delete),
+        ("3.5 not ours", FOREIGN, Retirement::Leave(Why::NotOurs)),
+        ("3.5 nothing there", ABSENT, Retirement::Leave(Why::Gone)),
+        ("adopted is released", ADOPTED, Retirement::Release),
+        (
+            "terminating is not deleted twice",
+            TERMINATING,
+            Retirement::Leave(Why::Terminating),
+        ),
+    ] {
+        assert_eq!(retirement(copy, false), expected, "{row}");
+    }
+}
+
+#[test]
+fn a_protected_namespace_is_never_deleted() {
+    for copy in [OURS, FOREIGN, ABSENT, ADOPTED, HANDS_OFF, TERMINATING] {
+        let retirement = retirement(copy, true);
+        assert!(matches!(retirement, Retirement::Leave(_)), "{copy:?} {retirement:?}");
+    }
+}
+
+/// An edge that answers from a script and keeps what it was asked, as `METHOD path body`.
+struct Scripted {
+    answers: RefCell<VecDeque<(u16, &'static str)>>,
+    asked: Rc<RefCell<Vec<String>>>,
+}
+
+impl ApiServer for Scripted {
+    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        let body = String::from_utf8_lossy(request.body()).into_owned();
+        self.asked
+            .borrow_mut()
+            .push(format!("{} {} {body}", request.method(), request.uri()));
+        let (status, body) = self
+            .answers
+            .borrow_mut()
+            .pop_front()
+            .expect("the script has an answer left");
+        async move { Ok(Response::whole(status, body)) }.boxed_local()
+    }
+}
+
+fn scripted(side: Side, answers: &[(u16, &'static str)]) -> (Cluster, Rc<RefCell<Vec<String>>>) {
+    let asked = Rc::default();
+    let server = Scripted {
+        answers: RefCell::new(answers.iter().copied().collect()),
+        asked: Rc::clone(&asked),
+    };
+    (Cluster::new(side, Box::new(server), RateLimit::new(None)), asked)
+}
+
+fn job() -> Job {
+    let resource = ResourceType {
+        group: String::new(),
+        version: "v1".into(),
+        resource: "configmaps".into(),
+        kind: "ConfigMap".into(),
+        namespaced: true,
+    };
+    let address = Address {
+        resource,
+        name: ObjectName::new("shop", "a"),
+    };
+    Job {
+        direction: Direction::Down,
+        origin: address.clone(),
+        copy_at: address,
+        type_gone: false,
+        policy: Rc::default(),
+        selection: Selection::Full,
+        body: None,
+        copy: OURS,
+        copy_version: 0,
+        look_first: false,
+        protected: false,
+    }
+}
+
+const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
+const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a"}}}"#;
+
+#[tokio::test]
+async fn a_delete_names_the_uid_and_version_that_were_looked_at() {
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE)]);
+    let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, "{}")]);
+    let outcome = reconcile(&hub, &edge, job()).await.unwrap();
+    assert_eq!(outcome.change, Change::Deleted);
+    let delete = asked.borrow()[1].clone();
+    assert!(
+        delete.starts_with("DELETE /api/v1/namespaces/shop/configmaps/a "),
+        "{delete}"
+    );
+    assert!(
+        delete.contains(r#""preconditions":{"resourceVersion":"7","uid":"u1"}"#),
+        "{delete}"
+    );
+}
+
+#[tokio::test]
+async fn an_object_re_created_by_somebody_else_in_between_survives() {
+    let conflict = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;
+    let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (404, GONE)]);
+    let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (409, conflict), (200, theirs)]);
+    let failure = reconcile(&hub, &edge, job()).await.unwrap_err();
+    assert!(failure.error.is_conflict());
+    let outcome = reconcile(&hub, &edge, job()).await.unwrap();
+    assert_eq!(outcome.change, Change::Left(Why::NotOurs));
+    assert_eq!(
+        asked
+            .borrow()
+            .iter()
+            .filter(|asked| asked.starts_with("DELETE"))
+            .count(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn no_answer_of_the_hub_but_proved_absence_deletes() {
+    let type_gone = r#"{"kind":"Status","reason":"NotFound","details":{},"code":404}"#;
+    for (status, body) in [
+        (404, type_gone),
+        (404, "404 page not found"),
+        (401, GONE),
+        (403, GONE),
+        (500, ""),
+        (503, ""),
+        (200, "<html>"),
+        (200, "{}"),
+    ] {
+        let (hub, _) = scripted(Side::Hub, &[(status, body)]);
+        let (edge, asked) = scripted(Side::Edge, &[]);
+        let failure = reconcile(&hub, &edge, job()).await.unwrap_err();
+        assert_eq!(failure.side, Side::Hub, "{status} {body}");
+        assert!(asked.borrow().is_empty(), "{status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_is_not_replaced_by_what_the_edge_would_not_create() {
+    let invalid =
+        r#"{"kind":"Status","reason":"Invalid","message":"field is immutable","details":{"name":"a"},"code":422}"#;
+    let wanted = r#"{"metadata":{"namespace":"shop","name":"a","annotations":{"edge.kubestellar.io/replace":"true"}},"data":{"k":"v"}}"#;
+    let (hub, _) = scripted(Side::Hub, &[(200, wanted)]);
+    let (edge, asked) = scripted(Side::Edge, &[(422, invalid), (422, invalid)]);
+    assert!(reconcile(&hub, &edge, job()).await.unwrap_err().error.is_invalid());
+    assert!(
+        asked.borrow()[1].starts_with("POST /api/v1/namespaces/shop/configmaps?dryRun=All"),
+        "{asked:?}"
+    );
+}
+
+// A create without an answer may have taken effect, or somebody else may have created the object since.
+#[tokio::test]
+async fn an_object_that_appeared_after_an_unanswered_create_is_told_by_its_marks() {
+    let wanted = r#"{"metadata":{"namespace":"shop","name":"a"},"data":{"k":"v"}}"#;
+    let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
+    for (copy, adopted) in [(OUR_COPY, false), (theirs, true)] {
+        let (hub, _) = scripted(Side::Hub, &[(200, wanted)]);
+        let (edge, asked) = scripted(Side::Edge, &[(200, copy), (200, OUR_COPY)]);
+        let unsure = Job {
+            copy: ABSENT,
+            look_first: true,
+            ..job()
+        };
+        reconcile(&hub, &edge, unsure).await.unwrap();
+        let apply = asked.borrow()[1].clone();
+        assert!(apply.starts_with("PATCH"), "{apply}");
+        assert_eq!(apply.contains("edge.kubestellar.io/adopted"), adopted, "{apply}");
+    }
+}
+
+fn up() -> Job {
+    Job {
+        direction: Direction::Up,
+        copy: ABSENT,
+        ..job()
+    }
+}
+
+const EDGE_OBJECT: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"3"},"data":{"k":"v"}}"#;
+const UPSYNCED: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/upsynced":"ConfigMap/shop/a"}}}"#;
+const EXISTS: &str = r#"{"kind":"Status","reason":"AlreadyExists","details":{"name":"a"},"code":409}"#;
+
+#[tokio::test]
+async fn an_upsynced_copy_is_made_by_a_create_and_changed_at_the_version_that_was_seen() {
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, asked) = scripted(Side::Hub, &[(201, UPSYNCED)]);
+    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().change, Change::Created);
+    assert!(
+        asked.borrow()[0].starts_with("POST /api/v1/namespaces/shop/configmaps?"),
+        "{asked:?}"
+    );
+
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, asked) = scripted(Side::Hub, &[(200, UPSYNCED)]);
+    let ours = Job {
+        copy: OURS,
+        copy_version: 6,
+        ..up()
+    };
+    assert_eq!(reconcile(&hub, &edge, ours).await.unwrap().change, Change::Updated);
+    let apply = asked.borrow()[0].clone();
+    assert!(
+        apply.starts_with("PATCH") && apply.contains(r#""resourceVersion":"6""#),
+        "{apply}"
+    );
+}
+
+#[tokio::test]
+async fn a_hub_object_of_somebody_else_is_left_alone() {
+    let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, asked) = scripted(Side::Hub, &[(409, EXISTS), (200, theirs)]);
+    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().change, Change::Conflict);
+    assert_eq!(asked.borrow().len(), 2);
+}
+
+#[tokio::test]
+async fn a_create_whose_answer_was_lost_is_found_to_be_ours() {
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, asked) = scripted(Side::Hub, &[(409, EXISTS), (200, UPSYNCED), (200, UPSYNCED)]);
+    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().change, Change::Updated);
+    assert!(asked.borrow()[2].contains(r#""resourceVersion":"7""#), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_copy_does_not_travel_back() {
+    let (hub, _) = scripted(Side::Hub, &[(200, UPSYNCED)]);
+    let (edge, asked) = scripted(Side::Edge, &[]);
+    let outcome = reconcile(&hub, &edge, job()).await.unwrap();
+    assert_eq!(outcome.change, Change::Left(Why::NotSelected));
+    let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+    let (hub, _) = scripted(Side::Hub, &[]);
+    let outcome = reconcile(&hub, &edge, up()).await.unwrap();
+    assert_eq!(outcome.change, Change::Left(Why::NotSelected));
+    assert!(asked.borrow().is_empty());
+}

@@ -1,0 +1,151 @@
+//! Upsync: one object from edge to hub.
+//!
+//! The hub is everybody's: an object there that is not marked as ours is never touched, whatever the edge has under its
+//! name (spec section 4). So a copy is made by a create, which fails if there is anything, and changed by an apply that
+//! holds only for the version that was seen to be ours.
+
+use bytes::Bytes;
+
+use super::job::{Change, Failure, Job, Outcome, Seen, Why, done, done_with, failed, left, look};
+use crate::cluster::{Cluster, Content, Error, Side};
+use crate::plan::Direction;
+use crate::sync::managed_fields::take_over;
+use crate::sync::object::{Address, Desired, Marks, Meta};
+use crate::sync::ownership::{Copy, CopyState};
+
+/// What to do at the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Create the copy.
+    Create,
+    /// Make the fields of our copy what the edge has.
+    Apply,
+    /// Leave somebody else's object alone, and tell.
+    Conflict,
+    /// Nothing.
+    Leave(Why),
+}
+
+/// The policy of spec section 4 for an object that the edge has.
+pub fn decide(copy: Copy) -> Action {
+    match copy.state {
+        CopyState::Absent => Action::Create,
+        CopyState::Foreign => Action::Conflict,
+        CopyState::Ours if copy.terminating => Action::Leave(Why::Terminating),
+        CopyState::Ours => Action::Apply,
+    }
+}
+
+/// Makes the copy what the edge has.
+pub(super) async fn bring(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+    match decide(job.copy) {
+        Action::Create => create(hub, job, desired).await,
+        Action::Conflict if job.look_first => Ok(done(Change::Conflict, None)),
+        // It may have gone since, and nothing tells of objects without our label.
+        Action::Conflict => bring_what_is_there(hub, job, desired).await,
+        Action::Apply => apply(hub, job, desired, job.copy_version).await,
+        Action::Leave(why) => Ok(left(why)),
+    }
+}
+
+async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+    let Address { resource, name } = &job.copy_at;
+    let body = desired.body(Direction::Up, &job.copy_at, &Marks::default());
+    let created = hub.create(resource, &name.namespace, body).await;
+    let outcome = match created {
+        Ok(object) => done_with(job, Change::Created, &object, false),
+        Err(error) if error.is_already_there() => return bring_what_is_there(hub, job, desired).await,
+        Err(error) => Err(error),
+    };
+    // A new copy has no status yet: what travels is without one.
+    outcome
+        .map(|outcome| Outcome {
+            status: Some(0),
+            ..outcome
+        })
+        .map_err(failed(Side::Hub, "creating"))
+}
+
+/// Looks at what has the copy's name, and goes on from there.
+async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+    let found = look(hub, job).await.map_err(failed(Side::Hub, "reading"))?;
+    let kind = &job.copy_at.resource.kind;
+    let copy = found
+        .as_ref()
+        .map_or_else(Copy::default, |meta| meta.copy(Direction::Up, kind));
+    match decide(copy) {
+        Action::Apply => apply(hub, job, desired, found.as_ref().map_or(0, Meta::version_number)).await,
+        Action::Conflict => Ok(done(Change::Conflict, None)),
+        Action::Leave(why) => Ok(left(why)),
+        // It has gone this moment; the next try creates it.
+        Action::Create => Ok(done(Change::Left(Why::Gone), Some(Seen::ABSENT))),
+    }
+}
+
+async fn apply(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<Outcome, Failure> {
+    let answer = apply_at(hub, job, desired, version).await;
+    answer.map_err(failed(Side::Hub, "applying"))
+}
+
+async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<Outcome, Error> {
+    let Address { resource, name } = &job.copy_at;
+    let mut object = apply_once(hub, job, desired, version).await?;
+    // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
+    if let Some(patch) = take_over(&object, Direction::Up, &job.policy.take_back_from)? {
+        let patched = hub
+            .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
+            .await?;
+        let version = Meta::parse(&patched)?.version_number();
+        object = apply_once(hub, job, desired, version).await?;
+    }
+    if let Some(patch) = desired.addition(resource, &object)? {
+        object = hub.merge_patch_for(resource, name, patch, Content::Metadata).await?;
+    }
+    let mut outcome = done_with(job, Change::Updated, &object, false)?;
+    if outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
+        outcome.change = Change::Unchanged;
+    }
+    Ok(outcome)
+}
+
+/// Applies to the copy as it was at `version`.
+async fn apply_once(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<Bytes, Error> {
+    let Address { resource, name } = &job.copy_at;
+    let version = version.to_string();
+    let marks = Marks {
+        at_version: Some(&version),
+        ..Marks::default()
+    };
+    let body = desired.body(Direction::Up, &job.copy_at, &marks);
+    // The answer travels over the hub's link; only the pull secrets of a ServiceAccount are looked at in it.
+    let answer = if resource.is("", "serviceaccounts") {
+        Content::Full
+    } else {
+        Content::Metadata
+    };
+    let (object, _) = hub.apply(resource, name, body, answer).await?;
+    Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_of_somebody_else_is_never_written() {
+        let copy = |state, terminating| Copy {
+            state,
+            terminating,
+            ..Copy::default()
+        };
+        for (copy, expected) in [
+            (copy(CopyState::Absent, false), Action::Create),
+            (copy(CopyState::Ours, false), Action::Apply),
+            (copy(CopyState::Ours, true), Action::Leave(Why::Terminating)),
+            (copy(CopyState::Foreign, false), Action::Conflict),
+            (copy(CopyState::Foreign, true), Action::Conflict),
+        ] {
+            assert_eq!(decide(copy), expected, "{copy:?}");
+        }
+    }
+}
