@@ -141,12 +141,21 @@ fn an_object_is_missing_once_until_there_is_news_of_it() {
     let mut inventory = in_step();
     inventory.still_at_origin(&name("a"), 2);
     assert!(inventory.origins_listed(|name| everything.contains(name), 2).is_empty());
-    assert_eq!(inventory.origins_listed(|name| everything.contains(name), 3), [name("a")]);
+    assert_eq!(
+        inventory.origins_listed(|name| everything.contains(name), 3),
+        [name("a")]
+    );
     assert!(inventory.origins_listed(|name| everything.contains(name), 4).is_empty());
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 5), true);
-    assert_eq!(inventory.origins_listed(|name| everything.contains(name), 5), [name("a")]);
+    assert_eq!(
+        inventory.origins_listed(|name| everything.contains(name), 5),
+        [name("a")]
+    );
     inventory.look_again();
-    assert_eq!(inventory.origins_listed(|name| everything.contains(name), 6), [name("a")]);
+    assert_eq!(
+        inventory.origins_listed(|name| everything.contains(name), 6),
+        [name("a")]
+    );
 }
 
 #[test]

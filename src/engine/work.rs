@@ -165,6 +165,9 @@ impl Engine {
         if copy_at.resource.is("", "namespaces") && is_there {
             self.namespace_is_there(side, &name.name);
         }
+        if matches!(outcome.change, Change::Deleted | Change::Left(Why::Gone)) {
+            self.upsync_left_a_namespace();
+        }
         if matches!(outcome.change, Change::Left(Why::Gone)) {
             self.drop_type_without_copies(*type_id);
         }
