@@ -46,14 +46,6 @@ impl Asking {
         self.due = Some(Instant::now() + SETTLE);
     }
 
-    /// A type that was served no longer is: what was known of its group version is void.
-    pub(super) fn forget(&mut self, resource: &ResourceType) {
-        self.discovery
-            .known
-            .remove(&(resource.group.clone(), resource.version.clone()));
-        self.ask_again_soon();
-    }
-
     fn ask_later(&mut self) {
         self.failures = (self.failures + 1).min(30);
         self.due = Some(Instant::now() + back_off(self.failures, fastrand::f64()));
@@ -313,10 +305,19 @@ impl Engine {
         }
     }
 
+    /// A type that was served no longer is: what was known of its group version is void.
+    pub(super) fn forget(&mut self, side: Side, resource: &ResourceType) {
+        let group_version = (resource.group.clone(), resource.version.clone());
+        let asking = self.asking(side);
+        asking.discovery.known.remove(&group_version);
+        asking.ask_again_soon();
+        self.selecting.unknown.group_versions.insert((side, group_version));
+    }
+
     /// A source was told that its type is not served.
     pub(super) fn type_vanished(&mut self, id: SourceId, side: Side) {
         if let Some(resource) = self.sources.get(&id).map(|source| source.resource.clone()) {
-            self.asking(side).forget(&resource);
+            self.forget(side, &resource);
         }
     }
 }

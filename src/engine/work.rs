@@ -266,7 +266,7 @@ impl Engine {
                 state.origin_type()
             }
             .clone();
-            self.asking(*side).forget(&resource);
+            self.forget(*side, &resource);
         }
         self.report.failed(Subject::Thing(*side, object), failure.doing, error);
         if at_copy && error.is_immutable() && failure.desired_hash != 0 {
