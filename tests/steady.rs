@@ -11,6 +11,7 @@ use support::story::{SOON, arrives, config_map_entry, copy_equals};
 use support::{AuditEvent, Pair, PairOptions, Server, eventually, holds_throughout, shared_pair};
 
 const SYNCER: &str = "edge-syncer/";
+const NO_HEARTBEAT: &str = "--heartbeat-interval=0s";
 
 /// Long enough for anything periodic below a minute to show, short enough for a test.
 const STEADY: Duration = Duration::from_secs(5);
@@ -74,7 +75,7 @@ async fn a_steady_state_sends_no_request_and_one_change_costs_one_write() {
     let start = marks(&pair);
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     twenty_config_maps(&pair, &shop).await;
-    let _syncer = pair.syncer(&[]);
+    let _syncer = pair.syncer(&[NO_HEARTBEAT]);
     for index in 0..20 {
         arrives(&edge, "v1", "configmaps", &shop, &format!("c{index}")).await;
     }
@@ -113,7 +114,7 @@ async fn a_steady_state_sends_no_request_and_one_change_costs_one_write() {
 // Each look is one request for a type, a side and an interval, and there is nothing else.
 #[tokio::test]
 async fn polling_sends_one_look_for_each_interval_and_one_change_costs_one_read_and_one_write() {
-    const POLLING: [&str; 3] = ["--mode=poll", "--edge-mode=poll", "--poll-interval=2s"];
+    const POLLING: [&str; 4] = ["--mode=poll", "--edge-mode=poll", "--poll-interval=2s", NO_HEARTBEAT];
     /// Two seconds less a tenth, and what a busy machine may take from it between sending and arriving.
     const LEAST_GAP: f64 = 1.7;
     let pair = shared_pair().await;
@@ -148,13 +149,13 @@ async fn polling_sends_one_look_for_each_interval_and_one_change_costs_one_read_
     );
 }
 
-/// Waits until the configs, and the namespaces and `ConfigMap`s of both sides, have been looked at so many times, and gives
+/// Waits until both kinds of configs, and the namespaces and `ConfigMap`s of both sides, have been looked at so many times, and gives
 /// all that was sent.
 async fn looked_at(pair: &Pair, marks: [Mark; 2], times: usize) -> Vec<AuditEvent> {
     eventually(&format!("each type is looked at {times} times"), SOON, async || {
         let requests = all_since(pair, marks);
         let looks = looks(&requests);
-        if looks.len() == 5 && looks.values().all(|looks| looks.len() >= times) {
+        if looks.len() == 6 && looks.values().all(|looks| looks.len() >= times) {
             Ok(requests.clone())
         } else {
             Err(format!("{looks:?}"))

@@ -399,11 +399,9 @@ impl Engine {
             log::info!("no longer a problem: {problem}");
         }
         self.selecting.problems = problems;
-        for missing in plan
-            .missing
-            .iter()
-            .filter(|missing| !self.selecting.missing.contains(missing))
-        {
+        let is_news = |missing: &&Missing, known: &[Missing]| !missing.is_elsewhere && !known.contains(missing);
+        let known = &self.selecting.missing;
+        for missing in plan.missing.iter().filter(|missing| is_news(missing, known)) {
             if let Some(Place { config, field }) = &missing.place {
                 log::warn!(
                     "the {} does not serve a selected resource; it is synced as soon as it appears {missing} \
@@ -412,12 +410,7 @@ impl Engine {
                 );
             }
         }
-        for missing in self
-            .selecting
-            .missing
-            .iter()
-            .filter(|missing| !plan.missing.contains(missing))
-        {
+        for missing in known.iter().filter(|missing| is_news(missing, &plan.missing)) {
             if missing.place.is_some() {
                 log::info!("no longer missing at the {} {missing}", missing.side);
             }

@@ -83,6 +83,9 @@ pub struct Missing {
     pub resource: String,
     /// The place that asks for it, the first by name; absent for a type that is only retained.
     pub place: Option<Place>,
+    /// It is served at another version, which is used until this one appears: the versions of a new CRD come one after
+    /// the other.
+    pub is_elsewhere: bool,
 }
 
 /// What is not known of the sides yet.
@@ -249,7 +252,9 @@ impl Resolver<'_> {
         let found = find(direction.origin()).or_else(|| find(direction.copy()));
         match found.map(|served| served.resource.resource.clone()) {
             Some(resource) => self.plural(entry, group, version, &resource),
-            None => self.missing(direction.origin(), direction, group, version, kind, Some(&entry.place)),
+            None => {
+                self.missing(direction.origin(), direction, group, version, kind, Some(&entry.place));
+            }
         }
     }
 
@@ -278,6 +283,18 @@ impl Resolver<'_> {
             if found.is_none() {
                 self.missing(side, direction, group, &version, resource, Some(&entry.place));
             }
+        }
+        if let Some(found) = copy.as_ref().filter(|found| found.resource.version != version) {
+            log::debug!("using {} until {version} appears", found.resource.version);
+            self.missing(
+                direction.copy(),
+                direction,
+                group,
+                &version,
+                resource,
+                Some(&entry.place),
+            )
+            .is_elsewhere = true;
         }
         // What is selected at the hub and not served there may come back; what the edge does not have is gone.
         if origin.is_none() && direction == Direction::Down {
@@ -535,6 +552,7 @@ impl Resolver<'_> {
         self.knows(Side::Hub, group, version) & self.knows(Side::Edge, group, version)
     }
 
+    /// Notes that a side lacks a type, once for all places that ask for it.
     fn missing(
         &mut self,
         side: Side,
@@ -543,26 +561,25 @@ impl Resolver<'_> {
         version: &str,
         resource: &str,
         place: Option<&Place>,
-    ) {
-        let missing = Missing {
-            side,
-            direction,
-            group: group.to_owned(),
-            version: version.to_owned(),
-            resource: resource.to_owned(),
-            place: place.cloned(),
-        };
+    ) -> &mut Missing {
         let same = |known: &Missing| {
-            let place = known.place.clone();
-            place.is_some() == missing.place.is_some()
-                && Missing {
-                    place,
-                    ..missing.clone()
-                } == *known
+            (known.side, known.direction, known.place.is_some()) == (side, direction, place.is_some())
+                && (&*known.group, &*known.version, &*known.resource) == (group, version, resource)
         };
-        if !self.plan.missing.iter().any(same) {
-            self.plan.missing.push(missing);
-        }
+        let missing = &mut self.plan.missing;
+        let at = missing.iter().position(same).unwrap_or_else(|| {
+            missing.push(Missing {
+                side,
+                direction,
+                group: group.to_owned(),
+                version: version.to_owned(),
+                resource: resource.to_owned(),
+                place: place.cloned(),
+                is_elsewhere: false,
+            });
+            missing.len() - 1
+        });
+        &mut missing[at]
     }
 
     fn problem(&mut self, place: &Place, message: &str) {

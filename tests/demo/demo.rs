@@ -1,11 +1,15 @@
-//! The story of edge-syncer for people who see it for the first time, played with real servers; `scripts/demo` runs it.
+//! Stories of edge-syncer for people who see it for the first time, played with real servers; `scripts/demo` runs them.
 //!
-//! Each step of the story is one method of [`Story`] and is called from [`tell`]. A step that fails panics with one
-//! line, as the tests do; the harness then prints the syncer's log. However the demo ends, its processes end with it.
+//! Each step of a story is one method of [`Story`] or [`PolicyStory`] and is called from [`tell`] or
+//! [`tell_of_policy`]. A step that fails
+//! panics with one line, as the tests do; the harness then prints the syncer's log. However the demo ends, its processes
+//! end with it.
 
 #![expect(clippy::print_stdout, reason = "a demo tells its story on stdout")]
 #![expect(clippy::print_stderr, reason = "and says on stderr why it could not go on")]
 
+mod policy_story;
+mod print;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;
@@ -14,19 +18,31 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::ExitCode;
 
+use policy_story::PolicyStory;
 use story::Story;
 
 /// What a shell says of a program that was ended with Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
+/// A story that has been told.
+enum Told {
+    /// Objects go from hub to edge.
+    Objects(Story),
+    /// A policy engine at the edge reports to the hub.
+    Policy(PolicyStory),
+}
+
 fn main() -> ExitCode {
-    let mut keep = false;
+    let (mut policy, mut keep) = (false, false);
     for argument in std::env::args().skip(1) {
-        if argument != "--keep" {
-            eprintln!("demo: unknown argument {argument}");
-            return ExitCode::from(2);
+        match argument.as_str() {
+            "policy" => policy = true,
+            "--keep" => keep = true,
+            _ => {
+                eprintln!("demo: unknown argument {argument}");
+                return ExitCode::from(2);
+            }
         }
-        keep = true;
     }
     set_hook(Box::new(|panic| eprintln!("\ndemo: {}", message(panic.payload()))));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -34,11 +50,11 @@ fn main() -> ExitCode {
         .build()
         .expect("a runtime can be started");
     // The panic has been reported by the hook.
-    catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(keep)))).unwrap_or(ExitCode::FAILURE)
+    catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(policy, keep)))).unwrap_or(ExitCode::FAILURE)
 }
 
-/// Plays the story until its end or until Ctrl-C; either way, all that it has started ends here.
-async fn run(keep: bool) -> ExitCode {
+/// Plays a story until its end or until Ctrl-C; either way, all that it has started ends here.
+async fn run(policy: bool, keep: bool) -> ExitCode {
     let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
     let story = tokio::select! {
         // First: Ctrl-C in a terminal ends the servers too, which the story must not take for a failure.
@@ -47,20 +63,26 @@ async fn run(keep: bool) -> ExitCode {
             println!("\nInterrupted; everything has been stopped and removed.");
             return ExitCode::from(INTERRUPTED);
         }
-        story = tell() => story,
+        story = async { if policy { tell_of_policy().await } else { tell().await } } => story,
     };
     if keep {
-        story.explain_how_to_play();
+        match &story {
+            Told::Objects(story) => story.explain_how_to_play(),
+            Told::Policy(story) => story.explain_how_to_play().await,
+        }
         // An error means that there are no signals to wait for, and so no reason to stay.
         let _ = interrupt.await;
         println!();
     }
-    story.end().await;
+    match story {
+        Told::Objects(story) => story.end().await,
+        Told::Policy(story) => story.end().await,
+    }
     ExitCode::SUCCESS
 }
 
-/// The whole story, step by step.
-async fn tell() -> Story {
+/// The story of objects that go from hub to edge, step by step.
+async fn tell() -> Told {
     println!("edge-syncer: what you create at a hub appears at an edge cluster, and stays as the hub wants it.");
     println!("Times count from a server's answer to a write until a watch at the edge tells of its effect;");
     println!("\"at once\" means that the effect came before the answer.");
@@ -74,7 +96,21 @@ async fn tell() -> Story {
     story.delete().await;
     story.leave_others_alone().await;
     story.measure_memory();
-    story
+    Told::Objects(story)
+}
+
+/// The story of a policy engine, step by step.
+async fn tell_of_policy() -> Told {
+    println!(
+        "edge-syncer: a policy engine comes from the hub, judges what is at an edge cluster, and the hub gets to know."
+    );
+    println!("Times at the edge count from the change that they follow; those at the hub from the one at the edge.");
+    let mut story = PolicyStory::begin().await;
+    story.judge().await;
+    story.put_right().await;
+    story.take_back().await;
+    story.measure_memory();
+    Told::Policy(story)
 }
 
 fn message(payload: &(dyn Any + Send)) -> &str {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::print::{heading, line, line_with, megabytes, timed_line};
 use crate::support::edge_watch::{Change, EdgeWatch};
 use crate::support::objects::{config_map, namespace, syncer_config};
 use crate::support::{Pair, PairOptions, Server, Syncer};
@@ -334,36 +335,4 @@ fn has_price(change: &Change, price: &str) -> bool {
 /// The number in `metadata.resourceVersion`, which grows with each change at one server.
 fn version(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
-}
-
-fn heading(text: &str) {
-    println!("\n{text}");
-}
-
-/// Something that `who` has done or has.
-fn line(who: &str, what: &str) {
-    println!("  {who:<8}{what}");
-}
-
-/// As [`line`], with a figure at its end; all figures are below each other.
-fn line_with(who: &str, what: &str, figure: &str) {
-    let line = format!("  {who:<8}{what:<58}{figure:>11}");
-    println!("{}", line.trim_end());
-}
-
-fn timed_line(who: &str, what: &str, time: Duration) {
-    let millis = time.as_secs_f64() * 1000.0;
-    if time.is_zero() {
-        line_with(who, what, "at once");
-    } else if millis < 1000.0 {
-        line_with(who, what, &format!("{millis:.1} ms"));
-    } else {
-        // The space puts the decimal points below each other.
-        line_with(who, what, &format!("{:.1} s ", millis / 1000.0));
-    }
-}
-
-fn megabytes(bytes: u64) -> String {
-    let tenths = (bytes + 50_000) / 100_000;
-    format!("{}.{} MB", tenths / 10, tenths % 10)
 }

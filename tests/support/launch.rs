@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::policy::ENGINE;
 use super::process::Leashed;
 use super::server::ServerOptions;
 
@@ -104,11 +105,13 @@ fn spawn(program: &str, args: &[String], folder: &Path) -> Leashed {
     Leashed::spawn(&binary(program), args, &[], &folder.join(format!("{program}.log")))
 }
 
-/// Where the server binary `name` is; `scripts/testenv` builds them when they are missing.
-fn binary(name: &str) -> PathBuf {
+/// Where the binary `name` of a server or of the policy engine is; `scripts/testenv` builds them when they are missing.
+pub(super) fn binary(name: &str) -> PathBuf {
     static SERVERS: OnceLock<PathBuf> = OnceLock::new();
     static ALL: OnceLock<PathBuf> = OnceLock::new();
+    static POLICY_ENGINE: OnceLock<PathBuf> = OnceLock::new();
     let folder = match name {
+        ENGINE => POLICY_ENGINE.get_or_init(|| testenv(&["--kyverno"])),
         "kube-controller-manager" => ALL.get_or_init(|| testenv(&[])),
         // The demo runs without a controller manager, and need not wait for one to be built.
         _ => SERVERS.get_or_init(|| testenv(&["--servers"])),

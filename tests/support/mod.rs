@@ -17,6 +17,7 @@ mod launch;
 pub mod modes;
 pub mod objects;
 mod pair;
+pub mod policy;
 pub mod process;
 mod server;
 mod shapes;
