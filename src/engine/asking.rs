@@ -74,13 +74,17 @@ impl Engine {
             .collect()
     }
 
-    /// What a side is known to miss.
+    /// What a side is known to miss: where no version is given, it may come at any version of the group.
     fn missing(&self, side: Side) -> BTreeSet<GroupVersion> {
-        let missing = self.selecting.missing.iter();
+        let (hub, edge) = self.discoveries();
+        let discovery = if side == Side::Hub { hub } else { edge };
+        let mut missing = BTreeSet::new();
+        for known in self.selecting.missing.iter().filter(|missing| missing.side == side) {
+            let given = Some(vec![known.version.clone()]).filter(|_| !known.version.is_empty());
+            let versions = given.or_else(|| discovery.versions(&known.group)).unwrap_or_default();
+            missing.extend(versions.into_iter().map(|version| (known.group.clone(), version)));
+        }
         missing
-            .filter(|missing| missing.side == side && !missing.version.is_empty())
-            .map(|missing| (missing.group.clone(), missing.version.clone()))
-            .collect()
     }
 
     fn misses_anything(&self, side: Side) -> bool {
