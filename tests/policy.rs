@@ -12,7 +12,7 @@ use support::policy::{
     OWNER_POLICY, POLICY_VERSION, REPORT_GROUP, REPORT_VERSION, Subject, crds, engine_objects, policies, selection,
 };
 use support::story::{SOON, annotation, arrives, copy_equals, gone, stays_absent};
-use support::{Objects, Pair, PairOptions, eventually, wait_for_crd};
+use support::{Objects, Pair, PairOptions, Syncer, eventually, wait_for_crd};
 
 const CRD_VERSION: &str = "apiextensions.k8s.io/v1";
 const CRDS: &str = "customresourcedefinitions";
@@ -66,7 +66,7 @@ async fn an_engine_from_the_hub_reports_to_the_hub_by_an_edge_sync_config_with_r
     });
     case.hub.create(&config).await;
 
-    case.tell(&for_edge).await;
+    let _syncer = case.tell(&for_edge).await;
     for crd in &denatured {
         arrives_renamed(&case.edge, crd, "stored").await;
         stays_absent(&case.edge, CRD_VERSION, CRDS, "", &crd.name_at_hub).await;
@@ -134,8 +134,8 @@ impl Case {
         Self { hub, edge, pair }
     }
 
-    /// The story, once there is a config.
-    async fn tell(&self, crds: &[Crd]) {
+    /// The story, once there is a config. The syncer goes on.
+    async fn tell(&self, crds: &[Crd]) -> Syncer {
         let mut syncer = self.pair.syncer(&[]);
         let mut engine = self.go_down(crds).await;
         self.judge().await;
@@ -144,6 +144,7 @@ impl Case {
         self.leave_the_rest_alone().await;
         assert!(engine.is_running(), "the engine has ended");
         assert!(syncer.is_running(), "the syncer has ended");
+        syncer
     }
 
     /// All that the engine needs arrives at the edge, and there it starts.
