@@ -17,7 +17,8 @@ pub(super) const AUDIT_LOG: &str = "audit.log";
 pub(super) struct Ports {
     /// Where the API server listens.
     pub(super) apiserver: u16,
-    etcd: u16,
+    /// Where etcd answers its clients.
+    pub(super) etcd: u16,
     etcd_peer: u16,
 }
 
@@ -100,6 +101,12 @@ pub(super) fn controller_manager(folder: &Path, kubeconfig: &Path) -> Leashed {
     spawn("kube-controller-manager", &args, folder)
 }
 
+/// Starts toxiproxy, whose API listens at `port`.
+pub(super) fn toxiproxy(folder: &Path, port: u16) -> Leashed {
+    let args = ["-host=127.0.0.1".to_owned(), format!("-port={port}")];
+    spawn("toxiproxy", &args, folder)
+}
+
 fn spawn(program: &str, args: &[String], folder: &Path) -> Leashed {
     Leashed::spawn(&binary(program), args, &[], &folder.join(format!("{program}.log")))
 }
@@ -107,8 +114,10 @@ fn spawn(program: &str, args: &[String], folder: &Path) -> Leashed {
 /// Where the server binary `name` is; `scripts/testenv` builds them when they are missing.
 fn binary(name: &str) -> PathBuf {
     static SERVERS: OnceLock<PathBuf> = OnceLock::new();
+    static FAULTS: OnceLock<PathBuf> = OnceLock::new();
     static ALL: OnceLock<PathBuf> = OnceLock::new();
     let folder = match name {
+        "toxiproxy" => FAULTS.get_or_init(|| testenv(&["--faults"])),
         "kube-controller-manager" => ALL.get_or_init(|| testenv(&[])),
         // The demo runs without a controller manager, and need not wait for one to be built.
         _ => SERVERS.get_or_init(|| testenv(&["--servers"])),
@@ -131,7 +140,7 @@ fn testenv(args: &[&str]) -> PathBuf {
 ///
 /// It lies below the range from which the kernel takes the ports of outgoing connections. Otherwise a client that
 /// keeps trying to reach a stopped server would sooner or later get that very port, and be connected to itself.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     const FIRST: u32 = 10_000;
     static START: OnceLock<u32> = OnceLock::new();
     static TAKEN: AtomicU32 = AtomicU32::new(0);
