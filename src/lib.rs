@@ -26,9 +26,8 @@ pub mod shutdown;
 use std::error::Error;
 use std::rc::Rc;
 
-use cluster::access::{self, AccessSource};
-use cluster::connect::connect;
-use cluster::real::RealServer;
+use cluster::access::AccessSource;
+use cluster::reload::Reloading;
 use cluster::{Cluster, RateLimit, Side};
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
@@ -79,14 +78,9 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
 }
 
 async fn open(side: Side, source: &AccessSource, rate: Option<cluster::Rate>) -> Result<Rc<Cluster>, Box<dyn Error>> {
-    let config = access::load(source).await?;
-    let client = connect(&config, &user_agent())?;
-    log::info!("{side} server={}", access::server_for_people(&config));
-    Ok(Rc::new(Cluster::new(
-        side,
-        Box::new(RealServer(client)),
-        RateLimit::new(rate),
-    )))
+    let server = Reloading::open(side, source.clone(), user_agent()).await?;
+    log::info!("{side} server={}", server.address());
+    Ok(Rc::new(Cluster::new(side, Box::new(server), RateLimit::new(rate))))
 }
 
 /// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.

@@ -34,22 +34,35 @@ pub enum AccessSource {
     InCluster,
 }
 
+/// The access data of one side.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// What kube needs.
+    pub config: Config,
+    /// The files that it was made from and that nobody else follows: the kubeconfig, CA, client certificate and key. A
+    /// token file and the CA of a pod are followed where they are used.
+    pub files: Vec<PathBuf>,
+}
+
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
 ///
 /// Reads files and, for [`AccessSource::InCluster`], the environment; makes no request.
-pub async fn load(source: &AccessSource) -> Result<Config, AccessError> {
-    let config = match source {
+pub async fn load(source: &AccessSource) -> Result<Access, AccessError> {
+    let access = match source {
         AccessSource::Kubeconfig { path, context } => from_file(path, context.as_deref()).await?,
         AccessSource::InCluster => {
             let mut config = Config::incluster_env().map_err(in_cluster_error)?;
             config
                 .default_namespace
                 .truncate(config.default_namespace.trim_end().len());
-            config
+            Access {
+                config,
+                files: Vec::new(),
+            }
         }
     };
-    check_credentials(&config.auth_info)?;
-    Ok(config)
+    check_credentials(&access.config.auth_info)?;
+    Ok(access)
 }
 
 /// The server's URL for logs and messages: without user information and without a slash at the end.
@@ -61,7 +74,7 @@ pub fn server_for_people(config: &Config) -> String {
     format!("{scheme}://{host}{port}{}", url.path().trim_end_matches('/'))
 }
 
-async fn from_file(path: &Path, context: Option<&str>) -> Result<Config, AccessError> {
+async fn from_file(path: &Path, context: Option<&str>) -> Result<Access, AccessError> {
     let mut kubeconfig = read(path)?;
     let context = pick_context(&kubeconfig, path, context)?;
     let (cluster, user) = pick_entries(&mut kubeconfig, path, &context)?;
@@ -69,8 +82,13 @@ async fn from_file(path: &Path, context: Option<&str>) -> Result<Config, AccessE
     check_server(cluster.server.as_deref())?;
     check_authority(cluster)?;
     let proxy_url = parse_proxy(cluster.proxy_url.as_deref())?;
+    let mut files = vec![path.to_owned()];
+    files.extend(cluster.certificate_authority.as_ref().map(PathBuf::from));
     if let Some(user) = user {
-        tidy_user(user.auth_info.get_or_insert_default());
+        let user = user.auth_info.get_or_insert_default();
+        tidy_user(user);
+        let named = [&user.client_certificate, &user.client_key];
+        files.extend(named.into_iter().flatten().map(PathBuf::from));
     }
     let options = KubeConfigOptions {
         context: Some(context),
@@ -80,7 +98,7 @@ async fn from_file(path: &Path, context: Option<&str>) -> Result<Config, AccessE
     let mut config = loaded.map_err(refused)?;
     // kube falls back to HTTPS_PROXY without a look at NO_PROXY; the environment is consulted in `connect` instead.
     config.proxy_url = proxy_url;
-    Ok(config)
+    Ok(Access { config, files })
 }
 
 /// Reads a kubeconfig file.

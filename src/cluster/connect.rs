@@ -1,8 +1,9 @@
 //! The connection to one API server: TCP, proxy, TLS, HTTP and what is added to each request.
 //!
-//! Promises: a link that died silently is noticed within 30 s, on HTTP/2 and on HTTP/1.1; what a stalled stream can hold
-//! back is bounded and never blocks other streams; nothing is retried here but what hyper knows was never sent. Limits
-//! of rate, time limits of single requests and reactions to answers belong to others.
+//! Promises: a link that died silently is noticed within 30 s and a slow one is never mistaken for it (on HTTP/1.1, where
+//! nobody pings: as far as TCP can tell); an error says which step failed, and what the other side said; what a stalled
+//! stream can hold back is bounded and never blocks other streams; nothing is retried here but what hyper knows was never
+//! sent. Limits of rate, time limits of single requests and reactions to answers belong to others.
 
 use std::error::Error;
 use std::fmt;
@@ -22,8 +23,9 @@ use http::{HeaderValue, Request, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{self as legacy, Connected, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt as _};
@@ -33,15 +35,23 @@ use secrecy::ExposeSecret as _;
 use tower::util::{BoxCloneSyncService, MapRequestLayer};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
+use super::alive::{Alive, Moved};
+use super::pieces::Pieces;
 use super::tls::{self, TlsError};
 use super::token::TokenFile;
 
-/// Time to establish a TCP connection, with all addresses of a name. LTE modems that wake up need several seconds.
-const TCP_CONNECT: Duration = Duration::from_secs(20);
+/// Time to look up a name: two tries of the system's resolver. Without it name servers that are out of reach would take
+/// the time of all that comes after.
+const NAME_LOOKUP: Duration = Duration::from_secs(10);
 
-/// Time for everything before the first request: name lookup, TCP, proxy, TLS. Without it a server that accepts and
-/// then says nothing would hold a request for ever.
-const WHOLE_CONNECT: Duration = Duration::from_secs(30);
+/// Time to reach the server: name lookup, TCP with all addresses of the name, proxy. LTE modems that wake up need several
+/// seconds.
+const REACH: Duration = Duration::from_secs(20);
+
+/// Time for everything before the first request: reaching the server, and TLS, which is some 5 kB and two round trips.
+/// Without it a server that accepts and then says nothing would hold a request for ever. Below the time limit of an
+/// answer, so that the error says what failed.
+const WHOLE_CONNECT: Duration = Duration::from_secs(28);
 
 /// TCP keepalive notices a dead link that nothing is written to, HTTP/1.1 watches first of all: 15 + 3 * 5 = 30 s.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
@@ -51,9 +61,16 @@ const TCP_KEEPALIVE_RETRIES: u32 = 3;
 /// How long written data may stay unacknowledged: the same promise for a link that is written to.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// HTTP/2 pings notice a dead link, and also a proxy that answers TCP while the server behind it is gone: 15 + 10 s.
+/// When nothing has come for this long, HTTP/2 pings ask for a sign of life; [`Alive`] judges by what comes. So a dead
+/// link is noticed, and also a proxy that answers TCP while the server behind it is gone. The answer has 13 s.
 const H2_PING: Duration = Duration::from_secs(15);
-const H2_PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// hyper's own limit for that answer is out of the way: it counts also while other data keeps coming.
+const H2_PING_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// What the kernel may hold of what we send. More would only keep pings and requests waiting behind large bodies: at
+/// 64 kbit/s this is 8 s. Fewer would slow down uploads over long links: this is 100 kB/s at 600 ms.
+const SEND_BUFFER: usize = 64 * 1024;
 
 /// What one stream may send us beyond what we have read: the memory that a stalled stream costs.
 const H2_STREAM_WINDOW: u32 = 64 * 1024;
@@ -138,14 +155,30 @@ impl From<InvalidHeaderValue> for ConnectError {
     }
 }
 
+/// The client of one side, and what is to be known of its connections.
+pub struct Connection {
+    /// The client.
+    pub client: kube::Client,
+    /// Counts what passes the connections.
+    pub moved: Moved,
+    /// The token file, where that is the credential.
+    pub(super) token_file: Option<Arc<TokenFile>>,
+}
+
 /// Makes the client of one side. Connects at the first request, not here.
 ///
 /// Must be called on a tokio runtime. The proxy is `proxy-url` of the kubeconfig, else what `HTTPS_PROXY`, `HTTP_PROXY`
 /// and `NO_PROXY` say.
-pub fn connect(config: &kube::Config, user_agent: &str) -> Result<kube::Client, ConnectError> {
+pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, ConnectError> {
     let mut config = config.clone();
     config.headers.push((USER_AGENT, HeaderValue::from_str(user_agent)?));
-    let authorize = authorization(&config.auth_info)?.map(|credential| {
+    let moved = Moved::default();
+    let credential = authorization(&config.auth_info)?;
+    let token_file = match &credential {
+        Some(Credential::File(file)) => Some(Arc::clone(file)),
+        _ => None,
+    };
+    let authorize = credential.map(|credential| {
         MapRequestLayer::new(move |mut request: Request<Body>| {
             request.headers_mut().insert(AUTHORIZATION, credential.header());
             request
@@ -159,8 +192,13 @@ pub fn connect(config: &kube::Config, user_agent: &str) -> Result<kube::Client, 
         .option_layer(authorize)
         .layer(headers)
         .map_err(BoxError::from)
-        .service(http_client(&config)?);
-    Ok(kube::Client::new(service, config.default_namespace))
+        .map_request(|request: Request<Body>| request.map(Pieces::of))
+        .service(http_client(&config, &moved)?);
+    Ok(Connection {
+        client: kube::Client::new(service, config.default_namespace),
+        moved,
+        token_file,
+    })
 }
 
 /// What goes into the `authorization` header.
@@ -212,13 +250,13 @@ fn authorization(user: &AuthInfo) -> Result<Option<Credential>, ConnectError> {
 /// Any stream behind a pointer: whatever proxy there is, hyper and TLS are compiled for this one type.
 struct Stream(Box<dyn Transport>);
 
-trait Transport: Read + Write + Connection + Send + Unpin {}
+trait Transport: Read + Write + legacy::Connection + Send + Unpin {}
 
-impl<T: Read + Write + Connection + Send + Unpin> Transport for T {}
+impl<T: Read + Write + legacy::Connection + Send + Unpin> Transport for T {}
 
 type Dial = BoxCloneSyncService<Uri, Stream, BoxError>;
 
-fn http_client(config: &kube::Config) -> Result<HttpClient<Dial, Body>, ConnectError> {
+fn http_client(config: &kube::Config, moved: &Moved) -> Result<HttpClient<Dial, Pieces<Body>>, ConnectError> {
     Ok(HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -232,10 +270,10 @@ fn http_client(config: &kube::Config) -> Result<HttpClient<Dial, Body>, ConnectE
         .http2_initial_stream_window_size(H2_STREAM_WINDOW)
         .http2_initial_connection_window_size(H2_CONNECTION_WINDOW)
         .http2_max_header_list_size(H2_HEADERS)
-        .build(server_connector(config)?))
+        .build(server_connector(config, moved)?))
 }
 
-fn server_connector(config: &kube::Config) -> Result<Dial, ConnectError> {
+fn server_connector(config: &kube::Config, moved: &Moved) -> Result<Dial, ConnectError> {
     let builder = HttpsConnectorBuilder::new()
         .with_tls_config(tls::for_server(config)?)
         .https_or_http();
@@ -247,29 +285,50 @@ fn server_connector(config: &kube::Config) -> Result<Dial, ConnectError> {
         None => builder,
     };
     let connector = builder.enable_http1().enable_http2().wrap_connector(route(config)?);
-    let limited = connector.map_future(|connecting| async move {
-        match tokio::time::timeout(WHOLE_CONNECT, connecting).await {
-            Ok(result) => result,
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time").into()),
-        }
-    });
-    Ok(erase(limited))
+    let moved = moved.clone();
+    let listened_to = connector.map_response(move |stream| Alive::new(stream, moved.clone()));
+    Ok(limited(
+        erase(listened_to),
+        WHOLE_CONNECT,
+        "connected, but no TLS handshake",
+    ))
 }
 
-/// The way to the server: straight, or through a proxy.
+/// `connector` with a time limit; `what` did not happen in time.
+fn limited(connector: Dial, limit: Duration, what: &'static str) -> Dial {
+    erase(connector.map_future(move |connecting| async move {
+        match tokio::time::timeout(limit, connecting).await {
+            Ok(result) => result,
+            Err(_) => Err(too_late(what, limit).into()),
+        }
+    }))
+}
+
+fn too_late(what: &str, limit: Duration) -> io::Error {
+    let words = format!("{what} within {} s", limit.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, words)
+}
+
+/// The way to the server, with its time limit.
 fn route(config: &kube::Config) -> Result<Dial, ConnectError> {
-    let direct = erase(tcp_connector());
+    let (route, what) = direct_or_proxy(config)?;
+    Ok(limited(route, REACH, what))
+}
+
+/// The way to the server: straight, or through a proxy; and what did not happen if it takes too long.
+fn direct_or_proxy(config: &kube::Config) -> Result<(Dial, &'static str), ConnectError> {
+    let direct = tcp_connector();
     let Some(proxy) = proxy(config, &Matcher::from_env())? else {
-        return Ok(direct);
+        return Ok((direct, "no TCP connection"));
     };
-    match proxy.uri().scheme_str() {
+    let route = match proxy.uri().scheme_str() {
         Some("socks5" | "socks5h") => {
             let socks = SocksV5::new(with_port(proxy.uri(), SOCKS_PORT), direct);
             let socks = match proxy.raw_auth() {
                 Some((user, password)) => socks.with_auth(user.to_owned(), password.to_owned()),
                 None => socks,
             };
-            Ok(erase(socks.map_request(|url: Uri| with_scheme_port(&url))))
+            erase(socks.map_request(|url: Uri| with_scheme_port(&url)))
         }
         Some("https") => {
             let tls: HttpsConnector<Dial> = HttpsConnectorBuilder::new()
@@ -277,11 +336,12 @@ fn route(config: &kube::Config) -> Result<Dial, ConnectError> {
                 .https_or_http()
                 .enable_http1()
                 .wrap_connector(direct);
-            Ok(tunnel(&proxy, erase(tls)))
+            tunnel(&proxy, erase(tls))
         }
-        Some("http") => Ok(tunnel(&proxy, direct)),
-        other => Err(ConnectError::Proxy(other.unwrap_or_default().to_owned())),
-    }
+        Some("http") => tunnel(&proxy, direct),
+        other => return Err(ConnectError::Proxy(other.unwrap_or_default().to_owned())),
+    };
+    Ok((route, "no connection through the proxy"))
 }
 
 fn tunnel(proxy: &Intercept, to_proxy: Dial) -> Dial {
@@ -335,16 +395,25 @@ fn with_port(url: &Uri, default: u16) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
 
-fn tcp_connector() -> HttpConnector {
-    let mut tcp = HttpConnector::new();
+/// Looks up a name, with a time limit.
+async fn look_up(name: Name) -> io::Result<<GaiResolver as Service<Name>>::Response> {
+    match tokio::time::timeout(NAME_LOOKUP, GaiResolver::new().oneshot(name)).await {
+        Ok(result) => result,
+        Err(_) => Err(too_late("no name server has answered", NAME_LOOKUP)),
+    }
+}
+
+fn tcp_connector() -> Dial {
+    let mut tcp = HttpConnector::new_with_resolver(tower::service_fn(look_up));
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(TCP_CONNECT));
+    tcp.set_connect_timeout(Some(REACH));
+    tcp.set_send_buffer_size(Some(SEND_BUFFER));
     tcp.set_keepalive(Some(TCP_KEEPALIVE));
     tcp.set_keepalive_interval(Some(TCP_KEEPALIVE_INTERVAL));
     tcp.set_keepalive_retries(Some(TCP_KEEPALIVE_RETRIES));
     tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
-    tcp
+    erase(tcp)
 }
 
 fn erase<C>(connector: C) -> Dial
@@ -361,7 +430,7 @@ where
     )
 }
 
-impl Connection for Stream {
+impl legacy::Connection for Stream {
     fn connected(&self) -> Connected {
         self.0.connected()
     }

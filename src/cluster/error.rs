@@ -40,7 +40,10 @@ impl Error {
     /// Reads an error answer. A body that is no `Status` object (a proxy's page) keeps its first line as message.
     pub fn from_answer(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let status = match serde_json::from_slice::<WireStatus>(body) {
-            Ok(wire) if wire.kind == "Status" => wire.into_status(code, retry_after),
+            // Whoever ends a request that took too long leaves the kind away.
+            Ok(wire) if wire.kind == "Status" || (wire.kind.is_empty() && wire.status == "Failure") => {
+                wire.into_status(code, retry_after)
+            }
             _ => ApiStatus {
                 code,
                 message: first_line(body),
@@ -172,7 +175,10 @@ pub(super) fn first_line(body: &[u8]) -> String {
 
 #[derive(Deserialize)]
 struct WireStatus {
+    #[serde(default)]
     kind: String,
+    #[serde(default)]
+    status: String,
     #[serde(default)]
     code: u16,
     #[serde(default)]
@@ -257,6 +263,13 @@ mod tests {
             r#"{"kind":"Status","reason":"NotFound","details":{"name":"shop","kind":"namespaces"},"code":404}"#;
         assert_eq!(answer(404, namespace).missing_namespace(), Some("shop"));
         assert_eq!(answer(404, OBJECT_404).missing_namespace(), None);
+    }
+
+    #[test]
+    fn one_request_that_took_too_long_is_not_a_side_that_is_gone() {
+        let body = r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}"#;
+        assert!(!answer(504, body).is_unreachable());
+        assert!(answer(504, "<html>Gateway Timeout</html>").is_unreachable());
     }
 
     #[test]

@@ -4,16 +4,20 @@
 //! [`real`], and a simulated server in tests) differ in nothing but what answers; everything that understands
 //! Kubernetes (paths, list pages, watch lines, error bodies) lies on this side of it, in [`Cluster`].
 //!
-//! Promises: every request passes the rate limit of its side; nothing here retries; every wait for a server is
-//! bounded, so a silent server becomes an [`Error::Unreachable`] and never a task that hangs.
+//! Promises: every request passes the rate limit of its side; nothing here retries, but for a request that was refused
+//! with credentials that have been renewed since, and a page of a list that the server cut because it took too long;
+//! every wait for a server is bounded, so a silent server becomes an [`Error::Unreachable`] and never a task that hangs.
 
 pub mod access;
+mod alive;
 pub mod connect;
 pub mod discovery;
 mod error;
 mod json;
+mod pieces;
 mod rate;
 pub mod real;
+pub mod reload;
 mod resource;
 mod stream;
 mod tls;
@@ -83,4 +87,10 @@ impl Response {
 pub trait ApiServer {
     /// Sends `request`; resolves when the head of the answer is there.
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>>;
+
+    /// A number that grows with each byte that passes the link to the server, in either direction; a constant where
+    /// there is no link. While it grows, an answer that does not come may be waiting behind others.
+    fn bytes_moved(&self) -> u64 {
+        0
+    }
 }

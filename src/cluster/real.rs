@@ -10,16 +10,17 @@ use futures_util::{FutureExt, StreamExt};
 use http_body_util::BodyExt;
 use kube::client::Body as KubeBody;
 
+use super::connect::Connection;
 use super::{ApiServer, Error, Response};
 
 /// An API server behind a kube client, which adds the server's address, credentials and TLS.
-pub struct RealServer(pub kube::Client);
+pub struct RealServer(pub Connection);
 
 impl ApiServer for RealServer {
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
         async move {
             let request = request.map(KubeBody::from);
-            let response = self.0.send(request).await.map_err(|error| unreachable(&error))?;
+            let response = self.0.client.send(request).await.map_err(|error| unreachable(&error))?;
             let (head, body) = response.into_parts();
             let retry_after = head
                 .headers
@@ -38,10 +39,24 @@ impl ApiServer for RealServer {
         }
         .boxed_local()
     }
+
+    fn bytes_moved(&self) -> u64 {
+        self.0.moved.bytes()
+    }
+}
+
+fn unreachable(error: &dyn StdError) -> Error {
+    let words = chain(error);
+    // kube and hyper begin with the names of their own types, which help nobody.
+    let words = words.trim_start_matches("ServiceError: ");
+    let words = words.strip_prefix("client error (Connect): ").unwrap_or(words);
+    // rustls ends with the address of its manual.
+    let words = words.split(": https://docs.rs/").next().unwrap_or(words);
+    Error::Unreachable(words.to_owned())
 }
 
 /// The whole chain of causes: the outermost one of a connection error says nothing that helps.
-fn unreachable(error: &dyn StdError) -> Error {
+pub(super) fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -51,5 +66,5 @@ fn unreachable(error: &dyn StdError) -> Error {
         }
         source = cause.source();
     }
-    Error::Unreachable(text)
+    text
 }

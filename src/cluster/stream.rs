@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout};
 
 use super::json::{ListMeta, ListSplitter};
-use super::verbs::{ANSWER_LIMIT, chunk};
 use super::{Body, Cluster, Error, ListRequest};
 
 /// How long a watch may be silent. API servers send a bookmark about once a minute; dead connections are noticed
@@ -22,10 +23,17 @@ const LINE_LIMIT: usize = 16 << 20;
 pub struct Listing {
     cluster: Rc<Cluster>,
     request: ListRequest,
-    page: Option<(Body, ListSplitter)>,
+    page: Option<Page>,
     items: VecDeque<Bytes>,
     end: Option<ListMeta>,
     continue_token: String,
+}
+
+/// A page that is being read.
+struct Page {
+    body: Body,
+    splitter: ListSplitter,
+    asked: Instant,
 }
 
 impl Listing {
@@ -41,7 +49,7 @@ impl Listing {
     }
 
     /// The next item, or `None` when the list was read completely and successfully to its end. Not calling it is the
-    /// back-pressure.
+    /// back-pressure. An item may come twice.
     ///
     /// Any error means that the list is not complete: begin again.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
@@ -63,22 +71,41 @@ impl Listing {
 
     async fn read_on(&mut self) -> Result<(), Error> {
         if self.page.is_none() {
+            let asked = Instant::now();
             let body = self.cluster.page(&self.request, &self.continue_token).await?;
-            self.page = Some((body, ListSplitter::default()));
+            self.page = Some(Page {
+                body,
+                splitter: ListSplitter::default(),
+                asked,
+            });
         }
-        let (body, splitter) = self.page.as_mut().expect("set above");
-        if let Some(bytes) = chunk(body, ANSWER_LIMIT).await? {
-            splitter.push(&bytes, &mut self.items);
-            return Ok(());
+        let page = self.page.as_mut().expect("set above");
+        match self.cluster.chunk(&mut page.body).await {
+            Ok(Some(bytes)) => {
+                page.splitter.push(&bytes, &mut self.items);
+                return Ok(());
+            }
+            Ok(None) => {}
+            // The same page again, smaller: its first items are told twice.
+            Err(_)
+                if self
+                    .cluster
+                    .takes_smaller_pages(self.request.content, page.asked.elapsed()) =>
+            {
+                self.page = None;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
         }
-        let (_, splitter) = self.page.take().expect("set above");
-        let meta = splitter.finish().map_err(Error::BadAnswer)?;
+        let page = self.page.take().expect("set above");
+        let meta = page.splitter.finish().map_err(Error::BadAnswer)?;
         if meta.continue_token.is_empty() {
             if meta.resource_version.is_empty() {
                 return Err(Error::BadAnswer("a list without a resourceVersion".into()));
             }
             self.end = Some(meta);
         } else {
+            self.cluster.full_page_came(page.asked.elapsed());
             self.continue_token = meta.continue_token;
         }
         Ok(())
@@ -105,6 +132,7 @@ pub enum WatchEvent {
 pub struct Watching {
     body: Body,
     buffer: BytesMut,
+    received: u64,
 }
 
 #[derive(Deserialize)]
@@ -133,11 +161,17 @@ impl Watching {
         Self {
             body,
             buffer: BytesMut::new(),
+            received: 0,
         }
     }
 
+    /// How many bytes have come. While it grows, an event that does not come is large and its link slow.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
     /// The next event, or `None` when the server has ended the watch in an orderly way. Not calling it is the
-    /// back-pressure.
+    /// back-pressure. Giving up waiting for it loses nothing.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         let mut searched = 0;
         loop {
@@ -155,7 +189,10 @@ impl Watching {
                     "a watch event of more than {LINE_LIMIT} bytes"
                 )));
             }
-            match chunk(&mut self.body, WATCH_SILENCE).await? {
+            let chunk = timeout(WATCH_SILENCE, self.body.next()).await.map_err(|_| silent())?;
+            let chunk = chunk.transpose()?;
+            self.received += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            match chunk {
                 Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
                 Some(bytes) => self.buffer.extend_from_slice(&bytes),
                 None if self.buffer.is_empty() => return Ok(None),
@@ -163,6 +200,11 @@ impl Watching {
             }
         }
     }
+}
+
+fn silent() -> Error {
+    let seconds = WATCH_SILENCE.as_secs();
+    Error::Unreachable(format!("the watch stalled: nothing within {seconds} s"))
 }
 
 fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {

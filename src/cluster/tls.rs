@@ -22,8 +22,8 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
-/// How often the CA file of a pod is looked at, at most: it changes once in years, and reading it costs little.
-const CA_MAX_AGE: Duration = Duration::from_secs(60);
+/// How often the CA file of a pod is looked at, at most. It is looked at for a handshake only, and those are rare.
+const CA_MAX_AGE: Duration = Duration::from_secs(1);
 
 /// TLS sessions remembered per side. There is one server per side; the default of 256 is for browsers.
 const SESSIONS: usize = 4;

@@ -45,23 +45,36 @@ impl TokenFile {
     pub(super) fn header(&self) -> HeaderValue {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.at.elapsed() >= MAX_AGE {
-            last.at = Instant::now();
-            match read(&self.path) {
-                Ok(header) => {
-                    last.header = header;
-                    last.failing = false;
-                }
-                Err(error) if !last.failing => {
-                    last.failing = true;
-                    log::warn!(
-                        "cannot read the token file again, the last token stays in use path={} error={error}",
-                        self.path.display()
-                    );
-                }
-                Err(_) => {}
-            }
+            self.read_again(&mut last);
         }
         last.header.clone()
+    }
+
+    /// Looks at the file now, because the server does not accept the token `used`. True if there is another one.
+    pub(super) fn is_renewed_since(&self, used: &HeaderValue) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.header == *used {
+            self.read_again(&mut last);
+        }
+        last.header != *used
+    }
+
+    fn read_again(&self, last: &mut Reading) {
+        last.at = Instant::now();
+        match read(&self.path) {
+            Ok(header) => {
+                last.header = header;
+                last.failing = false;
+            }
+            Err(error) if !last.failing => {
+                last.failing = true;
+                log::warn!(
+                    "cannot read the token file again, the last token stays in use path={} error={error}",
+                    self.path.display()
+                );
+            }
+            Err(_) => {}
+        }
     }
 }
 
@@ -108,6 +121,26 @@ mod tests {
         tokio::time::advance(MAX_AGE).await;
         assert_eq!(token.header(), "Bearer third");
         assert!(token.header().is_sensitive());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_is_refused_is_read_again_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "first").unwrap();
+        let token = TokenFile::open(path.clone()).unwrap();
+        let first = token.header();
+        assert!(!token.is_renewed_since(&first));
+        std::fs::write(&path, "second").unwrap();
+        assert!(token.is_renewed_since(&first));
+        let second = token.header();
+        assert_eq!(second, "Bearer second");
+        assert!(
+            token.is_renewed_since(&first),
+            "also for a request that was sent at the same time"
+        );
+        std::fs::remove_file(&path).unwrap();
+        assert!(!token.is_renewed_since(&second));
     }
 
     #[tokio::test]

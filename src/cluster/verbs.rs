@@ -2,26 +2,48 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::{Method, Request};
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
 
 use super::resource::{ObjectName, ResourceType, encode};
 use super::stream::{Listing, Watching};
 use super::{ApiServer, Body, Error, RateLimit, Response, Side};
 
-/// How long the head of an answer, or the next piece of a body, may take before the side counts as unreachable.
+/// How long the head of an answer, or the next piece of a body, may take before the side counts as unreachable, on a
+/// link over which nothing else moves.
 ///
 /// Not the time of a whole transfer: a large list over a slow link goes on as long as bytes keep coming.
-pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// How long it may take while the link is busy: what was asked for may be waiting behind other bodies, 64 kB of each
+/// stream, which at 64 kbit/s is 8 s each.
+const BUSY_LIMIT: Duration = Duration::from_secs(300);
+/// A link that moves fewer bytes than this in [`ANSWER_LIMIT`] is not busy: answers to pings and bookmarks are fewer.
+const BUSY: u64 = 4096;
+/// What a large object may take to send is added to [`BUSY_LIMIT`]: an eighth of a link with 64 kbit/s.
+const SLOWEST_UPLOAD: u64 = 1024;
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
 /// Metadata alone is several times smaller.
 const PAGE: usize = 250;
 const METADATA_PAGE: usize = 1000;
+/// How often pages are halved to begin with: a full page of 4 kB each then takes half of the minute that API servers
+/// allow, at 64 kbit/s.
+const HALVED_AT_FIRST: u32 = 2;
+/// Bodies on their way to the server at once, in kB: what a link with 64 kbit/s sends in 16 s. API servers end a write
+/// that is not complete after 34 s, so many large ones side by side would all fail; a larger one goes alone. A link with
+/// 600 ms of latency still carries 200 kB/s.
+const UPLOADS: u32 = 128;
+/// A page that came within this time does not have to be as small as it was.
+const QUICK_PAGE: Duration = Duration::from_secs(5);
+/// A page that was cut later than this was too large for the link: API servers end an answer that has not been sent after
+/// a minute.
+const SLOW_PAGE: Duration = Duration::from_secs(30);
 /// The field manager of every write (DESIGN section 4).
 pub const FIELD_MANAGER: &str = "edge-syncer";
 /// The field manager of status that is written to the hub.
@@ -93,6 +115,9 @@ pub struct Cluster {
     server: Box<dyn ApiServer>,
     rate: RateLimit,
     streaming_lists: Cell<bool>,
+    /// Pages are halved this many times, because the link is slow.
+    halved: Cell<u32>,
+    uploads: Semaphore,
 }
 
 impl Cluster {
@@ -103,6 +128,8 @@ impl Cluster {
             server,
             rate,
             streaming_lists: Cell::new(true),
+            halved: Cell::new(HALVED_AT_FIRST),
+            uploads: Semaphore::new(UPLOADS as usize),
         }
     }
 
@@ -156,9 +183,8 @@ impl Cluster {
             Some("application/apply-patch+yaml"),
             body,
         );
-        let response = self.answer(request).await?;
-        let created = response.status == 201;
-        Ok((collect(response.body).await?, created))
+        let (status, object) = self.exchange(request).await?;
+        Ok((object, status == 201))
     }
 
     /// Creates an object, and only that: one that exists already is a conflict ([`Error::is_conflict`]) and stays as it
@@ -295,10 +321,7 @@ impl Cluster {
     }
 
     pub(super) async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
-        let limit = match request.content {
-            Content::Full => PAGE,
-            Content::Metadata => METADATA_PAGE,
-        };
+        let limit = self.page_size(request.content);
         let mut query = format!("limit={limit}");
         if !continue_token.is_empty() {
             parameter(&mut query, "continue", continue_token);
@@ -317,6 +340,36 @@ impl Cluster {
         Ok(response.body)
     }
 
+    fn page_size(&self, content: Content) -> usize {
+        let most = match content {
+            Content::Full => PAGE,
+            Content::Metadata => METADATA_PAGE,
+        };
+        (most >> self.halved.get()).max(1)
+    }
+
+    /// A page was cut `after` it was asked for. True if it was too large for the link; later ones are a quarter as large.
+    pub(super) fn takes_smaller_pages(&self, content: Content, after: Duration) -> bool {
+        let before = self.page_size(content);
+        if after < SLOW_PAGE || before == 1 {
+            return false;
+        }
+        self.halved.set(self.halved.get() + 2);
+        let objects = self.page_size(content);
+        log::debug!(
+            "a page was cut, asking for smaller ones side={} objects={objects}",
+            self.side
+        );
+        true
+    }
+
+    /// A full page came, in `took`.
+    pub(super) fn full_page_came(&self, took: Duration) {
+        if took < QUICK_PAGE {
+            self.halved.set(self.halved.get().saturating_sub(1));
+        }
+    }
+
     async fn call(
         &self,
         method: Method,
@@ -325,8 +378,18 @@ impl Cluster {
         kind: Option<&str>,
         body: Bytes,
     ) -> Result<Bytes, Error> {
-        let response = self.answer(request(method, path, accept, kind, body)).await?;
-        collect(response.body).await
+        let request = request(method, path, accept, kind, body);
+        self.exchange(request).await.map(|(_, body)| body)
+    }
+
+    /// Sends a request once there is room for its body, and reads the answer to its end: a write is answered with the
+    /// whole object, so the room is needed until then.
+    async fn exchange(&self, request: Request<Bytes>) -> Result<(u16, Bytes), Error> {
+        let kilobytes = u32::try_from(request.body().len().div_ceil(1024)).unwrap_or(UPLOADS);
+        let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await;
+        let _room = room.expect("it is never closed");
+        let response = self.answer(request).await?;
+        Ok((response.status, self.collect(response.body).await?))
     }
 
     /// Sends a request and turns every answer that is no success into an error.
@@ -338,12 +401,51 @@ impl Cluster {
             request.method(),
             request.uri()
         );
-        let response = within(ANSWER_LIMIT, "no answer", self.server.send(request)).await??;
+        let upload = Duration::from_secs(request.body().len() as u64 / SLOWEST_UPLOAD);
+        let response = self
+            .patiently(BUSY_LIMIT + upload, "no answer", self.server.send(request))
+            .await??;
         if (200..300).contains(&response.status) {
             return Ok(response);
         }
-        let body = collect(response.body).await.unwrap_or_default();
+        let body = self.collect(response.body).await.unwrap_or_default();
         Err(Error::from_answer(response.status, response.retry_after, &body))
+    }
+
+    /// The next piece of a body.
+    pub(super) async fn chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Error> {
+        self.patiently(BUSY_LIMIT, "the answer stalled: nothing", body.next())
+            .await?
+            .transpose()
+    }
+
+    async fn collect(&self, mut body: Body) -> Result<Bytes, Error> {
+        let Some(first) = self.chunk(&mut body).await? else {
+            return Ok(Bytes::new());
+        };
+        let mut all = BytesMut::from(first);
+        while let Some(next) = self.chunk(&mut body).await? {
+            all.extend_from_slice(&next);
+        }
+        Ok(all.freeze())
+    }
+
+    /// Waits for [`ANSWER_LIMIT`], and as long as the link is busy, up to `most`.
+    async fn patiently<F: Future>(&self, most: Duration, what: &str, future: F) -> Result<F::Output, Error> {
+        let mut future = pin!(future);
+        let start = Instant::now();
+        loop {
+            let moved = self.server.bytes_moved();
+            if let Ok(output) = timeout(ANSWER_LIMIT, &mut future).await {
+                return Ok(output);
+            }
+            // The counter begins again when the client is replaced.
+            let busy = self.server.bytes_moved().abs_diff(moved) >= BUSY;
+            if !busy || start.elapsed() >= most {
+                let seconds = start.elapsed().as_secs();
+                return Err(Error::Unreachable(format!("{what} within {seconds} s")));
+            }
+        }
     }
 }
 
@@ -380,29 +482,6 @@ fn parameter(query: &mut String, key: &str, value: &str) {
     query.push_str(key);
     query.push('=');
     encode(query, value);
-}
-
-async fn within<F: Future>(limit: Duration, what: &str, future: F) -> Result<F::Output, Error> {
-    timeout(limit, future)
-        .await
-        .map_err(|_| Error::Unreachable(format!("{what} within {} s", limit.as_secs())))
-}
-
-pub(super) async fn chunk(body: &mut Body, limit: Duration) -> Result<Option<Bytes>, Error> {
-    within(limit, "the answer stalled: nothing", body.next())
-        .await?
-        .transpose()
-}
-
-async fn collect(mut body: Body) -> Result<Bytes, Error> {
-    let Some(first) = chunk(&mut body, ANSWER_LIMIT).await? else {
-        return Ok(Bytes::new());
-    };
-    let mut all = BytesMut::from(first);
-    while let Some(next) = chunk(&mut body, ANSWER_LIMIT).await? {
-        all.extend_from_slice(&next);
-    }
-    Ok(all.freeze())
 }
 
 #[cfg(test)]

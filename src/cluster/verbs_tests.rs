@@ -93,13 +93,14 @@ async fn a_list_follows_its_pages_and_ends_with_the_version_to_watch_from() {
     assert_eq!(listing.next().await.unwrap().unwrap(), r#"{"b":1}"#);
     assert_eq!(listing.next().await, Ok(None));
     assert_eq!(listing.resource_version(), Some("5"));
-    let base = "/api/v1/namespaces/shop/configmaps?limit=250";
+    let base = "/api/v1/namespaces/shop/configmaps?limit=";
     let selectors = "&fieldSelector=metadata.name%3Dprices&labelSelector=a%3Db";
     assert_eq!(
         *paths.borrow(),
         [
-            format!("{base}{selectors}"),
-            format!("{base}&continue=n%2F2{selectors}")
+            format!("{base}62{selectors}"),
+            // The first one came quickly.
+            format!("{base}125&continue=n%2F2{selectors}")
         ]
     );
 }
@@ -172,4 +173,115 @@ async fn a_silent_server_becomes_an_error() {
     let cluster = Cluster::new(Side::Edge, Box::new(Silent), RateLimit::new(None));
     let error = cluster.get_path("/api").await.unwrap_err();
     assert_eq!(error.to_string(), "no answer within 30 s");
+}
+
+/// A server that answers each request after a time, while so many bytes pass the link each second.
+struct Slow {
+    answers_after: Duration,
+    bytes_a_second: u64,
+    start: tokio::time::Instant,
+}
+
+impl ApiServer for Slow {
+    fn send(&self, _: Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        async move {
+            tokio::time::sleep(self.answers_after).await;
+            Ok(Response::whole(200, "{}"))
+        }
+        .boxed_local()
+    }
+
+    fn bytes_moved(&self) -> u64 {
+        self.start.elapsed().as_secs() * self.bytes_a_second
+    }
+}
+
+fn slow(answers_after: u64, bytes_a_second: u64) -> Cluster {
+    let server = Slow {
+        answers_after: Duration::from_secs(answers_after),
+        bytes_a_second,
+        start: tokio::time::Instant::now(),
+    };
+    Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_may_wait_behind_others_on_a_busy_link_but_not_for_ever() {
+    // 64 kbit/s.
+    assert_eq!(slow(250, 8000).get_path("/api").await.unwrap(), "{}");
+    let error = slow(400, 8000).get_path("/api").await.unwrap_err();
+    assert_eq!(error.to_string(), "no answer within 300 s");
+    // Bookmarks and answers to pings.
+    let error = slow(250, 100).get_path("/api").await.unwrap_err();
+    assert_eq!(error.to_string(), "no answer within 30 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_object_has_the_time_that_a_slow_link_needs_to_send_it() {
+    let resource = request().resource;
+    let name = ObjectName::new("shop", "large");
+    // The link is shared with seven others like it.
+    let body = Bytes::from(vec![b' '; 1 << 20]);
+    let cluster = slow(8 * 131, 8000);
+    cluster.apply(&resource, &name, body, Content::Full).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_takes_too_long_is_asked_for_again_in_smaller_pieces() {
+    /// Sends as many items as were asked for, one a second, and gives up after a minute.
+    struct Impatient(Rc<RefCell<Vec<usize>>>);
+    impl ApiServer for Impatient {
+        fn send(&self, request: Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            let query = request.uri().query().unwrap();
+            let value = |key| query.split('&').find_map(|pair| pair.strip_prefix(key));
+            let limit: usize = value("limit=").unwrap().parse().unwrap();
+            let from: usize = value("continue=").map_or(0, |token| token.parse().unwrap());
+            self.0.borrow_mut().push(limit);
+            let to = (from + limit).min(100);
+            let token = if to < 100 { to.to_string() } else { String::new() };
+            let head = format!(
+                r#"{{"kind":"ConfigMapList","metadata":{{"resourceVersion":"5","continue":"{token}"}},"items":["#
+            );
+            let items = (from..to).map(move |item| if item == from { "{}".into() } else { ",{}".into() });
+            let chunks = futures_util::stream::iter([head].into_iter().chain(items).chain(["]}".into()]));
+            let start = tokio::time::Instant::now();
+            let body = chunks.then(move |chunk| async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if start.elapsed() > Duration::from_secs(60) {
+                    return Err(Error::Unreachable("stream error: internal error".into()));
+                }
+                text(&chunk)
+            });
+            let response = Response {
+                status: 200,
+                retry_after: None,
+                body: body.boxed_local(),
+            };
+            async { Ok(response) }.boxed_local()
+        }
+    }
+    let limits = Rc::default();
+    let server = Impatient(Rc::clone(&limits));
+    let cluster = Rc::new(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)));
+    let mut listing = cluster.list(request());
+    let mut items = 0;
+    while listing.next().await.unwrap().is_some() {
+        items += 1;
+    }
+    assert!(items >= 100, "{items}");
+    assert_eq!(*limits.borrow(), [62, 15, 15, 15, 15, 15, 15, 15]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bodies_go_one_after_the_other_and_small_ones_together() {
+    for (bytes, seconds) in [(1 << 20, 50), (60 * 1024, 30), (1000, 10)] {
+        let cluster = slow(10, 8000);
+        let resource = request().resource;
+        let name = ObjectName::new("shop", "large");
+        let body = Bytes::from(vec![b' '; bytes]);
+        let start = tokio::time::Instant::now();
+        let all = (0..5).map(|_| cluster.apply(&resource, &name, body.clone(), Content::Full));
+        futures_util::future::try_join_all(all).await.unwrap();
+        assert_eq!(start.elapsed().as_secs(), seconds, "{bytes}");
+    }
 }

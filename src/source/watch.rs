@@ -120,7 +120,12 @@ impl Source {
         };
         self.link.send(SourceEvent::Begin(Covers::of(&self.list))).await?;
         loop {
+            let received = watching.received();
             let Ok(event) = timeout(STREAM_SILENCE, watching.next()).await else {
+                if watching.received() > received {
+                    // A large object, and a slow link.
+                    continue;
+                }
                 return Ok(self.no_streams("silence before the end of the list"));
             };
             match event {

@@ -18,7 +18,8 @@ pub(super) const AUDIT_LOG: &str = "audit.log";
 pub(super) struct Ports {
     /// Where the API server listens.
     pub(super) apiserver: u16,
-    etcd: u16,
+    /// Where etcd answers its clients.
+    pub(super) etcd: u16,
     etcd_peer: u16,
 }
 
@@ -101,6 +102,12 @@ pub(super) fn controller_manager(folder: &Path, kubeconfig: &Path) -> Leashed {
     spawn("kube-controller-manager", &args, folder)
 }
 
+/// Starts toxiproxy, whose API listens at `port`.
+pub(super) fn toxiproxy(folder: &Path, port: u16) -> Leashed {
+    let args = ["-host=127.0.0.1".to_owned(), format!("-port={port}")];
+    spawn("toxiproxy", &args, folder)
+}
+
 fn spawn(program: &str, args: &[String], folder: &Path) -> Leashed {
     Leashed::spawn(&binary(program), args, &[], &folder.join(format!("{program}.log")))
 }
@@ -108,10 +115,12 @@ fn spawn(program: &str, args: &[String], folder: &Path) -> Leashed {
 /// Where the binary `name` of a server or of the policy engine is; `scripts/testenv` builds them when they are missing.
 pub(super) fn binary(name: &str) -> PathBuf {
     static SERVERS: OnceLock<PathBuf> = OnceLock::new();
+    static FAULTS: OnceLock<PathBuf> = OnceLock::new();
     static ALL: OnceLock<PathBuf> = OnceLock::new();
     static POLICY_ENGINE: OnceLock<PathBuf> = OnceLock::new();
     let folder = match name {
         ENGINE => POLICY_ENGINE.get_or_init(|| testenv(&["--kyverno"])),
+        "toxiproxy" => FAULTS.get_or_init(|| testenv(&["--faults"])),
         "kube-controller-manager" => ALL.get_or_init(|| testenv(&[])),
         // The demo runs without a controller manager, and need not wait for one to be built.
         _ => SERVERS.get_or_init(|| testenv(&["--servers"])),
@@ -134,7 +143,7 @@ fn testenv(args: &[&str]) -> PathBuf {
 ///
 /// It lies below the range from which the kernel takes the ports of outgoing connections. Otherwise a client that
 /// keeps trying to reach a stopped server would sooner or later get that very port, and be connected to itself.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     const FIRST: u32 = 10_000;
     static START: OnceLock<u32> = OnceLock::new();
     static TAKEN: AtomicU32 = AtomicU32::new(0);

@@ -12,6 +12,7 @@
 mod audit;
 mod certs;
 pub mod edge_watch;
+pub mod fault_proxy;
 pub mod kubeconfig;
 mod launch;
 pub mod modes;

@@ -19,6 +19,9 @@ use super::process::{Folder, Leashed, log_tail};
 /// How long a server may take until it is ready. It takes about four seconds on an idle machine.
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
+/// What the serving certificates are for.
+const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+
 /// The user agent of the clients made here, so that their requests are not taken for the syncer's.
 pub const TEST_USER_AGENT: &str = "harness";
 
@@ -86,7 +89,7 @@ impl Server {
         let ca = Authority::new(&format!("{name}-ca"));
         let admin = ca.client("admin", Some("system:masters"));
         let limited = ca.client("limited", None);
-        let serving = ca.serving(&["localhost", "127.0.0.1"]);
+        let serving = ca.serving(&HOSTS);
         folder.write("ca.crt", &ca.certificate);
         folder.write("serving.crt", &serving.certificate);
         folder.write("serving.key", &serving.key);
@@ -251,6 +254,37 @@ impl Server {
             Err(StartError::PortTaken) => panic!("{}: the port was taken while the server was stopped", self.name),
             Err(StartError::Failed(why)) => panic!("{}: {why}", self.name),
         }
+    }
+
+    /// Ends etcd and the API server at once, and starts both again on the same data.
+    pub async fn crash_and_restart(&mut self) {
+        self.etcd.kill();
+        self.stop_apiserver();
+        self.etcd = launch::etcd(self.folder.path(), self.ports);
+        self.start_apiserver().await;
+    }
+
+    /// Makes etcd forget every version but the current one.
+    pub async fn compact(&self) {
+        let url = format!("http://127.0.0.1:{}", self.ports.etcd);
+        let config = kube::Config::new(url.parse().expect("our own URL is valid"));
+        let etcd = Objects::new(kube::Client::try_from(config).expect("plain HTTP needs no settings"));
+        let post = async |path: &str, body: serde_json::Value| {
+            let answer = etcd.send(http::Method::POST, path, super::objects::JSON, Some(&body));
+            answer.await.expect("etcd answers")
+        };
+        let anything = post("/v3/kv/range", json!({"key": "AA==", "count_only": true})).await;
+        let revision = anything["header"]["revision"].clone();
+        post("/v3/kv/compaction", json!({"revision": revision, "physical": true})).await;
+    }
+
+    /// Gives the API server a certificate of a new CA, which it has after its next start. Kubeconfigs written from now on
+    /// know the new CA and no other; client certificates stay valid.
+    pub fn renew_ca(&mut self) {
+        self.ca = Authority::new(&format!("{}-next-ca", self.name));
+        let serving = self.ca.serving(&HOSTS);
+        self.folder.write("serving.crt", &serving.certificate);
+        self.folder.write("serving.key", &serving.key);
     }
 
     /// Makes sure that the API server runs and answers, whatever the test before has done to it.

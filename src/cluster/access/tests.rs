@@ -42,6 +42,7 @@ async fn check(text: &str, context: Option<&str>) -> Result<Config, String> {
     fs::write(folder.path().join("key"), made.signing_key.serialize_pem()).unwrap();
     let context = context.map(str::to_owned);
     let loaded = load(&AccessSource::Kubeconfig { path, context }).await;
+    let loaded = loaded.map(|access| access.config);
     loaded.map_err(|error| words(&error).replace(&folder.path().display().to_string(), "FOLDER"))
 }
 

@@ -8,14 +8,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::cluster::ApiServer as _;
+use crate::cluster::real::RealServer;
 use server::{Pki, serve, serve_proxy};
 
 mod server;
 
 /// One request with this configuration: the minor version that the server says, or the whole error chain.
 async fn ask(config: &kube::Config) -> Result<String, String> {
-    let client = connect(config, "edge-syncer/test").map_err(|error| chain(&error))?;
-    match client.apiserver_version().await {
+    let connection = connect(config, "edge-syncer/test").map_err(|error| chain(&error))?;
+    match connection.client.apiserver_version().await {
         Ok(version) => Ok(version.minor),
         Err(error) => Err(chain(&error)),
     }
@@ -62,7 +64,7 @@ async fn speaks_http2_when_offered_and_http1_otherwise() {
 async fn shares_one_http2_connection_among_requests() {
     let pki = Pki::new(&["127.0.0.1"]);
     let (address, log) = serve(Some(pki.server_config(&BOTH, None))).await;
-    let client = connect(&https(address, &pki), "edge-syncer/test").unwrap();
+    let client = connect(&https(address, &pki), "edge-syncer/test").unwrap().client;
     client.apiserver_version().await.unwrap();
     let many = (0..20).map(|_| client.apiserver_version());
     futures_util::future::try_join_all(many).await.unwrap();
@@ -74,10 +76,10 @@ async fn answers_while_many_streams_are_stalled() {
     let pki = Pki::new(&["127.0.0.1"]);
     let (address, log) = serve(Some(pki.server_config(&BOTH, None))).await;
     let config = https(address, &pki);
-    let client = http_client(&config).unwrap();
+    let client = http_client(&config, &Moved::default()).unwrap();
     let get = |path: &str| {
         let url = format!("https://{address}{path}");
-        client.request(Request::get(url).body(Body::empty()).unwrap())
+        client.request(Request::get(url).body(Pieces::of(Body::empty())).unwrap())
     };
     let mut stalled = Vec::new();
     for _ in 0..100 {
@@ -150,6 +152,56 @@ async fn checks_the_server_certificate() {
         error,
         "bad tls-server-name \"not a name\": neither a name nor an address"
     );
+}
+
+/// What people are told when a request fails.
+async fn complaint(config: &kube::Config) -> String {
+    let server = RealServer(connect(config, "edge-syncer/test").unwrap());
+    let request = Request::get("/version").body(bytes::Bytes::new()).unwrap();
+    match server.send(request).await {
+        Ok(response) => panic!("answered with {}", response.status),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn says_which_step_failed_and_what_the_other_side_said() {
+    let pki = Pki::new(&["127.0.0.1"]);
+    let user = Pki::new(&["someone"]);
+    let both: &[&[u8]] = &BOTH;
+    let (address, _) = serve(Some(pki.server_config(both, None))).await;
+    let (strict, _) = serve(Some(pki.server_config(both, Some(&user)))).await;
+    let (plain, _) = serve(None).await;
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let mut nowhere = https(address, &pki);
+    nowhere.cluster_url = "https://hub.invalid".parse().unwrap();
+    for (config, expected) in [
+        (nowhere, "dns error: failed to lookup address information: "),
+        (
+            https(nobody, &pki),
+            "tcp connect error: Connection refused (os error 111)",
+        ),
+        (https(address, &user), "invalid peer certificate: "),
+        (
+            https(plain, &pki),
+            "received corrupt message of type InvalidContentType",
+        ),
+        (https(strict, &pki), "received fatal alert: CertificateRequired"),
+    ] {
+        let words = complaint(&config).await;
+        assert!(words.contains(expected), "{words}");
+        assert!(
+            !words.contains("ServiceError") && !words.contains("https://docs"),
+            "{words}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let config = https(silent.local_addr().unwrap(), &Pki::new(&["127.0.0.1"]));
+    assert_eq!(complaint(&config).await, "connected, but no TLS handshake within 28 s");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ fn words(result: Result<ClientConfig, TlsError>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn follows_a_replaced_ca_file_once_a_minute() {
+async fn follows_a_replaced_ca_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.crt");
     fs::write(&path, certificate("one").0).unwrap();
@@ -28,9 +28,9 @@ async fn follows_a_replaced_ca_file_once_a_minute() {
     let first = ca.current();
 
     fs::write(&path, certificate("two").0).unwrap();
-    tokio::time::advance(Duration::from_secs(59)).await;
+    tokio::time::advance(CA_MAX_AGE / 2).await;
     assert!(Arc::ptr_eq(&ca.current(), &first));
-    tokio::time::advance(Duration::from_secs(1)).await;
+    tokio::time::advance(CA_MAX_AGE / 2).await;
     let second = ca.current();
     assert!(!Arc::ptr_eq(&second, &first));
 

@@ -1,0 +1,271 @@
+//! A server whose kubeconfig may be replaced while we run: a token, a CA, a certificate or an address that is renewed in
+//! a mounted Secret is picked up without a restart.
+//!
+//! Promises: the files are looked at when a connection fails or the server answers 401, and otherwise at most once a
+//! minute, with a request, so that silence costs nothing. What is new is used for every request from then on; watches
+//! that are open go on until they end, but end at once when the address is another one, with the error that makes a
+//! source begin anew. Files that cannot be used are told once and leave the last ones in force. A request that was
+//! refused with 401 is sent once more if the credentials have been renewed; nothing else is retried.
+
+use std::cell::{Cell, RefCell};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use http::HeaderValue;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::access::{self, Access, AccessError, AccessSource};
+use super::connect::{ConnectError, connect};
+use super::real::{self, RealServer};
+use super::{ApiServer, ApiStatus, Error, Response, Side};
+
+/// How old a look at the files may be when a request is sent.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// The same when something failed: many requests may fail at once.
+const MAX_AGE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// Why there is no server to begin with. A person has to correct it: give up and show the message.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The access data cannot be used.
+    Access(AccessError),
+    /// They can be read, but no client can be made of them.
+    Connect(ConnectError),
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Access(error) => error.fmt(f),
+            Self::Connect(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // Their own messages stand for this one.
+        match self {
+            Self::Access(error) => error.source(),
+            Self::Connect(error) => error.source(),
+        }
+    }
+}
+
+/// The API server of one side, at the address and with the credentials that the files give now.
+pub struct Reloading {
+    side: Side,
+    source: AccessSource,
+    user_agent: String,
+    current: RefCell<Rc<Current>>,
+    looked: Cell<Instant>,
+    /// Somebody is looking.
+    looking: Cell<bool>,
+    /// What the files held when they could not be used, which was told.
+    unusable: Cell<Option<u64>>,
+}
+
+struct Current {
+    server: RealServer,
+    address: String,
+    files: Vec<PathBuf>,
+    /// Of the files, from before they were read for this.
+    fingerprint: u64,
+    /// Told when another address takes the place of this one; replacements at the same address share it.
+    left: watch::Sender<()>,
+}
+
+impl Reloading {
+    /// Loads the access data for the first time. Connects at the first request, not here.
+    pub async fn open(side: Side, source: AccessSource, user_agent: String) -> Result<Self, OpenError> {
+        let current = load(&source, &user_agent).await?;
+        Ok(Self {
+            side,
+            source,
+            user_agent,
+            current: RefCell::new(Rc::new(current)),
+            looked: Cell::new(Instant::now()),
+            looking: Cell::new(false),
+            unusable: Cell::new(None),
+        })
+    }
+
+    /// The server's URL, for people.
+    pub fn address(&self) -> String {
+        self.current().address.clone()
+    }
+
+    fn current(&self) -> Rc<Current> {
+        Rc::clone(&self.current.borrow())
+    }
+
+    /// Looks at the files unless that was done less than `max_age` ago, and puts into force what is new in them.
+    async fn look(&self, max_age: Duration) {
+        let current = self.current();
+        if current.files.is_empty() || self.looked.get().elapsed() < max_age || self.looking.replace(true) {
+            return;
+        }
+        // A request may be given up at any await, and with it this look.
+        let _end = Looking(&self.looking);
+        self.looked.set(Instant::now());
+        let found = fingerprint(&current.files);
+        if found == current.fingerprint {
+            self.unusable.set(None);
+        } else {
+            self.replace(&current, found).await;
+        }
+    }
+
+    /// Puts into force what the files hold now, whose fingerprint is `found`.
+    async fn replace(&self, old: &Current, found: u64) {
+        let side = self.side;
+        match load(&self.source, &self.user_agent).await {
+            Ok(mut new) => {
+                if new.address == old.address {
+                    log::info!("the kubeconfig was replaced, using the new one side={side}");
+                    new.left = old.left.clone();
+                } else {
+                    let address = &new.address;
+                    log::info!("the kubeconfig was replaced, going to another server side={side} server={address}");
+                    old.left.send_replace(());
+                }
+                self.unusable.set(None);
+                *self.current.borrow_mut() = Rc::new(new);
+            }
+            // Tried again at each look: a file that the new kubeconfig names may only be late.
+            Err(_) if self.unusable.get() == Some(found) => {}
+            Err(error) => {
+                let error = real::chain(&error);
+                log::warn!(
+                    "the kubeconfig was replaced and cannot be used, the last one stays in force side={side} error={error:?}"
+                );
+                self.unusable.set(Some(found));
+            }
+        }
+    }
+
+    async fn send_and_look(&self, request: http::Request<Bytes>) -> Result<Response, Error> {
+        self.look(MAX_AGE).await;
+        let again = request.clone();
+        let used = self.current();
+        let token = used.token();
+        let answer = used.send(request).await;
+        match &answer {
+            Ok(response) if response.status != 401 => return answer,
+            Ok(_) => {}
+            Err(_) => {
+                self.look(MAX_AGE_AFTER_FAILURE).await;
+                return answer;
+            }
+        }
+        self.look(MAX_AGE_AFTER_FAILURE).await;
+        if self.has_left(&used) || used.has_other_token_than(token.as_ref()) {
+            log::debug!("credentials were renewed, asking again side={}", self.side);
+            return self.current().send(again).await;
+        }
+        answer
+    }
+
+    /// True if something else than `used` is in force by now.
+    fn has_left(&self, used: &Rc<Current>) -> bool {
+        !Rc::ptr_eq(used, &self.current.borrow())
+    }
+}
+
+impl ApiServer for Reloading {
+    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        self.send_and_look(request).boxed_local()
+    }
+
+    fn bytes_moved(&self) -> u64 {
+        self.current.borrow().server.bytes_moved()
+    }
+}
+
+impl Current {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<Response, Error> {
+        let left = self.left.subscribe();
+        let mut response = self.server.send(request).await?;
+        response.body = stream::unfold(Some((response.body, left)), |state| async move {
+            let (mut body, mut left) = state?;
+            tokio::select! {
+                biased;
+                Ok(()) = left.changed() => Some((Err(moved()), None)),
+                chunk = body.next() => chunk.map(|chunk| (chunk, Some((body, left)))),
+            }
+        })
+        .boxed_local();
+        Ok(response)
+    }
+
+    fn token(&self) -> Option<HeaderValue> {
+        self.server.0.token_file.as_ref().map(|file| file.header())
+    }
+
+    fn has_other_token_than(&self, used: Option<&HeaderValue>) -> bool {
+        let file = self.server.0.token_file.as_ref();
+        file.zip(used).is_some_and(|(file, used)| file.is_renewed_since(used))
+    }
+}
+
+/// The end of a look, also of one that was given up.
+struct Looking<'a>(&'a Cell<bool>);
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+async fn load(source: &AccessSource, user_agent: &str) -> Result<Current, OpenError> {
+    let kubeconfig = match source {
+        AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
+        AccessSource::InCluster => &[],
+    };
+    let before = fingerprint(kubeconfig);
+    let Access { config, files } = access::load(source).await.map_err(OpenError::Access)?;
+    // A change between this and what was read above shows at the next look.
+    let fingerprint = if fingerprint(kubeconfig) == before {
+        fingerprint(&files)
+    } else {
+        before
+    };
+    let connection = connect(&config, user_agent).map_err(OpenError::Connect)?;
+    Ok(Current {
+        server: RealServer(connection),
+        address: access::server_for_people(&config),
+        files,
+        fingerprint,
+        left: watch::Sender::new(()),
+    })
+}
+
+/// A number that changes with what is in the files; a file that cannot be read counts as what is in it.
+fn fingerprint(files: &[PathBuf]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        std::fs::read(file).map_err(|error| error.kind()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// What was known at one address means nothing at another one: begin anew.
+fn moved() -> Error {
+    Error::Status(Box::new(ApiStatus {
+        code: 410,
+        reason: "Expired".into(),
+        message: "the kubeconfig names another server now".into(),
+        ..ApiStatus::default()
+    }))
+}
+
+#[cfg(test)]
+#[path = "reload_tests.rs"]
+mod tests;

@@ -1,0 +1,41 @@
+//! The assumptions about API servers, held against a real one.
+
+mod support;
+
+#[path = "assumptions/bench.rs"]
+mod bench;
+#[path = "assumptions/cases.rs"]
+mod cases;
+
+use bench::Bench;
+use cases::CASES;
+use edge_syncer::cluster::Side;
+use edge_syncer::cluster::access::AccessSource;
+use edge_syncer::cluster::reload::Reloading;
+use futures_util::FutureExt as _;
+use support::objects::namespace;
+use support::process::complain;
+use support::{Server, ServerOptions, unique_suffix};
+
+#[tokio::test]
+async fn a_real_server_does_what_is_assumed_of_it() {
+    let real = Server::start("hub", ServerOptions::default()).await;
+    let access = AccessSource::Kubeconfig {
+        path: real.kubeconfig(),
+        context: None,
+    };
+    let server = Reloading::open(Side::Hub, access, "assumptions".into()).await;
+    let server = server.expect("the kubeconfig was made for this");
+    let compact = || real.compact().boxed_local();
+    for (name, case) in CASES {
+        let bench = Bench {
+            server: &server,
+            namespace: format!("case-{}", unique_suffix()),
+            compact: &compact,
+        };
+        real.objects().create(&namespace(&bench.namespace)).await;
+        // Shown when the case fails.
+        complain(&format!("case {name}"));
+        case(&bench).await;
+    }
+}

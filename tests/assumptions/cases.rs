@@ -1,0 +1,508 @@
+//! What edge-syncer assumes of every API server, one case each. They run through the border of the crate, so that a real
+//! server and a simulated one can be held against the same table.
+
+use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::bench::{APPLY, Bench, JSON, JSON_PATCH, number, version};
+
+/// A case, to be given an empty namespace.
+pub(crate) type Case = for<'a> fn(&'a Bench<'_>) -> LocalBoxFuture<'a, ()>;
+
+/// Makes the table of functions, each under its own name.
+macro_rules! table {
+    ($($name:ident),+ $(,)?) => {
+        /// All cases, by name.
+        pub(crate) const CASES: &[(&str, Case)] = &[$((stringify!($name), |bench| $name(bench).boxed_local())),+];
+    };
+}
+
+table!(
+    // Answers that say no.
+    a_missing_object_is_a_404_with_its_name,
+    a_missing_type_is_a_404_without_a_name,
+    a_missing_namespace_is_a_404_that_names_the_namespace,
+    an_object_that_exists_cannot_be_created,
+    an_invalid_object_is_refused,
+    an_immutable_object_stays_as_it_is,
+    // Versions.
+    every_change_has_a_greater_version_than_all_before,
+    what_changes_nothing_keeps_the_version,
+    an_update_with_an_old_version_is_a_conflict,
+    a_merge_patch_with_an_old_version_is_a_conflict_and_one_with_another_uid_is_invalid,
+    a_json_patch_whose_test_fails_is_refused,
+    // Server-side apply.
+    apply_creates_once_and_is_idempotent,
+    apply_takes_contested_fields_only_by_force,
+    apply_removes_what_its_manager_no_longer_applies,
+    apply_keeps_what_others_have_added,
+    apply_with_an_old_version_is_a_conflict_and_with_another_uid_never_succeeds,
+    // Deletes.
+    a_delete_with_preconditions_needs_them_to_hold,
+    a_finalizer_delays_the_delete,
+    an_object_that_comes_again_has_another_uid,
+    a_dry_run_changes_nothing,
+    // Lists.
+    pages_show_the_state_at_one_version,
+    a_page_after_a_compaction_has_expired_or_is_as_it_was,
+    selectors_and_metadata_narrow_a_list,
+    // Watches.
+    a_watch_tells_every_change_in_order,
+    a_watch_resumes_after_the_version_it_is_given,
+    a_watch_from_too_long_ago_is_a_410_in_the_stream,
+    a_watch_from_a_version_to_come_waits,
+    a_streaming_list_ends_with_a_marked_bookmark,
+    a_label_that_goes_is_a_delete_to_a_watch_that_selects_it,
+);
+
+async fn a_missing_object_is_a_404_with_its_name(bench: &Bench<'_>) {
+    let expected = json!({"name": "nobody", "kind": "configmaps"});
+    for answer in [
+        bench.get(&bench.path("nobody")).await,
+        bench.delete("nobody", &Value::Null).await,
+        bench.merge("nobody", &json!({"data": {}})).await,
+        bench.delete_if("nobody", &json!({"uid": "x"})).await,
+    ] {
+        assert_eq!(answer.fails(404, "NotFound")["details"], expected);
+    }
+}
+
+async fn a_missing_type_is_a_404_without_a_name(bench: &Bench<'_>) {
+    let namespace = &bench.namespace;
+    for path in [
+        format!("/api/v1/namespaces/{namespace}/nothings"),
+        format!("/api/v1/namespaces/{namespace}/nothings/it"),
+        "/apis/nothing.example.org/v1/things".to_owned(),
+        "/apis/nothing.example.org/v1".to_owned(),
+        "/apis/apps/v9".to_owned(),
+    ] {
+        let body = bench.get(&path).await.is(404);
+        // Some are a Status, some plain text.
+        let name = body["details"]["name"].as_str().unwrap_or_default();
+        assert_eq!(name, "", "{path}: {body}");
+    }
+}
+
+async fn a_missing_namespace_is_a_404_that_names_the_namespace(bench: &Bench<'_>) {
+    let mut object = bench.object("it", "1");
+    object["metadata"]["namespace"] = json!("nowhere");
+    let collection = "/api/v1/namespaces/nowhere/configmaps";
+    let created = bench.send(Method::POST, collection, JSON, &object).await;
+    let path = format!("{collection}/it?fieldManager=test&force=true");
+    let applied = bench.send(Method::PATCH, &path, APPLY, &object).await;
+    for answer in [created, applied] {
+        let details = answer.fails(404, "NotFound")["details"].clone();
+        assert_eq!(details, json!({"name": "nowhere", "kind": "namespaces"}));
+    }
+    // To read there is no error.
+    let list = bench.get(collection).await.is(200);
+    assert_eq!(list["items"], json!([]));
+}
+
+async fn an_object_that_exists_cannot_be_created(bench: &Bench<'_>) {
+    bench.create("it").await;
+    let again = bench.object("it", "2");
+    for query in ["", "?dryRun=All"] {
+        let answer = bench.send(Method::POST, &bench.path(query), JSON, &again).await;
+        let status = answer.fails(409, "AlreadyExists");
+        assert_eq!(status["details"], json!({"name": "it", "kind": "configmaps"}));
+    }
+}
+
+async fn an_invalid_object_is_refused(bench: &Bench<'_>) {
+    let mut object = bench.object("it", "1");
+    object["data"] = json!({"no slashes / here": "x"});
+    let created = bench.send(Method::POST, &bench.path(""), JSON, &object).await;
+    created.fails(422, "Invalid");
+    bench.apply("test", true, &object).await.fails(422, "Invalid");
+    bench.get(&bench.path("it")).await.is(404);
+    object["data"] = json!("no object");
+    let created = bench.send(Method::POST, &bench.path(""), JSON, &object).await;
+    created.fails(400, "BadRequest");
+}
+
+async fn an_immutable_object_stays_as_it_is(bench: &Bench<'_>) {
+    let mut object = bench.object("it", "1");
+    object["immutable"] = json!(true);
+    let created = bench.create_object(&object).await;
+    object["data"]["value"] = json!("2");
+    for answer in [
+        bench.apply("test", true, &object).await,
+        bench.merge("it", &json!({"data": {"value": "2"}})).await,
+    ] {
+        let status = answer.fails(422, "Invalid");
+        let message = status["message"].as_str().unwrap_or_default();
+        assert!(message.contains("immutable"), "{message}");
+    }
+    assert_eq!(bench.get(&bench.path("it")).await.is(200), created);
+}
+
+async fn every_change_has_a_greater_version_than_all_before(bench: &Bench<'_>) {
+    let one = bench.create("one").await;
+    let two = bench.create("two").await;
+    let list = bench.get(&bench.path("")).await.is(200);
+    let changed = bench.change("one", "2").await;
+    assert!(number(&one) < number(&two));
+    assert!(number(&two) <= number(&list));
+    assert!(number(&list) < number(&changed));
+    let after = bench.get(&bench.path("")).await.is(200);
+    assert!(number(&changed) <= number(&after));
+    assert_eq!(
+        version(&after["items"][1]),
+        version(&two),
+        "only what changed has another"
+    );
+    bench.delete("two", &Value::Null).await.is(200);
+    let after_delete = bench.get(&bench.path("")).await.is(200);
+    assert!(number(&after) < number(&after_delete), "a delete is a change too");
+}
+
+async fn what_changes_nothing_keeps_the_version(bench: &Bench<'_>) {
+    let it = bench.create("it").await;
+    let merged = bench.merge("it", &json!({"data": {"value": "1"}})).await.is(200);
+    assert_eq!(version(&merged), version(&it));
+    let put = bench.put(&it).await.is(200);
+    assert_eq!(version(&put), version(&it));
+    let applied = bench.apply("test", true, &bench.object("it", "1")).await.is(200);
+    assert_ne!(
+        version(&applied),
+        version(&it),
+        "the first apply makes its manager an owner"
+    );
+    let again = bench.apply("test", true, &bench.object("it", "1")).await.is(200);
+    assert_eq!(again, applied);
+}
+
+async fn an_update_with_an_old_version_is_a_conflict(bench: &Bench<'_>) {
+    let old = bench.create("it").await;
+    bench.change("it", "2").await;
+    let status = bench.put(&old).await.fails(409, "Conflict");
+    assert_eq!(status["details"]["name"], "it");
+    let mut without = bench.object("it", "3");
+    assert_eq!(bench.put(&without).await.is(200)["data"]["value"], "3");
+    without["metadata"]["name"] = json!("nobody");
+    bench.put(&without).await.fails(404, "NotFound");
+}
+
+async fn a_merge_patch_with_an_old_version_is_a_conflict_and_one_with_another_uid_is_invalid(bench: &Bench<'_>) {
+    let old = bench.create("it").await;
+    let new = bench.change("it", "2").await;
+    let another = "00000000-0000-0000-0000-000000000000";
+    for (metadata, code, reason) in [
+        (json!({"resourceVersion": version(&old)}), 409, "Conflict"),
+        (
+            json!({"resourceVersion": version(&old), "uid": another}),
+            409,
+            "Conflict",
+        ),
+        (
+            json!({"resourceVersion": version(&new), "uid": another}),
+            422,
+            "Invalid",
+        ),
+        (json!({"uid": another}), 422, "Invalid"),
+    ] {
+        let patch = json!({"metadata": metadata, "data": {"value": "3"}});
+        bench.merge("it", &patch).await.fails(code, reason);
+    }
+    let metadata = json!({"resourceVersion": version(&new), "uid": new["metadata"]["uid"]});
+    let patch = json!({"metadata": metadata, "data": {"value": "3"}});
+    assert_eq!(bench.merge("it", &patch).await.is(200)["data"]["value"], "3");
+}
+
+async fn a_json_patch_whose_test_fails_is_refused(bench: &Bench<'_>) {
+    let it = bench.create("it").await;
+    let steps = |value: &str| {
+        json!([
+            {"op": "test", "path": "/data/value", "value": value},
+            {"op": "replace", "path": "/data/value", "value": "2"},
+        ])
+    };
+    let path = bench.path("it");
+    let refused = bench.send(Method::PATCH, &path, JSON_PATCH, &steps("9")).await;
+    refused.fails(422, "Invalid");
+    assert_eq!(bench.get(&path).await.is(200), it);
+    let taken = bench.send(Method::PATCH, &path, JSON_PATCH, &steps("1")).await.is(200);
+    assert_eq!(taken["data"]["value"], "2");
+}
+
+async fn apply_creates_once_and_is_idempotent(bench: &Bench<'_>) {
+    let object = bench.object("it", "1");
+    let created = bench.apply("test", true, &object).await.is(201);
+    let again = bench.apply("test", true, &object).await.is(200);
+    assert_eq!(again, created);
+    let managers = created["metadata"]["managedFields"].as_array().expect("it is applied");
+    assert_eq!(managers.len(), 1);
+    assert_eq!(managers[0]["manager"], "test");
+    assert_eq!(managers[0]["operation"], "Apply");
+}
+
+async fn apply_takes_contested_fields_only_by_force(bench: &Bench<'_>) {
+    bench.apply("one", true, &bench.object("it", "1")).await.is(201);
+    let status = bench.apply("two", false, &bench.object("it", "2")).await;
+    let status = status.fails(409, "Conflict");
+    let causes = status["details"]["causes"].as_array().expect("it says why");
+    assert_eq!(causes[0]["reason"], "FieldManagerConflict");
+    assert_eq!(causes[0]["field"], ".data.value");
+    // What is the same is shared and no conflict.
+    bench.apply("two", false, &bench.object("it", "1")).await.is(200);
+    let taken = bench.apply("three", true, &bench.object("it", "3")).await.is(200);
+    assert_eq!(taken["data"]["value"], "3");
+}
+
+async fn apply_removes_what_its_manager_no_longer_applies(bench: &Bench<'_>) {
+    let mut object = bench.object("it", "1");
+    object["data"]["dropped"] = json!("x");
+    bench.apply("test", true, &object).await.is(201);
+    let after = bench.apply("test", true, &bench.object("it", "1")).await.is(200);
+    assert_eq!(after["data"], json!({"value": "1"}));
+}
+
+async fn apply_keeps_what_others_have_added(bench: &Bench<'_>) {
+    bench.apply("test", true, &bench.object("it", "1")).await.is(201);
+    let added = json!({"data": {"added": "x"}, "metadata": {"labels": {"added": "x"}}});
+    bench.merge("it", &added).await.is(200);
+    let after = bench.apply("test", true, &bench.object("it", "2")).await.is(200);
+    assert_eq!(after["data"], json!({"value": "2", "added": "x"}));
+    assert_eq!(after["metadata"]["labels"], json!({"added": "x"}));
+}
+
+async fn apply_with_an_old_version_is_a_conflict_and_with_another_uid_never_succeeds(bench: &Bench<'_>) {
+    let old = bench.create("it").await;
+    let new = bench.change("it", "2").await;
+    let mut object = bench.object("it", "3");
+    object["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000000");
+    bench.apply("test", true, &object).await.fails(422, "Invalid");
+    object["metadata"]["uid"] = new["metadata"]["uid"].clone();
+    object["metadata"]["resourceVersion"] = json!(version(&old));
+    bench.apply("test", true, &object).await.fails(409, "Conflict");
+    object["metadata"]["resourceVersion"] = json!(version(&new));
+    bench.apply("test", true, &object).await.is(200);
+    // An apply that names a UID never creates.
+    let mut object = bench.object("nobody", "1");
+    object["metadata"]["uid"] = new["metadata"]["uid"].clone();
+    bench.apply("test", true, &object).await.fails(409, "Conflict");
+}
+
+async fn a_delete_with_preconditions_needs_them_to_hold(bench: &Bench<'_>) {
+    let old = bench.create("it").await;
+    let new = bench.change("it", "2").await;
+    let (uid, other) = (&new["metadata"]["uid"], "00000000-0000-0000-0000-000000000000");
+    for preconditions in [
+        json!({"uid": other}),
+        json!({"uid": other, "resourceVersion": version(&new)}),
+        json!({"uid": uid, "resourceVersion": version(&old)}),
+    ] {
+        bench.delete_if("it", &preconditions).await.fails(409, "Conflict");
+    }
+    assert_eq!(bench.get(&bench.path("it")).await.is(200), new);
+    let preconditions = json!({"uid": uid, "resourceVersion": version(&new)});
+    let status = bench.delete_if("it", &preconditions).await.is(200);
+    assert_eq!(status["status"], "Success");
+    bench.get(&bench.path("it")).await.fails(404, "NotFound");
+}
+
+async fn a_finalizer_delays_the_delete(bench: &Bench<'_>) {
+    let mut object = bench.object("it", "1");
+    object["metadata"]["finalizers"] = json!(["example.org/wait"]);
+    let created = bench.create_object(&object).await;
+    let mut watch = bench.watch(&format!("resourceVersion={}", version(&created))).await;
+    let deleting = bench.delete("it", &Value::Null).await.is(200);
+    assert!(deleting["metadata"]["deletionTimestamp"].is_string(), "{deleting}");
+    let told = watch.expect("MODIFIED", "it").await;
+    assert!(told["metadata"]["deletionTimestamp"].is_string(), "{told}");
+    // It is still there, can be changed, and cannot be created.
+    bench.change("it", "2").await;
+    watch.expect("MODIFIED", "it").await;
+    let again = bench.send(Method::POST, &bench.path(""), JSON, &object).await;
+    again.fails(409, "AlreadyExists");
+    let freed = json!({"metadata": {"finalizers": null}});
+    bench.merge("it", &freed).await.is(200);
+    watch.expect("DELETED", "it").await;
+    bench.get(&bench.path("it")).await.fails(404, "NotFound");
+}
+
+async fn an_object_that_comes_again_has_another_uid(bench: &Bench<'_>) {
+    let first = bench.create("it").await;
+    bench.delete("it", &Value::Null).await.is(200);
+    let second = bench.create("it").await;
+    assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);
+    assert!(number(&first) < number(&second));
+}
+
+async fn a_dry_run_changes_nothing(bench: &Bench<'_>) {
+    let path = bench.path("?dryRun=All");
+    let object = bench.object("it", "1");
+    bench.send(Method::POST, &path, JSON, &object).await.is(201);
+    bench.get(&bench.path("it")).await.fails(404, "NotFound");
+}
+
+async fn pages_show_the_state_at_one_version(bench: &Bench<'_>) {
+    for name in ["a", "b", "c"] {
+        bench.create(name).await;
+    }
+    let first = bench.get(&bench.path("?limit=2")).await.is(200);
+    bench.delete("c", &Value::Null).await.is(200);
+    bench.create("d").await;
+    let token = first["metadata"]["continue"].as_str().expect("there is more");
+    let second = bench
+        .get(&bench.path(&format!("?limit=2&continue={token}")))
+        .await
+        .is(200);
+    let names = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().expect("a list has items");
+        items.iter().map(|item| item["metadata"]["name"].to_string()).collect()
+    };
+    assert_eq!(names(&first), ["\"a\"", "\"b\""]);
+    assert_eq!(names(&second), ["\"c\""], "as it was");
+    assert_eq!(version(&first), version(&second));
+    assert_eq!(second["metadata"]["continue"].as_str().unwrap_or_default(), "");
+}
+
+async fn a_page_after_a_compaction_has_expired_or_is_as_it_was(bench: &Bench<'_>) {
+    for name in ["a", "b"] {
+        bench.create(name).await;
+    }
+    let first = bench.get(&bench.path("?limit=1")).await.is(200);
+    bench.change("b", "2").await;
+    (bench.compact)().await;
+    let token = first["metadata"]["continue"].as_str().expect("there is more");
+    let second = bench.get(&bench.path(&format!("?limit=1&continue={token}"))).await;
+    // Newer servers keep snapshots in memory for some minutes.
+    if second.code == 200 {
+        let page = second.is(200);
+        assert_eq!(version(&page), version(&first));
+        assert_eq!(page["items"][0]["data"], json!({"value": "1"}));
+    } else {
+        second.fails(410, "Expired");
+    }
+}
+
+async fn selectors_and_metadata_narrow_a_list(bench: &Bench<'_>) {
+    bench.create("a").await;
+    let mut object = bench.object("b", "1");
+    object["metadata"]["labels"] = json!({"key": "value"});
+    bench.create_object(&object).await;
+    for query in ["labelSelector=key%3Dvalue", "fieldSelector=metadata.name%3Db"] {
+        let list = bench.get(&bench.path(&format!("?{query}"))).await.is(200);
+        let items = list["items"].as_array().expect("a list has items");
+        assert_eq!(items.len(), 1, "{query}: {list}");
+        assert_eq!(items[0]["metadata"]["name"], "b");
+        assert!(items[0].get("kind").is_none(), "items have no kind of their own");
+    }
+    let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    let list = bench.get_as(accept, &bench.path("")).await.is(200);
+    assert_eq!(list["kind"], "PartialObjectMetadataList");
+    assert_eq!(list["items"][1]["metadata"]["labels"], json!({"key": "value"}));
+    assert!(list["items"][1].get("data").is_none(), "{list}");
+    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let one = bench.get_as(accept, &bench.path("b")).await.is(200);
+    assert_eq!(one["kind"], "PartialObjectMetadata");
+    assert!(one.get("data").is_none(), "{one}");
+}
+
+async fn a_watch_tells_every_change_in_order(bench: &Bench<'_>) {
+    let list = bench.get(&bench.path("")).await.is(200);
+    let mut watch = bench.watch(&format!("resourceVersion={}", version(&list))).await;
+    let mut expected = vec![bench.create("a").await, bench.create("b").await];
+    for value in ["2", "3", "4"] {
+        expected.push(bench.change("a", value).await);
+    }
+    bench.delete("a", &Value::Null).await.is(200);
+    expected.push(bench.create("a").await);
+    for (kind, at) in [
+        ("ADDED", 0),
+        ("ADDED", 1),
+        ("MODIFIED", 2),
+        ("MODIFIED", 3),
+        ("MODIFIED", 4),
+        ("DELETED", 4),
+        ("ADDED", 5),
+    ] {
+        let (found, object) = watch.next().await;
+        let wanted = &expected[at];
+        assert_eq!(found, kind, "{object}");
+        assert_eq!(object["metadata"]["uid"], wanted["metadata"]["uid"]);
+        assert_eq!(object["data"], wanted["data"]);
+        if kind == "DELETED" {
+            assert!(number(&object) > number(wanted), "a delete has a version of its own");
+        } else {
+            assert_eq!(version(&object), version(wanted));
+            assert_eq!(object["kind"], "ConfigMap");
+        }
+    }
+}
+
+async fn a_watch_resumes_after_the_version_it_is_given(bench: &Bench<'_>) {
+    bench.create("a").await;
+    let b = bench.create("b").await;
+    let c = bench.create("c").await;
+    let mut watch = bench.watch(&format!("resourceVersion={}", version(&b))).await;
+    assert_eq!(watch.expect("ADDED", "c").await, c);
+    watch.is_quiet().await;
+}
+
+async fn a_watch_from_too_long_ago_is_a_410_in_the_stream(bench: &Bench<'_>) {
+    let old = bench.create("a").await;
+    bench.change("a", "2").await;
+    bench.change("a", "3").await;
+    (bench.compact)().await;
+    // Of most types, servers remember more than their storage does. Events are not among them.
+    let path = format!("/api/v1/namespaces/{}/events", bench.namespace);
+    let mut watch = bench
+        .watch_at(&path, &format!("resourceVersion={}", version(&old)))
+        .await;
+    let (kind, status) = watch.next().await;
+    assert_eq!(kind, "ERROR");
+    assert_eq!(status["kind"], "Status");
+    assert_eq!(status["code"], 410);
+    assert_eq!(status["reason"], "Expired");
+}
+
+async fn a_watch_from_a_version_to_come_waits(bench: &Bench<'_>) {
+    let it = bench.create("a").await;
+    let mut watch = bench
+        .watch(&format!("resourceVersion={}", number(&it) + 1_000_000))
+        .await;
+    bench.change("a", "2").await;
+    watch.is_quiet().await;
+}
+
+async fn a_streaming_list_ends_with_a_marked_bookmark(bench: &Bench<'_>) {
+    let a = bench.create("a").await;
+    bench.create("b").await;
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let mut watch = bench.watch(query).await;
+    assert_eq!(watch.expect("ADDED", "a").await, a);
+    let b = watch.expect("ADDED", "b").await;
+    let (kind, bookmark) = watch.next().await;
+    assert_eq!(kind, "BOOKMARK");
+    assert!(number(&bookmark) >= number(&b));
+    bench.change("a", "2").await;
+    let told = watch.expect("MODIFIED", "a").await;
+    assert!(number(&told) > number(&bookmark));
+}
+
+async fn a_label_that_goes_is_a_delete_to_a_watch_that_selects_it(bench: &Bench<'_>) {
+    let it = bench.create("it").await;
+    let query = format!("resourceVersion={}&labelSelector=key%3Dvalue", version(&it));
+    let mut watch = bench.watch(&query).await;
+    let label = |value: Value| json!({"metadata": {"labels": {"key": value}}});
+    let labelled = bench.merge("it", &label(json!("value"))).await.is(200);
+    assert_eq!(watch.expect("ADDED", "it").await, labelled);
+    let without = bench.merge("it", &label(json!("other"))).await.is(200);
+    let told = watch.expect("DELETED", "it").await;
+    assert_eq!(version(&told), version(&without), "as of the change that took it away");
+    assert_eq!(
+        told["metadata"]["labels"]["key"], "value",
+        "as it was when it was last selected"
+    );
+    // What happens without the label is not told.
+    bench.change("it", "2").await;
+    bench.merge("it", &label(json!("value"))).await.is(200);
+    watch.expect("ADDED", "it").await;
+    bench.delete("it", &Value::Null).await.is(200);
+    watch.expect("DELETED", "it").await;
+}

@@ -1,0 +1,137 @@
+//! Links that break.
+
+use std::time::Duration;
+
+use tokio::join;
+
+use crate::story::{Links, RECOVERED, Story, common_pair};
+use crate::support::modes::{Mode, POLL, WATCH};
+
+/// How soon a half-open link must have been noticed, and a little for a busy machine.
+const NOTICED: Duration = Duration::from_secs(32);
+
+/// A round trip over a satellite.
+const LATENCY: Duration = Duration::from_millis(600);
+
+#[tokio::test]
+async fn a_half_open_link_is_noticed_within_30_seconds_and_caught_up_with() {
+    join!(
+        half_open("hub", WATCH),
+        half_open("hub", POLL),
+        half_open("edge", WATCH),
+        half_open("edge", POLL),
+    );
+}
+
+async fn half_open(side: &str, mode: Mode) {
+    let pair = common_pair().await;
+    let links = Links::to(pair).await;
+    let mut story = Story::between(pair, &links, mode).await;
+    let start = tokio::time::Instant::now();
+    links.at(side).swallow().await;
+    story.change_hub().await;
+    story.says(&format!("cannot reach the {side}"), NOTICED).await;
+    #[expect(clippy::print_stderr, reason = "a figure for people, shown with --nocapture")]
+    {
+        eprintln!(
+            "half-open link to the {side} noticed after {:?}, {mode:?}",
+            start.elapsed()
+        );
+    }
+    links.at(side).heal().await;
+    story.is_in_step().await;
+    story.tells_of_one_outage(side).await;
+    story.ends_well().await;
+}
+
+#[tokio::test]
+async fn a_link_that_is_cut_is_resumed() {
+    join!(
+        cut("hub", WATCH),
+        cut("hub", POLL),
+        cut("edge", WATCH),
+        cut("edge", POLL)
+    );
+}
+
+async fn cut(side: &str, mode: Mode) {
+    let pair = common_pair().await;
+    let links = Links::to(pair).await;
+    let mut story = Story::between(pair, &links, mode).await;
+    links.at(side).cut().await;
+    story.change_hub().await;
+    story.disturb_edge().await;
+    story.says(&format!("cannot reach the {side}"), RECOVERED).await;
+    links.at(side).heal().await;
+    story.is_in_step().await;
+    story.tells_of_one_outage(side).await;
+    story.ends_well().await;
+}
+
+#[tokio::test]
+async fn connections_that_are_reset_are_opened_again() {
+    join!(
+        reset("hub", WATCH),
+        reset("hub", POLL),
+        reset("edge", WATCH),
+        reset("edge", POLL)
+    );
+}
+
+async fn reset(side: &str, mode: Mode) {
+    let pair = common_pair().await;
+    let links = Links::to(pair).await;
+    let mut story = Story::between(pair, &links, mode).await;
+    links.at(side).reset().await;
+    story.change_hub().await;
+    story.disturb_edge().await;
+    story.says(&format!("cannot reach the {side}"), RECOVERED).await;
+    links.at(side).heal().await;
+    story.is_in_step().await;
+    story.tells_of_one_outage(side).await;
+    story.ends_well().await;
+}
+
+#[tokio::test]
+async fn latency_of_600_ms_is_no_outage() {
+    join!(latency(WATCH), latency(POLL));
+}
+
+async fn latency(mode: Mode) {
+    let pair = common_pair().await;
+    let links = Links::to(pair).await;
+    links.hub.delay(LATENCY).await;
+    links.edge.delay(LATENCY).await;
+    let mut story = Story::between(pair, &links, mode).await;
+    story.change_hub().await;
+    story.is_in_step().await;
+    story.disturb_edge().await;
+    story.is_in_step().await;
+    story.ends_well().await;
+    assert!(!story.syncer.log().contains("cannot reach"));
+}
+
+#[tokio::test]
+async fn a_side_that_cannot_be_reached_at_start_is_waited_for() {
+    join!(
+        unreachable_at_start("hub", WATCH),
+        unreachable_at_start("hub", POLL),
+        unreachable_at_start("edge", WATCH),
+        unreachable_at_start("edge", POLL),
+    );
+}
+
+async fn unreachable_at_start(side: &str, mode: Mode) {
+    let pair = common_pair().await;
+    let links = Links::to(pair).await;
+    links.at(side).cut().await;
+    let shop = Story::prepare(&pair.hub).await;
+    let (hub, edge) = (links.hub.kubeconfig(&pair.hub), links.edge.kubeconfig(&pair.edge));
+    let mut syncer = Story::syncer(&shop, &hub, &edge, mode);
+    let line = format!("cannot reach the {side}");
+    syncer.wait_for_log(&line, RECOVERED).await;
+    links.at(side).heal().await;
+    let mut story = Story::begin(&pair.hub, &pair.edge, shop, syncer).await;
+    story.tells_of_one_outage(side).await;
+    story.ends_well().await;
+}
