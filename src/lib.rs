@@ -68,6 +68,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         status_interval: settings.status_interval,
         heartbeat: settings.heartbeat_interval,
         clock: cli::logger::time_of_day,
+        delete_limits: settings.delete_limits,
         renaming: settings.renaming,
     };
     tokio::task::LocalSet::new()

@@ -29,6 +29,8 @@ pub const UPSYNCED_SELECTOR: &str = "edge.kubestellar.io/upsynced=true";
 pub const RENAMED_FROM: &str = "edge.kubestellar.io/renamed-from";
 /// Annotation on a copy that existed at the edge before it was selected: released, not deleted (DESIGN section 4).
 pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
+/// Annotation on a config: a token that lets deletes go on which are held (DESIGN section 4).
+pub const CONFIRM_DELETES: &str = "edge.kubestellar.io/confirm-deletes";
 /// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
 /// deleted and created again.
 pub const REPLACE: &str = "edge.kubestellar.io/replace";

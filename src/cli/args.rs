@@ -117,13 +117,21 @@ pub struct RunArgs {
     #[argh(option, arg_name = "duration")]
     pub heartbeat_interval: Option<String>,
 
+    /// hold deletes that are more than so many, and more than half of all copies, at once (default: 20)
+    #[argh(option, arg_name = "number")]
+    pub hold_deletes_above: Option<String>,
+
+    /// how long they are held unless they are confirmed (default: 10m; 0s: none are held)
+    #[argh(option, arg_name = "duration")]
+    pub hold_deletes_for: Option<String>,
+
     /// address for health and metrics (reserved: nothing is served yet)
     #[argh(option, arg_name = "ip:port")]
     pub listen_address: Option<String>,
 }
 
 /// Flags whose value may be the next argument, whatever it looks like.
-const VALUE_FLAGS: [&str; 19] = [
+const VALUE_FLAGS: [&str; 21] = [
     "--from-kubeconfig",
     "--from-context",
     "--to-kubeconfig",
@@ -142,6 +150,8 @@ const VALUE_FLAGS: [&str; 19] = [
     "--filter-file",
     "--status-interval",
     "--heartbeat-interval",
+    "--hold-deletes-above",
+    "--hold-deletes-for",
     "--listen-address",
 ];
 

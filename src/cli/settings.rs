@@ -12,6 +12,7 @@ use super::duration;
 use super::klog::Klog;
 use crate::cluster::Rate;
 use crate::cluster::access::AccessSource;
+use crate::engine::Limits;
 use crate::plan::Filter;
 use crate::source::Pace;
 
@@ -29,6 +30,11 @@ const SHORTEST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A controller may count something in a status all the time; the hub need not see each step of it.
 const DEFAULT_STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Fewer copies than this are soon made again.
+const DEFAULT_HOLD_DELETES_ABOVE: usize = 20;
+/// Long enough for people to be woken, short enough to forget that it was asked for.
+const DEFAULT_HOLD_DELETES_FOR: Duration = Duration::from_secs(600);
 
 /// An edge that is offline is noticed within minutes, for one small request a minute.
 const DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
@@ -86,6 +92,8 @@ pub struct Settings {
     pub heartbeat_interval: Option<Duration>,
     /// Conversions of `EdgeSyncConfig`s are followed, unless the environment variable `ENABLE_DENATURING` is `false`.
     pub renaming: bool,
+    /// How many deletes at once are held, and for how long.
+    pub delete_limits: Limits,
     /// Where health and metrics are to be served.
     pub listen_address: Option<SocketAddr>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
@@ -131,6 +139,7 @@ impl Settings {
             )?,
             heartbeat_interval: heartbeat_interval(raw.heartbeat_interval.as_deref())?,
             renaming: true,
+            delete_limits: delete_limits(raw.hold_deletes_above.as_deref(), raw.hold_deletes_for.as_deref())?,
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),
             own_namespace: None,
@@ -173,6 +182,19 @@ fn interval_of(flag: &str, text: Option<&str>, default: Duration) -> Result<Dura
     let Some(text) = text else { return Ok(default) };
     let allowed = "must be a duration, such as 500ms or 10s, or 0s";
     duration::parse(text).ok_or_else(|| UsageError::new(format!("{flag} {text:?}: {allowed}")))
+}
+
+fn delete_limits(above: Option<&str>, grace: Option<&str>) -> Result<Limits, UsageError> {
+    let most = match above {
+        None => DEFAULT_HOLD_DELETES_ABOVE,
+        Some(text) => text.parse().map_err(|_| {
+            UsageError::new(format!(
+                "--hold-deletes-above {text:?}: must be a whole number, 0 or more"
+            ))
+        })?,
+    };
+    let grace = interval_of("--hold-deletes-for", grace, DEFAULT_HOLD_DELETES_FOR)?;
+    Ok(Limits { most, grace })
 }
 
 fn heartbeat_interval(text: Option<&str>) -> Result<Option<Duration>, UsageError> {

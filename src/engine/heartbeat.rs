@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::guard::Condition;
 use super::replan::ConfigKind;
 use super::{Engine, Feed, TaskEnd};
 use crate::cluster::{Content, Error, ObjectName, Side};
@@ -22,6 +23,8 @@ use crate::sync::object::Meta;
 pub(super) struct Heartbeat {
     due: Option<Instant>,
     under_way: bool,
+    /// What the configs were told of holds, and since when.
+    condition: Option<(Condition, String)>,
 }
 
 /// What became of each config: the version it has now.
@@ -49,7 +52,20 @@ impl Engine {
         self.heartbeat.under_way = true;
         let configs = self.selecting.names();
         let hub = Rc::clone(&self.setup.hub);
-        let body = json!({"status": {"lastSyncerHeartbeatTime": (self.setup.clock)()}});
+        let now = (self.setup.clock)();
+        let condition = self.guard.condition();
+        let since = match &self.heartbeat.condition {
+            Some((known, since)) if known.held == condition.held => since.clone(),
+            _ => now.clone(),
+        };
+        let body = json!({"status": {"lastSyncerHeartbeatTime": now, "conditions": [{
+            "type": "DeletesHeld",
+            "status": if condition.held { "True" } else { "False" },
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": since,
+        }]}});
+        self.heartbeat.condition = Some((condition, since));
         let body = Bytes::from(body.to_string());
         let task = async move {
             let mut results = Vec::new();
@@ -70,12 +86,25 @@ impl Engine {
         self.tasks.push(task.boxed_local());
     }
 
+    /// What the configs say of holds is no longer so: they are told at once.
+    pub(super) fn tell_of_holds(&mut self) {
+        if self.setup.heartbeat.is_some() && self.selecting.are_known() {
+            self.heartbeat.due = Some(Instant::now());
+        }
+    }
+
     pub(super) fn beaten(&mut self, Beaten(results): Beaten) {
         self.heartbeat.under_way = false;
         let interval = self.setup.heartbeat.unwrap_or(Duration::MAX);
         // Spread, since many edges may have started together.
         let spread = 0.9 + fastrand::f64() / 5.0;
-        self.heartbeat.due = Some(Instant::now() + interval.mul_f64(spread));
+        let told = self.heartbeat.condition.as_ref().map(|(condition, _)| condition);
+        let next = if told == Some(&self.guard.condition()) {
+            interval.mul_f64(spread)
+        } else {
+            Duration::from_secs(1).min(interval)
+        };
+        self.heartbeat.due = Some(Instant::now() + next);
         for (kind, name, result) in results {
             let thing = format!("the heartbeat on {}//{name}", kind.kind());
             match result {

@@ -95,6 +95,11 @@ impl Record {
         self.has_copy() || self.unsure || self.busy
     }
 
+    /// True if its origin is gone.
+    fn is_doomed(&self) -> bool {
+        self.origin_list == 0 && self.wanted == 0
+    }
+
     /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
     fn in_step(&self) -> bool {
         self.wanted != 0 && self.wanted == self.settled && self.has_copy() && self.written != 0 && !self.drifted()
@@ -302,6 +307,19 @@ impl Inventory {
     /// True if the copies' side has gone back to older versions: it was restored from a backup, and nothing known of it holds.
     pub(super) fn copies_went_back(&self, version: u64) -> bool {
         version < self.copies_version
+    }
+
+    /// True if the copy is to go: its origin is gone.
+    pub(super) fn is_doomed(&self, name: &ObjectName) -> bool {
+        self.objects.get(name).is_some_and(Record::is_doomed)
+    }
+
+    /// How many copies are to go, and how many copies of ours there are.
+    pub(super) fn count_doomed(&self) -> (usize, usize) {
+        let ours = |record: &&Record| record.seen.copy.state == CopyState::Ours;
+        let doomed = |record: &&Record| ours(record) && record.is_doomed();
+        let all = self.objects.values();
+        (all.clone().filter(doomed).count(), all.filter(ours).count())
     }
 
     /// What is known of an object.

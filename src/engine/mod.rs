@@ -10,6 +10,7 @@
 
 mod asking;
 mod drift;
+mod guard;
 mod heartbeat;
 mod hub_namespaces;
 mod inventory;
@@ -33,6 +34,8 @@ use tokio::time::{Instant, sleep_until};
 
 use self::asking::{Answers, Asking};
 use self::drift::Fights;
+use self::guard::Guard;
+pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
 use self::hub_namespaces::{HubNamespaces, NamespaceDone};
 use self::inventory::{Generation, Inventory};
@@ -42,10 +45,11 @@ use self::types::TypeState;
 use self::work::Done;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};
-use crate::plan::{Filter, SyncedType};
+use crate::plan::Filter;
 use crate::queue::Queue;
 use crate::report::Report;
 use crate::source::{self, Covers, Pace, Reading, SourceEvent, SourceHandle, SourceId, Style};
+use crate::sync::identity::Identity;
 use crate::sync::job::Policy;
 
 /// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
@@ -104,6 +108,8 @@ pub struct Setup {
     pub heartbeat: Option<Duration>,
     /// The time of the wall clock in RFC 3339, for people; nothing is decided by it.
     pub clock: fn() -> String,
+    /// How many deletes at once are held, and for how long.
+    pub delete_limits: Limits,
     /// Conversions are followed.
     pub renaming: bool,
 }
@@ -125,6 +131,9 @@ pub struct Engine {
     outlets: Outlets,
     record: Record,
     fights: Fights,
+    guard: Guard,
+    hub_identity: Rc<Identity>,
+    edge_identity: Rc<Identity>,
     hub_namespaces: HubNamespaces,
     heartbeat: Heartbeat,
     queue: Queue<Key>,
@@ -174,6 +183,8 @@ struct SourceState {
     covers: Covers,
     /// It has completed a list, or has said that it cannot.
     settled: bool,
+    /// The highest version that it has told of; of origins.
+    version: u64,
     /// Objects without our label that the list under way has not named yet.
     unnamed: BTreeSet<ObjectName>,
     handle: SourceHandle,
@@ -197,7 +208,9 @@ enum TaskEnd {
     /// A side has been asked what it serves.
     Discovered(Side, Answers),
     /// The record of synced types has been read or written.
-    Recorded(Result<BTreeSet<SyncedType>, Error>),
+    Recorded(Result<record::Kept, Error>),
+    /// A side has been asked who it is.
+    Identified(Side, Result<Option<String>, Error>),
     /// A namespace at the hub has been made, or cleared away.
     Namespace(NamespaceDone),
     /// The configs have been marked with the time.
@@ -269,6 +282,9 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
         outlets,
         record: Record::default(),
         fights: Fights::default(),
+        guard: Guard::default(),
+        hub_identity: Rc::default(),
+        edge_identity: Rc::default(),
         hub_namespaces: HubNamespaces::default(),
         heartbeat: Heartbeat::default(),
         queue: Queue::default(),
@@ -291,6 +307,7 @@ impl Engine {
             self.keep_record();
             self.keep_hub_namespaces();
             self.beat();
+            self.end_holds();
             let due = self.next_due();
             let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES;
             let event = tokio::select! {
@@ -305,6 +322,7 @@ impl Engine {
             match event {
                 Event::Stop => return,
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
+                Event::Task(TaskEnd::Identified(side, result)) => self.identified(side, result),
                 Event::Task(TaskEnd::Namespace(done)) => self.namespace_done(done),
                 Event::Task(TaskEnd::Beaten(beaten)) => self.beaten(beaten),
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),
@@ -325,6 +343,7 @@ impl Engine {
             self.record.due(),
             self.hub_namespaces.due(),
             self.heartbeat.due(),
+            self.guard.due(),
         ];
         others.into_iter().chain([queue]).flatten().min()
     }
@@ -365,6 +384,7 @@ impl Engine {
             listing: false,
             covers: Covers::Everything,
             settled: false,
+            version: self.known_version(feed),
             unnamed: BTreeSet::new(),
             handle,
         };

@@ -145,6 +145,7 @@ impl Engine {
     fn origin(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
         let list = self.sources.get(&id).map_or(0, |source| source.list);
         let meta = Meta::parse(&object)?;
+        self.origins_are_at(id, type_id, meta.version_number(), false);
         let Some(state) = self.types.get(&type_id) else {
             return Ok(());
         };
@@ -296,7 +297,10 @@ impl Engine {
         match feed {
             Feed::Configs(kind) => self.configs_listed(kind),
             Feed::Definitions(_) => {}
-            Feed::Origins(type_id, _) => self.origins_listed(type_id, &scope, list),
+            Feed::Origins(type_id, _) => {
+                self.origins_are_at(id, type_id, version, true);
+                self.origins_listed(type_id, &scope, list);
+            }
             Feed::Copies(type_id, _) => {
                 let Some(state) = self.types.get_mut(&type_id) else {
                     return;
@@ -351,6 +355,11 @@ impl Engine {
         let Some((side, thing)) = self.source_name(id) else {
             return;
         };
+        if let Feed::Origins(type_id, _) = feed
+            && let Some(state) = self.types.get(&type_id)
+        {
+            self.origins_are_unsteady(state.plan.direction);
+        }
         if error.is_unreachable() {
             self.report.failed(Subject::Side(side), "reaching", error);
             return;
@@ -375,6 +384,7 @@ impl Engine {
         if self.report.works(&Subject::Side(side)) {
             self.queue.wake_where(|_| true);
             self.asking(side).ask_again_soon();
+            self.ask_identity(side);
         }
     }
 

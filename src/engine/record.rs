@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -22,13 +24,31 @@ pub(super) const NAME: &str = "edge-syncer-types";
 /// Keys in it, by the direction that the types travelled.
 const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up, "upsynced")];
 
+/// Key of the UID of the hub that the copies are from.
+const HUB: &str = "hub";
+/// Key of the versions that its types were seen at, one `resource.group version` a line.
+const HUB_VERSIONS: &str = "hub-versions";
+/// How often the versions are written, if they have grown.
+const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);
+
+/// What the record says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    types: BTreeSet<SyncedType>,
+    /// The hub that the copies are from; empty if it cannot be told.
+    hub: String,
+    hub_versions: BTreeMap<String, u64>,
+}
+
 /// The record as this process knows it.
 #[derive(Default)]
 pub(super) struct Record {
-    /// What the edge has; absent until it was read.
+    /// The types that the edge has; absent until it was read.
     pub(super) saved: Option<BTreeSet<SyncedType>>,
-    /// What it should have.
+    /// The types that it should have.
     wanted: BTreeSet<SyncedType>,
+    /// The hub and its versions as the edge has them.
+    guarded: (String, BTreeMap<String, u64>),
     under_way: bool,
     due: Option<Instant>,
     failures: u32,
@@ -67,15 +87,42 @@ impl Engine {
         self.record.due = None;
         let edge = Rc::clone(&self.setup.edge);
         let name = ObjectName::new(self.setup.own_namespace.as_deref().unwrap_or("default"), NAME);
-        let write = self.record.saved.is_some().then(|| self.record.wanted.clone());
+        let write = self.record.saved.is_some().then(|| Kept {
+            types: self.record.wanted.clone(),
+            hub: self.hub_identity.expected().unwrap_or_default(),
+            hub_versions: self.hub_versions(),
+        });
         let task = async move {
             let result = match write {
                 None => read(&edge, &name).await,
-                Some(types) => save(&edge, &name, &types).await.map(|()| types),
+                Some(kept) => save(&edge, &name, &kept).await.map(|()| kept),
             };
             TaskEnd::Recorded(result)
         };
         self.tasks.push(task.boxed_local());
+    }
+
+    fn hub_versions(&self) -> BTreeMap<String, u64> {
+        let versions = self.guard.versions.iter();
+        versions
+            .filter(|((direction, _), _)| *direction == Direction::Down)
+            .map(|((_, resource), &version)| (resource.clone(), version))
+            .collect()
+    }
+
+    /// What tells a restored or another hub is no longer what the record says.
+    pub(super) fn keep_guard_in_record(&mut self) {
+        if self.record.saved.is_some() && !self.record.refused {
+            self.record.due.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// The versions of the hub have grown: the record learns it in a while.
+    pub(super) fn keep_versions_in_record(&mut self) {
+        let is_kept = self.record.saved.is_some() && !self.record.refused;
+        if is_kept && self.record.due.is_none() && !self.record.under_way {
+            self.record.due = Some(Instant::now() + VERSIONS_INTERVAL);
+        }
     }
 
     /// Reads the record as soon as possible.
@@ -83,13 +130,17 @@ impl Engine {
         self.record.due = Some(Instant::now());
     }
 
-    pub(super) fn recorded(&mut self, result: Result<BTreeSet<SyncedType>, Error>) {
+    pub(super) fn recorded(&mut self, result: Result<Kept, Error>) {
         self.record.under_way = false;
         match result {
-            Ok(types) => {
+            Ok(kept) => {
                 self.side_answers(Side::Edge);
                 self.record.failures = 0;
-                self.record.saved = Some(types);
+                let first = self.record.saved.replace(kept.types).is_none();
+                self.record.guarded = (kept.hub.clone(), kept.hub_versions.clone());
+                if first {
+                    self.remember_hub(kept.hub, kept.hub_versions);
+                }
             }
             Err(error)
                 if !error
@@ -116,9 +167,24 @@ impl Engine {
                 );
                 self.record.refused = true;
                 self.record.saved.get_or_insert_default();
+                self.ask_identity(Side::Hub);
+                self.ask_identity(Side::Edge);
             }
         }
         self.replan();
+    }
+
+    /// The record of an earlier run says which hub the copies are from.
+    fn remember_hub(&mut self, hub: String, versions: BTreeMap<String, u64>) {
+        if !hub.is_empty() {
+            self.hub_identity.expect(hub);
+        }
+        for (resource, version) in versions {
+            let known = self.guard.versions.entry((Direction::Down, resource)).or_default();
+            *known = version.max(*known);
+        }
+        self.ask_identity(Side::Hub);
+        self.ask_identity(Side::Edge);
     }
 }
 
@@ -132,24 +198,37 @@ fn config_maps() -> ResourceType {
     }
 }
 
-async fn read(edge: &Cluster, name: &ObjectName) -> Result<BTreeSet<SyncedType>, Error> {
+async fn read(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
     match edge.get(&config_maps(), name, Content::Full).await {
         Ok(body) => {
             let object: Value = serde_json::from_slice(&body)
                 .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
             let text = |key: &str| object["data"][key].as_str().unwrap_or_default();
             let types = KEYS.iter().flat_map(|&(direction, key)| parse(direction, text(key)));
-            Ok(types.collect())
+            let versions = text(HUB_VERSIONS).lines().filter_map(|line| {
+                let (resource, version) = line.split_once(' ')?;
+                Some((resource.to_owned(), version.parse().ok()?))
+            });
+            Ok(Kept {
+                types: types.collect(),
+                hub: text(HUB).to_owned(),
+                hub_versions: versions.collect(),
+            })
         }
-        Err(error) if error.proves_absent(NAME) => Ok(BTreeSet::new()),
+        Err(error) if error.proves_absent(NAME) => Ok(Kept::default()),
         Err(error) => Err(error),
     }
 }
 
-async fn save(edge: &Cluster, name: &ObjectName, types: &BTreeSet<SyncedType>) -> Result<(), Error> {
+async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Error> {
+    let versions = kept.hub_versions.iter();
+    let versions: String = versions
+        .map(|(resource, version)| format!("{resource} {version}\n"))
+        .collect();
     let data: BTreeMap<&str, String> = KEYS
         .iter()
-        .map(|&(direction, key)| (key, render(direction, types)))
+        .map(|&(direction, key)| (key, render(direction, &kept.types)))
+        .chain([(HUB, kept.hub.clone()), (HUB_VERSIONS, versions)])
         .filter(|(_, text)| !text.is_empty())
         .collect();
     let object = json!({

@@ -115,7 +115,7 @@ impl Selecting {
 
     /// True once all configs have been read. A kind that the hub does not serve has none, as long as it serves the
     /// other one: a hub with neither may not be the hub at all.
-    fn are_known(&self) -> bool {
+    pub(super) fn are_known(&self) -> bool {
         let known = ConfigKind::ALL.map(|kind| self.known(kind));
         !known.contains(&Known::No) && known.contains(&Known::Yes)
     }
@@ -152,6 +152,8 @@ impl Engine {
         if let Some(listing) = self.selecting.listing.get_mut(&kind) {
             listing.insert(meta.name.clone());
         }
+        let full_name = format!("{}//{}", kind.kind(), meta.name);
+        self.config_confirms(full_name, meta.annotations.get(crate::api::CONFIRM_DELETES));
         let name = (kind, meta.name);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
         match Config::parse(kind, object) {

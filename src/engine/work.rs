@@ -97,6 +97,13 @@ impl Engine {
 
     /// What is to be done for a key; `None` if nothing is any more.
     fn job(&mut self, key: &Key, body: Option<Bytes>) -> Option<Job> {
+        let state = self.types.get(&key.type_id)?;
+        let direction = state.plan.direction;
+        let doomed = state.inventory.is_doomed(&key.name);
+        if doomed && !self.may_delete(key, direction) {
+            return None;
+        }
+        let identity = Rc::clone(self.identity(direction.origin()));
         let state = self.types.get_mut(&key.type_id)?;
         let (origin, copy_at) = state.both(&key.name)?;
         let selection = state.allowed(&key.name);
@@ -104,7 +111,9 @@ impl Engine {
         let own = self.setup.own_namespace.as_deref();
         let is_namespace = copy_at.resource.is("", "namespaces");
         Some(Job {
-            direction: state.plan.direction,
+            direction,
+            may_delete: doomed,
+            identity,
             type_gone: state.plan.gone_at_origin,
             policy: Rc::clone(&self.setup.policy),
             selection,
@@ -144,6 +153,28 @@ impl Engine {
             return queue::Done::Finished;
         };
         let object = copy_at.for_people();
+        match &outcome.change {
+            Change::OtherCluster(found) => {
+                let (direction, found) = (state.plan.direction, found.clone());
+                state.inventory.failed(name, false);
+                let expected = self.identity(direction.origin()).expected().unwrap_or_default();
+                let reason = super::guard::Reason::OtherCluster { expected, found };
+                self.hold_deletes(direction, reason, Some(key.clone()));
+                return queue::Done::Finished;
+            }
+            Change::Held => {
+                // It was not known to be gone when the worker began.
+                state.inventory.failed(name, false);
+                state.inventory.gone_from_origin(name);
+                return queue::Done::Again;
+            }
+            Change::Deleted | Change::Released => {
+                let direction = state.plan.direction;
+                self.guard.deleted(key, direction, Instant::now());
+            }
+            _ => {}
+        }
+        let state = self.types.get_mut(type_id).expect("looked up above");
         if outcome.change == Change::Conflict {
             state.inventory.failed(name, true);
             self.side_answers(side);
@@ -160,7 +191,7 @@ impl Engine {
         for side in [Side::Hub, Side::Edge] {
             self.report.works(&Subject::Thing(side, object.clone()));
         }
-        self.report.change(side, &object, outcome.change);
+        self.report.change(side, &object, &outcome.change);
         let is_there = matches!(outcome.change, Change::Created | Change::Adopted | Change::Updated);
         if copy_at.resource.is("", "namespaces") && is_there {
             self.namespace_is_there(side, &name.name);

@@ -32,9 +32,9 @@ pub struct Report {
 
 impl Report {
     /// Tells of a change of a copy on that side.
-    pub fn change(&mut self, side: Side, object: impl Display, change: Change) {
+    pub fn change(&mut self, side: Side, object: impl Display, change: &Change) {
         let word = match change {
-            Change::Unchanged | Change::Left(_) | Change::Conflict => {
+            Change::Unchanged | Change::Left(_) | Change::Conflict | Change::Held | Change::OtherCluster(_) => {
                 log::debug!("in step object={object} result={change:?}");
                 return;
             }
@@ -209,7 +209,7 @@ mod tests {
     fn a_burst_has_few_lines_and_a_sum() {
         let mut report = Report::default();
         for _ in 0..100 {
-            report.change(Side::Edge, "ConfigMap/a/b", Change::Created);
+            report.change(Side::Edge, "ConfigMap/a/b", &Change::Created);
         }
         assert_eq!(report.lines, BURST_LINES);
         assert_eq!(report.untold[&(Side::Edge, "created")], 100 - BURST_LINES);

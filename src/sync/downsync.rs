@@ -85,9 +85,9 @@ async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> R
     let mut outcome = done_with(job, change, &object, true)?;
     if outcome.copy.is_some_and(|seen| seen.copy.hands_off) && !desired.hands_off {
         // The hub dropped the annotation. It was written by a patch, so applying without it leaves it there.
-        outcome = set_hands_off(edge, job, change, None).await?;
+        outcome = set_hands_off(edge, job, outcome.change, None).await?;
     }
-    if change == Change::Updated && outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
+    if outcome.change == Change::Updated && outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
         outcome.change = Change::Unchanged;
     }
     Ok(outcome)

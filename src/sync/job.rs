@@ -13,6 +13,7 @@ use super::{downsync, upsync};
 use crate::api::ADOPTED;
 use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, Side};
 use crate::plan::{Direction, Selection};
+use crate::sync::identity::{Identity, Verdict};
 use crate::sync::managed_fields::marks;
 use crate::sync::object::{Address, Desired, Meta, Status};
 use crate::sync::ownership::{Copy, CopyState, mark};
@@ -69,10 +70,14 @@ pub struct Job {
     pub look_first: bool,
     /// It is a namespace that is never deleted.
     pub protected: bool,
+    /// Who the origins' side has to be for the copy to be deleted.
+    pub identity: Rc<Identity>,
+    /// What may not be deleted now is left, whatever the origins' side says.
+    pub may_delete: bool,
 }
 
 /// What a job ended with.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// What was done.
     pub change: Change,
@@ -124,7 +129,7 @@ impl Seen {
 }
 
 /// What was done to the copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The copy was created.
     Created,
@@ -144,6 +149,10 @@ pub enum Change {
     Replaced,
     /// Nothing was done.
     Left(Why),
+    /// The origin is gone, and the copy is held back from its end all the same.
+    Held,
+    /// The same, because another cluster answered: its UID.
+    OtherCluster(String),
     /// Nothing was done, because somebody else's object is in the copy's place. It is looked at again from time to time.
     Conflict,
 }
@@ -179,7 +188,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
     };
     let read = read_desired(origins, &job).await;
     let desired = match read.map_err(failed(origins.side(), "reading"))? {
-        Read::Absent => return retire(copies, &job).await,
+        Read::Absent => return retire(origins, copies, &job).await,
         Read::NotSelected => return Ok(left(Why::NotSelected)),
         Read::Wanted(desired) => desired,
     };
@@ -329,7 +338,7 @@ pub fn retirement(copy: Copy, protected: bool) -> Retirement {
 
 /// The origin's side has proved that the object does not exist: looks at the copy once more, and deletes or releases it
 /// if it is ours. Both carry what was looked at as a precondition, so that what somebody changes in between survives.
-async fn retire(copies: &Cluster, job: &Job) -> Result<Outcome, Failure> {
+async fn retire(origins: &Cluster, copies: &Cluster, job: &Job) -> Result<Outcome, Failure> {
     let failed = |doing| failed(copies.side(), doing);
     let Address { resource, name } = &job.copy_at;
     let gone = || done(Change::Left(Why::Gone), Some(Seen::ABSENT));
@@ -338,7 +347,18 @@ async fn retire(copies: &Cluster, job: &Job) -> Result<Outcome, Failure> {
     };
     let mut copy = meta.copy(job.direction, &resource.kind);
     copy.adopted &= !job.policy.delete_adopted;
-    match retirement(copy, job.protected) {
+    let retirement = retirement(copy, job.protected);
+    if !matches!(retirement, Retirement::Leave(_)) {
+        if !job.may_delete {
+            return Ok(done(Change::Held, None));
+        }
+        let verdict = job.identity.verify(origins).await;
+        let identifying = self::failed(origins.side(), "identifying the cluster");
+        if let Verdict::Other(found) = verdict.map_err(identifying)? {
+            return Ok(done(Change::OtherCluster(found), None));
+        }
+    }
+    match retirement {
         Retirement::Delete => match copies.delete(resource, name, &precondition(&meta)).await {
             Ok(()) => Ok(done(Change::Deleted, None)),
             Err(error) if error.proves_absent(&name.name) => Ok(gone()),

@@ -115,6 +115,8 @@ fn job() -> Job {
         copy_version: 0,
         look_first: false,
         protected: false,
+        identity: Rc::default(),
+        may_delete: true,
     }
 }
 
@@ -136,6 +138,27 @@ async fn a_delete_names_the_uid_and_version_that_were_looked_at() {
         delete.contains(r#""preconditions":{"resourceVersion":"7","uid":"u1"}"#),
         "{delete}"
     );
+}
+
+#[tokio::test]
+async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() {
+    let held = Job {
+        may_delete: false,
+        ..job()
+    };
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE)]);
+    let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+    assert_eq!(reconcile(&hub, &edge, held).await.unwrap().change, Change::Held);
+    assert_eq!(asked.borrow().len(), 1, "{asked:?}");
+
+    let other = r#"{"metadata":{"name":"kube-system","uid":"u9"}}"#;
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, other)]);
+    let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+    let elsewhere = job();
+    elsewhere.identity.expect("u8".into());
+    let outcome = reconcile(&hub, &edge, elsewhere).await.unwrap();
+    assert_eq!(outcome.change, Change::OtherCluster("u9".into()));
+    assert_eq!(asked.borrow().len(), 1, "{asked:?}");
 }
 
 #[tokio::test]

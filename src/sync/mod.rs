@@ -1,6 +1,7 @@
 //! One object at a time: what it should be, whose it is, and bringing it there.
 
 pub mod downsync;
+pub mod identity;
 pub mod job;
 pub mod kinds;
 pub mod managed_fields;

@@ -1,0 +1,153 @@
+//! Which cluster answers: the proof that a delete needs beside the absence of an origin (DESIGN section 4).
+//!
+//! Behind one URL there may be another workspace or cluster tomorrow. It answers, truthfully, that our objects do not
+//! exist. So each cluster is known by the UID of a namespace that lives as long as it does, and a copy is deleted only
+//! after the same cluster has answered again.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
+use crate::sync::object::Meta;
+
+/// Namespaces whose UID names a cluster, the first that there is. kcp workspaces have no `kube-system`.
+const NAMESPACES: [&str; 2] = ["kube-system", "default"];
+/// How long an answer counts: a burst of deletes needs one.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What is known of the identity of one side.
+#[derive(Debug, Default)]
+pub struct Identity {
+    /// The cluster that the copies are from; absent as long as it is not known.
+    expected: RefCell<Option<String>>,
+    verified: Cell<Option<Instant>>,
+}
+
+/// Who answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The expected cluster, or nobody can tell.
+    Same,
+    /// Another one: its UID.
+    Other(String),
+}
+
+impl Identity {
+    /// The cluster that the copies are from, if it is known.
+    pub fn expected(&self) -> Option<String> {
+        self.expected.borrow().clone()
+    }
+
+    /// Sets the cluster that the copies are from.
+    pub fn expect(&self, uid: String) {
+        *self.expected.borrow_mut() = Some(uid);
+        self.verified.set(None);
+    }
+
+    /// Asks the side who it is, unless it has just said so. An error proves nothing.
+    pub async fn verify(&self, cluster: &Cluster) -> Result<Verdict, Error> {
+        let now = Instant::now();
+        if self.verified.get().is_some_and(|at| now.duration_since(at) < FRESH) {
+            return Ok(Verdict::Same);
+        }
+        let Some(expected) = self.expected() else {
+            return Ok(Verdict::Same);
+        };
+        match read(cluster).await? {
+            Some(found) if found != expected => Ok(Verdict::Other(found)),
+            // Nobody deletes these namespaces and leaves the cluster as it is.
+            None => Ok(Verdict::Other("unknown".to_owned())),
+            Some(_) => {
+                self.verified.set(Some(now));
+                Ok(Verdict::Same)
+            }
+        }
+    }
+}
+
+/// The UID that names a cluster; `None` if it has none of the namespaces.
+pub async fn read(cluster: &Cluster) -> Result<Option<String>, Error> {
+    let namespaces = ResourceType {
+        group: String::new(),
+        version: "v1".into(),
+        resource: "namespaces".into(),
+        kind: "Namespace".into(),
+        namespaced: false,
+    };
+    for name in NAMESPACES {
+        let at = ObjectName::new("", name);
+        match cluster.get(&namespaces, &at, Content::Metadata).await {
+            Ok(object) => return Ok(Some(Meta::parse(&object)?.uid)),
+            Err(error) if error.proves_absent(name) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use bytes::Bytes;
+    use futures_util::FutureExt;
+    use futures_util::future::LocalBoxFuture;
+
+    use super::*;
+    use crate::cluster::{ApiServer, RateLimit, Response, Side};
+
+    /// A cluster with one namespace, and a count of what it was asked.
+    struct Named(&'static str, &'static str, Rc<Cell<u32>>);
+
+    impl ApiServer for Named {
+        fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            self.2.set(self.2.get() + 1);
+            let path = request.uri().path().to_owned();
+            let answer = match path.strip_prefix("/api/v1/namespaces/") {
+                Some(name) if name == self.0 => Response::whole(200, self.1),
+                Some("kube-system") => Response::whole(
+                    404,
+                    r#"{"kind":"Status","reason":"NotFound","details":{"name":"kube-system"}}"#,
+                ),
+                _ => Response::whole(404, "no page"),
+            };
+            async move { Ok(answer) }.boxed_local()
+        }
+    }
+
+    fn cluster(name: &'static str, object: &'static str) -> (Cluster, Rc<Cell<u32>>) {
+        let asked = Rc::new(Cell::new(0));
+        let server = Named(name, object, Rc::clone(&asked));
+        (Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)), asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_is_told_from_another_one_and_asked_once_for_a_burst() {
+        let (hub, asked) = cluster("default", r#"{"metadata":{"name":"default","uid":"u1"}}"#);
+        assert_eq!(read(&hub).await, Ok(Some("u1".to_owned())));
+        let identity = Identity::default();
+        assert_eq!(
+            identity.verify(&hub).await,
+            Ok(Verdict::Same),
+            "nothing is expected yet"
+        );
+        identity.expect("u1".into());
+        asked.set(0);
+        for _ in 0..3 {
+            assert_eq!(identity.verify(&hub).await, Ok(Verdict::Same));
+        }
+        assert_eq!(asked.get(), 2, "kube-system and default, once");
+        tokio::time::advance(FRESH).await;
+        identity.verify(&hub).await.unwrap();
+        assert_eq!(asked.get(), 4);
+        identity.expect("u2".into());
+        assert_eq!(identity.verify(&hub).await, Ok(Verdict::Other("u1".into())));
+        let (nobody, _) = cluster("x", "");
+        assert!(
+            identity.verify(&nobody).await.is_err(),
+            "a 404 of something else proves nothing"
+        );
+    }
+}
