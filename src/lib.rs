@@ -60,6 +60,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         edge_pace: settings.edge_pace,
         own_namespace: settings.own_namespace,
         workers: workers as usize,
+        queue_capacity: settings.queue_capacity,
         policy: Rc::new(sync::job::Policy {
             delete_adopted: settings.delete_adopted,
             take_back_from: settings.take_back_from,

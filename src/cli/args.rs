@@ -125,13 +125,17 @@ pub struct RunArgs {
     #[argh(option, arg_name = "duration")]
     pub hold_deletes_for: Option<String>,
 
+    /// objects that may wait for their turn in memory; others are looked up again later (default: 1024; at least 32)
+    #[argh(option, arg_name = "number")]
+    pub queue_capacity: Option<String>,
+
     /// address for health and metrics (reserved: nothing is served yet)
     #[argh(option, arg_name = "ip:port")]
     pub listen_address: Option<String>,
 }
 
 /// Flags whose value may be the next argument, whatever it looks like.
-const VALUE_FLAGS: [&str; 21] = [
+const VALUE_FLAGS: [&str; 22] = [
     "--from-kubeconfig",
     "--from-context",
     "--to-kubeconfig",
@@ -152,6 +156,7 @@ const VALUE_FLAGS: [&str; 21] = [
     "--heartbeat-interval",
     "--hold-deletes-above",
     "--hold-deletes-for",
+    "--queue-capacity",
     "--listen-address",
 ];
 

@@ -14,6 +14,7 @@ use crate::cluster::Rate;
 use crate::cluster::access::AccessSource;
 use crate::engine::Limits;
 use crate::plan::Filter;
+use crate::queue;
 use crate::source::Pace;
 
 /// Requests per second and side, as in the Go syncer.
@@ -94,6 +95,8 @@ pub struct Settings {
     pub renaming: bool,
     /// How many deletes at once are held, and for how long.
     pub delete_limits: Limits,
+    /// Objects that may wait for their turn; what is beyond is looked up again later.
+    pub queue_capacity: usize,
     /// Where health and metrics are to be served.
     pub listen_address: Option<SocketAddr>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
@@ -139,6 +142,7 @@ impl Settings {
             )?,
             heartbeat_interval: heartbeat_interval(raw.heartbeat_interval.as_deref())?,
             renaming: true,
+            queue_capacity: queue_capacity(raw.queue_capacity.as_deref())?,
             delete_limits: delete_limits(raw.hold_deletes_above.as_deref(), raw.hold_deletes_for.as_deref())?,
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),
@@ -195,6 +199,13 @@ fn delete_limits(above: Option<&str>, grace: Option<&str>) -> Result<Limits, Usa
     };
     let grace = interval_of("--hold-deletes-for", grace, DEFAULT_HOLD_DELETES_FOR)?;
     Ok(Limits { most, grace })
+}
+
+fn queue_capacity(text: Option<&str>) -> Result<usize, UsageError> {
+    let Some(text) = text else { return Ok(queue::CAPACITY) };
+    let allowed = format!("must be a whole number of at least {}", queue::LEAST_CAPACITY);
+    let number = text.parse().ok().filter(|&number| number >= queue::LEAST_CAPACITY);
+    number.ok_or_else(|| UsageError::new(format!("--queue-capacity {text:?}: {allowed}")))
 }
 
 fn heartbeat_interval(text: Option<&str>) -> Result<Option<Duration>, UsageError> {

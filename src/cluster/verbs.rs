@@ -229,8 +229,9 @@ impl Cluster {
         );
         let kind = Some("application/json");
         match self.call(Method::POST, &path, "application/json", kind, body).await {
-            Err(error) if !error.is_conflict() => Err(error),
-            _ => Ok(()),
+            Ok(answer) => check_kind(&answer),
+            Err(error) if error.is_conflict() => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -284,7 +285,7 @@ impl Cluster {
             body,
         )
         .await
-        .map(|_| ())
+        .and_then(|answer| check_kind(&answer))
     }
 
     /// Starts a complete list in pages. Items arrive through [`Listing::next`].
@@ -482,6 +483,18 @@ fn parameter(query: &mut String, key: &str, value: &str) {
     query.push_str(key);
     query.push('=');
     encode(query, value);
+}
+
+/// A success whose content is of no interest is one only if an API server says so: a proxy's page has status 200 too.
+fn check_kind(answer: &[u8]) -> Result<(), Error> {
+    #[derive(serde::Deserialize)]
+    struct Wire {
+        #[serde(rename = "kind")]
+        _kind: String,
+    }
+    serde_json::from_slice::<Wire>(answer)
+        .map(|_| ())
+        .map_err(|_| Error::BadAnswer(super::error::first_line(answer)))
 }
 
 #[cfg(test)]

@@ -272,8 +272,14 @@ impl Engine {
     /// The plan has changed: asks at once for what it needs to know, and listens for what it misses.
     pub(super) fn ask_for_what_is_unknown(&mut self, side: Side) {
         self.watch_definitions_while_missing(side);
-        if self.has_unknown(side) {
-            self.asking(side).due.get_or_insert_with(Instant::now);
+        let (unknown, missing) = (self.has_unknown(side), self.misses_anything(side));
+        let asking = self.asking(side);
+        if unknown {
+            asking.due.get_or_insert_with(Instant::now);
+        } else if missing && asking.due.is_none() && !asking.under_way {
+            // It may have appeared since this side was asked, and before its CRDs are watched.
+            asking.failures = asking.failures.max(PATIENCE - 1);
+            asking.ask_later();
         }
     }
 

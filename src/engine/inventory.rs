@@ -40,6 +40,8 @@ pub(super) struct Record {
     told: bool,
     /// The copies' side said that the copy is gone. It may have lost no more than the label by which it is watched.
     pub(super) vanished: bool,
+    /// Its origin is gone, and its copy has not been seen to.
+    pub(super) retiring: bool,
     /// Its status on both sides, where it has one.
     pub(super) status: Option<Box<StatusRecord>>,
     /// It was found to have no origin, and neither side has told anything new of it since.
@@ -58,6 +60,7 @@ impl Default for Record {
             unsure: false,
             busy: false,
             told: false,
+            retiring: false,
             status: None,
             missed: false,
             vanished: false,
@@ -72,6 +75,7 @@ impl Record {
         self.wanted = wanted;
         self.told = true;
         self.missed = false;
+        self.retiring = false;
     }
 
     /// The origin's side has told that it is not there.
@@ -79,6 +83,7 @@ impl Record {
         self.origin_tells(0, 0);
         self.settled = 0;
         self.missed = true;
+        self.retiring = true;
     }
 
     /// The list of copies that named it last.
@@ -95,9 +100,10 @@ impl Record {
         self.has_copy() || self.unsure || self.busy
     }
 
-    /// True if its origin is gone.
-    fn is_doomed(&self) -> bool {
-        self.origin_list == 0 && self.wanted == 0
+    /// True if a worker has something to do for it.
+    fn needs_worker(&self) -> bool {
+        let may_be_ours = self.seen.copy.state == CopyState::Ours || self.unsure || self.vanished;
+        self.wanted != 0 && !self.in_step() || self.retiring && may_be_ours
     }
 
     /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
@@ -156,6 +162,7 @@ impl Inventory {
         if let Some(record) = self.objects.get_mut(name) {
             record.origin_list = list;
             record.missed = false;
+            record.retiring = false;
         }
     }
 
@@ -193,6 +200,7 @@ impl Inventory {
         }
         self.objects
             .retain(|_, record| record.origin_list != 0 || record.may_have_copy());
+        missing.sort_unstable();
         missing
     }
 
@@ -259,6 +267,8 @@ impl Inventory {
             return false;
         }
         record.copy_list = 0;
+        // Its origin is gone, and it may have lost no more than its label.
+        let retiring = record.retiring && !record.busy && record.seen.copy.state == CopyState::Ours;
         // The version stays, so that a worker's older answer does not bring the copy back.
         record.seen = Seen {
             version,
@@ -267,7 +277,7 @@ impl Inventory {
         record.written = 0;
         record.settled = 0;
         record.vanished = true;
-        if record.wanted != 0 {
+        if record.wanted != 0 || retiring {
             return true;
         }
         if !record.busy {
@@ -286,13 +296,10 @@ impl Inventory {
             let later = record.seen.version > version;
             record.copy_list != list && record.has_copy() && covered && !later
         };
-        let gone: Vec<_> = self
-            .objects
-            .iter()
-            .filter(|(_, record)| unnamed(record))
-            .map(|(name, _)| name.clone())
-            .collect();
-        gone.into_iter().filter(|name| self.copy_gone(name, 0)).collect()
+        self.names(unnamed, None)
+            .into_iter()
+            .filter(|name| self.copy_gone(name, 0))
+            .collect()
     }
 
     /// The copies' side says of an object that we take to be there that it is not. True if a worker has to see to it.
@@ -311,15 +318,32 @@ impl Inventory {
 
     /// True if the copy is to go: its origin is gone.
     pub(super) fn is_doomed(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(Record::is_doomed)
+        self.objects.get(name).is_some_and(|record| record.retiring)
     }
 
     /// How many copies are to go, and how many copies of ours there are.
     pub(super) fn count_doomed(&self) -> (usize, usize) {
         let ours = |record: &&Record| record.seen.copy.state == CopyState::Ours;
-        let doomed = |record: &&Record| ours(record) && record.is_doomed();
+        let doomed = |record: &&Record| ours(record) && record.retiring;
         let all = self.objects.values();
         (all.clone().filter(doomed).count(), all.filter(ours).count())
+    }
+
+    /// Names of the objects that need a worker and that none has, in order, from the given one on.
+    pub(super) fn out_of_step(&self, from: Option<&ObjectName>) -> Vec<ObjectName> {
+        self.names(|record| !record.busy && record.needs_worker(), from)
+    }
+
+    /// Names of the objects that `are` such, in order, from the given one on.
+    pub(super) fn names(&self, are: impl Fn(&Record) -> bool, from: Option<&ObjectName>) -> Vec<ObjectName> {
+        let such = self.objects.iter().filter(|(_, record)| are(record));
+        let names = such.map(|(name, _)| name);
+        let mut names: Vec<_> = names
+            .filter(|&name| from.is_none_or(|from| name >= from))
+            .cloned()
+            .collect();
+        names.sort_unstable();
+        names
     }
 
     /// What is known of an object.
@@ -377,6 +401,7 @@ impl Inventory {
         record.busy = false;
         record.settled = wanted;
         record.unsure = false;
+        record.retiring &= record.told;
         if !record.told {
             // The worker may have read the origin, and nobody knows anything newer.
             record.wanted = wanted;

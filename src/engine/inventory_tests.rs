@@ -99,8 +99,32 @@ fn a_copy_that_vanishes_is_wanted_back_and_a_retired_one_is_forgotten() {
     assert!(inventory.copy_gone(&name("a"), 9));
     let mut inventory = in_step();
     assert!(inventory.gone_from_origin(&name("a")));
+    assert!(inventory.copy_gone(&name("a"), 9), "it may have lost its label alone");
+    let mut inventory = in_step();
+    assert!(inventory.gone_from_origin(&name("a")));
+    assert!(inventory.take(&name("a")).is_some());
+    assert!(!inventory.settle(&name("a"), 0, None), "deleted by a worker");
     assert!(!inventory.copy_gone(&name("a"), 9));
     assert!(!inventory.objects.contains_key(&name("a")));
+}
+
+#[test]
+fn what_is_out_of_step_can_be_seen_without_the_queue() {
+    let mut inventory = in_step();
+    assert!(inventory.out_of_step(None).is_empty());
+    inventory.at_origin(&name("b"), 1, 7);
+    inventory.copy_seen(&name("c"), 1, seen(CopyState::Ours, 70, 3), true);
+    assert_eq!(
+        inventory.out_of_step(None),
+        [name("b")],
+        "nothing is known of the origin of c yet"
+    );
+    assert_eq!(inventory.origins_listed(|_| true, 1), [name("c")]);
+    assert_eq!(inventory.out_of_step(None), [name("b"), name("c")]);
+    assert_eq!(inventory.out_of_step(Some(&name("c"))), [name("c")]);
+    inventory.take(&name("b"));
+    assert_eq!(inventory.out_of_step(None), [name("c")], "a worker has it");
+    assert_eq!(inventory.count_doomed(), (1, 2));
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //! give back an outcome ([`work`]). Nothing here talks to a server itself, and nothing else holds state.
 //!
 //! Back-pressure: origins are taken from their channel only while the bodies that wait for a worker are within
-//! [`PAYLOAD_BYTES`]. Copies and configs have channels of their own, so a full queue never keeps their news out,
-//! and waiting keys hold no body, so a full queue always drains.
+//! [`PAYLOAD_BYTES`] and the queue has room. Copies and configs have channels of their own, so a full queue never keeps
+//! their news out, and waiting keys hold no body, so a full queue always drains. What finds no room all the same is
+//! taken from the inventory later: every reason to queue a key can be seen there ([`Inventory::out_of_step`]).
 
 mod asking;
 mod drift;
@@ -46,7 +47,7 @@ use self::work::Done;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};
 use crate::plan::Filter;
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueKey};
 use crate::report::Report;
 use crate::source::{self, Covers, Pace, Reading, SourceEvent, SourceHandle, SourceId, Style};
 use crate::sync::identity::Identity;
@@ -78,6 +79,19 @@ struct Key {
     name: ObjectName,
 }
 
+impl QueueKey for Key {
+    type Group = TypeId;
+
+    fn group(&self) -> TypeId {
+        self.type_id
+    }
+
+    /// Both: an object is read where it comes from and written where it goes.
+    fn needs(&self) -> &[Side] {
+        &[Side::Hub, Side::Edge]
+    }
+}
+
 impl Key {
     fn new(type_id: TypeId, task: Task, name: ObjectName) -> Self {
         Self { type_id, task, name }
@@ -98,6 +112,8 @@ pub struct Setup {
     pub own_namespace: Option<String>,
     /// Requests in flight at once.
     pub workers: usize,
+    /// Entries of the queue.
+    pub queue_capacity: usize,
     /// What the edge's owner has chosen.
     pub policy: Rc<Policy>,
     /// What may be synced at all.
@@ -269,6 +285,7 @@ impl Outlets {
 /// can cope with.
 pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
     let (outlets, inlets) = Outlets::new();
+    let queue = Queue::new(setup.queue_capacity);
     let mut engine = Engine {
         setup,
         selecting: Selecting::default(),
@@ -287,7 +304,7 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
         edge_identity: Rc::default(),
         hub_namespaces: HubNamespaces::default(),
         heartbeat: Heartbeat::default(),
-        queue: Queue::default(),
+        queue,
         tasks: FuturesUnordered::new(),
         in_flight: 0,
         first_in_flight: 0,
@@ -302,6 +319,7 @@ impl Engine {
     async fn turn(&mut self, mut inlets: Inlets, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         loop {
+            self.refill();
             self.start_work();
             self.ask_what_is_due();
             self.keep_record();
@@ -309,7 +327,7 @@ impl Engine {
             self.beat();
             self.end_holds();
             let due = self.next_due();
-            let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES;
+            let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES && self.queue.has_room();
             let event = tokio::select! {
                 biased;
                 () = &mut stop => Event::Stop,

@@ -1,6 +1,7 @@
 //! What sources tell, held against the inventory.
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use super::inventory::Inventory;
 use super::{Engine, Feed, Key, Task, TypeId};
@@ -361,6 +362,7 @@ impl Engine {
             self.origins_are_unsteady(state.plan.direction);
         }
         if error.is_unreachable() {
+            self.queue.side_is_down(side, Instant::now(), fastrand::f64());
             self.report.failed(Subject::Side(side), "reaching", error);
             return;
         }
@@ -381,8 +383,8 @@ impl Engine {
 
     /// Something answered on this side: if it was unreachable, what waits for it goes on now.
     pub(super) fn side_answers(&mut self, side: Side) {
+        self.queue.side_is_back(side, Instant::now(), fastrand::f64());
         if self.report.works(&Subject::Side(side)) {
-            self.queue.wake_where(|_| true);
             self.asking(side).ask_again_soon();
             self.ask_identity(side);
         }

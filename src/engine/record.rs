@@ -47,8 +47,6 @@ pub(super) struct Record {
     pub(super) saved: Option<BTreeSet<SyncedType>>,
     /// The types that it should have.
     wanted: BTreeSet<SyncedType>,
-    /// The hub and its versions as the edge has them.
-    guarded: (String, BTreeMap<String, u64>),
     under_way: bool,
     due: Option<Instant>,
     failures: u32,
@@ -68,11 +66,20 @@ impl Record {
             .is_some_and(|saved| self.refused || saved.contains(synced))
     }
 
+    /// It is written now, though it may have been planned for later. A failed write keeps its back-off.
+    fn hasten(&mut self) {
+        if self.failures == 0 {
+            self.due = Some(Instant::now());
+        } else {
+            self.due.get_or_insert_with(Instant::now);
+        }
+    }
+
     /// What the record should say from now on.
     pub(super) fn set(&mut self, wanted: BTreeSet<SyncedType>) {
         self.wanted = wanted;
         if self.saved.as_ref().is_some_and(|saved| *saved != self.wanted) && !self.refused {
-            self.due.get_or_insert_with(Instant::now);
+            self.hasten();
         }
     }
 }
@@ -113,7 +120,7 @@ impl Engine {
     /// What tells a restored or another hub is no longer what the record says.
     pub(super) fn keep_guard_in_record(&mut self) {
         if self.record.saved.is_some() && !self.record.refused {
-            self.record.due.get_or_insert_with(Instant::now);
+            self.record.hasten();
         }
     }
 
@@ -136,8 +143,11 @@ impl Engine {
             Ok(kept) => {
                 self.side_answers(Side::Edge);
                 self.record.failures = 0;
-                let first = self.record.saved.replace(kept.types).is_none();
-                self.record.guarded = (kept.hub.clone(), kept.hub_versions.clone());
+                let first = self.record.saved.is_none();
+                if first {
+                    self.record.wanted.clone_from(&kept.types);
+                }
+                self.record.saved = Some(kept.types);
                 if first {
                     self.remember_hub(kept.hub, kept.hub_versions);
                 }

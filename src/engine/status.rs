@@ -169,7 +169,7 @@ impl Engine {
             }
             Err(Failure { side, doing, error, .. }) if error.is_unreachable() => {
                 self.report.failed(Subject::Side(side), doing, &error);
-                queue::Done::Retry(error.retry_after())
+                queue::Done::Unreachable(side)
             }
             Err(Failure { side, doing, error, .. }) => {
                 self.side_answers(side);
@@ -184,6 +184,14 @@ impl Engine {
 }
 
 impl super::TypeState {
+    /// Names of the objects whose status is to go to the hub, in order, from the given one on.
+    pub(super) fn status_due(&self, from: Option<&ObjectName>) -> Vec<ObjectName> {
+        let is_due = |record: &super::inventory::Record| record.status.as_ref().is_some_and(|status| status.is_due());
+        let mut names = self.inventory.names(is_due, from);
+        names.retain(|name| self.plan.status.is_some() && self.returns_status_of(name));
+        names
+    }
+
     /// True if the hub object is to have the edge object's status (spec sections 4 and 5).
     fn returns_status_of(&self, name: &ObjectName) -> bool {
         let Some(record) = self.inventory.get(name) else {

@@ -32,6 +32,17 @@ enum Work {
 }
 
 impl Engine {
+    /// Asks for what found no room in the queue.
+    pub(super) fn refill(&mut self) {
+        let (types, now) = (&self.types, Instant::now());
+        let out_of_step = |type_id: TypeId, from: Option<Key>| {
+            let state = types.get(&type_id);
+            let keys = state.map(|state| out_of_step(type_id, state, from.as_ref()));
+            keys.into_iter().flatten()
+        };
+        while self.queue.refill(now, out_of_step) {}
+    }
+
     /// Starts workers while there are keys and room.
     pub(super) fn start_work(&mut self) {
         while self.in_flight < self.setup.workers {
@@ -179,7 +190,7 @@ impl Engine {
             state.inventory.failed(name, true);
             self.side_answers(side);
             self.report.conflict(side, &object);
-            return queue::Done::Retry(Some(REFUSED_WAIT));
+            return queue::Done::Refused(REFUSED_WAIT);
         }
         let source = state.copy_source.and_then(|id| self.sources.get(&id));
         let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
@@ -271,7 +282,7 @@ impl Engine {
         state.inventory.failed(name, at_copy);
         if error.is_unreachable() {
             self.report.failed(Subject::Side(*side), failure.doing, error);
-            return retry;
+            return queue::Done::Unreachable(*side);
         }
         let object = match state.both(name) {
             Some((_, copy)) if at_copy => copy.for_people(),
@@ -312,8 +323,33 @@ impl Engine {
         }
         if error.is_rejection() {
             // A webhook, a limit or a schema refuses it. These change without a sign, so it is tried again, rarely.
-            return queue::Done::Retry(Some(REFUSED_WAIT));
+            return queue::Done::Refused(REFUSED_WAIT);
         }
         retry
     }
+}
+
+/// The tasks of a type that have to be done, in the order of their keys, from the given one on.
+fn out_of_step(type_id: TypeId, state: &super::TypeState, from: Option<&Key>) -> Vec<(Key, Class)> {
+    let mut keys = Vec::new();
+    for task in [Task::Object, Task::Status] {
+        let from = match from {
+            Some(from) if from.task > task => continue,
+            Some(from) if from.task == task => Some(&from.name),
+            _ => None,
+        };
+        let names = match task {
+            Task::Object => state.inventory.out_of_step(from),
+            Task::Status => state.status_due(from),
+        };
+        let class = |name: &ObjectName| match task {
+            Task::Object => state.class(name),
+            Task::Status => Class::Normal,
+        };
+        keys.extend(names.into_iter().map(|name| {
+            let class = class(&name);
+            (Key::new(type_id, task, name), class)
+        }));
+    }
+    keys
 }

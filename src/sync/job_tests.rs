@@ -126,7 +126,7 @@ const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1",
 #[tokio::test]
 async fn a_delete_names_the_uid_and_version_that_were_looked_at() {
     let (hub, _) = scripted(Side::Hub, &[(404, GONE)]);
-    let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, "{}")]);
+    let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
     let outcome = reconcile(&hub, &edge, job()).await.unwrap();
     assert_eq!(outcome.change, Change::Deleted);
     let delete = asked.borrow()[1].clone();

@@ -1,0 +1,180 @@
+//! The entries of the queue, and the moves between their states.
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::lanes::Place;
+use super::sides::Sides;
+use super::{Class, Queue, QueueKey};
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) state: State,
+    pub(super) class: Class,
+    /// What the key needs, and what it was found to need.
+    pub(super) needs: Sides,
+    pub(super) failures: u32,
+    /// It came back by a refill, and could be taken ever since.
+    pub(super) refilled: bool,
+    pub(super) payload: Option<Bytes>,
+}
+
+/// Numbers are never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// In `ready` under this number.
+    Ready(u64),
+    /// In `waiting` under this time and number.
+    Waiting {
+        due: Instant,
+        number: u64,
+        /// A server has asked not to be asked before.
+        not_before: Option<Instant>,
+    },
+    /// With a worker that began at this number; `again` if it was added since.
+    Running { number: u64, again: bool },
+}
+
+impl<K: QueueKey> Queue<K> {
+    pub(super) fn entry(&mut self, key: &K) -> &mut Entry {
+        self.entries.get_mut(key).expect("the caller knows that it is there")
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    /// A worker gives a key back: when it began, and whether the key was added since. `None` if no worker had it.
+    pub(super) fn end(&mut self, key: &K) -> Option<(u64, bool)> {
+        let entry = self.entries.get_mut(key)?;
+        let State::Running { number, again } = entry.state else {
+            return None;
+        };
+        self.running -= 1;
+        self.refilled -= usize::from(std::mem::take(&mut entry.refilled));
+        Some((number, again))
+    }
+
+    /// Makes an entry that is nowhere yet: the caller makes it ready or lets it wait.
+    pub(super) fn insert(&mut self, key: &K, class: Class, needs: Sides, failures: u32) {
+        let entry = Entry {
+            state: State::Ready(self.number()),
+            class,
+            needs,
+            failures,
+            refilled: false,
+            payload: None,
+        };
+        self.entries.insert(key.clone(), entry);
+    }
+
+    pub(super) fn remove(&mut self, key: &K) -> Option<Entry> {
+        self.leave(key);
+        self.set_payload(key, None);
+        let entry = self.entries.remove(key)?;
+        self.refilled -= usize::from(entry.refilled);
+        Some(entry)
+    }
+
+    /// Takes a key out of `ready` or `waiting`.
+    pub(super) fn leave(&mut self, key: &K) {
+        let Entry {
+            state, class, needs, ..
+        } = *self.entry(key);
+        match state {
+            State::Ready(number) => {
+                self.ready.remove(Place { class, needs, number });
+            }
+            State::Waiting { due, number, .. } => {
+                self.waiting[class as usize].remove(&(due, number));
+            }
+            State::Running { .. } => {}
+        }
+    }
+
+    pub(super) fn make_ready(&mut self, key: K) {
+        let number = self.number();
+        let entry = self.entry(&key);
+        entry.state = State::Ready(number);
+        let (class, needs) = (entry.class, entry.needs);
+        self.drop_payload_that_waits(&key);
+        self.ready.put(Place { class, needs, number }, key);
+    }
+
+    pub(super) fn make_wait(&mut self, key: K, due: Instant, not_before: Option<Instant>) {
+        let number = self.number();
+        self.set_payload(&key, None);
+        let entry = self.entry(&key);
+        entry.state = State::Waiting {
+            due,
+            number,
+            not_before,
+        };
+        let class = entry.class;
+        self.waiting[class as usize].insert((due, number), key);
+    }
+
+    /// Ends the wait of a key, as far as its server allows.
+    pub(super) fn hasten(&mut self, key: K) {
+        self.leave(&key);
+        match self.entry(&key).state {
+            State::Waiting {
+                not_before: Some(at), ..
+            } => self.make_wait(key, at, Some(at)),
+            _ => self.make_ready(key),
+        }
+    }
+
+    /// Moves a key to another class, behind those that are there.
+    pub(super) fn set_class(&mut self, key: &K, class: Class) {
+        if self.entry(key).class == class {
+            return;
+        }
+        self.leave(key);
+        let entry = self.entry(key);
+        entry.class = class;
+        match entry.state {
+            State::Ready(_) => self.make_ready(key.clone()),
+            State::Waiting { due, not_before, .. } => self.make_wait(key.clone(), due, not_before),
+            State::Running { .. } => {}
+        }
+    }
+
+    /// Moves the keys whose wait is over to `ready`.
+    pub(super) fn wake(&mut self, now: Instant) {
+        for class in Class::ALL {
+            while let Some(first) = self.waiting[class as usize].first_entry()
+                && first.key().0 <= now
+            {
+                let key = first.remove();
+                self.make_ready(key);
+            }
+        }
+    }
+
+    /// Gives the old payload.
+    pub(super) fn set_payload(&mut self, key: &K, payload: Option<Bytes>) -> Option<Bytes> {
+        self.payload_bytes += payload.as_ref().map_or(0, Bytes::len);
+        let old = std::mem::replace(&mut self.entry(key).payload, payload);
+        self.payload_bytes -= old.as_ref().map_or(0, Bytes::len);
+        old
+    }
+
+    pub(super) fn drop_payload_that_waits(&mut self, key: &K) {
+        let needs = self.entry(key).needs;
+        if !self.reach.all_up(needs) {
+            self.set_payload(key, None);
+        }
+    }
+
+    /// A side has gone down: what is ready now waits for it.
+    pub(super) fn park(&mut self) {
+        for key in self.ready.keys(|needs| !self.reach.all_up(needs)) {
+            let entry = self.entries.get_mut(key).expect("ready keys have an entry");
+            let payload = entry.payload.take();
+            self.payload_bytes -= payload.as_ref().map_or(0, Bytes::len);
+            self.refilled -= usize::from(std::mem::take(&mut entry.refilled));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The keys that are ready, in the order in which they became so.
+
+use std::collections::BTreeMap;
+
+use super::Class;
+use super::sides::Sides;
+
+/// One lane for each class and set of needed sides, so that what needs a side that is down is passed by without being
+/// looked at.
+pub(super) struct Lanes<K>([[BTreeMap<u64, K>; Sides::SETS]; Class::ALL.len()]);
+
+/// Where a ready key is. Numbers grow, so the lowest one was ready first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) class: Class,
+    pub(super) needs: Sides,
+    pub(super) number: u64,
+}
+
+impl<K> Lanes<K> {
+    pub(super) fn new() -> Self {
+        Self(Default::default())
+    }
+
+    pub(super) fn put(&mut self, place: Place, key: K) {
+        self.lane_mut(place).insert(place.number, key);
+    }
+
+    pub(super) fn remove(&mut self, place: Place) -> Option<K> {
+        self.lane_mut(place).remove(&place.number)
+    }
+
+    /// The key that comes first, up to class `last`, among those whose needs `may` be taken.
+    pub(super) fn first(&self, last: Class, may: impl Fn(Sides) -> bool) -> Option<Place> {
+        let classes = Class::ALL.into_iter().take_while(|&class| class <= last);
+        let first_of = |class| {
+            let lanes = Sides::sets().filter(|&needs| may(needs));
+            let heads = lanes.filter_map(move |needs| {
+                let (&number, _) = self.lane(class, needs).first_key_value()?;
+                Some(Place { class, needs, number })
+            });
+            heads.min_by_key(|place| place.number)
+        };
+        classes.into_iter().find_map(first_of)
+    }
+
+    /// The key of `class` that was ready last, among those whose needs `are` such.
+    pub(super) fn newest(&self, class: Class, are: impl Fn(Sides) -> bool) -> Option<&K> {
+        let lanes = Sides::sets().filter(|&needs| are(needs));
+        let newest = lanes.filter_map(|needs| self.lane(class, needs).last_key_value());
+        newest.max_by_key(|(number, _)| **number).map(|(_, key)| key)
+    }
+
+    /// How many keys there are whose needs `are` such.
+    pub(super) fn count(&self, are: impl Fn(Sides) -> bool) -> usize {
+        self.which(are).map(BTreeMap::len).sum()
+    }
+
+    /// All keys whose needs `are` such.
+    pub(super) fn keys(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &K> {
+        self.which(are).flat_map(BTreeMap::values)
+    }
+
+    /// Drops every key that `which` picks.
+    pub(super) fn forget(&mut self, which: impl Fn(&K) -> bool) {
+        for lane in self.0.iter_mut().flatten() {
+            lane.retain(|_, key| !which(key));
+        }
+    }
+
+    fn which(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &BTreeMap<u64, K>> {
+        let sets = Sides::sets().filter(move |&needs| are(needs));
+        sets.flat_map(move |needs| Class::ALL.into_iter().map(move |class| self.lane(class, needs)))
+    }
+
+    fn lane(&self, class: Class, needs: Sides) -> &BTreeMap<u64, K> {
+        &self.0[class as usize][needs.index()]
+    }
+
+    fn lane_mut(&mut self, place: Place) -> &mut BTreeMap<u64, K> {
+        &mut self.0[place.class as usize][place.needs.index()]
+    }
+}

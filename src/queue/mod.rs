@@ -1,0 +1,369 @@
+//! The bounded retry queue: keys that wait for a worker, and when.
+//!
+//! Plain data: no clock, no I/O. Times and jitter come in from the caller, and the same calls give the same answers.
+//!
+//! # Promises
+//!
+//! **One key, one worker.**
+//! - A key has one entry, however often it is added.
+//! - A key is never taken twice at once. Adding it while a worker has it makes it ready again when that worker is
+//!   done.
+//!
+//! **Order.** Keys of an earlier [`Class`] go before those of a later one; within each class, first ready, first
+//! served, whatever its group. A key that is added again keeps its turn; one that comes back goes behind all others.
+//! So no key and no group keeps another one waiting for longer than one turn of the queue.
+//!
+//! **Back-off.**
+//! - A failed key waits an exponentially growing, jittered time (0.8 s to 5 min); success forgets its failures.
+//! - A key that is added again while it waits becomes ready at once, because something about it has changed, but its
+//!   failures count on. Only what a server has asked for with `Retry-After` is waited for in any case.
+//!
+//! **Sides.** A key [needs](QueueKey::needs) a side, or both, or none.
+//! - While a side is down, what needs it is not handed out, and what was tried in vain has spent no attempt.
+//! - One probe at a time finds out when it is back: an ordinary key, handed out after the side's own back-off (0.8 s
+//!   to 30 s, jittered). A key that needs two sides which are both down is a probe of both.
+//! - What waited for a side that is back is handed out over a short time, 10 ms for each key and at most 5 s, and not
+//!   all at once.
+//! - What an attempt says that began before a side was back is old: it does not make the side go down again. A side
+//!   that goes down within half a minute of its return is flapping: each time its back-off begins one step higher, and
+//!   nobody is believed that it is back before the end of it. So a side that answers watches and nothing else costs
+//!   little.
+//!
+//! **Bounds.** There are never more entries than the capacity, and what is kept of the keys that found no room is a
+//! few words for each group.
+//! - A key that has an entry never needs room: neither one that a worker has nor one that comes back.
+//! - The capacity has four shares: half for news, which are new keys that can be taken ([`NEWS_SHARE`]); a quarter for
+//!   keys that wait for their back-off ([`WAITING_SHARE`]); an eighth for dropped keys that come back
+//!   ([`REFILL_SHARE`]), so that a flood of one group does not keep the others out for ever; an eighth for
+//!   [`Class::First`] ([`FIRST_SHARE`]), so that a flood does not keep out what it depends on.
+//! - Keys that cannot be taken now may use whatever is free, except the share of class First. When there is no other
+//!   room for a key that can be taken, one of them gives up its place: of those whose side is down the one that came
+//!   last (but one of them stays, to be the next probe), else the waiting one that is due last. Waiting keys keep
+//!   their own share, so that a few bad objects keep their failures in any flood; beyond it they make room, so that
+//!   bad objects never fill the queue, however many they are. Class First gives up its place last.
+//! - The payload (an object's body at hand, so that it need not be read again) is a hint: it is dropped whenever the
+//!   key has to wait for its back-off or for a side, so that what waits costs a key and not a body.
+//!
+//! **Nothing is lost.** Whenever a key is dropped, or finds no room, its group is marked, and [`Queue::refill`] asks
+//! for all keys of the group that are out of step. It takes as many as its share has room for and goes on later where
+//! it stopped, so that every key gets its turn; the marked groups take turns, too. What needs a side that is down is
+//! asked for when that is back.
+//!
+//! **Bad objects are not tried more often for having been dropped.** Failures are lost with the entry. So a group that
+//! lost nothing but waiting keys is not asked for before the last of them was due, and its keys then come back with
+//! the highest number of failures among them: if they fail again, they wait longer. A group that has lost ready keys
+//! as well is asked for at once, since changes must not wait for failures, and then a bad object may be tried early:
+//! once each time that happens.
+
+mod back_off;
+mod entries;
+mod lanes;
+mod overflow;
+mod room;
+mod sides;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+pub use self::back_off::back_off;
+use self::back_off::{LONGEST_ASKED, spread};
+use self::entries::{Entry, State};
+use self::lanes::Lanes;
+use self::overflow::{Lost, Overflow};
+use self::sides::{Gate, Reach, Sides};
+use crate::cluster::Side;
+
+/// Entries of a queue unless told otherwise: each takes 80 bytes and its key twice, so a full queue is a few
+/// hundred kB, and more of them would only wait for the same few workers.
+pub const CAPACITY: usize = 1024;
+/// With fewer entries the shares below are too small to tell them apart.
+pub const LEAST_CAPACITY: usize = 32;
+/// One in so many entries is for new keys that can be taken.
+pub const NEWS_SHARE: usize = 2;
+/// One in so many entries is for keys that wait, which they need not give up.
+pub const WAITING_SHARE: usize = 4;
+/// One in so many entries is for keys that come back after they found no room.
+pub const REFILL_SHARE: usize = 8;
+/// One in so many entries is kept free for [`Class::First`].
+pub const FIRST_SHARE: usize = 8;
+
+/// What the queue has to know of its keys.
+pub trait QueueKey: Clone + Ord {
+    /// What is looked at whole again when keys of it found no room: the type.
+    type Group: Copy + Ord;
+
+    /// The group that the key belongs to. Always the same.
+    fn group(&self) -> Self::Group;
+
+    /// The sides without which no attempt can succeed. Always the same.
+    fn needs(&self) -> &[Side];
+}
+
+/// What became of a key that a worker had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// In order: its failures are forgotten.
+    Finished,
+    /// Failed: again after its back-off or when it is added again, but in any case not before the given time, if the
+    /// server has asked for one.
+    Retry(Option<Duration>),
+    /// Refused for a reason that no retry changes: again after about the given time (jittered, and not before its
+    /// back-off), or when it is added again.
+    Refused(Duration),
+    /// Again at once, with fresh input (a precondition failed because something changed).
+    Again,
+    /// This side did not answer: no attempt is spent, and the key waits for the side.
+    Unreachable(Side),
+}
+
+/// Which keys go before which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// What others need before they can be: namespaces and CRDs.
+    First,
+    /// All else.
+    Normal,
+    /// What takes others along when it goes: namespaces and CRDs to be deleted.
+    Last,
+}
+
+impl Class {
+    /// In the order in which they are taken.
+    const ALL: [Self; 3] = [Self::First, Self::Normal, Self::Last];
+}
+
+/// See the module's promises.
+///
+/// Before it sleeps, the caller calls [`Queue::refill`] until it says false and [`Queue::take`] until it says `None` or
+/// there is no worker; then it sleeps until [`Queue::next_due`] or any event. It tells [`Queue::side_is_back`] whenever
+/// something answers, since the queue cannot know whether a key that is [`Done`] has made a request.
+pub struct Queue<K: QueueKey> {
+    capacity: usize,
+    entries: BTreeMap<K, Entry>,
+    /// Every key with state `Ready`, in the lane of its entry's class and needs.
+    ready: Lanes<K>,
+    /// Every key with state `Waiting`, by class and by its time.
+    waiting: [BTreeMap<(Instant, u64), K>; Class::ALL.len()],
+    reach: Reach,
+    overflow: Overflow<K::Group, K>,
+    next_number: u64,
+    /// Entries that are `refilled`.
+    refilled: usize,
+    /// Entries with state `Running`.
+    running: usize,
+    payload_bytes: usize,
+    /// The time of the last take. A gate that was open then needs no timer: something else keeps its keys.
+    taken_at: Option<Instant>,
+}
+
+impl<K: QueueKey> Default for Queue<K> {
+    fn default() -> Self {
+        Self::new(CAPACITY)
+    }
+}
+
+impl<K: QueueKey> Queue<K> {
+    /// A queue of at most `capacity` entries, but not fewer than [`LEAST_CAPACITY`].
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity: capacity.max(LEAST_CAPACITY),
+            entries: BTreeMap::new(),
+            ready: Lanes::new(),
+            waiting: Default::default(),
+            reach: Reach::default(),
+            overflow: Overflow::new(),
+            next_number: 0,
+            refilled: 0,
+            running: 0,
+            payload_bytes: 0,
+            taken_at: None,
+        }
+    }
+
+    /// Makes a key ready. A payload replaces an older one; without one, the worker reads the object itself.
+    ///
+    /// Without room for it the key is dropped and its group is marked.
+    pub fn add(&mut self, key: K, class: Class, payload: Option<Bytes>) {
+        if !self.entries.contains_key(&key) {
+            let needs = Sides::of(key.needs());
+            let runs = self.reach.all_up(needs);
+            if (!runs || self.may_have_news(class)) && self.make_room(class, runs) {
+                self.insert(&key, class, needs, 0);
+                self.set_payload(&key, payload);
+                self.make_ready(key);
+            } else {
+                self.overflow.lost(key.group(), needs, Lost::Ready);
+            }
+            return;
+        }
+        self.set_class(&key, class);
+        self.set_payload(&key, payload);
+        match &mut self.entry(&key).state {
+            State::Running { again, .. } => *again = true,
+            State::Waiting { .. } => self.hasten(key),
+            State::Ready(_) => self.drop_payload_that_waits(&key),
+        }
+    }
+
+    /// Makes a key ready after `wait`. One that is in the queue already keeps its time.
+    pub fn add_after(&mut self, key: K, class: Class, wait: Duration, now: Instant) {
+        if self.entries.contains_key(&key) {
+            return;
+        }
+        let needs = Sides::of(key.needs());
+        if self.make_room(class, false) {
+            self.insert(&key, class, needs, 0);
+            self.make_wait(key, now + wait, None);
+        } else {
+            self.overflow.lost(key.group(), needs, Lost::Waiting(now + wait, 0));
+        }
+    }
+
+    /// Takes the next key that is ready, up to class `last`, with its payload. The caller gives it back with
+    /// [`Queue::done`].
+    pub fn take(&mut self, now: Instant, last: Class) -> Option<(K, Option<Bytes>)> {
+        self.taken_at = Some(now);
+        self.wake(now);
+        let place = [Gate::Probe(2), Gate::Probe(1), Gate::Open]
+            .into_iter()
+            .find_map(|gate| self.ready.first(last, |needs| self.reach.gate(needs, now) == gate))?;
+        let key = self.ready.remove(place)?;
+        let number = self.number();
+        self.reach.begin(place.needs, number, now);
+        self.running += 1;
+        self.entry(&key).state = State::Running { number, again: false };
+        let payload = self.set_payload(&key, None);
+        Some((key, payload))
+    }
+
+    /// Gives back a taken key. `jitter` is in 0..1. Returns the wait, if there is one.
+    ///
+    /// # Panics
+    /// If the key was not taken.
+    pub fn done(&mut self, key: &K, done: Done, now: Instant, jitter: f64) -> Option<Duration> {
+        let (number, again) = self.end(key).expect("only taken keys are given back");
+        let probed = self.reach.end(number);
+        let entry = self.entry(key);
+        match done {
+            Done::Finished if !again => {
+                self.remove(key);
+                return None;
+            }
+            Done::Finished => entry.failures = 0,
+            Done::Retry(_) | Done::Refused(_) => entry.failures = entry.failures.saturating_add(1),
+            Done::Again => self.reach.told_nothing(probed, now, jitter),
+            Done::Unreachable(side) => {
+                entry.needs = entry.needs.with(side);
+                if self.reach.unreachable(side, number, probed, now, jitter) {
+                    self.park();
+                }
+            }
+        }
+        let failures = self.entry(key).failures;
+        let asked = match done {
+            Done::Retry(asked) => asked.map(|asked| asked.min(LONGEST_ASKED)),
+            _ => None,
+        };
+        let wait = match done {
+            // It has changed since: only the server's word keeps it waiting.
+            _ if again => asked,
+            Done::Retry(_) => Some(back_off(failures, jitter).max(asked.unwrap_or_default())),
+            Done::Refused(wait) => Some(back_off(failures, jitter).max(spread(wait, jitter))),
+            Done::Finished | Done::Again | Done::Unreachable(_) => None,
+        };
+        match wait {
+            Some(wait) => self.make_wait(key.clone(), now + wait, asked.map(|asked| now + asked)),
+            None => self.make_ready(key.clone()),
+        }
+        wait
+    }
+
+    /// This side does not answer, as something else than a key has found out. `jitter` is in 0..1.
+    pub fn side_is_down(&mut self, side: Side, now: Instant, jitter: f64) {
+        if self.reach.down(side, now, jitter) {
+            self.park();
+        }
+    }
+
+    /// Something answered on this side. Cheap while the side is up. `jitter` is in 0..1.
+    ///
+    /// True if it was down, and what waits for it now goes on.
+    pub fn side_is_back(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
+        let parked = self.ready.count(|needs| needs.has(side));
+        self.reach.back(side, parked, self.next_number, now, jitter)
+    }
+
+    /// The groups that have lost keys and were not yet looked at whole.
+    pub fn overflowed(&self) -> impl Iterator<Item = K::Group> {
+        self.overflow.groups()
+    }
+
+    /// When there is something to take or to refill, if time alone can bring it about.
+    pub fn next_due(&self) -> Option<Instant> {
+        let waiting = self.waiting.iter().filter_map(BTreeMap::first_key_value);
+        let waiting = waiting.map(|(&(due, _), _)| due).min();
+        let gates = Sides::sets().filter(|&needs| self.ready.count(|lane| lane == needs) > 0);
+        let gates = gates.filter_map(|needs| self.reach.opens_at(needs));
+        let gates = gates.filter(|&at| self.taken_at.is_none_or(|taken| at > taken)).min();
+        [waiting, gates, self.refill_due()].into_iter().flatten().min()
+    }
+
+    /// Ends the wait of every key that `which` picks, in the order in which they are due: what they waited for has
+    /// happened.
+    pub fn wake_where(&mut self, which: impl Fn(&K) -> bool) {
+        let waiting = self.waiting.iter().flat_map(BTreeMap::values);
+        let woken: Vec<K> = waiting.filter(|key| which(key)).cloned().collect();
+        for key in woken {
+            self.hasten(key);
+        }
+    }
+
+    /// Drops every key that `which` picks, unless a worker has it.
+    pub fn forget(&mut self, which: impl Fn(&K) -> bool) {
+        self.ready.forget(&which);
+        for waiting in &mut self.waiting {
+            waiting.retain(|_, key| !which(key));
+        }
+        self.entries.retain(|key, entry| {
+            let keep = matches!(entry.state, State::Running { .. }) || !which(key);
+            if !keep {
+                self.payload_bytes -= entry.payload.as_ref().map_or(0, Bytes::len);
+                self.refilled -= usize::from(entry.refilled);
+            }
+            keep
+        });
+    }
+
+    /// True if a new key would find a place, or could not be taken now anyway. While it is false, who can wait with its
+    /// news should.
+    pub fn has_room(&self) -> bool {
+        !self.reach.all_up(Sides::of(&[Side::Hub, Side::Edge])) || self.may_have_news(Class::Normal)
+    }
+
+    /// Bytes of all payloads in the queue.
+    pub fn payload_bytes(&self) -> usize {
+        self.payload_bytes
+    }
+
+    /// Number of keys: ready, waiting or with a worker.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True if there is nothing to do, now or later.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.overflow.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod room_tests;
+#[cfg(test)]
+mod sides_tests;
+#[cfg(test)]
+mod tests;

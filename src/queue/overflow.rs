@@ -1,0 +1,147 @@
+//! The groups that have lost keys for want of room, and how their keys come back.
+//!
+//! A group is looked at whole in rounds, each as long as there is room. A round goes on at the key that the last one
+//! had no room for, so that every key gets its turn, however many there are; a rotation is over when a round reaches
+//! the end. Whatever is lost while a rotation is under way calls for another one.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use super::sides::Sides;
+
+/// What became of a key that lost its entry, or got none.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lost {
+    /// It was ready, or new: it is wanted back as soon as there is room.
+    Ready,
+    /// It was waiting, after so many failures, until then.
+    Waiting(Instant, u32),
+}
+
+/// One round.
+#[derive(Debug)]
+pub(super) struct Round<G, K> {
+    pub(super) group: G,
+    pub(super) needs: Sides,
+    /// Where it goes on; `None` is the beginning.
+    pub(super) from: Option<K>,
+    /// The failures that keys without an entry are taken to have.
+    pub(super) failures: u32,
+}
+
+/// All such groups. Keys of a group that need other sides are counted apart, since they cannot come back at the same
+/// time.
+pub(super) struct Overflow<G, K> {
+    groups: BTreeMap<(G, Sides), Record<K>>,
+    next_turn: u64,
+}
+
+struct Record<K> {
+    /// The groups take turns: the lowest comes next.
+    turn: u64,
+    /// Where the rotation under way goes on; `None` if none is.
+    from: Option<K>,
+    /// The failures that keys begin with in the rotation under way.
+    failures: u32,
+    /// Something was lost since it began that was not waiting.
+    lost_ready: bool,
+    /// Something was lost since it began that was waiting: the last due time and the highest number of failures.
+    lost_waiting: Option<(Instant, u32)>,
+}
+
+impl<K> Record<K> {
+    /// Not before this; `None` is at once.
+    ///
+    /// A rotation that only brings back what was waiting has to wait as long as that. Keys that were ready do not wait
+    /// for those that failed: rather is one of those tried early, once a rotation.
+    fn not_before(&self) -> Option<Instant> {
+        let at_once = self.from.is_some() || self.lost_ready;
+        self.lost_waiting.map(|(due, _)| due).filter(|_| !at_once)
+    }
+}
+
+impl<G: Copy + Ord, K> Overflow<G, K> {
+    pub(super) fn new() -> Self {
+        Self {
+            groups: BTreeMap::new(),
+            next_turn: 0,
+        }
+    }
+
+    /// A key of `group` has no entry any more.
+    pub(super) fn lost(&mut self, group: G, needs: Sides, lost: Lost) {
+        let turn = self.next_turn;
+        let record = self.groups.entry((group, needs)).or_insert_with(|| Record {
+            turn,
+            from: None,
+            failures: 0,
+            lost_ready: false,
+            lost_waiting: None,
+        });
+        self.next_turn += 1;
+        match lost {
+            Lost::Ready => record.lost_ready = true,
+            Lost::Waiting(due, failures) => {
+                let (last_due, most) = record.lost_waiting.unwrap_or((due, failures));
+                record.lost_waiting = Some((last_due.max(due), most.max(failures)));
+            }
+        }
+    }
+
+    /// The group whose turn has come, among those whose needs `may` be taken.
+    pub(super) fn next(&self, now: Instant, may: impl Fn(Sides) -> bool) -> Option<(G, Sides)> {
+        let groups = self.groups.iter().filter(|((_, needs), _)| may(*needs));
+        let ready = groups.filter(|(_, record)| record.not_before().is_none_or(|at| at <= now));
+        let next = ready.min_by_key(|(_, record)| record.turn);
+        next.map(|(group, _)| *group)
+    }
+
+    /// Begins a round.
+    pub(super) fn begin(&mut self, (group, needs): (G, Sides)) -> Option<Round<G, K>> {
+        let record = self.groups.get_mut(&(group, needs))?;
+        record.turn = self.next_turn;
+        self.next_turn += 1;
+        let from = record.from.take();
+        if from.is_none() {
+            // Ready keys have no failures that anybody remembers, and nobody can tell them from the others.
+            let failures = record.lost_waiting.take().map_or(0, |(_, failures)| failures);
+            record.failures = if record.lost_ready { 0 } else { failures };
+            record.lost_ready = false;
+        }
+        Some(Round {
+            group,
+            needs,
+            from,
+            failures: record.failures,
+        })
+    }
+
+    /// A round ends: at a key that there is no room for, or at the end.
+    pub(super) fn end(&mut self, (group, needs): (G, Sides), no_room_for: Option<K>) {
+        let Some(record) = self.groups.get_mut(&(group, needs)) else {
+            return;
+        };
+        record.from = no_room_for;
+        if record.from.is_none() && !record.lost_ready && record.lost_waiting.is_none() {
+            self.groups.remove(&(group, needs));
+        }
+    }
+
+    /// For each group its needs, and the time before which it is not looked at.
+    pub(super) fn records(&self) -> impl Iterator<Item = (Sides, Option<Instant>)> {
+        let records = self.groups.iter();
+        records.map(|((_, needs), record)| (*needs, record.not_before()))
+    }
+
+    /// The groups, each once.
+    pub(super) fn groups(&self) -> impl Iterator<Item = G> {
+        let mut last = None;
+        let groups = self.groups.keys().map(|&(group, _)| group);
+        groups.filter(move |&group| last.replace(group) != Some(group))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+}

@@ -1,0 +1,264 @@
+//! Which sides answer, and what may be tried on one that does not.
+//!
+//! A side is up until somebody says otherwise. While it is down it is tried by one probe at a time, ever more rarely.
+//! When it is back, what waited for it goes through a gate that opens at a pace.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::back_off::{probe_wait, spread};
+use crate::cluster::Side;
+
+/// Added to the time over which the return of a side is spread, by each key that waits for it.
+const RETURN_GAP: Duration = Duration::from_millis(10);
+/// The longest time over which it is spread.
+const LONGEST_RETURN: Duration = Duration::from_secs(5);
+/// A side that goes down so soon after its return is flapping: its back-off begins one step higher each time.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// A set of sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Sides(u8);
+
+impl Sides {
+    /// How many sets there are.
+    pub(super) const SETS: usize = 4;
+
+    /// Every set, in the order of [`Sides::index`].
+    pub(super) fn sets() -> impl Iterator<Item = Self> {
+        [0, 1, 2, 3].into_iter().map(Self)
+    }
+
+    pub(super) fn of(sides: &[Side]) -> Self {
+        sides.iter().fold(Self::default(), |set, &side| set.with(side))
+    }
+
+    pub(super) fn with(self, side: Side) -> Self {
+        Self(self.0 | 1 << side as u8)
+    }
+
+    pub(super) fn has(self, side: Side) -> bool {
+        self.0 & 1 << side as u8 != 0
+    }
+
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    fn iter(self) -> impl Iterator<Item = Side> {
+        [Side::Hub, Side::Edge].into_iter().filter(move |&side| self.has(side))
+    }
+}
+
+/// Whether a key that needs some sides may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// Yes.
+    Open,
+    /// As a probe of so many sides.
+    Probe(u8),
+    /// Not now.
+    Shut,
+}
+
+/// What is known of both sides.
+#[derive(Debug, Default)]
+pub(super) struct Reach([Reachability; 2]);
+
+#[derive(Debug, Default)]
+struct Reachability {
+    state: State,
+    /// Probes that failed since the side went down, and what flapping adds.
+    failures: u32,
+    /// How often in a row it went down again before it was steady.
+    flaps: u32,
+    /// The number that the queue had reached when the side was last back. What an attempt says that began before is
+    /// old.
+    back: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It answers, as far as is known.
+    Up {
+        /// When it was back; `None` if it was never down.
+        since: Option<Instant>,
+        pace: Option<Pace>,
+    },
+    /// It does not answer.
+    Down {
+        /// The next probe is not before this.
+        probe_at: Instant,
+        /// The number of the attempt that is the probe in flight.
+        probe: Option<u64>,
+    },
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Up {
+            since: None,
+            pace: None,
+        }
+    }
+}
+
+/// A gate that lets one key through at `next`, and the next one `gap` later; at `until` it is open.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    next: Instant,
+    gap: Duration,
+    until: Instant,
+}
+
+impl Reach {
+    /// True if none of these sides is down.
+    pub(super) fn all_up(&self, sides: Sides) -> bool {
+        sides.iter().all(|side| !self.is_down(side))
+    }
+
+    pub(super) fn is_down(&self, side: Side) -> bool {
+        matches!(self.of(side).state, State::Down { .. })
+    }
+
+    /// Whether a key that needs `sides` may be taken.
+    ///
+    /// A key that needs two sides which are both down is a probe of both, so that neither ever has two in flight.
+    pub(super) fn gate(&self, sides: Sides, now: Instant) -> Gate {
+        if sides.iter().any(|side| !self.of(side).lets_through(now)) {
+            return Gate::Shut;
+        }
+        match sides.iter().map(|side| u8::from(self.is_down(side))).sum() {
+            0 => Gate::Open,
+            probes => Gate::Probe(probes),
+        }
+    }
+
+    /// From when on a key that needs `sides` may be taken; `None` if that is no question of time.
+    pub(super) fn opens_at(&self, sides: Sides) -> Option<Instant> {
+        let probed = |side| matches!(self.of(side).state, State::Down { probe: Some(_), .. });
+        if sides.iter().any(probed) {
+            return None;
+        }
+        sides.iter().filter_map(|side| self.of(side).waits_until()).max()
+    }
+
+    /// The attempt `number` at a key that needs `sides` begins.
+    pub(super) fn begin(&mut self, sides: Sides, number: u64, now: Instant) {
+        for side in sides.iter() {
+            match &mut self.0[side as usize].state {
+                State::Down { probe, .. } => *probe = Some(number),
+                State::Up { pace, .. } => *pace = pace.and_then(|pace| pace.after_one(now)),
+            }
+        }
+    }
+
+    /// The attempt `number` has ended. Gives the sides of which it was the probe.
+    pub(super) fn end(&mut self, number: u64) -> Sides {
+        let mut probed = Sides::default();
+        for side in [Side::Hub, Side::Edge] {
+            if let State::Down { probe, .. } = &mut self.0[side as usize].state
+                && *probe == Some(number)
+            {
+                *probe = None;
+                probed = probed.with(side);
+            }
+        }
+        probed
+    }
+
+    /// The attempt `number`, the probe of `probed`, did not reach `side`. True if this is news.
+    pub(super) fn unreachable(&mut self, side: Side, number: u64, probed: Sides, now: Instant, jitter: f64) -> bool {
+        if probed.has(side) {
+            let reach = &mut self.0[side as usize];
+            reach.failures = reach.failures.saturating_add(1);
+            reach.probe_later(now, jitter);
+            return false;
+        }
+        number > self.of(side).back && self.down(side, now, jitter)
+    }
+
+    /// A probe of `sides` said nothing of them: the next one waits as long as the last one did.
+    pub(super) fn told_nothing(&mut self, sides: Sides, now: Instant, jitter: f64) {
+        for side in sides.iter() {
+            self.0[side as usize].probe_later(now, jitter);
+        }
+    }
+
+    /// The side is down. True if this is news.
+    pub(super) fn down(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
+        let reach = &mut self.0[side as usize];
+        let State::Up { since, .. } = reach.state else {
+            return false;
+        };
+        let steady = since.is_none_or(|since| now.duration_since(since) >= STEADY);
+        reach.flaps = if steady { 0 } else { reach.flaps.saturating_add(1) };
+        reach.failures = reach.flaps.saturating_add(1);
+        reach.state = State::Down {
+            probe_at: now,
+            probe: None,
+        };
+        reach.probe_later(now, jitter);
+        true
+    }
+
+    /// Something answered on this side; `parked` keys wait for it, and `number` attempts have begun. True if the side
+    /// was down and is believed to be back.
+    pub(super) fn back(&mut self, side: Side, parked: usize, number: u64, now: Instant, jitter: f64) -> bool {
+        let reach = &mut self.0[side as usize];
+        let State::Down { probe_at, .. } = reach.state else {
+            return false;
+        };
+        if reach.flaps > 0 && now < probe_at {
+            return false;
+        }
+        reach.back = number;
+        reach.state = State::Up {
+            since: Some(now),
+            pace: Pace::new(parked, now, jitter),
+        };
+        true
+    }
+
+    fn of(&self, side: Side) -> &Reachability {
+        &self.0[side as usize]
+    }
+}
+
+impl Reachability {
+    fn lets_through(&self, now: Instant) -> bool {
+        let probing = matches!(self.state, State::Down { probe: Some(_), .. });
+        !probing && self.waits_until().is_none_or(|until| now >= until)
+    }
+
+    fn waits_until(&self) -> Option<Instant> {
+        match self.state {
+            State::Up { pace, .. } => pace.map(|pace| pace.next),
+            State::Down { probe_at, .. } => Some(probe_at),
+        }
+    }
+
+    fn probe_later(&mut self, now: Instant, jitter: f64) {
+        if let State::Down { probe_at, .. } = &mut self.state {
+            *probe_at = now + probe_wait(self.failures, jitter);
+        }
+    }
+}
+
+impl Pace {
+    fn new(parked: usize, now: Instant, jitter: f64) -> Option<Self> {
+        let parked = u32::try_from(parked).unwrap_or(u32::MAX);
+        let window = spread(RETURN_GAP.saturating_mul(parked).min(LONGEST_RETURN), jitter);
+        (parked > 1).then(|| Self {
+            next: now,
+            gap: window / parked,
+            until: now + window,
+        })
+    }
+
+    fn after_one(self, now: Instant) -> Option<Self> {
+        let next = (self.next + self.gap).min(self.until);
+        (now < self.until).then_some(Self { next, ..self })
+    }
+}

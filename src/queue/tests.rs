@@ -1,0 +1,223 @@
+//! One key, its turns and its waits.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::back_off::{FIRST_WAIT, LONGEST_WAIT};
+use super::{Class, Done, Queue, QueueKey};
+use crate::cluster::Side;
+
+impl QueueKey for &'static str {
+    type Group = ();
+
+    fn group(&self) {}
+
+    fn needs(&self) -> &[Side] {
+        &[]
+    }
+}
+
+fn queue(keys: &[&'static str]) -> Queue<&'static str> {
+    let mut queue = Queue::default();
+    for &key in keys {
+        queue.add(key, Class::Normal, None);
+    }
+    queue
+}
+
+fn take_all(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
+    std::iter::from_fn(|| queue.take(now, Class::Last))
+        .map(|(key, _)| key)
+        .collect()
+}
+
+#[test]
+fn a_key_has_one_entry_and_keeps_its_turn() {
+    let mut queue = queue(&["a", "b", "a", "c", "a"]);
+    assert_eq!(take_all(&mut queue, Instant::now()), ["a", "b", "c"]);
+}
+
+#[test]
+fn keys_go_by_class() {
+    let now = Instant::now();
+    let mut queue = Queue::default();
+    queue.add("deleted namespace", Class::Last, None);
+    queue.add("a", Class::Normal, None);
+    queue.add("namespace", Class::First, None);
+    assert_eq!(queue.take(now, Class::First), Some(("namespace", None)));
+    assert_eq!(queue.take(now, Class::First), None);
+    assert_eq!(queue.take(now, Class::Normal), Some(("a", None)));
+    assert_eq!(queue.take(now, Class::Normal), None);
+    queue.add("deleted namespace", Class::First, None);
+    assert_eq!(
+        queue.take(now, Class::First),
+        Some(("deleted namespace", None)),
+        "wanted after all"
+    );
+}
+
+#[test]
+fn a_delayed_key_keeps_its_time_unless_something_changes() {
+    let now = Instant::now();
+    let mut queue = Queue::default();
+    let wait = Duration::from_secs(5);
+    queue.add_after("a", Class::Normal, wait, now);
+    queue.add_after("a", Class::Normal, wait * 2, now);
+    assert_eq!(queue.next_due(), Some(now + wait));
+    assert_eq!(queue.take(now, Class::Last), None);
+    assert_eq!(queue.take(now + wait, Class::Last), Some(("a", None)));
+    queue.add_after("b", Class::Normal, wait, now);
+    queue.add("b", Class::Normal, None);
+    assert_eq!(queue.take(now, Class::Last), Some(("b", None)));
+}
+
+#[test]
+fn a_key_is_never_taken_twice_at_once() {
+    let now = Instant::now();
+    let mut queue = queue(&["a"]);
+    queue.take(now, Class::Last).unwrap();
+    queue.add("a", Class::Normal, None);
+    assert!(queue.take(now, Class::Last).is_none());
+    queue.done(&"a", Done::Finished, now, 0.0);
+    assert_eq!(take_all(&mut queue, now), ["a"]);
+    queue.done(&"a", Done::Finished, now, 0.0);
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn failures_wait_longer_each_time_and_success_forgets_them() {
+    let mut now = Instant::now();
+    let mut queue = queue(&["a"]);
+    for expected in [800, 1600, 3200] {
+        queue.take(now, Class::Last).unwrap();
+        let wait = queue.done(&"a", Done::Retry(None), now, 1.0).unwrap();
+        assert_eq!(wait, Duration::from_millis(expected));
+        assert!(queue.take(now, Class::Last).is_none());
+        assert_eq!(queue.next_due(), Some(now + wait));
+        now += wait;
+    }
+    queue.take(now, Class::Last).unwrap();
+    queue.done(&"a", Done::Finished, now, 1.0);
+    queue.add("a", Class::Normal, None);
+    queue.take(now, Class::Last).unwrap();
+    assert_eq!(queue.done(&"a", Done::Retry(None), now, 1.0), Some(FIRST_WAIT));
+}
+
+#[test]
+fn the_server_may_ask_for_a_longer_wait() {
+    let now = Instant::now();
+    let mut queue = queue(&["a"]);
+    queue.take(now, Class::Last).unwrap();
+    let asked = Duration::from_secs(7);
+    assert_eq!(queue.done(&"a", Done::Retry(Some(asked)), now, 1.0), Some(asked));
+}
+
+#[test]
+fn a_change_ends_the_wait_but_not_the_count() {
+    let now = Instant::now();
+    let mut queue = queue(&["a"]);
+    queue.take(now, Class::Last).unwrap();
+    queue.done(&"a", Done::Retry(None), now, 1.0);
+    queue.add("a", Class::Normal, Some(Bytes::from_static(b"new")));
+    assert_eq!(
+        queue.take(now, Class::Last),
+        Some(("a", Some(Bytes::from_static(b"new"))))
+    );
+    assert_eq!(queue.done(&"a", Done::Retry(None), now, 1.0), Some(FIRST_WAIT * 2));
+    assert_eq!(take_all(&mut queue, now + LONGEST_WAIT), ["a"]);
+}
+
+#[test]
+fn counts_payload_bytes_through_every_way_out() {
+    let now = Instant::now();
+    let mut queue = Queue::default();
+    let body = |length| Some(Bytes::from(vec![0; length]));
+    queue.add("a", Class::Normal, body(10));
+    queue.add("a", Class::Normal, body(7));
+    queue.add("b", Class::Normal, body(5));
+    assert_eq!(queue.payload_bytes(), 12);
+    queue.add("b", Class::Normal, None);
+    assert_eq!(queue.payload_bytes(), 7);
+    queue.take(now, Class::Last);
+    assert_eq!(queue.payload_bytes(), 0);
+    queue.add("b", Class::Normal, body(5));
+    queue.forget(|key| *key == "b");
+    assert_eq!(queue.payload_bytes(), 0);
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn waking_some_keys_leaves_the_others_waiting() {
+    let now = Instant::now();
+    let mut queue = queue(&["a", "b"]);
+    for _ in 0..2 {
+        let (key, _) = queue.take(now, Class::Last).unwrap();
+        queue.done(&key, Done::Retry(None), now, 1.0);
+    }
+    queue.wake_where(|key| *key == "b");
+    assert_eq!(take_all(&mut queue, now), ["b"]);
+    assert_eq!(take_all(&mut queue, now + FIRST_WAIT), ["a"]);
+}
+
+#[test]
+fn only_the_word_of_a_server_outlasts_a_change() {
+    let now = Instant::now();
+    let asked = Duration::from_secs(7);
+    for done in [Done::Retry(None), Done::Refused(asked), Done::Retry(Some(asked))] {
+        let stays = done == Done::Retry(Some(asked));
+        let mut queue = queue(&["changed while it waits", "changed while it runs"]);
+        for key in take_all(&mut queue, now) {
+            if key == "changed while it runs" {
+                queue.add(key, Class::Normal, None);
+            }
+            queue.done(&key, done, now, 1.0);
+        }
+        queue.add("changed while it waits", Class::First, Some(Bytes::from_static(b"new")));
+        assert_eq!(take_all(&mut queue, now).is_empty(), stays, "{done:?}");
+        assert_eq!(queue.next_due(), stays.then_some(now + asked));
+        assert_eq!(queue.payload_bytes(), 0);
+        assert_eq!(take_all(&mut queue, now + asked).len(), if stays { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn a_change_ends_the_back_off_beyond_what_the_server_asked_for() {
+    let mut now = Instant::now();
+    let mut queue = queue(&["a"]);
+    for _ in 0..8 {
+        queue.take(now, Class::Last).unwrap();
+        now += queue.done(&"a", Done::Retry(None), now, 1.0).unwrap();
+    }
+    queue.take(now, Class::Last).unwrap();
+    let asked = Duration::from_secs(1);
+    assert!(queue.done(&"a", Done::Retry(Some(asked)), now, 1.0) > Some(asked));
+    queue.add("a", Class::Normal, None);
+    assert_eq!(queue.next_due(), Some(now + asked));
+}
+
+#[test]
+fn a_refused_key_waits_as_long_as_told_or_longer() {
+    let now = Instant::now();
+    let mut queue = queue(&["a"]);
+    queue.take(now, Class::Last).unwrap();
+    let told = Duration::from_secs(60);
+    assert_eq!(queue.done(&"a", Done::Refused(told), now, 0.0), Some(told / 2));
+    queue.take(now + told, Class::Last).unwrap();
+    assert_eq!(
+        queue.done(&"a", Done::Refused(Duration::ZERO), now, 1.0),
+        Some(FIRST_WAIT * 2)
+    );
+}
+
+#[test]
+fn keys_wake_in_the_order_in_which_they_are_due() {
+    let now = Instant::now();
+    let mut queue = Queue::default();
+    for (key, wait) in [("b", 2), ("c", 3), ("a", 1)] {
+        queue.add_after(key, Class::Normal, Duration::from_secs(wait), now);
+    }
+    queue.wake_where(|_| true);
+    assert_eq!(take_all(&mut queue, now), ["a", "b", "c"]);
+}

@@ -1,0 +1,217 @@
+//! Whether the edge is what the hub wants, judged by what both stores hold and nothing else.
+//!
+//! Selection and cleaning are written here a second time, after the spec, for the few types that a run has.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::fields;
+use super::ledger::{BYSTANDER, DOWNSYNC, RECORD};
+use super::store::{Key, Store};
+use super::types::{self, Type};
+
+/// How an object is selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Selected {
+    No,
+    /// A namespace that has to exist.
+    Implied,
+    Whole,
+}
+
+/// Everything in which the edge is not what the hub wants, and the objects that it is about.
+pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>) -> Vec<(String, Key)> {
+    let specs: Vec<&Value> = hub
+        .of("syncerconfigs.edge.kubestellar.io", "")
+        .map(|(_, config)| &config["spec"])
+        .collect();
+    let mut all = Vec::new();
+    for ty in types::served(hub) {
+        if types::by_name(edge, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
+            continue;
+        }
+        for (key, origin) in hub.of(&ty.qualified(), "") {
+            let selected = selection(&specs, &ty, key);
+            if selected != Selected::No && !key.name.starts_with("poison") {
+                if selected == Selected::Implied && is_bare(&specs, hub, key) {
+                    continue;
+                }
+                let found = copy_is_wrong(selected, origin, edge.get(key).map(std::ops::Deref::deref));
+                all.extend(found.map(|why| (why, key.clone())));
+            }
+        }
+    }
+    for (key, copy) in edge.all() {
+        let is_left = hub.get(key).is_none() && DOWNSYNC.owns(copy) && may_go(&specs, hub, key, copy);
+        if is_left {
+            all.push(("is left over".to_owned(), key.clone()));
+        }
+        let is_foreign = key.name.starts_with(BYSTANDER);
+        if is_foreign && bystanders.get(key).is_some_and(|uid| *uid != copy["metadata"]["uid"]) {
+            all.push(("was made anew".to_owned(), key.clone()));
+        }
+    }
+    all
+}
+
+/// True if a copy without origin has to go, or to be released.
+fn may_go(specs: &[&Value], hub: &Store, key: &Key, copy: &Value) -> bool {
+    let protected = &*key.resource == "namespaces" && (&*key.name == "default" || key.name.starts_with("kube-"));
+    // A type that the hub no longer serves, but somebody still selects, is a riddle and no proof.
+    let riddle = types::by_name(hub, &key.resource).is_none() && is_named(specs, &key.resource);
+    !protected && !riddle && !is_hands_off(copy) && &*key.name != RECORD
+}
+
+/// True for a namespace without anything selected in it. One that was at the edge before carries no mark and is not
+/// watched there, so that its loss is noticed only when something has to go into it.
+fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key) -> bool {
+    let types = types::served(hub);
+    let selected = |key: &Key| {
+        types
+            .iter()
+            .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)
+    };
+    !hub.all()
+        .any(|(key, _)| key.namespace == namespace.name && selected(key))
+}
+
+fn is_hands_off(object: &Value) -> bool {
+    let value = object["metadata"]["annotations"]["edge.kubestellar.io/downsync-overwrite"].as_str();
+    value.is_some_and(|value| !value.is_empty() && value != "true")
+}
+
+fn items<'a>(spec: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    spec[field].as_array().into_iter().flatten()
+}
+
+fn names_type(item: &Value, group: &str, resource: &str) -> bool {
+    item["group"] == group && item["resource"] == resource
+}
+
+fn is_named(specs: &[&Value], qualified: &str) -> bool {
+    let (resource, group) = qualified.split_once('.').unwrap_or((qualified, ""));
+    specs.iter().any(|spec| {
+        let scope = items(&spec["namespaceScope"], "resources");
+        let all = items(spec, "namespacedObjects")
+            .chain(items(spec, "clusterScope"))
+            .chain(scope);
+        all.into_iter().any(|item| names_type(item, group, resource))
+    })
+}
+
+fn contains(list: &Value, name: &str) -> bool {
+    let names = list.as_array().into_iter().flatten();
+    names.into_iter().any(|one| one == "*" || one == name)
+}
+
+fn selection(specs: &[&Value], ty: &Type, key: &Key) -> Selected {
+    let mut selected = Selected::No;
+    for spec in specs {
+        let scope = &spec["namespaceScope"];
+        let is_ours = |item: &&Value| names_type(item, &ty.group, &ty.resource);
+        let mut whole = contains(&scope["namespaces"], &key.namespace)
+            && items(scope, "resources").any(|item| is_ours(&item))
+            && ty.namespaced;
+        let mut implied = ty.is_namespace() && contains(&scope["namespaces"], &key.name);
+        for item in items(spec, "namespacedObjects") {
+            for within in items(item, "objectsByNamespace") {
+                whole |= ty.namespaced
+                    && is_ours(&item)
+                    && within["namespace"] == *key.namespace
+                    && contains(&within["names"], &key.name);
+                let names = within["names"].as_array().is_some_and(|names| !names.is_empty());
+                implied |= ty.is_namespace() && names && within["namespace"] == *key.name;
+            }
+        }
+        for item in items(spec, "clusterScope").filter(is_ours) {
+            whole |= !ty.namespaced && (item["objects"].is_null() || contains(&item["objects"], &key.name));
+        }
+        if whole {
+            return Selected::Whole;
+        }
+        if implied {
+            selected = Selected::Implied;
+        }
+    }
+    selected
+}
+
+/// What is wrong with a copy, if anything is.
+fn copy_is_wrong(selected: Selected, origin: &Value, copy: Option<&Value>) -> Option<String> {
+    let Some(copy) = copy else {
+        return Some("is missing".into());
+    };
+    if copy["metadata"]["deletionTimestamp"].is_string() {
+        return Some("is terminating".into());
+    }
+    if selected == Selected::Implied {
+        return None;
+    }
+    if is_hands_off(origin) {
+        return (!is_hands_off(copy)).then(|| "does not say that it is left alone".into());
+    }
+    if !DOWNSYNC.owns(copy) {
+        return Some("is not marked as ours".into());
+    }
+    if copy["metadata"]["labels"][DOWNSYNC.mark] != "true" {
+        return Some("lacks the label".into());
+    }
+    if is_hands_off(copy) {
+        return Some("still says that it is left alone".into());
+    }
+    let expected = travelling(origin);
+    if let Some(path) = lacks(&expected, copy, String::new()) {
+        return Some(format!("differs in {path}"));
+    }
+    let extra = fields::owners(copy).into_iter().find(|(path, manager)| {
+        let ours = manager == "edge-syncer" || manager.starts_with("kubectl");
+        ours && !is_marked(path) && !has(&expected, path)
+    });
+    extra.map(|(path, manager)| format!("has {} of {manager}, which the hub has not", path.join(".")))
+}
+
+/// What of an object is to be at the edge.
+fn travelling(origin: &Value) -> Value {
+    let mut expected = origin.clone();
+    let is_namespace = origin["kind"] == "Namespace";
+    let Some(top) = expected.as_object_mut() else {
+        return expected;
+    };
+    top.retain(|key, _| !(matches!(key.as_str(), "apiVersion" | "kind" | "status") || is_namespace && key == "spec"));
+    let Some(meta) = expected["metadata"].as_object_mut() else {
+        return expected;
+    };
+    meta.retain(|key, _| matches!(key.as_str(), "labels" | "annotations"));
+    for pairs in meta.values_mut().filter_map(Value::as_object_mut) {
+        pairs.retain(|key, _| !key.contains("kcp.io/"));
+    }
+    expected
+}
+
+/// Marks, and what belongs to the edge whoever wrote it.
+fn is_marked(path: &[String]) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match path[..] {
+        ["status", ..] | ["metadata", "finalizers", ..] | ["spec", "finalizers"] => true,
+        ["metadata", "labels" | "annotations", key] => {
+            key == DOWNSYNC.mark || key == DOWNSYNC.adopted || key == "kubernetes.io/metadata.name"
+        }
+        _ => false,
+    }
+}
+
+/// The first path at which `object` has not what `expected` has.
+fn lacks(expected: &Value, object: &Value, path: String) -> Option<String> {
+    let Some(fields) = expected.as_object() else {
+        return (expected != object).then_some(path);
+    };
+    fields
+        .iter()
+        .find_map(|(key, value)| lacks(value, &object[key], format!("{path}.{key}")))
+}
+
+fn has(object: &Value, path: &[String]) -> bool {
+    let found = path.iter().try_fold(object, |value, key| value.as_object()?.get(key));
+    found.is_some()
+}

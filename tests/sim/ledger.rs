@@ -1,0 +1,244 @@
+//! The checker's own record of a run: what each side ever held, what the syncer was told, what it did; and the promises
+//! that are checked the moment something happens.
+//!
+//! Nothing here knows the syncer's state. The truth is what the stores held.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use edge_syncer::cluster::Side;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::request::{Ask, Verb};
+use super::store::{Change, Key};
+use super::trace::Trace;
+
+/// How old a proof of absence may be when the delete that rests on it takes effect: a reply and the requests between
+/// take at most 30 s each. Counted on the syncer's clock, which stands still when the machine is suspended.
+const PROOF_AGE: Duration = Duration::from_secs(120);
+
+/// One flow of objects, and how its copies say that they are copies. Upsync will be another one.
+pub struct Flow {
+    /// Where the objects are from.
+    pub from: Side,
+    /// Where the copies are.
+    pub to: Side,
+    /// The ownership annotation, and the label that selects copies.
+    pub mark: &'static str,
+    /// The annotation of a copy that was there before.
+    pub adopted: &'static str,
+}
+
+/// Hub to edge.
+pub const DOWNSYNC: Flow = Flow {
+    from: Side::Hub,
+    to: Side::Edge,
+    mark: "edge.kubestellar.io/downsynced",
+    adopted: "edge.kubestellar.io/adopted",
+};
+
+/// Every flow there is.
+pub const FLOWS: [Flow; 1] = [DOWNSYNC];
+
+impl Flow {
+    /// True if `object` carries the exact ownership value of its own identity.
+    pub fn owns(&self, object: &Value) -> bool {
+        let meta = &object["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let exact = format!(
+            "{}/{}/{}",
+            text(&object["kind"]),
+            text(&meta["namespace"]),
+            text(&meta["name"])
+        );
+        meta["annotations"][self.mark] == exact
+    }
+
+    /// True if a copy was there before.
+    pub fn is_adopted(&self, object: &Value) -> bool {
+        object["metadata"]["annotations"][self.adopted] == "true"
+    }
+}
+
+/// Names of edge objects that have nothing to do with the hub.
+pub const BYSTANDER: &str = "bystander";
+
+/// The one object that the syncer writes for itself.
+pub const RECORD: &str = "edge-syncer-types";
+
+/// How many requests there were, by side and verb.
+pub type Counts = BTreeMap<(Side, Verb), u64>;
+
+/// See the module's doc.
+pub struct Ledger {
+    /// What happened.
+    pub trace: Trace,
+    /// Promises that were broken, with the objects they are about.
+    pub broken: Vec<(String, Vec<String>)>,
+    /// Requests so far.
+    pub counts: Counts,
+    /// Requests about one object so far.
+    pub about: BTreeMap<Key, u64>,
+    /// Time that the machine was suspended.
+    pub suspended: Duration,
+    start: Instant,
+    /// Since when each object exists, or since when it does not, on the syncer's clock.
+    existence: BTreeMap<(Side, Key), (Duration, bool)>,
+    /// When a side last told a process that an object is not there, truthfully.
+    proofs: BTreeMap<(u32, Side, Key), Duration>,
+    /// Why nothing that happens may lead to a delete now.
+    pub no_deletes: Option<&'static str>,
+    /// Requests about one object that are under way, by process.
+    in_flight: BTreeMap<u32, usize>,
+    /// The most of them that a process may have.
+    pub most_in_flight: usize,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub fn new() -> Self {
+        Self {
+            trace: Trace::new(),
+            broken: Vec::new(),
+            counts: Counts::new(),
+            about: BTreeMap::new(),
+            suspended: Duration::ZERO,
+            start: Instant::now(),
+            existence: BTreeMap::new(),
+            proofs: BTreeMap::new(),
+            no_deletes: None,
+            in_flight: BTreeMap::new(),
+            most_in_flight: usize::MAX,
+        }
+    }
+
+    /// The syncer's clock.
+    fn clock(&self) -> Duration {
+        self.start.elapsed().saturating_sub(self.suspended)
+    }
+
+    /// A promise is broken.
+    pub fn break_promise(&mut self, what: String, about: &[&Key]) {
+        self.trace.add(format!("BROKEN: {what}"));
+        let about = about
+            .iter()
+            .map(|key| format!("{}/{}", key.namespace, key.name))
+            .collect();
+        self.broken.push((what, about));
+    }
+
+    /// A request begins.
+    pub fn begins(&mut self, process: u32, side: Side, ask: &Ask) {
+        *self.counts.entry((side, ask.verb)).or_default() += 1;
+        if ask.target.name.is_empty() {
+            return;
+        }
+        let key = key_of(ask);
+        *self.about.entry(key).or_default() += 1;
+        let in_flight = self.in_flight.entry(process).or_default();
+        *in_flight += 1;
+        if *in_flight > self.most_in_flight {
+            let what = format!("{in_flight} requests in flight, {} allowed", self.most_in_flight);
+            self.break_promise(what, &[]);
+        }
+    }
+
+    /// A request is over, answered or not.
+    pub fn ends(&mut self, process: u32, about_object: bool) {
+        if about_object && let Some(in_flight) = self.in_flight.get_mut(&process) {
+            *in_flight -= 1;
+        }
+    }
+
+    /// A side has changed.
+    pub fn changed(&mut self, side: Side, change: &Change) {
+        let exists = change.after.is_some();
+        let now = self.clock();
+        let entry = self
+            .existence
+            .entry((side, change.key.clone()))
+            .or_insert((now, exists));
+        if entry.1 != exists {
+            *entry = (now, exists);
+        }
+    }
+
+    /// A side has told a process that an object is not there, and it is not.
+    pub fn proved_absent(&mut self, process: u32, side: Side, key: Key) {
+        let now = self.clock();
+        self.proofs.insert((process, side, key), now);
+    }
+
+    /// The syncer has changed an object (`before` is what it was).
+    pub fn syncer_wrote(
+        &mut self,
+        process: u32,
+        side: Side,
+        ask: &Ask,
+        before: Option<&Value>,
+        origin_type_served: bool,
+    ) {
+        let key = key_of(ask);
+        if &*key.name == RECORD {
+            return;
+        }
+        let Some(flow) = FLOWS.iter().find(|flow| flow.to == side) else {
+            self.break_promise(
+                format!("wrote {key} at the {side}, where nothing is to be written"),
+                &[&key],
+            );
+            return;
+        };
+        if key.name.starts_with(BYSTANDER) {
+            self.break_promise(format!("wrote {key}, which is none of its business"), &[&key]);
+        }
+        if ask.verb != Verb::Delete {
+            return;
+        }
+        let Some(before) = before else {
+            return;
+        };
+        if !flow.owns(before) {
+            self.break_promise(format!("deleted {key}, which it does not own"), &[&key]);
+        }
+        if flow.is_adopted(before) {
+            self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
+        }
+        self.check_proof(process, flow, &key, origin_type_served);
+    }
+
+    fn check_proof(&mut self, process: u32, flow: &Flow, key: &Key, origin_type_served: bool) {
+        let now = self.clock();
+        let recent = |at: Duration| now.saturating_sub(at) <= PROOF_AGE;
+        if let Some(&(since, true)) = self.existence.get(&(flow.from, key.clone()))
+            && !recent(since)
+        {
+            let what = format!(
+                "deleted {key}, whose origin has existed for {:?}",
+                now.saturating_sub(since)
+            );
+            self.break_promise(what, &[key]);
+            return;
+        }
+        if let Some(why) = self.no_deletes {
+            self.break_promise(format!("deleted {key} although {why}"), &[key]);
+        }
+        let told = self.proofs.get(&(process, flow.from, key.clone()));
+        let told = told.is_some_and(|&at| recent(at));
+        if !told && origin_type_served {
+            self.break_promise(format!("deleted {key} without a proof that its origin is gone"), &[key]);
+        }
+    }
+
+    /// Requests so far that `which` picks.
+    pub fn count(&self, which: impl Fn(Side, Verb) -> bool) -> u64 {
+        let picked = self.counts.iter().filter(|&(&(side, verb), _)| which(side, verb));
+        picked.map(|(_, count)| count).sum()
+    }
+}
+
+/// The object that a request is about.
+pub fn key_of(ask: &Ask) -> Key {
+    Key::new(&ask.target.qualified(), &ask.target.namespace, &ask.target.name)
+}

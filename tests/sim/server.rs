@@ -1,0 +1,520 @@
+//! One simulated API server: a store behind the border of [`ApiServer`], and the weather between.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use edge_syncer::cluster::{ApiServer, Error, Response, Side};
+use futures_util::future::LocalBoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep};
+
+use super::fields::Writer;
+use super::ledger::{Ledger, key_of};
+use super::patch::json_patch;
+use super::refusal::Refusal;
+use super::request::{Ask, Verb};
+use super::store::{Key, Object, Store};
+use super::types::{self, Type};
+use super::verbs::{self, Preconditions, Written, merging};
+use super::watch::Watch;
+use super::weather::{Early, Late, Moment, Weather};
+
+/// See the module's doc.
+pub struct Server {
+    /// Which side it is.
+    pub side: Side,
+    /// What it holds.
+    pub store: RefCell<Store>,
+    /// What goes wrong.
+    pub weather: RefCell<Weather>,
+    /// What is recorded of it.
+    pub ledger: Rc<RefCell<Ledger>>,
+    /// Wakes watches.
+    pub changed: Notify,
+    /// Counts restarts: no connection survives one.
+    pub epoch: Cell<u32>,
+    /// The side that objects here are copies of.
+    pub origin: Option<Rc<Server>>,
+    /// The ledger knows every change up to this version.
+    noted: Cell<u64>,
+    /// Namespaces and CRDs that are being emptied.
+    closing: RefCell<BTreeSet<Key>>,
+    start: Instant,
+}
+
+/// An answer, before the way back.
+pub enum Answer {
+    /// A whole body.
+    Body(u16, String),
+    /// A watch.
+    Watch(Box<Watch>),
+}
+
+/// The way of one syncer process to a server.
+pub struct Port {
+    /// The server.
+    pub server: Rc<Server>,
+    /// The process.
+    pub process: u32,
+}
+
+impl ApiServer for Port {
+    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        let ask = Ask::read(request);
+        async move { self.server.serve(self.process, ask).await }.boxed_local()
+    }
+}
+
+/// Takes note of the end of a request, also when nobody waits for it any more.
+struct UnderWay<'a> {
+    server: &'a Server,
+    process: u32,
+    about_object: bool,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.server.ledger.borrow_mut().ends(self.process, self.about_object);
+    }
+}
+
+impl Server {
+    /// A server that holds what every cluster holds.
+    pub fn new(side: Side, weather: Weather, ledger: Rc<RefCell<Ledger>>, origin: Option<Rc<Server>>) -> Rc<Self> {
+        let server = Rc::new(Self {
+            side,
+            store: RefCell::new(Store::new(
+                &format!("{side}"),
+                if side == Side::Hub { 1000 } else { 100 },
+            )),
+            weather: RefCell::new(weather),
+            ledger,
+            changed: Notify::new(),
+            epoch: Cell::new(0),
+            origin,
+            noted: Cell::new(0),
+            closing: RefCell::default(),
+            start: Instant::now(),
+        });
+        for name in ["default", "kube-system"] {
+            server.create("kube-apiserver", "namespaces", "", name, json!({}));
+        }
+        server
+    }
+
+    /// The wall clock as this server sees it.
+    pub fn now(&self) -> String {
+        wall_clock(self.start.elapsed().as_secs())
+    }
+
+    fn trace(&self, process: u32, ask: &Ask, what: &str) {
+        let line = format!("p{process} {} {ask} -> {what}", self.side);
+        self.ledger.borrow_mut().trace.add(line);
+    }
+
+    async fn latency(&self) {
+        let milliseconds = self.weather.borrow_mut().dice.u64(1..40);
+        sleep(Duration::from_millis(milliseconds)).await;
+    }
+
+    async fn serve(self: &Rc<Self>, process: u32, ask: Ask) -> Result<Response, Error> {
+        let about_object = !ask.target.name.is_empty();
+        self.ledger.borrow_mut().begins(process, self.side, &ask);
+        let _under_way = UnderWay {
+            server: self,
+            process,
+            about_object,
+        };
+        let trap = Rc::clone(&self.weather.borrow().trap);
+        let killed = trap.count();
+        if killed == Some(Moment::Before) {
+            self.trace(process, &ask, "KILLED before");
+            trap.sprung.notify_one();
+            return std::future::pending().await;
+        }
+        self.latency().await;
+        let early = self.weather.borrow_mut().before(&ask);
+        match early {
+            Some(Early::Reset) => {
+                self.trace(process, &ask, "lost");
+                return Err(Error::Unreachable("connection reset by peer".into()));
+            }
+            Some(Early::Silence) => {
+                self.trace(process, &ask, "lost in silence");
+                return std::future::pending().await;
+            }
+            Some(Early::Refused(refusal)) => return Ok(self.refuse(process, &ask, &refusal)),
+            Some(Early::Page) => {
+                self.trace(process, &ask, "200 a page");
+                return Ok(whole(200, None, "<html><body>log in</body></html>"));
+            }
+            None => {}
+        }
+        let result = self.perform(process, &ask);
+        let late = self.weather.borrow_mut().after(&ask);
+        if killed == Some(Moment::After) {
+            self.trace(process, &ask, "KILLED after it took effect");
+            trap.sprung.notify_one();
+            return std::future::pending().await;
+        }
+        self.latency().await;
+        self.answer(process, &ask, result, late).await
+    }
+
+    fn refuse(&self, process: u32, ask: &Ask, refusal: &Refusal) -> Response {
+        self.trace(process, ask, &refusal.code.to_string());
+        whole(refusal.code, refusal.retry_after, &refusal.body)
+    }
+
+    async fn answer(
+        &self,
+        process: u32,
+        ask: &Ask,
+        result: Result<Answer, Refusal>,
+        late: Late,
+    ) -> Result<Response, Error> {
+        match late {
+            Late::Reset => {
+                self.trace(process, ask, "took effect, answer lost");
+                return Err(Error::Unreachable("connection reset by peer".into()));
+            }
+            Late::Silence => {
+                self.trace(process, ask, "took effect, answer lost in silence");
+                return std::future::pending().await;
+            }
+            Late::TimedOut => return Ok(self.refuse(process, ask, &Refusal::timed_out())),
+            Late::Arrives | Late::Cut(_) | Late::Truncated(_) => {}
+        }
+        let (status, body) = match result {
+            Err(refusal) => return Ok(self.refuse(process, ask, &refusal)),
+            Ok(Answer::Watch(watch)) => {
+                self.trace(process, ask, "watches");
+                return Ok(Response {
+                    status: 200,
+                    retry_after: None,
+                    body: watch.body(),
+                });
+            }
+            Ok(Answer::Body(status, body)) => (status, body),
+        };
+        let (share, cut) = match late {
+            Late::Cut(share) => (share, true),
+            Late::Truncated(share) => (share, false),
+            _ => {
+                self.trace(process, ask, &status.to_string());
+                return Ok(whole(status, None, &body));
+            }
+        };
+        self.trace(
+            process,
+            ask,
+            &format!("{status}, {}", if cut { "cut" } else { "truncated" }),
+        );
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a share of a length"
+        )]
+        let end = (body.len() as f64 * share) as usize;
+        let part = Ok(Bytes::copy_from_slice(&body.as_bytes()[..end]));
+        let reset = cut.then(|| Err(Error::Unreachable("connection reset by peer".into())));
+        Ok(Response {
+            status,
+            retry_after: None,
+            body: stream::iter([part].into_iter().chain(reset)).boxed_local(),
+        })
+    }
+
+    fn perform(self: &Rc<Self>, process: u32, ask: &Ask) -> Result<Answer, Refusal> {
+        if !ask.verb.writes() {
+            let answer = self.read(ask);
+            if let Err(refusal) = &answer
+                && ask.verb == Verb::Get
+                && refusal.code == 404
+                && self.type_of(ask).is_ok()
+            {
+                self.ledger.borrow_mut().proved_absent(process, self.side, key_of(ask));
+            }
+            return answer;
+        }
+        let ty = self.type_of(ask)?;
+        let key = ty.key(&ask.target.namespace, &ask.target.name);
+        let before = self.store.borrow().get(&key).cloned();
+        let version = self.store.borrow().version();
+        let answer = self.write(ask, &ty, &key);
+        if self.store.borrow().version() != version {
+            self.note_write(process, ask, before.as_deref());
+            self.flush();
+        }
+        answer
+    }
+
+    fn note_write(&self, process: u32, ask: &Ask, before: Option<&Value>) {
+        let served = self.origin.as_ref().is_none_or(|origin| {
+            let qualified = ask.target.qualified();
+            types::by_name(&origin.store.borrow(), &qualified).is_some()
+        });
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.syncer_wrote(process, self.side, ask, before, served);
+    }
+
+    fn write(&self, ask: &Ask, ty: &Type, key: &Key) -> Result<Answer, Refusal> {
+        if self.side == Side::Edge && ask.verb != Verb::Delete {
+            refuse_poison(ty, key)?;
+        }
+        let now = self.now();
+        let by = Writer {
+            manager: ask.query.get("fieldManager").map_or("unknown", String::as_str),
+            subresource: &ask.target.subresource,
+            now: &now,
+        };
+        let read = || serde_json::from_slice(&ask.body).map_err(|error| Refusal::bad_request(&error.to_string()));
+        let mut store = self.store.borrow_mut();
+        let store = &mut *store;
+        let Written { object, created } = match ask.verb {
+            Verb::Apply => verbs::apply(store, ty, key, read()?, by)?,
+            Verb::MergePatch => {
+                let change: Value = read()?;
+                verbs::patch(store, ty, key, merging(&change), by)?
+            }
+            Verb::JsonPatch => {
+                let change: Value = read()?;
+                verbs::patch(store, ty, key, |object| json_patch(object, &change), by)?
+            }
+            Verb::Replace => verbs::replace(store, ty, key, read()?, by)?,
+            Verb::Create => {
+                let object: Value = read()?;
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                let key = ty.key(&ask.target.namespace, name);
+                verbs::create(store, ty, &key, object.clone(), by, ask.asked("dryRun") == "All")?
+            }
+            Verb::Delete => {
+                let options: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
+                let text = |field: &str| options["preconditions"][field].as_str().map(str::to_owned);
+                let only_if = Preconditions {
+                    uid: text("uid"),
+                    resource_version: text("resourceVersion"),
+                };
+                let object = verbs::delete(store, ty, key, &only_if, &now)?;
+                Written { object, created: false }
+            }
+            _ => return Err(Refusal::bad_request("what is this?")),
+        };
+        Ok(Answer::Body(if created { 201 } else { 200 }, object.to_string()))
+    }
+
+    /// Tells of what has changed: to the ledger, to watches, and to the controllers that live in the server.
+    pub fn flush(self: &Rc<Self>) {
+        let changes = self.store.borrow().since(self.noted.get()).to_vec();
+        for change in &changes {
+            self.noted.set(change.version);
+            self.ledger.borrow_mut().changed(self.side, change);
+            let Some(after) = &change.after else {
+                continue;
+            };
+            let closes = &*change.key.resource == "namespaces" || &*change.key.resource == types::DEFINITIONS;
+            if closes && after["metadata"]["deletionTimestamp"].is_string() {
+                if self.closing.borrow_mut().insert(change.key.clone()) {
+                    spawn_local(Rc::clone(self).close(change.key.clone()));
+                }
+            } else if change.before.is_none() && &*change.key.resource == types::DEFINITIONS {
+                spawn_local(Rc::clone(self).establish(change.key.clone()));
+            }
+        }
+        if !changes.is_empty() {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Serves a new CRD after a while.
+    async fn establish(self: Rc<Self>, key: Key) {
+        let milliseconds = self.weather.borrow_mut().dice.u64(50..1500);
+        sleep(Duration::from_millis(milliseconds)).await;
+        let conditions = json!([{"type": "Established", "status": "True"}]);
+        self.patch_status("kube-apiserver", &key, &json!({"status": {"conditions": conditions}}));
+        let finalizer = json!({"metadata": {"finalizers": ["customresourcecleanup.apiextensions.k8s.io"]}});
+        self.patch("kube-apiserver", &key, &finalizer);
+    }
+
+    /// Empties a namespace or a type that is going, and takes it away when nothing is left.
+    async fn close(self: Rc<Self>, key: Key) {
+        loop {
+            let milliseconds = self.weather.borrow_mut().dice.u64(200..4000);
+            sleep(Duration::from_millis(milliseconds)).await;
+            let contents: Vec<Key> = {
+                let store = self.store.borrow();
+                let within = |inner: &Key| {
+                    inner.home().as_ref() == Some(&key)
+                        || &*key.resource == types::DEFINITIONS && inner.resource == key.name
+                };
+                store
+                    .all()
+                    .map(|(inner, _)| inner.clone())
+                    .filter(|inner| within(inner))
+                    .collect()
+            };
+            if contents.is_empty() {
+                break;
+            }
+            for inner in contents {
+                self.delete(&inner);
+            }
+        }
+        self.closing.borrow_mut().remove(&key);
+        self.store.borrow_mut().remove(&key);
+        self.ledger
+            .borrow_mut()
+            .trace
+            .add(format!("{}: is gone {key}", self.side));
+        self.flush();
+    }
+}
+
+/// What users and controllers do at this side, past the weather. A refusal is theirs to bear.
+impl Server {
+    fn as_user(
+        self: &Rc<Self>,
+        deed: &str,
+        key: &Key,
+        act: impl FnOnce(&mut Store, &Type, &str) -> Result<Object, Refusal>,
+    ) -> Option<Object> {
+        let now = self.now();
+        let ty = types::by_name(&self.store.borrow(), &key.resource)?;
+        let version = self.store.borrow().version();
+        let result = act(&mut self.store.borrow_mut(), &ty, &now);
+        let after = self.store.borrow().version();
+        if after != version {
+            let line = format!("{}: {deed} {key} at {after}", self.side);
+            self.ledger.borrow_mut().trace.add(line);
+        }
+        self.flush();
+        result.ok()
+    }
+
+    /// Creates an object.
+    pub fn create(
+        self: &Rc<Self>,
+        manager: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        body: Value,
+    ) -> Option<Object> {
+        let key = Key::new(resource, namespace, name);
+        self.as_user(&format!("{manager} creates"), &key, |store, ty, now| {
+            let by = Writer {
+                manager,
+                subresource: "",
+                now,
+            };
+            verbs::create(store, ty, &key, body, by, false).map(|written| written.object)
+        })
+    }
+
+    /// Merge-patches an object.
+    pub fn patch(self: &Rc<Self>, manager: &str, key: &Key, change: &Value) -> Option<Object> {
+        self.patch_part(manager, "", key, change)
+    }
+
+    /// Merge-patches the status of an object.
+    pub fn patch_status(self: &Rc<Self>, manager: &str, key: &Key, change: &Value) -> Option<Object> {
+        self.patch_part(manager, "status", key, change)
+    }
+
+    fn patch_part(self: &Rc<Self>, manager: &str, subresource: &str, key: &Key, change: &Value) -> Option<Object> {
+        self.as_user(&format!("{manager} patches {subresource}"), key, |store, ty, now| {
+            let by = Writer {
+                manager,
+                subresource,
+                now,
+            };
+            verbs::patch(store, ty, key, merging(change), by).map(|written| written.object)
+        })
+    }
+
+    /// Deletes an object.
+    pub fn delete(self: &Rc<Self>, key: &Key) -> Option<Object> {
+        let act =
+            |store: &mut Store, ty: &Type, now: &str| verbs::delete(store, ty, key, &Preconditions::default(), now);
+        self.as_user("deletes", key, act)
+    }
+
+    /// The server restarts, and no version given so far can be gone on from.
+    pub fn forget_versions(self: &Rc<Self>) {
+        let namespace = Key::new("namespaces", "", "default");
+        let change = json!({"metadata": {"annotations": {"restarted": self.now()}}});
+        self.patch("kube-apiserver", &namespace, &change);
+        self.store.borrow_mut().compact();
+        self.epoch.set(self.epoch.get() + 1);
+        self.changed.notify_waiters();
+    }
+
+    /// The server goes on with another store: restored from a backup, or another server at the same address.
+    pub fn become_another(self: &Rc<Self>, store: Store) {
+        let lost: Vec<_> = {
+            let old = self.store.borrow();
+            let gone = old.all().filter(|(key, _)| store.get(key).is_none());
+            gone.map(|(key, object)| (key.clone(), Rc::clone(object))).collect()
+        };
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.trace.add(format!(
+            "{} is another server now, at version {}",
+            self.side,
+            store.version()
+        ));
+        let change = |key: &Key, before: Option<Object>, after: Option<Object>| super::store::Change {
+            version: 0,
+            at: Instant::now(),
+            key: key.clone(),
+            before,
+            after,
+        };
+        for (key, object) in lost {
+            ledger.changed(self.side, &change(&key, Some(object), None));
+        }
+        for (key, object) in store.all() {
+            ledger.changed(self.side, &change(key, None, Some(Rc::clone(object))));
+        }
+        drop(ledger);
+        self.noted.set(store.version());
+        *self.store.borrow_mut() = store;
+        self.epoch.set(self.epoch.get() + 1);
+        self.changed.notify_waiters();
+    }
+}
+
+/// Objects that the edge refuses whatever is done, by their names.
+fn refuse_poison(ty: &Type, key: &Key) -> Result<(), Refusal> {
+    match key.name.strip_prefix("poison-") {
+        Some("422") => Err(Refusal::invalid(ty, &key.name, "data", "must be something else")),
+        Some("403") => Err(Refusal::forbidden(ty, &key.name)),
+        Some("500") => Err(Refusal::new(500, "InternalError", "a webhook failed", &json!({}))),
+        _ => Ok(()),
+    }
+}
+
+fn whole(status: u16, retry_after: Option<Duration>, body: &str) -> Response {
+    let half = body.len() / 2;
+    let (first, rest) = body.as_bytes().split_at(half);
+    let chunks = [first, rest].map(|chunk| Ok(Bytes::copy_from_slice(chunk)));
+    Response {
+        status,
+        retry_after,
+        body: stream::iter(chunks).boxed_local(),
+    }
+}
+
+/// RFC 3339 of so many seconds after the beginning of 2026, with months of 31 days: it only has to grow.
+fn wall_clock(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = (2026 + days / 372, days % 372 / 31 + 1, days % 31 + 1);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
