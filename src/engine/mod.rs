@@ -326,6 +326,7 @@ impl Engine {
             self.keep_hub_namespaces();
             self.beat();
             self.end_holds();
+            self.look_for_config_kinds();
             let due = self.next_due();
             let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES && self.queue.has_room();
             let event = tokio::select! {
@@ -362,6 +363,7 @@ impl Engine {
             self.hub_namespaces.due(),
             self.heartbeat.due(),
             self.guard.due(),
+            self.selecting.due(),
         ];
         others.into_iter().chain([queue]).flatten().min()
     }

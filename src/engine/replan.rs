@@ -1,6 +1,9 @@
 //! From configs and discovery to running sources.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::asking::GONE_ROUNDS;
 use super::{Engine, Feed, TypeId, TypeState};
@@ -13,6 +16,9 @@ use crate::plan::{Direction, Missing, Pair, Place, Plan, Problem, SyncedType, Ty
 use crate::report::Subject;
 use crate::source::{Reading, Style};
 use crate::sync::object::Meta;
+
+/// Between two questions for a kind of configs that the hub does not serve, while it serves the other one.
+const KIND_INTERVAL: Duration = Duration::from_secs(600);
 
 /// The kinds of configs. Objects of both count, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +90,8 @@ pub(super) struct Selecting {
     /// Names that the list of a kind under way has given so far.
     listing: BTreeMap<ConfigKind, BTreeSet<String>>,
     known: BTreeMap<ConfigKind, Known>,
+    /// When to ask again for a kind that the hub does not serve, while it serves the other one.
+    ask_again: BTreeMap<ConfigKind, Instant>,
     /// The configs are not what the plan was made from.
     changed: bool,
     pub(super) wanted: Wanted,
@@ -101,6 +109,11 @@ pub(super) struct Selecting {
 impl Selecting {
     pub(super) fn list_begins(&mut self, kind: ConfigKind) {
         self.listing.insert(kind, BTreeSet::new());
+    }
+
+    /// When to ask again for a kind that the hub does not serve.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.ask_again.values().min().copied()
     }
 
     /// Kinds and names of all configs.
@@ -136,12 +149,27 @@ impl Selecting {
 impl Engine {
     pub(super) fn watch_configs(&mut self) {
         for kind in ConfigKind::ALL {
-            let reading = Reading {
-                resource: kind.resource_type(),
-                scope: Scope::default(),
-                style: Style::Whole,
-            };
-            self.start_source(Feed::Configs(kind), reading);
+            self.watch_configs_of(kind);
+        }
+    }
+
+    fn watch_configs_of(&mut self, kind: ConfigKind) {
+        let reading = Reading {
+            resource: kind.resource_type(),
+            scope: Scope::default(),
+            style: Style::Whole,
+        };
+        self.start_source(Feed::Configs(kind), reading);
+    }
+
+    /// Asks again for the kinds that the hub did not serve, where that is due.
+    pub(super) fn look_for_config_kinds(&mut self) {
+        let now = Instant::now();
+        for kind in ConfigKind::ALL {
+            if self.selecting.ask_again.get(&kind).is_some_and(|&at| at <= now) {
+                self.selecting.ask_again.remove(&kind);
+                self.watch_configs_of(kind);
+            }
         }
     }
 
@@ -224,8 +252,12 @@ impl Engine {
         if known == [Known::NotServed; 2] {
             let thing = "SyncerConfig (apply manifests/crds to the hub, or bind the API)".to_owned();
             self.report.failed(Subject::Thing(Side::Hub, thing), "watching", error);
-        } else {
+        } else if self.selecting.known(kind) == Known::NotServed {
+            // Few hubs get the other kind later, and asking costs.
             log::debug!("the hub does not serve a kind of configs kind={}", kind.kind());
+            self.sources.retain(|_, source| source.feed != Feed::Configs(kind));
+            let wait = KIND_INTERVAL.mul_f64(0.5 + fastrand::f64() / 2.0);
+            self.selecting.ask_again.insert(kind, Instant::now() + wait);
         }
     }
 

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::{Cluster, RateLimit, Side};
-use edge_syncer::engine::{self, Setup};
+use edge_syncer::engine::{self, Limits, Setup};
 use edge_syncer::plan::Filter;
 use edge_syncer::source::Pace;
-use edge_syncer::sync::downsync::Policy;
+use edge_syncer::sync::job::Policy;
 use fastrand::Rng;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
@@ -26,6 +26,8 @@ use super::weather::{Spell, Streaming, Trap, Trouble, Weather};
 use super::world::World;
 
 /// Requests about objects in flight at once, of one syncer.
+/// So few that overflow is a matter of course.
+const QUEUE_CAPACITY: usize = 32;
 const WORKERS: usize = 4;
 /// What a syncer may have in flight beside its workers: the record of types.
 const BESIDE_WORKERS: usize = 1;
@@ -212,7 +214,16 @@ impl Run {
                 delete_adopted: false,
                 take_back_from: vec!["kubectl".into(), "kubectl-*".into()],
             }),
-            filter: Filter::default(),
+            filter: Rc::new(Filter::default()),
+            queue_capacity: QUEUE_CAPACITY,
+            status_interval: Duration::from_secs(1),
+            heartbeat: None,
+            clock: || "2026-01-01T00:00:00Z".to_owned(),
+            delete_limits: Limits {
+                most: 20,
+                grace: Duration::from_secs(600),
+            },
+            renaming: true,
         };
         self.processes
             .push(spawn_local(engine::run(setup, std::future::pending())));
