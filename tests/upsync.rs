@@ -1,44 +1,301 @@
-//! Upsync between two real API servers, in each mode (spec section 4, scenarios 34 to 36).
+//! Upsync between two real API servers, in each mode (spec section 4, scenarios 8 and 34).
 
 mod support;
 
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
 use support::objects::{config_map, namespace, syncer_config};
-use support::story::{SOON, annotation, arrives, copy_equals, gone};
-use support::{Objects, eventually, shared_pair};
+use support::story::{
+    A_WHILE, SOON, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, gone, install_crd,
+    remains, upsync_all,
+};
+use support::{Objects, eventually, holds_throughout, shared_pair};
 
-/// Waits until the namespace is being deleted; without a controller manager it stays so.
-async fn leaves(objects: &Objects, namespace: &str) {
-    let what = format!("namespace {namespace} is deleted");
-    eventually(&what, SOON, async || {
-        match objects.get("v1", "namespaces", "", namespace).await {
-            Some(object) if object["metadata"]["deletionTimestamp"].is_null() => Err("it is there".to_owned()),
-            _ => Ok(()),
-        }
-    })
-    .await;
+in_both_modes!(
+    named_and_starred_objects_go_up_follow_and_go,
+    each_form_of_an_entry_selects_exactly_what_it_names,
+    a_starred_group_includes_types_that_appear_later_at_the_edge_and_at_the_hub,
+    a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up,
+    what_people_do_to_an_upsynced_object_at_the_hub_is_put_right,
+    what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update,
+    owners_and_finalizers_of_the_edge_do_not_travel,
+    an_overwrite_annotation_means_nothing_to_an_upsynced_object,
+);
+
+/// A config with these items of `upsync`.
+fn upsync(items: &Value) -> Value {
+    syncer_config("the-one", json!({"upsync": items}))
 }
 
-in_both_modes!(named_and_starred_objects_go_up_follow_and_go,);
+async fn edit(at: &Objects, shop: &str, name: &str, patch: Value) {
+    at.merge_patch("v1", "configmaps", shop, name, &patch).await;
+}
 
+// Spec scenario 8, but for its types.
 async fn named_and_starred_objects_go_up_follow_and_go(flags: Mode) {
+    let pair = shared_pair().await;
+    let [named, starred] = ["named", "starred"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let _syncer = pair.syncer(flags);
+    hub.create(&upsync(&json!([
+        {"resources": ["configmaps"], "namespaces": [named], "names": ["a", "later"]},
+        upsync_all("", &["configmaps"], &starred),
+    ])))
+    .await;
+    for shop in [&named, &starred] {
+        edge.create(&namespace(shop)).await;
+        edge.create(&config_map(shop, "a", json!({"k": "1"}))).await;
+        let copy = arrives(&hub, "v1", "configmaps", shop, "a").await;
+        assert_eq!(copy["data"], json!({"k": "1"}));
+        assert_eq!(annotation(&copy, "upsynced"), json!(format!("ConfigMap/{shop}/a")));
+        assert_eq!(
+            copy["metadata"]["labels"],
+            json!({"edge.kubestellar.io/upsynced": "true"})
+        );
+        edge.replace(&config_map(shop, "a", json!({"l": "2"}))).await;
+        copy_equals(&hub, shop, "a", &json!({"l": "2"})).await;
+        edge.create(&config_map(shop, "later", json!({"k": "1"}))).await;
+        copy_equals(&hub, shop, "later", &json!({"k": "1"})).await;
+        edge.delete("v1", "configmaps", shop, "a").await;
+        gone(&hub, "v1", "configmaps", shop, "a").await;
+        remains(&hub, "v1", "configmaps", shop, "later").await;
+    }
+}
+
+// Spec scenario 34.
+async fn each_form_of_an_entry_selects_exactly_what_it_names(flags: Mode) {
+    let pair = shared_pair().await;
+    let [one, two] = ["one", "two"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{one}.example.org");
+    let version = format!("{group}/v1");
+    // Plural, namespaces, names, and what goes up of a and b in both namespaces.
+    let cases: [(&str, Value, Value, &[&str]); 7] = [
+        ("nameds", json!([one]), json!(["a"]), &["one/a"]),
+        ("stars", json!([one]), json!(["*"]), &["one/a", "one/b"]),
+        ("everywheres", json!(["*"]), json!(["a"]), &["one/a", "two/a"]),
+        (
+            "alls",
+            json!(["*"]),
+            json!(["*"]),
+            &["one/a", "one/b", "two/a", "two/b"],
+        ),
+        ("nones", json!(["*"]), json!([]), &[]),
+        ("nowheres", json!([]), json!(["*"]), &[]),
+        ("clusters", Value::Null, json!(["a"]), &["/a"]),
+    ];
+    for space in [&one, &two] {
+        edge.create(&namespace(space)).await;
+    }
+    let mut items = Vec::new();
+    for (plural, namespaces, names, _) in &cases {
+        let namespaced = *plural != "clusters";
+        install_crd(&[&hub, &edge], &crd(&group, plural, namespaced)).await;
+        let spaces = if namespaced { vec![&*one, &*two] } else { vec![""] };
+        for space in spaces {
+            for name in ["a", "b"] {
+                edge.create(&custom_object(&group, plural, space, name, 1)).await;
+            }
+        }
+        let mut item = json!({"apiGroup": group, "resources": [plural], "names": names});
+        if !namespaces.is_null() {
+            item["namespaces"] = namespaces.clone();
+        }
+        items.push(item);
+    }
+    hub.create(&upsync(&json!(items))).await;
+    let _syncer = pair.syncer(flags);
+    let at_hub = async |plural: &str| -> Result<BTreeSet<String>, String> {
+        let found = hub.try_list(&version, plural, "", "").await;
+        let prefix = |object: &Value| match object["metadata"]["namespace"].as_str() {
+            Some(space) if space == one => "one",
+            Some(space) if space == two => "two",
+            Some(_) => "elsewhere",
+            None => "",
+        };
+        let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let found = found.map_err(|error| error.to_string())?;
+        Ok(found
+            .iter()
+            .map(|object| format!("{}/{}", prefix(object), name(object)))
+            .collect())
+    };
+    let all_as_expected = async || {
+        for (plural, _, _, expected) in &cases {
+            let (found, expected) = (at_hub(plural).await?, expected.iter().map(|&name| name.to_owned()));
+            if found != expected.collect::<BTreeSet<_>>() {
+                return Err(format!("{plural}: {found:?}"));
+            }
+        }
+        Ok(())
+    };
+    eventually("all that is named goes up", SOON, all_as_expected).await;
+    holds_throughout("nothing else goes up", A_WHILE, all_as_expected).await;
+    let definitions = cases.each_ref().map(|(plural, ..)| format!("{plural}.{group}"));
+    drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
+}
+
+async fn a_starred_group_includes_types_that_appear_later_at_the_edge_and_at_the_hub(flags: Mode) {
     let pair = shared_pair().await;
     let shop = pair.namespace("shop");
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let _syncer = pair.syncer(flags);
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
     edge.create(&namespace(&shop)).await;
-    edge.create(&config_map(&shop, "a", json!({"k": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"upsync": [{"resources": ["configmaps"], "namespaces": [shop], "names": ["*"]}]}),
-    ))
+    hub.create(&upsync(&json!([upsync_all(&group, &["*"], &shop)]))).await;
+    let mut syncer = pair.syncer(flags);
+    // The group comes into being at the edge.
+    install_crd(&[&hub, &edge], &crd(&group, "firsts", true)).await;
+    edge.create(&custom_object(&group, "firsts", &shop, "a", 1)).await;
+    arrives(&hub, &version, "firsts", &shop, "a").await;
+    // It gets another type there, and the hub gets that later.
+    install_crd(&[&edge], &crd(&group, "seconds", true)).await;
+    edge.create(&custom_object(&group, "seconds", &shop, "a", 1)).await;
+    syncer.wait_for_log("resource=seconds", SOON).await;
+    edge.create(&custom_object(&group, "firsts", &shop, "b", 1)).await;
+    arrives(&hub, &version, "firsts", &shop, "b").await;
+    install_crd(&[&hub], &crd(&group, "seconds", true)).await;
+    arrives(&hub, &version, "seconds", &shop, "a").await;
+    let definitions = [format!("firsts.{group}"), format!("seconds.{group}")];
+    drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
+}
+
+async fn a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    edge.create(&namespace(&shop)).await;
+    install_crd(&[&edge], &crd(&group, "downs", true)).await;
+    install_crd(&[&hub], &crd(&group, "ups", true)).await;
+    edge.create(&custom_object(&group, "downs", &shop, "a", 1)).await;
+    edge.create(&config_map(&shop, "a", json!({}))).await;
+    hub.create(&upsync(&json!([
+        upsync_all(&group, &["downs", "ups"], &shop),
+        upsync_all("", &["configmaps"], &shop),
+    ])))
     .await;
-    let copy = arrives(&hub, "v1", "configmaps", &shop, "a").await;
-    assert_eq!(annotation(&copy, "upsynced"), json!(format!("ConfigMap/{shop}/a")));
-    edge.replace(&config_map(&shop, "a", json!({"l": "2"}))).await;
-    copy_equals(&hub, &shop, "a", &json!({"l": "2"})).await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&hub, "v1", "configmaps", &shop, "a").await;
+    for (side, plural) in [("hub", "downs"), ("edge", "ups")] {
+        let line = format!(
+            "the {side} does not serve a selected resource; it is synced as soon as it appears resource={plural}"
+        );
+        syncer.wait_for_log(&line, SOON).await;
+        assert_eq!(syncer.log().matches(&line).count(), 1);
+    }
+    install_crd(&[&hub], &crd(&group, "downs", true)).await;
+    arrives(&hub, &version, "downs", &shop, "a").await;
+    install_crd(&[&edge], &crd(&group, "ups", true)).await;
+    edge.create(&custom_object(&group, "ups", &shop, "a", 1)).await;
+    arrives(&hub, &version, "ups", &shop, "a").await;
+    let definitions = [format!("downs.{group}"), format!("ups.{group}")];
+    drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
+}
+
+async fn what_people_do_to_an_upsynced_object_at_the_hub_is_put_right(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    edge.create(&namespace(&shop)).await;
+    edge.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
+    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
+        .await;
+    let _syncer = pair.syncer(flags);
+    copy_equals(&hub, &shop, "a", &json!({"v": "1"})).await;
+    edit(&hub, &shop, "a", json!({"data": {"v": "tampered"}})).await;
+    copy_equals(&hub, &shop, "a", &json!({"v": "1"})).await;
+    let label = json!({"metadata": {"labels": {"edge.kubestellar.io/upsynced": null}}});
+    edit(&hub, &shop, "a", label).await;
+    let at = ["v1", "configmaps", &shop, "a"];
+    becomes(&hub, at, "gets its label back", |copy| {
+        copy["metadata"]["labels"]["edge.kubestellar.io/upsynced"] == json!("true")
+    })
+    .await;
+    hub.delete("v1", "configmaps", &shop, "a").await;
+    copy_equals(&hub, &shop, "a", &json!({"v": "1"})).await;
+    let origin = edge.get("v1", "configmaps", &shop, "a").await.expect("never deleted");
+    assert_eq!(origin["data"], json!({"v": "1"}));
+}
+
+async fn what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    edge.create(&namespace(&shop)).await;
+    let object = |keys: &[&str]| {
+        let all: serde_json::Map<String, Value> = keys.iter().map(|&key| (key.to_owned(), json!("x"))).collect();
+        let mut object = config_map(&shop, "a", json!(all));
+        object["metadata"]["labels"] = json!(all);
+        object["metadata"]["annotations"] = json!(all);
+        object
+    };
+    edge.create(&object(&["kept", "first", "second"])).await;
+    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
+        .await;
+    let _syncer = pair.syncer(flags);
+    arrives(&hub, "v1", "configmaps", &shop, "a").await;
+    for keys in [&["kept", "second"][..], &["kept"]] {
+        let object = edge.replace(&object(keys)).await;
+        let copy = copy_equals(&hub, &shop, "a", &object["data"]).await;
+        for field in ["labels", "annotations"] {
+            let mut expected = object["metadata"][field].clone();
+            expected["edge.kubestellar.io/upsynced"] = match field {
+                "labels" => json!("true"),
+                _ => json!(format!("ConfigMap/{shop}/a")),
+            };
+            assert_eq!(copy["metadata"][field], expected, "{field}");
+        }
+    }
+}
+
+async fn owners_and_finalizers_of_the_edge_do_not_travel(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    edge.create(&namespace(&shop)).await;
+    let holder = edge.create(&config_map(&shop, "owner", json!({}))).await;
+    let mut owned = config_map(&shop, "owned", json!({"v": "1"}));
+    owned["metadata"]["finalizers"] = json!(["example.org/edge"]);
+    owned["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": holder["metadata"]["uid"]}]);
+    edge.create(&owned).await;
+    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
+        .await;
+    let _syncer = pair.syncer(flags);
+    for data in [json!({"v": "1"}), json!({"v": "2"})] {
+        edit(&edge, &shop, "owned", json!({"data": data})).await;
+        let copy = copy_equals(&hub, &shop, "owned", &data).await;
+        assert_eq!(copy["metadata"]["finalizers"], Value::Null);
+        assert_eq!(copy["metadata"]["ownerReferences"], Value::Null);
+    }
+    // The finalizer holds the edge object, and its copy with it, until it is done.
+    edge.delete("v1", "configmaps", &shop, "owned").await;
+    remains(&hub, "v1", "configmaps", &shop, "owned").await;
+    edit(&edge, &shop, "owned", json!({"metadata": {"finalizers": null}})).await;
+    gone(&hub, "v1", "configmaps", &shop, "owned").await;
+}
+
+async fn an_overwrite_annotation_means_nothing_to_an_upsynced_object(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let object = |value: &str| {
+        let mut object = config_map(&shop, "a", json!({"v": value}));
+        object["metadata"]["annotations"] = json!({"edge.kubestellar.io/downsync-overwrite": "false"});
+        object
+    };
+    edge.create(&namespace(&shop)).await;
+    edge.create(&object("1")).await;
+    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
+        .await;
+    let _syncer = pair.syncer(flags);
+    copy_equals(&hub, &shop, "a", &json!({"v": "1"})).await;
+    edge.replace(&object("2")).await;
+    copy_equals(&hub, &shop, "a", &json!({"v": "2"})).await;
     edge.delete("v1", "configmaps", &shop, "a").await;
     gone(&hub, "v1", "configmaps", &shop, "a").await;
-    leaves(&hub, &shop).await;
 }

@@ -13,10 +13,9 @@ use tokio::time::Instant;
 
 use super::guard::Condition;
 use super::replan::ConfigKind;
-use super::{Engine, Feed, TaskEnd};
+use super::{Engine, TaskEnd};
 use crate::cluster::{Content, Error, ObjectName, Side};
 use crate::report::Subject;
-use crate::sync::object::Meta;
 
 /// When to beat next.
 #[derive(Default)]
@@ -27,8 +26,8 @@ pub(super) struct Heartbeat {
     condition: Option<(Condition, String)>,
 }
 
-/// What became of each config: the version it has now.
-pub(super) struct Beaten(Vec<(ConfigKind, String, Result<u64, Error>)>);
+/// What became of each config.
+pub(super) struct Beaten(Vec<(ConfigKind, String, Result<(), Error>)>);
 
 impl Heartbeat {
     pub(super) fn due(&self) -> Option<Instant> {
@@ -74,9 +73,8 @@ impl Engine {
                 let answer = hub
                     .merge_patch_for(&kind.resource_type(), &at, body.clone(), Content::Metadata)
                     .await;
-                let version = answer.and_then(|object| Ok(Meta::parse(&object)?.version_number()));
-                let unreachable = matches!(&version, Err(error) if error.is_unreachable());
-                results.push((kind, name, version));
+                let unreachable = matches!(&answer, Err(error) if error.is_unreachable());
+                results.push((kind, name, answer.map(|_| ())));
                 if unreachable {
                     break;
                 }
@@ -108,14 +106,10 @@ impl Engine {
         for (kind, name, result) in results {
             let thing = format!("the heartbeat on {}//{name}", kind.kind());
             match result {
-                Ok(version) => {
+                // Whoever polls reads the config once more: its new version may hold an edit that was not seen yet.
+                Ok(()) => {
                     self.side_answers(Side::Hub);
                     self.report.works(&Subject::Thing(Side::Hub, thing));
-                    let at = ObjectName::new("", &name);
-                    let source = self.sources.values().find(|source| source.feed == Feed::Configs(kind));
-                    if let Some(source) = source {
-                        source.handle.is_known(&at, version);
-                    }
                 }
                 Err(error) if error.is_unreachable() => {
                     self.report

@@ -76,7 +76,7 @@ impl HubNamespaces {
     /// An object could not be created for want of its namespace.
     pub(super) fn need(&mut self, namespace: &str) {
         self.needed.insert(namespace.to_owned());
-        self.due.get_or_insert_with(Instant::now);
+        self.due = Some(Instant::now());
     }
 
     pub(super) fn list_begins(&mut self) {
@@ -92,7 +92,7 @@ impl HubNamespaces {
             self.ours.remove(&namespace);
         }
         self.listed = true;
-        self.due.get_or_insert_with(Instant::now);
+        self.due = Some(Instant::now());
     }
 }
 
@@ -176,17 +176,13 @@ impl Engine {
 
     fn upsync_is_listed(&self) -> bool {
         let listed = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
-        let ups = self
+        let mut ups = self
             .types
             .values()
             .filter(|state| state.plan.direction == Direction::Up);
-        let mut ups = ups.peekable();
-        ups.peek().is_some()
-            && ups.all(|state| {
-                state.copy_source.as_ref().is_some_and(listed)
-                    && state.looked
-                    && state.origin_sources.values().all(listed)
-            })
+        ups.all(|state| {
+            state.copy_source.as_ref().is_some_and(listed) && state.looked && state.origin_sources.values().all(listed)
+        })
     }
 
     /// Namespaces in which upsync has, or is to have, an object, and those that are upsynced themselves.
@@ -352,4 +348,19 @@ async fn has_any(hub: &Rc<Cluster>, resource: ResourceType, namespace: &str) -> 
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_needed_namespace_does_not_wait_for_an_unused_one() {
+        let mut known = HubNamespaces {
+            due: Some(Instant::now() + NOT_EMPTY_WAIT),
+            ..HubNamespaces::default()
+        };
+        known.need("shop");
+        assert!(known.due().is_some_and(|due| due <= Instant::now()));
+    }
 }

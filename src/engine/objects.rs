@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::inventory::Inventory;
 use super::{Engine, Feed, Key, Task, TypeId};
-use crate::cluster::{Error, ObjectName, Scope, Side};
+use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side};
 use crate::plan::{Direction, Selection};
 use crate::report::Subject;
 use crate::source::{SourceEvent, SourceId};
@@ -180,7 +180,9 @@ impl Engine {
             Direction::Up => meta.copy(Direction::Down, &origin.resource.kind),
         };
         let selection = state.allowed(name);
-        let desired = if selection == Selection::None || is_copy.state == CopyState::Ours || self.is_our_own(name, meta)
+        let desired = if selection == Selection::None
+            || is_copy.state == CopyState::Ours
+            || is_our_own(&state.plan.at_edge, name)
         {
             None
         } else {
@@ -208,12 +210,6 @@ impl Engine {
             self.return_status(type_id, name, at_edge);
         }
         Ok(())
-    }
-
-    /// True for what the syncer keeps at the edge for itself.
-    fn is_our_own(&self, name: &ObjectName, meta: &Meta) -> bool {
-        let own = self.setup.own_namespace.as_deref().unwrap_or("default");
-        meta.name == super::record::NAME && &*name.namespace == own
     }
 
     /// There is an object in a copy's place, told by the source of copies.
@@ -412,4 +408,9 @@ fn known_is_ours(inventory: &Inventory, name: &ObjectName) -> bool {
     inventory
         .get(name)
         .is_some_and(|known| known.seen.copy.state == CopyState::Ours)
+}
+
+/// True for what a syncer keeps at the edge for itself, whichever its namespace is or was.
+fn is_our_own(at_edge: &ResourceType, name: &ObjectName) -> bool {
+    at_edge.is("", "configmaps") && &*name.name == super::record::NAME
 }

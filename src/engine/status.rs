@@ -26,8 +26,10 @@ pub(super) struct StatusRecord {
     /// The resource version of the hub object that `hub` was seen in.
     hub_version: u64,
     written: Option<Written>,
-    /// When that was.
+    /// When that was, or when the hub refused one.
     last: Option<Instant>,
+    /// A worker has it.
+    under_way: bool,
     /// The edge has told of it since a worker took it, so that the worker may know less.
     told: bool,
 }
@@ -53,6 +55,7 @@ impl StatusRecord {
     /// A worker takes it.
     fn write_begins(&mut self) {
         self.told = false;
+        self.under_way = true;
     }
 
     /// The hub has told of the whole object.
@@ -66,7 +69,13 @@ impl StatusRecord {
         }
     }
 
+    fn write_failed(&mut self, now: Instant) {
+        self.under_way = false;
+        self.last = Some(now);
+    }
+
     fn write_ended(&mut self, returned: Returned, now: Instant) {
+        self.under_way = false;
         match returned {
             Returned::Written { status, version } => {
                 self.edge = if self.told { self.edge } else { Some(status) };
@@ -77,6 +86,12 @@ impl StatusRecord {
             Returned::Equal(status) if !self.told => self.edge = Some(status),
             Returned::Equal(_) | Returned::Gone => {}
         }
+    }
+
+    /// True if there is something to write and nobody writes it: what comes meanwhile is looked at when the write ends, so
+    /// that it keeps to the pace.
+    fn wants_worker(&self) -> bool {
+        self.is_due() && !self.under_way
     }
 
     /// True if the hub does not have what the edge has, or either is not known.
@@ -114,7 +129,7 @@ impl Engine {
         if state.plan.status.is_none() || !state.returns_status_of(name) {
             return;
         }
-        let Some(status) = state.inventory.status(name).filter(|status| status.is_due()) else {
+        let Some(status) = state.inventory.status(name).filter(|status| status.wants_worker()) else {
             return;
         };
         let now = Instant::now();
@@ -135,12 +150,13 @@ impl Engine {
     pub(super) fn status_job(&mut self, key: &Key, body: Option<Bytes>) -> Option<StatusJob> {
         let state = self.types.get_mut(&key.type_id)?;
         let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;
+        let at_hub = state.at_hub(&key.name)?;
         let status = state.inventory.status(&key.name).filter(|status| status.is_due())?;
         status.write_begins();
         let hub_status = status.hub;
         Some(StatusJob {
             at_edge: state.at_edge(&key.name),
-            at_hub: state.at_hub(&key.name)?,
+            at_hub,
             path,
             body,
             hub_status,
@@ -151,6 +167,9 @@ impl Engine {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };
+        if let (Err(_), Some(status)) = (&result, state.inventory.status(&key.name)) {
+            status.write_failed(Instant::now());
+        }
         let qualified = state.plan.at_hub.qualified();
         let subject = |side| Subject::Thing(side, format!("the status of {qualified}"));
         match result {
@@ -158,8 +177,7 @@ impl Engine {
                 if let Some(status) = state.inventory.status(&key.name) {
                     status.write_ended(returned, Instant::now());
                 }
-                if let Returned::Written { version, .. } = returned {
-                    state.hub_knows(&self.sources, &key.name, version);
+                if let Returned::Written { .. } = returned {
                     let object = key.name.of_kind(&state.plan.at_hub.kind).to_string();
                     log::debug!("status returned object={object}");
                     self.report.works(&subject(Side::Hub));
@@ -264,8 +282,22 @@ mod tests {
         record.edge_tells(Some(6));
         record.write_begins();
         record.edge_tells(Some(7));
-        record.write_ended(written(6, 2), Instant::now());
-        assert!(record.is_due());
+        assert!(!record.wants_worker(), "the pace begins when the write ends");
+        let now = Instant::now();
+        record.write_ended(written(6, 2), now);
+        assert!(record.wants_worker());
+        assert!(record.wait(Duration::from_secs(1), now).is_some());
+    }
+
+    #[test]
+    fn a_refused_status_keeps_to_the_pace_as_well() {
+        let now = Instant::now();
+        let mut record = StatusRecord::default();
+        record.edge_tells(Some(6));
+        record.write_begins();
+        record.write_failed(now);
+        assert!(record.wants_worker());
+        assert!(record.wait(Duration::from_secs(1), now).is_some());
     }
 
     #[test]

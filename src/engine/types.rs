@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::{Inventory, Sources};
+use super::Inventory;
 use crate::cluster::{ObjectName, ResourceType, Scope, Side, qualified};
 use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::queue::Class;
@@ -234,23 +234,6 @@ impl TypeState {
             (false, _) => Class::Normal,
             (true, true) => Class::First,
             (true, false) => Class::Last,
-        }
-    }
-
-    /// The hub object of `name` was answered to be at `version`: its source need not read it for that.
-    pub(super) fn hub_knows(&self, sources: &Sources, name: &ObjectName, version: u64) {
-        let Some(hub) = self.hub_name(name) else { return };
-        let ids: Vec<SourceId> = match self.plan.direction {
-            Direction::Down => self
-                .origin_sources
-                .iter()
-                .filter(|(scope, _)| scope.contains(&hub))
-                .map(|(_, &id)| id)
-                .collect(),
-            Direction::Up => self.copy_source.into_iter().collect(),
-        };
-        for source in ids.iter().filter_map(|id| sources.get(id)) {
-            source.handle.is_known(&hub, version);
         }
     }
 }

@@ -291,6 +291,20 @@ async fn a_create_whose_answer_was_lost_is_found_to_be_ours() {
 }
 
 #[tokio::test]
+async fn what_goes_while_it_is_in_the_way_is_not_taken_for_an_end() {
+    const ABSENT_NOW: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a"},"code":404}"#;
+    // The next try creates it.
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, _) = scripted(Side::Hub, &[(409, EXISTS), (404, ABSENT_NOW)]);
+    assert!(reconcile(&hub, &edge, up()).await.unwrap_err().error.is_conflict());
+    // Somebody else's object was there when it was last heard of.
+    let foreign = Job { copy: FOREIGN, ..up() };
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, _) = scripted(Side::Hub, &[(404, ABSENT_NOW), (201, UPSYNCED)]);
+    assert_eq!(reconcile(&hub, &edge, foreign).await.unwrap().change, Change::Created);
+}
+
+#[tokio::test]
 async fn a_copy_does_not_travel_back() {
     let (hub, _) = scripted(Side::Hub, &[(200, UPSYNCED)]);
     let (edge, asked) = scripted(Side::Edge, &[]);

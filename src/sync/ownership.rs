@@ -61,8 +61,9 @@ impl Copy {
             .is_some_and(|value| *value == name.of_kind(kind).to_string());
         Self {
             state: if exact { CopyState::Ours } else { CopyState::Foreign },
-            hands_off: is_hands_off(annotations),
-            adopted: annotations.get(ADOPTED).is_some_and(|value| value == "true"),
+            // At the hub these annotations are what the edge has, or people: upsync adopts nothing and has no hands-off.
+            hands_off: direction == Direction::Down && is_hands_off(annotations),
+            adopted: direction == Direction::Down && annotations.get(ADOPTED).is_some_and(|value| value == "true"),
             terminating,
         }
     }
@@ -113,6 +114,19 @@ mod tests {
                 "{value:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_an_upsynced_object_says_about_downsync_is_nothing() {
+        let name = ObjectName::new("shop", "a");
+        let annotations = annotations(&[
+            (UPSYNCED, "ConfigMap/shop/a"),
+            (DOWNSYNC_OVERWRITE, "false"),
+            (ADOPTED, "true"),
+        ]);
+        let copy = Copy::from_annotations(Direction::Up, "ConfigMap", &name, &annotations, false);
+        assert_eq!(copy.state, CopyState::Ours);
+        assert!(!copy.hands_off && !copy.adopted);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use super::job::{Change, Failure, Job, Outcome, Seen, Why, done, done_with, failed, left, look};
+use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left, look};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
 use crate::sync::managed_fields::take_over;
@@ -42,7 +42,10 @@ pub(super) async fn bring(hub: &Cluster, job: &Job, desired: &Desired) -> Result
         Action::Create => create(hub, job, desired).await,
         Action::Conflict if job.look_first => Ok(done(Change::Conflict, None)),
         // It may have gone since, and nothing tells of objects without our label.
-        Action::Conflict => bring_what_is_there(hub, job, desired).await,
+        Action::Conflict => match bring_what_is_there(hub, job, desired).await? {
+            Some(outcome) => Ok(outcome),
+            None => create(hub, job, desired).await,
+        },
         Action::Apply => apply(hub, job, desired, job.copy_version).await,
         Action::Leave(why) => Ok(left(why)),
     }
@@ -54,7 +57,11 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
     let created = hub.create(resource, &name.namespace, body).await;
     let outcome = match created {
         Ok(object) => done_with(job, Change::Created, &object, false),
-        Err(error) if error.is_already_there() => return bring_what_is_there(hub, job, desired).await,
+        Err(error) if error.is_already_there() => {
+            let found = bring_what_is_there(hub, job, desired).await?;
+            // If it has gone this moment, the next try creates it.
+            return found.ok_or_else(|| failed(Side::Hub, "creating")(error));
+        }
         Err(error) => Err(error),
     };
     // A new copy has no status yet: what travels is without one.
@@ -66,20 +73,17 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
         .map_err(failed(Side::Hub, "creating"))
 }
 
-/// Looks at what has the copy's name, and goes on from there.
-async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
-    let found = look(hub, job).await.map_err(failed(Side::Hub, "reading"))?;
-    let kind = &job.copy_at.resource.kind;
-    let copy = found
-        .as_ref()
-        .map_or_else(Copy::default, |meta| meta.copy(Direction::Up, kind));
-    match decide(copy) {
-        Action::Apply => apply(hub, job, desired, found.as_ref().map_or(0, Meta::version_number)).await,
-        Action::Conflict => Ok(done(Change::Conflict, None)),
-        Action::Leave(why) => Ok(left(why)),
-        // It has gone this moment; the next try creates it.
-        Action::Create => Ok(done(Change::Left(Why::Gone), Some(Seen::ABSENT))),
-    }
+/// Looks at what has the copy's name, and goes on from there. `None` if there is nothing.
+async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Option<Outcome>, Failure> {
+    let Some(meta) = look(hub, job).await.map_err(failed(Side::Hub, "reading"))? else {
+        return Ok(None);
+    };
+    let outcome = match decide(meta.copy(Direction::Up, &job.copy_at.resource.kind)) {
+        Action::Apply => apply(hub, job, desired, meta.version_number()).await?,
+        Action::Leave(why) => left(why),
+        Action::Conflict | Action::Create => done(Change::Conflict, None),
+    };
+    Ok(Some(outcome))
 }
 
 async fn apply(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<Outcome, Failure> {

@@ -9,7 +9,7 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
 
-pub use super::shapes::{config_map, namespace, path, plural, syncer_config};
+pub use super::shapes::{config_map, edge_sync_config, namespace, path, plural, syncer_config};
 
 /// `Content-Type` of a JSON merge patch.
 pub const MERGE_PATCH: &str = "application/merge-patch+json";

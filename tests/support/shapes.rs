@@ -60,3 +60,14 @@ pub fn syncer_config(name: &str, spec: Value) -> Value {
         "spec": spec,
     })
 }
+
+/// An `EdgeSyncConfig`.
+#[expect(clippy::needless_pass_by_value, reason = "callers write json!({...}) in place")]
+pub fn edge_sync_config(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "edge.kubestellar.io/v2alpha1",
+        "kind": "EdgeSyncConfig",
+        "metadata": {"name": name},
+        "spec": spec,
+    })
+}

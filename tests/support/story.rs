@@ -137,3 +137,67 @@ fn kind(plural: &str) -> String {
         .chain(letters)
         .collect()
 }
+
+/// Waits until an object is as it should be, and gives it.
+pub async fn becomes(
+    at: &Objects,
+    [api_version, plural, namespace, name]: [&str; 4],
+    what: &str,
+    is_so: impl Fn(&Value) -> bool,
+) -> Value {
+    eventually(&format!("{plural} {namespace}/{name} {what}"), SOON, async || match at
+        .try_get(api_version, plural, namespace, name)
+        .await
+    {
+        Ok(Some(object)) if is_so(&object) => Ok(object),
+        Ok(Some(object)) => Err(format!("it is {object:#}")),
+        Ok(None) => Err("it is not there".to_owned()),
+        Err(error) => Err(error.to_string()),
+    })
+    .await
+}
+
+/// Waits until the namespace is being deleted; without a controller manager it stays so.
+pub async fn leaves(at: &Objects, namespace: &str) {
+    eventually(&format!("namespace {namespace} is deleted"), SOON, async || {
+        match at.try_get("v1", "namespaces", "", namespace).await {
+            Ok(Some(object)) if object["metadata"]["deletionTimestamp"].is_null() => Err("it is there".to_owned()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .await;
+}
+
+/// An item of `upsync` for all objects of some types of one group, in one namespace.
+pub fn upsync_all(group: &str, resources: &[&str], namespace: &str) -> Value {
+    json!({"apiGroup": group, "resources": resources, "namespaces": [namespace], "names": ["*"]})
+}
+
+/// Creates a CRD at some sides, and waits until they serve its type.
+pub async fn install_crd(sides: &[&Objects], definition: &Value) {
+    for side in sides {
+        side.create(definition).await;
+    }
+    let name = definition["metadata"]["name"].as_str().expect("a CRD has a name");
+    for side in sides {
+        super::wait_for_crd(side, name).await;
+    }
+}
+
+/// Deletes CRDs at some sides, as far as they are there; their objects must not be held by finalizers.
+pub async fn drop_crds(sides: &[&Objects], definitions: &[&str]) {
+    for side in sides {
+        for definition in definitions {
+            side.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", "", definition)
+                .await;
+        }
+    }
+}
+
+/// A CRD as [`crd`] makes it, but without a status subresource.
+pub fn crd_without_status(group: &str, plural: &str, namespaced: bool) -> Value {
+    let mut definition = crd(group, plural, namespaced);
+    definition["spec"]["versions"][0]["subresources"] = json!({});
+    definition
+}

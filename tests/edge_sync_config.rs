@@ -1,0 +1,305 @@
+//! `EdgeSyncConfig`: objects by kind, in both directions (spec sections 2 and 6, scenarios 7 and 27). What it renames is
+//! in `renaming.rs`.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::modes::{Mode, in_both_modes};
+use support::objects::{config_map, edge_sync_config, namespace, syncer_config};
+use support::story::{
+    SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone, install_crd,
+    remains, stays_absent,
+};
+use support::{Objects, shared_pair};
+
+in_both_modes!(
+    it_downsyncs_what_it_names_by_kind_and_nothing_else,
+    it_upsyncs_from_one_namespace_and_from_all,
+    configs_of_both_kinds_act_as_their_union_and_deleting_one_keeps_what_another_covers,
+    a_namespace_is_not_implied_and_needs_its_own_entry,
+    entries_that_make_no_sense_are_reported_and_block_nothing,
+    a_kind_that_nobody_serves_is_reported_and_picked_up_when_it_appears,
+    deselecting_an_object_keeps_its_copy_until_the_hub_deletes_it,
+);
+
+fn config_map_ref(namespace: &str, name: &str) -> Value {
+    json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": name})
+}
+
+fn namespace_ref(name: &str) -> Value {
+    json!({"version": "v1", "kind": "Namespace", "name": name})
+}
+
+async fn select(hub: &Objects, spec: Value) {
+    hub.merge_patch(
+        "edge.kubestellar.io/v2alpha1",
+        "edgesyncconfigs",
+        "",
+        "site",
+        &json!({"spec": spec}),
+    )
+    .await;
+}
+
+// Spec scenario 7.
+async fn it_downsyncs_what_it_names_by_kind_and_nothing_else(flags: Mode) {
+    let pair = shared_pair().await;
+    let [named, starred, other] = ["named", "starred", "other"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{named}.example.org");
+    let version = format!("{group}/v1");
+    install_crd(&[&hub, &edge], &crd(&group, "gauges", false)).await;
+    for name in ["a", "b"] {
+        hub.create(&custom_object(&group, "gauges", "", name, 1)).await;
+    }
+    for space in [&named, &starred, &other] {
+        hub.create(&namespace(space)).await;
+        for name in ["a", "b"] {
+            hub.create(&config_map(space, name, json!({"v": "1"}))).await;
+        }
+    }
+    hub.create(&edge_sync_config(
+        "site",
+        json!({"downSyncedResources": [
+            namespace_ref(&named),
+            namespace_ref(&starred),
+            config_map_ref(&named, "a"),
+            config_map_ref(&starred, "*"),
+            {"group": group, "version": "v1", "kind": "Gauge", "name": "a"},
+        ]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    for (space, name) in [(&named, "a"), (&starred, "a"), (&starred, "b")] {
+        let copy = arrives(&edge, "v1", "configmaps", space, name).await;
+        assert_eq!(
+            annotation(&copy, "downsynced"),
+            json!(format!("ConfigMap/{space}/{name}"))
+        );
+    }
+    arrives(&edge, &version, "gauges", "", "a").await;
+    stays_absent(&edge, "v1", "configmaps", &named, "b").await;
+    stays_absent(&edge, &version, "gauges", "", "b").await;
+    assert_eq!(edge.get("v1", "namespaces", "", &other).await, None);
+    // They follow, and go.
+    hub.replace(&config_map(&starred, "a", json!({"w": "2"}))).await;
+    copy_equals(&edge, &starred, "a", &json!({"w": "2"})).await;
+    hub.delete("v1", "configmaps", &starred, "a").await;
+    gone(&edge, "v1", "configmaps", &starred, "a").await;
+    drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
+}
+
+// Spec scenario 7, the other way.
+async fn it_upsyncs_from_one_namespace_and_from_all(flags: Mode) {
+    let pair = shared_pair().await;
+    let [one, two] = ["one", "two"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{one}.example.org");
+    let version = format!("{group}/v1");
+    for plural in ["heres", "everywheres"] {
+        install_crd(&[&hub, &edge], &crd(&group, plural, true)).await;
+    }
+    install_crd(&[&hub, &edge], &crd(&group, "clusters", false)).await;
+    for space in [&one, &two] {
+        edge.create(&namespace(space)).await;
+        for plural in ["heres", "everywheres"] {
+            edge.create(&custom_object(&group, plural, space, "a", 1)).await;
+        }
+    }
+    edge.create(&custom_object(&group, "clusters", "", "a", 1)).await;
+    let item = |kind: &str, namespace: Value| json!({"group": group, "version": "v1", "kind": kind, "namespace": namespace, "name": "*"});
+    hub.create(&edge_sync_config(
+        "site",
+        json!({"upSyncedResources": [
+            item("Here", json!(one)),
+            item("Everywhere", json!("*")),
+            item("Cluster", Value::Null),
+        ]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    for (plural, space) in [
+        ("heres", &*one),
+        ("everywheres", &*one),
+        ("everywheres", &*two),
+        ("clusters", ""),
+    ] {
+        arrives(&hub, &version, plural, space, "a").await;
+    }
+    stays_absent(&hub, &version, "heres", &two, "a").await;
+    edge.delete(&version, "everywheres", &two, "a").await;
+    gone(&hub, &version, "everywheres", &two, "a").await;
+    let definitions = ["heres", "everywheres", "clusters"].map(|plural| format!("{plural}.{group}"));
+    drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
+}
+
+// Spec scenario 27.
+async fn configs_of_both_kinds_act_as_their_union_and_deleting_one_keeps_what_another_covers(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    // Named by these configs: the first SyncerConfig, the second, the EdgeSyncConfig.
+    let names = [
+        "first",
+        "second",
+        "site",
+        "first-second",
+        "first-site",
+        "second-site",
+        "all",
+    ];
+    for name in names {
+        hub.create(&config_map(&shop, name, json!({"v": "1"}))).await;
+    }
+    let of = |config: &str| -> Vec<&str> {
+        let all = names.into_iter();
+        all.filter(|name| *name == "all" || name.split('-').any(|part| part == config))
+            .collect()
+    };
+    for config in ["first", "second"] {
+        let spec = json!({"namespacedObjects": [config_map_entry(&shop, &of(config))]});
+        hub.create(&syncer_config(config, spec)).await;
+    }
+    let refs: Vec<Value> = of("site").iter().map(|name| config_map_ref(&shop, name)).collect();
+    hub.create(&edge_sync_config("site", json!({"downSyncedResources": refs})))
+        .await;
+    let _syncer = pair.syncer(flags);
+    for name in names {
+        arrives(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    hub.delete("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "site")
+        .await;
+    hub.delete("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "second")
+        .await;
+    for name in names {
+        hub.replace(&config_map(&shop, name, json!({"v": "2"}))).await;
+    }
+    for name in of("first") {
+        copy_equals(&edge, &shop, name, &json!({"v": "2"})).await;
+    }
+    // The others are no longer synced, and stay.
+    for name in ["second", "site", "second-site"] {
+        remains(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    hub.replace(&config_map(&shop, "second-site", json!({"v": "3"}))).await;
+    hub.replace(&config_map(&shop, "all", json!({"v": "3"}))).await;
+    copy_equals(&edge, &shop, "all", &json!({"v": "3"})).await;
+    let copy = remains(&edge, "v1", "configmaps", &shop, "second-site").await;
+    assert_ne!(copy["data"], json!({"v": "3"}));
+}
+
+// Spec section 2.
+async fn a_namespace_is_not_implied_and_needs_its_own_entry(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let mut space = namespace(&shop);
+    space["metadata"]["labels"] = json!({"from": "hub"});
+    hub.create(&space).await;
+    hub.create(&config_map(&shop, "a", json!({}))).await;
+    hub.create(&config_map("default", &shop, json!({}))).await;
+    hub.create(&edge_sync_config(
+        "site",
+        json!({"downSyncedResources": [config_map_ref(&shop, "*"), config_map_ref("default", &shop)]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    arrives(&edge, "v1", "configmaps", "default", &shop).await;
+    stays_absent(&edge, "v1", "namespaces", "", &shop).await;
+    let spec = json!({"downSyncedResources": [config_map_ref(&shop, "*"), config_map_ref("default", &shop), namespace_ref(&shop)]});
+    select(&hub, spec).await;
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let copy = arrives(&edge, "v1", "namespaces", "", &shop).await;
+    assert_eq!(copy["metadata"]["labels"]["from"], json!("hub"));
+    hub.delete("v1", "configmaps", "default", &shop).await;
+    gone(&edge, "v1", "configmaps", "default", &shop).await;
+}
+
+async fn entries_that_make_no_sense_are_reported_and_block_nothing(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({}))).await;
+    hub.create(&edge_sync_config(
+        "site",
+        json!({
+            "downSyncedResources": [
+                {"version": "v1", "kind": "ConfigMap", "name": "a"},
+                {"version": "v1", "kind": "ConfigMap", "name": "a", "namespace": "*"},
+                {"version": "v1", "kind": "ConfigMap", "namespace": shop},
+                {"kind": "ConfigMap", "name": "a", "namespace": shop},
+                {"version": "v1", "name": "a"},
+                {"version": "v1", "kind": "Event", "name": "*", "namespace": shop},
+                namespace_ref(&shop),
+                config_map_ref(&shop, "a"),
+            ],
+            "upSyncedResources": [{"version": "v1", "kind": "Secret", "name": "a"}],
+        }),
+    ))
+    .await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    for index in 0..6 {
+        let field = format!("downSyncedResources[{index}]");
+        syncer.wait_for_log(&field, SOON).await;
+    }
+    syncer.wait_for_log("upSyncedResources[0]", SOON).await;
+    syncer.wait_for_log("needs a namespace", SOON).await;
+    assert!(!syncer.log().contains("downSyncedResources[6]"), "{}", syncer.log());
+}
+
+async fn a_kind_that_nobody_serves_is_reported_and_picked_up_when_it_appears(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({}))).await;
+    hub.create(&edge_sync_config(
+        "site",
+        json!({"downSyncedResources": [
+            namespace_ref(&shop),
+            config_map_ref(&shop, "a"),
+            {"group": group, "version": "v1", "kind": "Gauge", "namespace": shop, "name": "*"},
+        ]}),
+    ))
+    .await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    syncer.wait_for_log("resource=Gauge", SOON).await;
+    install_crd(&[&hub], &crd(&group, "gauges", true)).await;
+    hub.create(&custom_object(&group, "gauges", &shop, "a", 1)).await;
+    syncer
+        .wait_for_log("the edge does not serve a selected resource", SOON)
+        .await;
+    install_crd(&[&edge], &crd(&group, "gauges", true)).await;
+    arrives(&edge, &format!("{group}/v1"), "gauges", &shop, "a").await;
+    drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
+}
+
+async fn deselecting_an_object_keeps_its_copy_until_the_hub_deletes_it(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    for name in ["a", "b"] {
+        hub.create(&config_map(&shop, name, json!({}))).await;
+    }
+    let all = json!({"downSyncedResources": [namespace_ref(&shop), config_map_ref(&shop, "*")]});
+    hub.create(&edge_sync_config("site", all)).await;
+    let _syncer = pair.syncer(flags);
+    for name in ["a", "b"] {
+        arrives(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    select(&hub, json!({"downSyncedResources": null})).await;
+    hub.delete("v1", "configmaps", &shop, "a").await;
+    gone(&edge, "v1", "configmaps", &shop, "a").await;
+    remains(&edge, "v1", "configmaps", &shop, "b").await;
+    hub.delete("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "site")
+        .await;
+    remains(&edge, "v1", "configmaps", &shop, "b").await;
+    hub.delete("v1", "configmaps", &shop, "b").await;
+    gone(&edge, "v1", "configmaps", &shop, "b").await;
+}

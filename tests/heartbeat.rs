@@ -1,0 +1,301 @@
+//! The heartbeat on the configs (spec sections 1 and 2, scenario 42), and hubs that have only one kind of configs.
+
+mod support;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::modes::{Mode, POLL, WATCH, in_both_modes, in_mode};
+use support::objects::{config_map, edge_sync_config, namespace, syncer_config};
+use support::rbac::{allow, configs, disallow, limited};
+use support::story::{A_WHILE, SOON, arrives, becomes, config_map_entry, copy_equals, gone};
+use support::{AuditEvent, Objects, Pair, PairOptions, Server, Syncer, eventually, holds_throughout, shared_pair};
+
+in_both_modes!(
+    the_heartbeat_of_configs_of_both_kinds_advances_and_their_specs_stay_as_they_are,
+    a_config_that_comes_later_gets_a_heartbeat_and_a_config_edit_is_not_lost,
+    the_heartbeat_ends_with_the_syncer,
+    without_an_interval_there_is_no_heartbeat,
+    a_forbidden_heartbeat_is_reported_once_and_blocks_nothing,
+);
+in_mode!(
+    watch_only,
+    crate::support::modes::WATCH,
+    a_heartbeat_causes_no_other_request,
+);
+
+const API: &str = "edge.kubestellar.io/v2alpha1";
+const SYNCER: &str = "edge-syncer/";
+const EACH_SECOND: &str = "--heartbeat-interval=1s";
+
+fn time_of(config: &Value) -> Option<String> {
+    config["status"]["lastSyncerHeartbeatTime"].as_str().map(str::to_owned)
+}
+
+/// Waits until a config has another heartbeat than this one, and gives it.
+async fn beats(hub: &Objects, plural: &str, name: &str, last: Option<&String>) -> String {
+    let config = becomes(hub, [API, plural, "", name], "has a new heartbeat", |config| {
+        let time = time_of(config);
+        time.is_some() && time.as_ref() != last
+    })
+    .await;
+    time_of(&config).expect("it was waited for")
+}
+
+// Spec scenario 42.
+async fn the_heartbeat_of_configs_of_both_kinds_advances_and_their_specs_stay_as_they_are(flags: Mode) {
+    let pair = shared_pair().await;
+    let hub = pair.hub.objects();
+    let plain = json!({"namespaceScope": {"namespaces": [], "resources": []}, "clusterScope": [
+        {"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "apiVersion": "v1", "objects": []},
+    ]});
+    let configs = [
+        ("syncerconfigs", syncer_config("the-one", plain)),
+        ("syncerconfigs", syncer_config("empty", json!({}))),
+        ("edgesyncconfigs", edge_sync_config("site", json!({"conversions": []}))),
+    ];
+    let mut before = Vec::new();
+    for (plural, config) in &configs {
+        before.push((*plural, hub.create(config).await));
+    }
+    let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    for (plural, config) in &before {
+        let name = config["metadata"]["name"].as_str().expect("it has a name");
+        let mut last = None;
+        for _ in 0..3 {
+            let time = beats(&hub, plural, name, last.as_ref()).await;
+            assert!(time.ends_with('Z') && time.len() >= 20, "{time}");
+            assert!(last.is_none_or(|last| last < time), "it goes forward");
+            last = Some(time);
+        }
+        let now = hub.get(API, plural, "", name).await.expect("it is there");
+        assert_eq!(now["spec"], config["spec"]);
+        for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+            assert_eq!(now["metadata"][field], config["metadata"][field], "{field}");
+        }
+    }
+}
+
+async fn a_config_that_comes_later_gets_a_heartbeat_and_a_config_edit_is_not_lost(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    let names: Vec<String> = (0..5).map(|index| format!("c{index}")).collect();
+    for name in &names {
+        hub.create(&config_map(&shop, name, json!({}))).await;
+    }
+    let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    hub.create(&syncer_config("the-one", json!({}))).await;
+    let mut last = beats(&hub, "syncerconfigs", "the-one", None).await;
+    let mut selected: Vec<&str> = Vec::new();
+    for name in &names {
+        selected.push(name);
+        let spec = json!({"namespacedObjects": [config_map_entry(&shop, &selected)]});
+        support::story::reselect(&hub, &spec).await;
+        arrives(&edge, "v1", "configmaps", &shop, name).await;
+        last = beats(&hub, "syncerconfigs", "the-one", Some(&last)).await;
+        let config = hub.get(API, "syncerconfigs", "", "the-one").await.expect("it is there");
+        assert_eq!(config["spec"], spec);
+    }
+}
+
+// "Stale by design when the syncer stops."
+async fn the_heartbeat_ends_with_the_syncer(flags: Mode) {
+    let pair = shared_pair().await;
+    let hub = pair.hub.objects();
+    hub.create(&syncer_config("the-one", json!({}))).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let first = beats(&hub, "syncerconfigs", "the-one", None).await;
+    beats(&hub, "syncerconfigs", "the-one", Some(&first)).await;
+    syncer.terminate().await;
+    let last = hub.get(API, "syncerconfigs", "", "the-one").await;
+    holds_throughout("the config stays as it is", Duration::from_secs(3), async || {
+        if hub.get(API, "syncerconfigs", "", "the-one").await == last {
+            Ok(())
+        } else {
+            Err("it was written")
+        }
+    })
+    .await;
+}
+
+async fn without_an_interval_there_is_no_heartbeat(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({}))).await;
+    let before = hub
+        .create(&syncer_config(
+            "the-one",
+            json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+        ))
+        .await;
+    let _syncer = pair.syncer(&[flags, &["--heartbeat-interval=0s"]].concat());
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    holds_throughout("the config stays as it is", A_WHILE, async || {
+        if hub.get(API, "syncerconfigs", "", "the-one").await.as_ref() == Some(&before) {
+            Ok(())
+        } else {
+            Err("it was written")
+        }
+    })
+    .await;
+}
+
+async fn a_forbidden_heartbeat_is_reported_once_and_blocks_nothing(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
+    ))
+    .await;
+    let rules = json!([
+        configs(&["get", "list", "watch"]),
+        {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": ["get", "list", "watch"]},
+    ]);
+    allow(&hub, &shop, rules).await;
+    let mark = pair.hub.audit_mark();
+    let mut syncer = Syncer::start(
+        &limited(&pair.hub),
+        &pair.edge.kubeconfig(),
+        &[flags, &[EACH_SECOND]].concat(),
+    );
+    let text = "writing the heartbeat failed at the hub object=the heartbeat on SyncerConfig//the-one";
+    syncer.wait_for_log(text, SOON).await;
+    syncer
+        .wait_for_log("cannot patch resource \\\"syncerconfigs\\\"", SOON)
+        .await;
+    hub.replace(&config_map(&shop, "a", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "a", &json!({"v": "2"})).await;
+    // It tries again, and says no more.
+    eventually("it tries a third time", SOON, async || {
+        let requests = pair.hub.requests_since(SYNCER, mark);
+        match requests.iter().filter(|event| event.code == 403).count() {
+            0..3 => Err("not yet"),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    assert_eq!(syncer.log().matches(text).count(), 1, "{}", syncer.log());
+    syncer.terminate().await;
+    disallow(&hub, &shop).await;
+}
+
+// Spec scenario 42: no endless self-triggered work.
+async fn a_heartbeat_causes_no_other_request(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({}))).await;
+    let spec = json!({"namespacedObjects": [config_map_entry(&shop, &["*"])],
+        "upsync": [{"resources": ["secrets"], "namespaces": [shop], "names": ["*"]}]});
+    hub.create(&syncer_config("the-one", spec)).await;
+    hub.create(&edge_sync_config("site", json!({}))).await;
+    let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
+    let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let heartbeat = |event: &AuditEvent| event.verb == "patch" && event.uri.contains("/edge.kubestellar.io/");
+    let requests = |marks: [u64; 2]| -> Vec<AuditEvent> {
+        let servers = [&pair.hub, &pair.edge].into_iter().zip(marks);
+        servers
+            .flat_map(|(server, mark): (&Server, u64)| server.requests_since(SYNCER, mark))
+            .collect()
+    };
+    let mut last = (0, tokio::time::Instant::now());
+    eventually("it sends nothing but heartbeats for two seconds", SOON, async || {
+        let others = requests(marks).iter().filter(|event| !heartbeat(event)).count();
+        if others != last.0 {
+            last = (others, tokio::time::Instant::now());
+        }
+        if last.1.elapsed() > Duration::from_secs(2) {
+            Ok(())
+        } else {
+            Err(format!("{others} others"))
+        }
+    })
+    .await;
+    let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
+    let beats = eventually("five more heartbeats on each", SOON, async || {
+        let requests = requests(marks);
+        let on = |plural: &str| {
+            requests
+                .iter()
+                .filter(|event| heartbeat(event) && event.uri.contains(plural))
+                .count()
+        };
+        if on("/syncerconfigs/") >= 5 && on("/edgesyncconfigs/") >= 5 {
+            Ok(requests.clone())
+        } else {
+            Err(format!("{}", requests.len()))
+        }
+    })
+    .await;
+    let others: Vec<&AuditEvent> = beats.iter().filter(|event| !heartbeat(event)).collect();
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+// Spec section 6: each kind is enough by itself.
+#[tokio::test]
+async fn a_hub_that_serves_only_one_kind_of_configs_is_enough() {
+    let pair = Pair::start(PairOptions::default()).await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace("shop")).await;
+    let refs = json!([
+        {"version": "v1", "kind": "Namespace", "name": "shop"},
+        {"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "*"},
+    ]);
+    let kinds = [
+        (
+            "syncerconfigs",
+            "edgesyncconfigs",
+            syncer_config("one", json!({"namespacedObjects": [config_map_entry("shop", &["*"])]})),
+        ),
+        (
+            "edgesyncconfigs",
+            "syncerconfigs",
+            edge_sync_config("one", json!({"downSyncedResources": refs})),
+        ),
+    ];
+    for (there, lacking, config) in kinds {
+        serve(&hub, there, true).await;
+        serve(&hub, lacking, false).await;
+        for (mode, flags) in [("watch", WATCH), ("poll", POLL)] {
+            let name = format!("{there}-{mode}");
+            hub.create(&config_map("shop", &name, json!({}))).await;
+            hub.create(&config).await;
+            let syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+            arrives(&edge, "v1", "configmaps", "shop", &name).await;
+            beats(&hub, there, "one", None).await;
+            hub.delete("v1", "configmaps", "shop", &name).await;
+            gone(&edge, "v1", "configmaps", "shop", &name).await;
+            assert!(!syncer.log().contains("WARN"), "{}", syncer.log());
+            hub.delete(API, there, "", "one").await;
+        }
+    }
+}
+
+/// Makes the hub serve a kind of configs, or stop that.
+async fn serve(hub: &Objects, plural: &str, served: bool) {
+    let name = format!("{plural}.edge.kubestellar.io");
+    let mut definition = hub
+        .get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &name)
+        .await
+        .expect("the pair has installed it");
+    definition["spec"]["versions"][0]["served"] = json!(served);
+    hub.replace(&definition).await;
+    eventually("the hub serves what it should", SOON, async || {
+        match hub.try_list(API, plural, "", "").await {
+            Ok(_) if served => Ok(()),
+            Err(_) if !served => Ok(()),
+            _ => Err("not yet"),
+        }
+    })
+    .await;
+}

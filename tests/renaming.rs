@@ -1,0 +1,454 @@
+//! Conversions of `EdgeSyncConfig`: objects that are called otherwise at the edge than at the hub (spec section 2,
+//! scenarios 11 to 13).
+
+mod support;
+
+use serde_json::{Value, json};
+use support::modes::{Mode, in_both_modes};
+use support::objects::{config_map, edge_sync_config, namespace, syncer_config};
+use support::statuses::{returns, set_status};
+use support::story::{
+    SOON, annotation, arrives, becomes, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone,
+    install_crd, remains, stays_absent,
+};
+use support::{Objects, Syncer, shared_pair};
+
+in_both_modes!(
+    a_denatured_crd_arrives_by_its_own_name_whichever_name_the_entry_has,
+    a_denatured_crd_follows_and_goes_and_the_edge_serves_its_type,
+    only_what_a_conversion_names_is_renamed_also_beside_a_wildcard,
+    a_conversion_that_comes_later_takes_effect_without_restart,
+    a_renamed_copy_outlives_its_conversion_as_long_as_its_origin_exists,
+    what_was_renamed_is_found_again_after_a_restart_and_not_made_anew,
+    conversions_are_ignored_where_the_environment_says_so,
+    an_object_goes_up_under_another_name,
+    the_status_of_a_renamed_object_returns_to_its_origin,
+    of_contradicting_conversions_the_first_by_config_name_counts_and_the_other_is_reported,
+    a_conversion_may_join_two_kinds,
+    an_object_goes_up_as_another_kind,
+);
+
+const CRDS: [&str; 3] = ["apiextensions.k8s.io/v1", "customresourcedefinitions", ""];
+
+fn crd_ref(name: &str) -> Value {
+    json!({"group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition", "name": name})
+}
+
+fn config_map_ref(namespace: &str, name: &str) -> Value {
+    json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": name})
+}
+
+fn namespace_ref(name: &str) -> Value {
+    json!({"version": "v1", "kind": "Namespace", "name": name})
+}
+
+/// A conversion of a `ConfigMap`.
+fn renamed(hub: &str, edge: &str) -> Value {
+    json!({"upstream": {"kind": "ConfigMap", "name": hub}, "downstream": {"kind": "ConfigMap", "name": edge}})
+}
+
+/// The spec of a config for a namespace with all of its `ConfigMap`s.
+#[expect(clippy::needless_pass_by_value, reason = "callers write json!([...]) in place")]
+fn all_config_maps(shop: &str, conversions: Value) -> Value {
+    json!({
+        "downSyncedResources": [namespace_ref(shop), config_map_ref(shop, "*")],
+        "conversions": conversions,
+    })
+}
+
+async fn select(hub: &Objects, spec: Value) {
+    let patch = json!({"spec": spec});
+    hub.merge_patch("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "site", &patch)
+        .await;
+}
+
+// Spec scenario 11.
+async fn a_denatured_crd_arrives_by_its_own_name_whichever_name_the_entry_has(flags: Mode) {
+    let pair = shared_pair().await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let base = pair.namespace("g");
+    let _syncer = pair.syncer(flags);
+    for (config, uses_hub_name) in [("by-hub-name", true), ("by-edge-name", false)] {
+        let group = format!("{config}.{base}.example.org");
+        let (at_hub, at_edge) = (format!("gauges.{group}.denatured"), format!("gauges.{group}"));
+        hub.create(&crd(&format!("{group}.denatured"), "gauges", true)).await;
+        let entry = crd_ref(if uses_hub_name { &at_hub } else { &at_edge });
+        hub.create(&edge_sync_config(
+            config,
+            json!({
+                "downSyncedResources": [entry],
+                "conversions": [{"upstream": crd_ref(&at_hub), "downstream": crd_ref(&at_edge)}],
+            }),
+        ))
+        .await;
+        let copy = arrives(&edge, CRDS[0], CRDS[1], CRDS[2], &at_edge).await;
+        assert_eq!(copy["spec"]["group"], json!(group));
+        assert_eq!(copy["spec"]["names"]["plural"], json!("gauges"));
+        assert_eq!(
+            annotation(&copy, "downsynced"),
+            json!(format!("CustomResourceDefinition//{at_edge}"))
+        );
+        stays_absent(&edge, CRDS[0], CRDS[1], CRDS[2], &at_hub).await;
+        drop_crds(&[&hub, &edge], &[&at_hub, &at_edge]).await;
+    }
+}
+
+// Spec scenarios 11 and 12.
+async fn a_denatured_crd_follows_and_goes_and_the_edge_serves_its_type(flags: Mode) {
+    let pair = shared_pair().await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{}.example.org", pair.namespace("g"));
+    let (at_hub, at_edge) = (format!("gauges.{group}.denatured"), format!("gauges.{group}"));
+    install_crd(&[&hub], &crd(&format!("{group}.denatured"), "gauges", false)).await;
+    hub.create(&edge_sync_config(
+        "site",
+        json!({
+            "downSyncedResources": [crd_ref(&at_edge)],
+            "conversions": [{"upstream": crd_ref(&at_hub), "downstream": crd_ref(&at_edge)}],
+        }),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    arrives(&edge, CRDS[0], CRDS[1], CRDS[2], &at_edge).await;
+    support::wait_for_crd(&edge, &at_edge).await;
+    edge.create(&custom_object(&group, "gauges", "", "a", 1)).await;
+    // An update: a short name and a label.
+    let names = json!({"spec": {"names": {"shortNames": ["ggg"]}}, "metadata": {"labels": {"l": "1"}}});
+    hub.merge_patch(CRDS[0], CRDS[1], "", &at_hub, &names).await;
+    let at = [CRDS[0], CRDS[1], CRDS[2], &at_edge];
+    let copy = becomes(&edge, at, "has the short name", |copy| {
+        copy["spec"]["names"]["shortNames"] == json!(["ggg"])
+    })
+    .await;
+    assert_eq!(copy["spec"]["group"], json!(group));
+    assert_eq!(copy["metadata"]["labels"]["l"], json!("1"));
+    // Drift.
+    edge.merge_patch(
+        CRDS[0],
+        CRDS[1],
+        "",
+        &at_edge,
+        &json!({"metadata": {"labels": {"l": "2"}}}),
+    )
+    .await;
+    becomes(&edge, at, "is put right", |copy| {
+        copy["metadata"]["labels"]["l"] == json!("1")
+    })
+    .await;
+    drop_crds(&[&hub], &[&at_hub]).await;
+    gone(&edge, CRDS[0], CRDS[1], CRDS[2], &at_edge).await;
+}
+
+// Spec scenario 12.
+async fn only_what_a_conversion_names_is_renamed_also_beside_a_wildcard(flags: Mode) {
+    let pair = shared_pair().await;
+    let [shop, other] = ["shop", "other"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    for space in [&shop, &other] {
+        hub.create(&namespace(space)).await;
+        for name in ["x", "a"] {
+            hub.create(&config_map(space, name, json!({"was": name}))).await;
+        }
+    }
+    hub.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": "x"}}))
+        .await;
+    let mut spec = all_config_maps(&shop, json!([renamed("x", "y")]));
+    spec["downSyncedResources"]
+        .as_array_mut()
+        .expect("built above")
+        .push(json!({"version": "v1", "kind": "Secret", "namespace": shop, "name": "*"}));
+    hub.create(&edge_sync_config("site", spec)).await;
+    // Conversions count for all configs.
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespacedObjects": [config_map_entry(&other, &["x", "a"])]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    for space in [&shop, &other] {
+        let copy = copy_equals(&edge, space, "y", &json!({"was": "x"})).await;
+        assert_eq!(annotation(&copy, "downsynced"), json!(format!("ConfigMap/{space}/y")));
+        copy_equals(&edge, space, "a", &json!({"was": "a"})).await;
+        stays_absent(&edge, "v1", "configmaps", space, "x").await;
+    }
+    arrives(&edge, "v1", "secrets", &shop, "x").await;
+    hub.replace(&config_map(&shop, "x", json!({"was": "x", "now": "2"})))
+        .await;
+    copy_equals(&edge, &shop, "y", &json!({"was": "x", "now": "2"})).await;
+    hub.delete("v1", "configmaps", &shop, "x").await;
+    gone(&edge, "v1", "configmaps", &shop, "y").await;
+    remains(&edge, "v1", "configmaps", &shop, "a").await;
+    remains(&edge, "v1", "configmaps", &other, "y").await;
+}
+
+// Spec scenario 13.
+async fn a_conversion_that_comes_later_takes_effect_without_restart(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "x", json!({"v": "1"}))).await;
+    hub.create(&edge_sync_config("site", all_config_maps(&shop, json!([]))))
+        .await;
+    let _syncer = pair.syncer(flags);
+    copy_equals(&edge, &shop, "x", &json!({"v": "1"})).await;
+    // Added, and changed.
+    for name in ["y", "z"] {
+        select(&hub, all_config_maps(&shop, json!([renamed("x", name)]))).await;
+        copy_equals(&edge, &shop, name, &json!({"v": "1"})).await;
+    }
+    hub.replace(&config_map(&shop, "x", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "z", &json!({"v": "2"})).await;
+    // The copies from before are kept as long as their origin exists, and no longer.
+    for name in ["x", "y"] {
+        remains(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    hub.delete("v1", "configmaps", &shop, "x").await;
+    for name in ["x", "y", "z"] {
+        gone(&edge, "v1", "configmaps", &shop, name).await;
+    }
+}
+
+async fn a_renamed_copy_outlives_its_conversion_as_long_as_its_origin_exists(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    for restarts in [false, true] {
+        let [x, y] = ["x", "y"].map(|name| format!("{name}-{restarts}"));
+        if !restarts {
+            hub.create(&namespace(&shop)).await;
+        }
+        hub.create(&config_map(&shop, &x, json!({"v": "1"}))).await;
+        let with = all_config_maps(&shop, json!([renamed(&x, &y)]));
+        hub.create(&edge_sync_config("site", with)).await;
+        let mut syncer = pair.syncer(flags);
+        copy_equals(&edge, &shop, &y, &json!({"v": "1"})).await;
+        if restarts {
+            syncer.kill();
+        }
+        select(&hub, all_config_maps(&shop, Value::Null)).await;
+        let mut another = restarts.then(|| pair.syncer(flags));
+        copy_equals(&edge, &shop, &x, &json!({"v": "1"})).await;
+        let copy = remains(&edge, "v1", "configmaps", &shop, &y).await;
+        assert_eq!(copy["data"], json!({"v": "1"}));
+        if restarts {
+            // Gone while nobody looks.
+            another.take().expect("started above").kill();
+        }
+        hub.delete("v1", "configmaps", &shop, &x).await;
+        let _third = restarts.then(|| pair.syncer(flags));
+        gone(&edge, "v1", "configmaps", &shop, &x).await;
+        gone(&edge, "v1", "configmaps", &shop, &y).await;
+        hub.delete("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "site")
+            .await;
+    }
+}
+
+async fn what_was_renamed_is_found_again_after_a_restart_and_not_made_anew(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    for name in ["kept", "deleted", "proof"] {
+        hub.create(&config_map(&shop, name, json!({"v": "1"}))).await;
+    }
+    let conversions = json!([renamed("kept", "kept-there"), renamed("deleted", "deleted-there")]);
+    hub.create(&edge_sync_config("site", all_config_maps(&shop, conversions)))
+        .await;
+    let mut syncer = pair.syncer(flags);
+    for name in ["kept-there", "deleted-there", "proof"] {
+        copy_equals(&edge, &shop, name, &json!({"v": "1"})).await;
+    }
+    let before = edge.get("v1", "configmaps", &shop, "kept-there").await;
+    syncer.kill();
+    hub.delete("v1", "configmaps", &shop, "deleted").await;
+    let _syncer = pair.syncer(flags);
+    gone(&edge, "v1", "configmaps", &shop, "deleted-there").await;
+    hub.replace(&config_map(&shop, "proof", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "proof", &json!({"v": "2"})).await;
+    assert_eq!(edge.get("v1", "configmaps", &shop, "kept-there").await, before);
+    assert_eq!(edge.get("v1", "configmaps", &shop, "kept").await, None);
+}
+
+// Spec scenario 13.
+async fn conversions_are_ignored_where_the_environment_says_so(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "x", json!({}))).await;
+    hub.create(&edge_sync_config(
+        "site",
+        all_config_maps(&shop, json!([renamed("x", "y")])),
+    ))
+    .await;
+    let env = [("ENABLE_DENATURING", "false")];
+    let _syncer = Syncer::start_with_env(&pair.hub.kubeconfig(), &pair.edge.kubeconfig(), flags, &env);
+    arrives(&edge, "v1", "configmaps", &shop, "x").await;
+    stays_absent(&edge, "v1", "configmaps", &shop, "y").await;
+}
+
+async fn an_object_goes_up_under_another_name(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    edge.create(&namespace(&shop)).await;
+    for name in ["y", "a"] {
+        edge.create(&config_map(&shop, name, json!({"was": name}))).await;
+    }
+    hub.create(&edge_sync_config(
+        "site",
+        json!({"upSyncedResources": [config_map_ref(&shop, "*")], "conversions": [renamed("x", "y")]}),
+    ))
+    .await;
+    let mut syncer = pair.syncer(flags);
+    let copy = copy_equals(&hub, &shop, "x", &json!({"was": "y"})).await;
+    assert_eq!(annotation(&copy, "upsynced"), json!(format!("ConfigMap/{shop}/x")));
+    copy_equals(&hub, &shop, "a", &json!({"was": "a"})).await;
+    stays_absent(&hub, "v1", "configmaps", &shop, "y").await;
+    edge.replace(&config_map(&shop, "y", json!({"now": "2"}))).await;
+    copy_equals(&hub, &shop, "x", &json!({"now": "2"})).await;
+    // Deleted while it is away.
+    syncer.kill();
+    edge.delete("v1", "configmaps", &shop, "y").await;
+    let _syncer = pair.syncer(flags);
+    gone(&hub, "v1", "configmaps", &shop, "x").await;
+    remains(&hub, "v1", "configmaps", &shop, "a").await;
+}
+
+async fn the_status_of_a_renamed_object_returns_to_its_origin(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    install_crd(&[&hub, &edge], &crd(&group, "gauges", true)).await;
+    hub.create(&namespace(&shop)).await;
+    // The one called y at the hub has nothing to do with the one called y at the edge.
+    for name in ["x", "y"] {
+        hub.create(&custom_object(&group, "gauges", &shop, name, 1)).await;
+    }
+    let gauge = |name: &str| json!({"group": group, "version": "v1", "kind": "Gauge", "namespace": shop, "name": name});
+    hub.create(&edge_sync_config(
+        "site",
+        json!({
+            "downSyncedResources": [namespace_ref(&shop), gauge("x")],
+            "conversions": [{"upstream": gauge("x"), "downstream": gauge("y")}],
+        }),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    arrives(&edge, &version, "gauges", &shop, "y").await;
+    for status in [json!({"a": 1}), json!({"b": 2})] {
+        set_status(&edge, [&version, "gauges", &shop, "y"], true, &status).await;
+        returns(&hub, [&version, "gauges", &shop, "x"], &status).await;
+    }
+    let other = hub.get(&version, "gauges", &shop, "y").await.expect("created above");
+    assert_eq!(other["status"], Value::Null);
+    drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
+}
+
+// Spec section 6.
+async fn of_contradicting_conversions_the_first_by_config_name_counts_and_the_other_is_reported(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "x", json!({}))).await;
+    // Created in the other order.
+    hub.create(&edge_sync_config("b", json!({"conversions": [renamed("x", "from-b")]})))
+        .await;
+    hub.create(&edge_sync_config(
+        "a",
+        all_config_maps(&shop, json!([renamed("x", "from-a"), renamed("x", "second")])),
+    ))
+    .await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&edge, "v1", "configmaps", &shop, "from-a").await;
+    for name in ["from-b", "second", "x"] {
+        stays_absent(&edge, "v1", "configmaps", &shop, name).await;
+    }
+    syncer.wait_for_log("contradicts another conversion", SOON).await;
+    let log = syncer.log();
+    for config in ["EdgeSyncConfig//a", "EdgeSyncConfig//b"] {
+        let reports = log
+            .lines()
+            .filter(|line| line.contains("contradicts") && line.contains(config));
+        assert_eq!(reports.count(), 1, "{config}: {log}");
+    }
+    // With the first one gone, the other counts.
+    hub.delete("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "a")
+        .await;
+    hub.create(&edge_sync_config("c", all_config_maps(&shop, Value::Null)))
+        .await;
+    arrives(&edge, "v1", "configmaps", &shop, "from-b").await;
+}
+
+async fn a_conversion_may_join_two_kinds(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    install_crd(&[&hub], &crd(&group, "alphas", true)).await;
+    install_crd(&[&edge], &crd(&group, "betas", true)).await;
+    hub.create(&namespace(&shop)).await;
+    for name in ["a", "other"] {
+        hub.create(&custom_object(&group, "alphas", &shop, name, 1)).await;
+    }
+    let item = |kind: &str, name: &str| json!({"group": group, "version": "v1", "kind": kind, "namespace": shop, "name": name});
+    hub.create(&edge_sync_config(
+        "site",
+        json!({
+            "downSyncedResources": [namespace_ref(&shop), item("Alpha", "a")],
+            "conversions": [{"upstream": item("Alpha", "a"), "downstream": item("Beta", "b")}],
+        }),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    let at = [version.as_str(), "betas", &shop, "b"];
+    let copy = becomes(&edge, at, "is there", |copy| copy["spec"] == json!({"size": 1})).await;
+    assert_eq!(annotation(&copy, "downsynced"), json!(format!("Beta/{shop}/b")));
+    hub.merge_patch(&version, "alphas", &shop, "a", &json!({"spec": {"size": 2}}))
+        .await;
+    becomes(&edge, at, "follows", |copy| copy["spec"] == json!({"size": 2})).await;
+    set_status(&edge, at, true, &json!({"a": 1})).await;
+    returns(&hub, [&version, "alphas", &shop, "a"], &json!({"a": 1})).await;
+    assert_eq!(edge.list(&version, "betas", "", "").await.len(), 1);
+    hub.delete(&version, "alphas", &shop, "a").await;
+    gone(&edge, &version, "betas", &shop, "b").await;
+    drop_crds(&[&hub, &edge], &[&format!("alphas.{group}"), &format!("betas.{group}")]).await;
+}
+
+async fn an_object_goes_up_as_another_kind(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    install_crd(&[&hub], &crd(&group, "alphas", true)).await;
+    install_crd(&[&edge], &crd(&group, "betas", true)).await;
+    edge.create(&namespace(&shop)).await;
+    edge.create(&custom_object(&group, "betas", &shop, "b", 1)).await;
+    let item = |kind: &str, name: &str| json!({"group": group, "version": "v1", "kind": kind, "namespace": shop, "name": name});
+    hub.create(&edge_sync_config(
+        "site",
+        json!({
+            "upSyncedResources": [item("Beta", "b")],
+            "conversions": [{"upstream": item("Alpha", "a"), "downstream": item("Beta", "b")}],
+        }),
+    ))
+    .await;
+    let mut syncer = pair.syncer(flags);
+    let at = [version.as_str(), "alphas", &shop, "a"];
+    let copy = becomes(&hub, at, "is there", |copy| copy["spec"] == json!({"size": 1})).await;
+    assert_eq!(annotation(&copy, "upsynced"), json!(format!("Alpha/{shop}/a")));
+    set_status(&edge, [&version, "betas", &shop, "b"], true, &json!({"x": 1})).await;
+    returns(&hub, at, &json!({"x": 1})).await;
+    // Deleted while it is away.
+    syncer.kill();
+    edge.delete(&version, "betas", &shop, "b").await;
+    let _syncer = pair.syncer(flags);
+    gone(&hub, &version, "alphas", &shop, "a").await;
+    drop_crds(&[&hub, &edge], &[&format!("alphas.{group}"), &format!("betas.{group}")]).await;
+}

@@ -1,0 +1,384 @@
+//! Status on its way from edge to hub (spec section 5, scenarios 18, 26, 31 to 33 and 36).
+
+mod support;
+
+use serde_json::{Value, json};
+use support::modes::{Mode, in_both_modes};
+use support::objects::{MERGE_PATCH, namespace, path, syncer_config};
+use support::statuses::{deployment, returns, select_deployments, set_status, status_writes};
+use support::story::{
+    A_WHILE, SOON, annotation, arrives, becomes, crd, crd_without_status, custom_object, drop_crds, install_crd,
+    upsync_all,
+};
+use support::{eventually, holds_throughout, shared_pair};
+
+in_both_modes!(
+    the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time,
+    a_hub_edit_made_while_statuses_are_written_is_kept,
+    status_returns_for_every_kind_of_custom_resource_and_owner,
+    status_returns_where_only_one_side_has_the_subresource,
+    the_status_of_crds_and_namespaces_at_the_hub_is_left_alone,
+    the_status_of_an_upsynced_object_arrives_and_follows,
+    a_status_that_changes_while_the_hub_is_down_arrives_afterwards,
+    what_people_write_into_a_status_at_the_hub_is_put_right,
+);
+
+// Spec scenario 31.
+async fn the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    let before = hub.create(&deployment(&shop, "web:1")).await;
+    hub.create(&select_deployments(&shop)).await;
+    let _syncer = pair.syncer(flags);
+    arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
+    let at = ["apps/v1", "deployments", &shop, "web"];
+    let available = json!([{"type": "Available", "status": "True", "reason": "R", "message": "m",
+        "lastUpdateTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    for status in [
+        json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "unavailableReplicas": 2}),
+        json!({"observedGeneration": 1, "replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "conditions": available}),
+        json!({"observedGeneration": 2}),
+    ] {
+        set_status(&edge, at, true, &status).await;
+        let object = returns(&hub, at, &status).await;
+        assert_eq!(object["spec"], before["spec"]);
+        for field in ["labels", "annotations", "generation", "finalizers", "ownerReferences"] {
+            assert_eq!(object["metadata"][field], before["metadata"][field], "{field}");
+        }
+    }
+    // An edit at the hub goes its own way.
+    hub.merge_patch(
+        "apps/v1",
+        "deployments",
+        &shop,
+        "web",
+        &json!({"spec": {"replicas": 5}}),
+    )
+    .await;
+    let copy = becomes(&edge, at, "has 5 replicas", |copy| copy["spec"]["replicas"] == json!(5)).await;
+    assert_eq!(copy["status"], json!({"observedGeneration": 2}));
+    let object = returns(&hub, at, &json!({"observedGeneration": 2})).await;
+    assert_eq!(object["spec"]["replicas"], json!(5));
+}
+
+// Spec scenario 31: a status write never carries a stale spec, labels or annotations.
+async fn a_hub_edit_made_while_statuses_are_written_is_kept(flags: Mode) {
+    const ROUNDS: usize = 20;
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    // Without a subresource the whole object is written, which is where an edit could get lost.
+    install_crd(&[&hub, &edge], &crd_without_status(&group, "gauges", true)).await;
+    hub.create(&namespace(&shop)).await;
+    hub.create(&custom_object(&group, "gauges", &shop, "a", 0)).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespaceScope": {"namespaces": [shop], "resources": [{"group": group, "resource": "gauges", "apiVersion": "v1"}]}}),
+    ))
+    .await;
+    let _syncer = pair.syncer(&[flags, &["--status-interval=100ms"]].concat());
+    arrives(&edge, &version, "gauges", &shop, "a").await;
+    let at = [version.as_str(), "gauges", &shop, "a"];
+    let mark = pair.hub.audit_mark();
+    for round in 1..=ROUNDS {
+        let status = json!({"status": {"round": round}});
+        let edit = json!({"spec": {"size": round}, "metadata": {"labels": {"round": round.to_string()}}});
+        let target = path(&version, "gauges", &shop, "a");
+        let writes = tokio::join!(
+            edge.send(http::Method::PATCH, &target, MERGE_PATCH, Some(&status)),
+            hub.send(http::Method::PATCH, &target, MERGE_PATCH, Some(&edit)),
+        );
+        writes.0.expect("the edge takes its status");
+        let object = writes.1.expect("the hub takes its edit");
+        assert_eq!(object["spec"]["size"], json!(round));
+        let object = hub.get(&version, "gauges", &shop, "a").await.expect("it is there");
+        assert_eq!(
+            object["spec"]["size"],
+            json!(round),
+            "the edit of round {round} is lost"
+        );
+        assert_eq!(object["metadata"]["labels"]["round"], json!(round.to_string()));
+    }
+    let object = returns(&hub, at, &json!({"round": ROUNDS})).await;
+    assert_eq!(object["spec"]["size"], json!(ROUNDS));
+    assert_eq!(object["metadata"]["labels"]["round"], json!(ROUNDS.to_string()));
+    becomes(&edge, at, "has the last edit", |copy| {
+        copy["spec"]["size"] == json!(ROUNDS) && copy["status"]["round"] == json!(ROUNDS)
+    })
+    .await;
+    eventually(
+        "the status writes are in the audit log",
+        SOON,
+        async || match status_writes(&pair, mark, "/gauges/a").len() {
+            0 => Err("none"),
+            _ => Ok(()),
+        },
+    )
+    .await;
+    drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
+}
+
+// Spec scenarios 26 and 32.
+async fn status_returns_for_every_kind_of_custom_resource_and_owner(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    // Plural, namespaced, with a subresource.
+    let types = [
+        ("gauges", true, true),
+        ("plains", true, false),
+        ("clusters", false, true),
+        ("bares", false, false),
+    ];
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    let (mut resources, mut cluster_scope) = (Vec::new(), Vec::new());
+    for (plural, namespaced, subresource) in types {
+        let definition = if subresource { crd } else { crd_without_status }(&group, plural, namespaced);
+        install_crd(&[&hub, &edge], &definition).await;
+        let item = json!({"group": group, "resource": plural, "apiVersion": "v1"});
+        if namespaced {
+            resources.push(item);
+        } else {
+            cluster_scope.push(item);
+        }
+        let space = if namespaced { &*shop } else { "" };
+        for (name, overwrite) in [("ours", "true"), ("once", "false"), ("theirs", "false")] {
+            let mut object = custom_object(&group, plural, space, name, 1);
+            object["metadata"]["annotations"] = json!({"edge.kubestellar.io/downsync-overwrite": overwrite});
+            hub.create(&object).await;
+        }
+        edge.create(&custom_object(&group, plural, space, "theirs", 7)).await;
+    }
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespaceScope": {"namespaces": [shop], "resources": resources}, "clusterScope": cluster_scope}),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    let all = types.into_iter().flat_map(|(plural, namespaced, subresource)| {
+        let space = if namespaced { &*shop } else { "" };
+        ["ours", "once", "theirs"].map(|name| ([version.as_str(), plural, space, name], subresource))
+    });
+    let all: Vec<_> = all.collect();
+    for &(at, _) in &all {
+        let [api_version, plural, space, name] = at;
+        arrives(&edge, api_version, plural, space, name).await;
+        if name == "theirs" {
+            let marked = |copy: &Value| annotation(copy, "downsync-overwrite") == json!("false");
+            let copy = becomes(&edge, at, "is marked", marked).await;
+            assert_eq!(copy["spec"]["size"], json!(7), "only the annotation is added");
+            assert_eq!(annotation(&copy, "downsynced"), Value::Null);
+        }
+    }
+    for status in [json!({"a": {"b": 1}, "c": [1]}), json!({"a": {"d": 2}})] {
+        for &(at, subresource) in &all {
+            set_status(&edge, at, subresource, &status).await;
+        }
+        for &(at, _) in &all {
+            let object = returns(&hub, at, &status).await;
+            assert_eq!(object["spec"], json!({"size": 1}), "{at:?}");
+        }
+    }
+    let definitions = types.map(|(plural, ..)| format!("{plural}.{group}"));
+    drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
+}
+
+async fn status_returns_where_only_one_side_has_the_subresource(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    let types = [("athubs", &hub, &edge, false), ("atedges", &edge, &hub, true)];
+    hub.create(&namespace(&shop)).await;
+    let mut resources = Vec::new();
+    for (plural, with, without, _) in types {
+        install_crd(&[with], &crd(&group, plural, true)).await;
+        install_crd(&[without], &crd_without_status(&group, plural, true)).await;
+        hub.create(&custom_object(&group, plural, &shop, "a", 1)).await;
+        resources.push(json!({"group": group, "resource": plural, "apiVersion": "v1"}));
+    }
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"namespaceScope": {"namespaces": [shop], "resources": resources}}),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    for (plural, _, _, subresource_at_edge) in types {
+        arrives(&edge, &version, plural, &shop, "a").await;
+        let at = [version.as_str(), plural, &shop, "a"];
+        for status in [json!({"a": 1, "b": 2}), json!({"b": 3})] {
+            set_status(&edge, at, subresource_at_edge, &status).await;
+            returns(&hub, at, &status).await;
+        }
+        // A status is never written downwards.
+        hub.merge_patch(&version, plural, &shop, "a", &json!({"spec": {"size": 2}}))
+            .await;
+        let copy = becomes(&edge, at, "has size 2", |copy| copy["spec"]["size"] == json!(2)).await;
+        assert_eq!(copy["status"], json!({"b": 3}));
+    }
+    let definitions = types.map(|(plural, ..)| format!("{plural}.{group}"));
+    drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
+}
+
+// Spec scenario 33.
+async fn the_status_of_crds_and_namespaces_at_the_hub_is_left_alone(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let definition = format!("gauges.{group}");
+    install_crd(&[&hub], &crd(&group, "gauges", true)).await;
+    hub.create(&namespace(&shop)).await;
+    hub.create(&deployment(&shop, "web:1")).await;
+    hub.create(&syncer_config(
+        "the-one",
+        json!({
+            "namespaceScope": {"namespaces": [shop], "resources": [{"group": "apps", "resource": "deployments", "apiVersion": "v1"}]},
+            "clusterScope": [
+                {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1", "objects": [definition]},
+                {"group": "", "resource": "namespaces", "apiVersion": "v1", "objects": [shop]},
+            ],
+        }),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    let condition = json!([{"type": "NamespaceContentRemaining", "status": "False", "reason": "R", "message": "edge",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    let crds = ["apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition];
+    let spaces = ["v1", "namespaces", "", &*shop];
+    let web = ["apps/v1", "deployments", &*shop, "web"];
+    for [api_version, plural, namespace, name] in [crds, spaces, web] {
+        arrives(&edge, api_version, plural, namespace, name).await;
+    }
+    support::wait_for_crd(&edge, &definition).await;
+    let before = [
+        hub.get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
+            .await,
+        hub.get("v1", "namespaces", "", &shop).await,
+    ];
+    let mut status = edge
+        .get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
+        .await
+        .expect("arrived above")["status"]
+        .clone();
+    status["conditions"]
+        .as_array_mut()
+        .expect("it is established")
+        .push(json!({"type": "Terminating", "status": "False", "reason": "edge", "lastTransitionTime": "2026-01-01T00:00:00Z"}));
+    set_status(&edge, crds, true, &status).await;
+    set_status(
+        &edge,
+        spaces,
+        true,
+        &json!({"phase": "Active", "conditions": condition}),
+    )
+    .await;
+    // What comes later and does go up is the proof that these were seen.
+    set_status(&edge, web, true, &json!({"replicas": 1})).await;
+    returns(&hub, web, &json!({"replicas": 1})).await;
+    holds_throughout("their status is left alone", A_WHILE, async || {
+        let now = [
+            hub.get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
+                .await,
+            hub.get("v1", "namespaces", "", &shop).await,
+        ];
+        if now == before {
+            Ok(())
+        } else {
+            Err(format!("{now:#?}"))
+        }
+    })
+    .await;
+    drop_crds(&[&hub, &edge], &[&definition]).await;
+}
+
+// Spec scenario 36, with and without a subresource.
+async fn the_status_of_an_upsynced_object_arrives_and_follows(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let group = format!("{shop}.example.org");
+    let version = format!("{group}/v1");
+    let types = [("gauges", true), ("plains", false)];
+    edge.create(&namespace(&shop)).await;
+    for (plural, subresource) in types {
+        let definition = if subresource { crd } else { crd_without_status }(&group, plural, true);
+        install_crd(&[&hub, &edge], &definition).await;
+        edge.create(&custom_object(&group, plural, &shop, "a", 1)).await;
+        set_status(
+            &edge,
+            [&version, plural, &shop, "a"],
+            subresource,
+            &json!({"at": "first"}),
+        )
+        .await;
+    }
+    hub.create(&syncer_config(
+        "the-one",
+        json!({"upsync": [upsync_all(&group, &["gauges", "plains"], &shop)]}),
+    ))
+    .await;
+    let _syncer = pair.syncer(flags);
+    for (plural, subresource) in types {
+        let at = [version.as_str(), plural, &shop, "a"];
+        let object = returns(&hub, at, &json!({"at": "first"})).await;
+        assert_eq!(object["spec"], json!({"size": 1}));
+        for status in [json!({"x": 1, "y": 2}), json!({"y": 3})] {
+            set_status(&edge, at, subresource, &status).await;
+            returns(&hub, at, &status).await;
+        }
+        edge.merge_patch(&version, plural, &shop, "a", &json!({"spec": {"size": 2}}))
+            .await;
+        let object = becomes(&hub, at, "has size 2", |object| object["spec"]["size"] == json!(2)).await;
+        assert_eq!(object["status"], json!({"y": 3}));
+        // What people do to it at the hub is put right.
+        set_status(&hub, at, subresource, &json!({"at": "hub"})).await;
+        returns(&hub, at, &json!({"y": 3})).await;
+    }
+    let definitions = types.map(|(plural, _)| format!("{plural}.{group}"));
+    drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
+}
+
+async fn a_status_that_changes_while_the_hub_is_down_arrives_afterwards(flags: Mode) {
+    let mut pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&deployment(&shop, "web:1")).await;
+    hub.create(&select_deployments(&shop)).await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
+    let at = ["apps/v1", "deployments", &*shop, "web"];
+    set_status(&edge, at, true, &json!({"replicas": 1})).await;
+    returns(&hub, at, &json!({"replicas": 1})).await;
+    pair.hub.stop_apiserver();
+    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    set_status(&edge, at, true, &json!({"replicas": 2})).await;
+    pair.hub.start_apiserver().await;
+    returns(&pair.hub.objects(), at, &json!({"replicas": 2})).await;
+}
+
+async fn what_people_write_into_a_status_at_the_hub_is_put_right(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&deployment(&shop, "web:1")).await;
+    hub.create(&select_deployments(&shop)).await;
+    let _syncer = pair.syncer(flags);
+    arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
+    let at = ["apps/v1", "deployments", &*shop, "web"];
+    set_status(&edge, at, true, &json!({"replicas": 1})).await;
+    returns(&hub, at, &json!({"replicas": 1})).await;
+    set_status(&hub, at, true, &json!({"replicas": 9, "readyReplicas": 9})).await;
+    returns(&hub, at, &json!({"replicas": 1})).await;
+}
