@@ -54,7 +54,7 @@ impl Asking {
 
 /// What asking a side gave.
 pub(super) struct Answers {
-    answers: Vec<(GroupVersion, Result<Served, Error>)>,
+    served: Vec<(GroupVersion, Result<Served, Error>)>,
     /// The groups of the side, if they were asked for.
     groups: Option<Result<Groups, Error>>,
     /// Types, by group and plural, that the side has positively said to lack at every version.
@@ -135,7 +135,7 @@ impl Engine {
                 ask_other_versions(&cluster, &of_copies, &mut answers).await;
                 let lacking = confirm_lacking(&cluster, confirm).await;
                 let answers = Answers {
-                    answers,
+                    served: answers,
                     groups,
                     lacking,
                 };
@@ -184,10 +184,10 @@ impl Engine {
         let gone_before = self.selecting.gone.clone();
         self.count_gone(side, &answers.lacking);
         let answered = answers
-            .answers
+            .served
             .iter()
             .any(|(_, answer)| !matches!(answer, Err(error) if error.is_unreachable()));
-        for (group_version, answer) in answers.answers {
+        for (group_version, answer) in answers.served {
             let (group, version) = &group_version;
             let thing = format!("discovery of {group}/{version}");
             match answer {

@@ -135,7 +135,7 @@ impl Gate {
     fn hold(&mut self, direction: Direction, reason: Reason, until: Option<Instant>) {
         let mut hasher = DefaultHasher::new();
         (direction, &reason).hash(&mut hasher);
-        let token = format!("{:08x}", hasher.finish() as u32);
+        let token = format!("{:08x}", hasher.finish() >> 32);
         log::warn!(
             "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
              annotate a config there with {}={token}\"",

@@ -53,7 +53,7 @@ impl Engine {
                 self.definition_changed(id, side);
                 Ok(())
             }
-            Feed::Origins(type_id, _) => self.origin(id, type_id, object),
+            Feed::Origins(type_id, _) => self.origin(id, type_id, &object),
             Feed::Copies(type_id, _) => self.copy(id, type_id, object),
             Feed::Unlabelled(type_id) => self.unlabelled(id, type_id, object),
             Feed::HubNamespaces => Meta::parse(&object).map(|meta| self.hub_namespace_seen(&meta)),
@@ -143,15 +143,15 @@ impl Engine {
         }
     }
 
-    fn origin(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
+    fn origin(&mut self, id: SourceId, type_id: TypeId, object: &Bytes) -> Result<(), Error> {
         let list = self.sources.get(&id).map_or(0, |source| source.list);
-        let meta = Meta::parse(&object)?;
+        let meta = Meta::parse(object)?;
         self.origins_are_at(id, type_id, meta.version_number(), false);
         let Some(state) = self.types.get(&type_id) else {
             return Ok(());
         };
         for name in state.of_origin(&meta.object_name()) {
-            self.origin_of(type_id, &name, list, &meta, &object)?;
+            self.origin_of(type_id, &name, list, &meta, object)?;
         }
         Ok(())
     }
@@ -223,7 +223,7 @@ impl Engine {
             return Ok(());
         };
         match state.of_copy(&meta) {
-            Some(name) => self.copy_seen(type_id, name, Some(list), &meta, object, whole),
+            Some(name) => self.copy_seen(type_id, &name, Some(list), &meta, object, whole),
             None => Ok(()),
         }
     }
@@ -232,7 +232,7 @@ impl Engine {
     pub(super) fn copy_seen(
         &mut self,
         type_id: TypeId,
-        name: ObjectName,
+        name: &ObjectName,
         list: Option<super::Generation>,
         meta: &Meta,
         object: Bytes,
@@ -243,22 +243,22 @@ impl Engine {
         };
         let direction = state.plan.direction;
         let seen = Seen::of(direction, &state.copy_type().kind, &object, &self.setup.policy)?;
-        let keep = seen.copy.state == CopyState::Ours || state.selection(&name) != Selection::None;
-        let known = state.inventory.get(&name);
+        let keep = seen.copy.state == CopyState::Ours || state.selection(name) != Selection::None;
+        let known = state.inventory.get(name);
         let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Record::copy_list));
         let is_news = known.is_none_or(|known| known.seen.version != seen.version);
-        let drifted = state.inventory.copy_seen(&name, list, seen, keep);
-        if direction == Direction::Up && whole && is_news && known_is_ours(&state.inventory, &name) {
+        let drifted = state.inventory.copy_seen(name, list, seen, keep);
+        if direction == Direction::Up && whole && is_news && known_is_ours(&state.inventory, name) {
             let (_, copy) = state
-                .both(&name)
+                .both(name)
                 .ok_or_else(|| Error::BadAnswer("no such name".into()))?;
             if let Some(content) = Desired::from_origin(&copy, &copy, Selection::Full, &object)? {
-                state.inventory.copy_is(&name, content.hash);
+                state.inventory.copy_is(name, content.hash);
             }
         }
         if state.plan.status.is_some()
-            && state.inventory.get(&name).is_some()
-            && let Some(status) = state.inventory.status(&name)
+            && state.inventory.get(name).is_some()
+            && let Some(status) = state.inventory.status(name)
         {
             match direction {
                 Direction::Down if whole => status.edge_tells(Some(Status::hash_of(&object)?)),
@@ -271,8 +271,8 @@ impl Engine {
             self.drifted(type_id, name.clone(), &object);
         }
         let body = (whole && direction == Direction::Down).then_some(object);
-        if self.has_settled(type_id, &name) {
-            self.return_status(type_id, &name, body);
+        if self.has_settled(type_id, name) {
+            self.return_status(type_id, name, body);
         }
         Ok(())
     }

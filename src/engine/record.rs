@@ -4,6 +4,7 @@
 //! A type is synced only once the record names it, so that a copy whose type is forgotten cannot exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::rc::Rc;
 
 use std::time::Duration;
@@ -231,10 +232,10 @@ async fn read(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
 }
 
 async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Error> {
-    let versions = kept.hub_versions.iter();
-    let versions: String = versions
-        .map(|(resource, version)| format!("{resource} {version}\n"))
-        .collect();
+    let mut versions = String::new();
+    for (resource, version) in &kept.hub_versions {
+        writeln!(versions, "{resource} {version}").expect("writing to a String cannot fail");
+    }
     let data: BTreeMap<&str, String> = KEYS
         .iter()
         .map(|&(direction, key)| (key, render(direction, &kept.types)))

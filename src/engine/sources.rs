@@ -121,10 +121,10 @@ impl Engine {
         let name = meta.object_name();
         self.unlabelled_named(id, &name);
         let state = self.types.get(&type_id);
-        if !state.is_some_and(|state| state.inventory.get(&name).is_some()) {
+        if state.is_none_or(|state| state.inventory.get(&name).is_none()) {
             return Ok(());
         }
-        self.copy_seen(type_id, name, None, &meta, object, true)
+        self.copy_seen(type_id, &name, None, &meta, object, true)
     }
 
     pub(super) fn unlabelled_list_begins(&mut self, id: SourceId, type_id: TypeId) {

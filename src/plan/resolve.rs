@@ -615,11 +615,9 @@ fn select(selector: &mut Selector, objects: &Objects, namespaced: bool) -> Optio
         Objects::Anywhere { names, .. } | Objects::Ref { names, .. } if !namespaced => selector.add("", names.clone()),
         Objects::Anywhere { namespaces, names } => match namespaces {
             Names::All => selector.add_everywhere(names.clone()),
-            Names::These(namespaces) => {
-                for namespace in namespaces {
-                    selector.add(namespace, names.clone());
-                }
-            }
+            Names::These(these) => these
+                .iter()
+                .for_each(|namespace| selector.add(namespace, names.clone())),
         },
         Objects::Ref { namespace, names } => match namespace.as_str() {
             "" => return Some("namespaced; the entry needs a namespace"),

@@ -29,7 +29,6 @@ pub enum Action {
 
 /// The policy of spec 3.2 to 3.6 and DESIGN section 4 for an object that the hub wants. What becomes of a copy that it
 /// does not want any more is for [`super::job::retirement`] to say.
-#[expect(clippy::match_same_arms, reason = "one arm for each row of the spec")]
 pub fn decide(whole: bool, hands_off: bool, copy: Copy) -> Action {
     use CopyState::{Absent, Foreign, Ours};
     match copy.state {

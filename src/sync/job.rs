@@ -46,6 +46,7 @@ pub struct Policy {
 
 /// One object to bring in step.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Job {
     /// Which way it travels.
     pub direction: Direction,
