@@ -20,7 +20,15 @@ const SETTLE: Duration = Duration::from_millis(100);
 const PATIENCE: u32 = 4;
 /// How often in a row the side of the origins must say that it does not serve a type before their copies go. With the
 /// waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
-pub(super) const GONE_ROUNDS: u32 = 3;
+const GONE_ROUNDS: u32 = 3;
+/// The same for a type that is still selected, which only upsync takes for gone: an edge that starts on a slow board may
+/// serve its CRDs late. With the waits in between this takes about a minute.
+const SELECTED_GONE_ROUNDS: u32 = 10;
+
+/// True if a side has said often enough that it lacks the origins of a type.
+pub(super) fn is_gone(rounds: u32, selected: bool) -> bool {
+    rounds >= if selected { SELECTED_GONE_ROUNDS } else { GONE_ROUNDS }
+}
 
 /// What is known of one side, and when to ask it more.
 #[derive(Default)]
@@ -229,7 +237,7 @@ impl Engine {
             .selecting
             .gone
             .iter()
-            .any(|(known, &rounds)| known.direction.origin() == side && rounds < GONE_ROUNDS);
+            .any(|(known, &rounds)| known.direction.origin() == side && rounds < SELECTED_GONE_ROUNDS);
         let asking = self.asking(side);
         if confirming {
             asking.failures = 0;
@@ -265,7 +273,7 @@ impl Engine {
         gone.retain(|known, _| known.direction.origin() != side || lacking.contains(known));
         for known in lacking {
             let rounds = gone.entry(known).or_default();
-            *rounds = (*rounds + 1).min(GONE_ROUNDS);
+            *rounds = (*rounds + 1).min(SELECTED_GONE_ROUNDS);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::asking::GONE_ROUNDS;
+use super::asking::is_gone;
 use super::{Engine, Feed, TypeId, TypeState};
 use crate::api::edge_sync_config::{self, EdgeSyncConfig};
 use crate::api::syncer_config::{self, SyncerConfig};
@@ -323,7 +323,7 @@ impl Engine {
         plan.types.retain(|_, planned| {
             let synced = synced_type(planned);
             let rounds = gone.get(&synced).copied().unwrap_or_default();
-            self.record.names(&synced) && (!planned.gone_at_origin || rounds >= GONE_ROUNDS)
+            self.record.names(&synced) && (!planned.gone_at_origin || is_gone(rounds, planned.selected))
         });
     }
 
