@@ -20,7 +20,7 @@ use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually, uni
 pub(crate) const RECOVERED: Duration = Duration::from_secs(60);
 
 /// Lines of log that a whole story may cost, beside those that tell of an object.
-const LOG_LINES: usize = 20;
+const LOG_LINES: usize = 30;
 
 /// The pair of the tests that leave the servers alone.
 pub(crate) async fn common_pair() -> &'static Pair {

@@ -8,7 +8,9 @@
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
+use super::POLL_INTERVAL;
 pub use super::shapes::{config_map, edge_sync_config, namespace, path, plural, syncer_config};
 
 /// `Content-Type` of a JSON merge patch.
@@ -176,7 +178,13 @@ impl Objects {
             .replace('!', "%21")
             .replace(' ', "%20");
         let path = format!("{}?labelSelector={selector}", path(api_version, kind, namespace, ""));
-        let mut list = self.read(&path).await?;
+        // A server that has just got a CRD says for a moment that it is not ready.
+        let mut list = loop {
+            match self.read(&path).await {
+                Err(error) if code(&error) == 429 => sleep(POLL_INTERVAL).await,
+                other => break other?,
+            }
+        };
         Ok(match list["items"].take() {
             Value::Array(items) => items,
             _ => Vec::new(),
