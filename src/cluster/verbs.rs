@@ -90,7 +90,7 @@ pub struct Precondition {
 /// One side's API server with its rate limit. Cheap to share; holds no objects.
 pub struct Cluster {
     side: Side,
-    server: Box<dyn ApiServer>,
+    server: Rc<dyn ApiServer>,
     rate: RateLimit,
     streaming_lists: Cell<bool>,
 }
@@ -100,9 +100,21 @@ impl Cluster {
     pub fn new(side: Side, server: Box<dyn ApiServer>, rate: RateLimit) -> Self {
         Self {
             side,
-            server,
+            server: server.into(),
             rate,
             streaming_lists: Cell::new(true),
+        }
+    }
+
+    /// The same side over the same connection, without its rate limit: for the few requests that must not wait their
+    /// turn in a burst.
+    #[must_use]
+    pub fn unlimited(&self) -> Self {
+        Self {
+            side: self.side,
+            server: Rc::clone(&self.server),
+            rate: RateLimit::new(None),
+            streaming_lists: self.streaming_lists.clone(),
         }
     }
 
