@@ -19,6 +19,7 @@ pub mod queue;
 pub mod sync;
 
 pub mod engine;
+pub mod leader;
 pub mod report;
 
 pub mod shutdown;
@@ -28,7 +29,7 @@ use std::rc::Rc;
 
 use cluster::access::AccessSource;
 use cluster::reload::Reloading;
-use cluster::{Cluster, RateLimit, Side};
+use cluster::{Cluster, ObjectName, RateLimit, Side};
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.
@@ -50,6 +51,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     if settings.listen_address.is_some() {
         log::warn!("--listen-address is reserved: this version serves no metrics or health checks");
     }
+    let candidacy = candidacy(&settings, &edge);
     let workers = settings
         .rate
         .map_or(MOST_WORKERS, |rate| rate.burst.clamp(1, MOST_WORKERS));
@@ -72,11 +74,29 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         delete_limits: settings.delete_limits,
         renaming: settings.renaming,
     };
-    tokio::task::LocalSet::new()
-        .run_until(engine::run(setup, shutdown.requested()))
-        .await;
+    let stop = shutdown.requested();
+    let local = tokio::task::LocalSet::new();
+    match candidacy {
+        None => local.run_until(engine::run(setup, stop)).await,
+        Some(candidacy) => {
+            let work = || engine::run(setup.clone(), std::future::pending());
+            local.run_until(leader::while_leading(candidacy, stop, work)).await;
+        }
+    }
     log::info!("stopped");
     Ok(())
+}
+
+/// What it takes to be one of several syncers, if it is to be one.
+fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candidacy> {
+    let namespace = settings.own_namespace.as_deref().unwrap_or("default");
+    Some(leader::Candidacy {
+        lease_duration: settings.lease_duration?,
+        edge: Rc::new(edge.unlimited()),
+        lease: ObjectName::new(namespace, &leader::name_for(&settings.sync_target_uid)),
+        identity: leader::new_identity(&settings.host_name),
+        clock: cli::logger::time_of_day_in_micros,
+    })
 }
 
 async fn open(side: Side, source: &AccessSource, rate: Option<cluster::Rate>) -> Result<Rc<Cluster>, Box<dyn Error>> {

@@ -101,6 +101,8 @@ fn names_every_flag_in_the_help() {
         "--allow-namespace",
         "--deny-namespace",
         "--filter-file",
+        "--leader-elect",
+        "--lease-duration",
         "--listen-address",
         "-v/--v",
         "--vmodule",

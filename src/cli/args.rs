@@ -129,13 +129,21 @@ pub struct RunArgs {
     #[argh(option, arg_name = "number")]
     pub queue_capacity: Option<String>,
 
+    /// sync only while holding a Lease at the edge, so that one of several syncers is active (also =true, =false)
+    #[argh(switch)]
+    pub leader_elect: bool,
+
+    /// how long that Lease lasts when its holder is gone (default: 15s; 3s to 1h)
+    #[argh(option, arg_name = "duration")]
+    pub lease_duration: Option<String>,
+
     /// address for health and metrics (reserved: nothing is served yet)
     #[argh(option, arg_name = "ip:port")]
     pub listen_address: Option<String>,
 }
 
 /// Flags whose value may be the next argument, whatever it looks like.
-const VALUE_FLAGS: [&str; 22] = [
+const VALUE_FLAGS: [&str; 23] = [
     "--from-kubeconfig",
     "--from-context",
     "--to-kubeconfig",
@@ -157,6 +165,7 @@ const VALUE_FLAGS: [&str; 22] = [
     "--hold-deletes-above",
     "--hold-deletes-for",
     "--queue-capacity",
+    "--lease-duration",
     "--listen-address",
 ];
 
@@ -164,7 +173,7 @@ const VALUE_FLAGS: [&str; 22] = [
 const REPEATABLE: [&str; 4] = ["--take-back-from", "--deny", "--allow-namespace", "--deny-namespace"];
 
 /// Flags that stand alone or with `=true` or `=false`.
-const SWITCHES: [&str; 1] = ["--delete-adopted"];
+const SWITCHES: [&str; 2] = ["--delete-adopted", "--leader-elect"];
 
 /// Arguments in the form that argh takes, and what klog's flags among them said.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -295,6 +304,11 @@ mod tests {
             ("--delete-adopted --delete-adopted=false", "run"),
             ("--delete-adopted=false --delete-adopted", "run --delete-adopted"),
             ("--delete-adopted --delete-adopted", "run --delete-adopted"),
+            (
+                "--leader_elect=true --delete-adopted",
+                "run --leader-elect --delete-adopted",
+            ),
+            ("--leader-elect --leader-elect=false", "run"),
             (
                 "--deny --delete-adopted --delete-adopted=false",
                 "run --deny --delete-adopted",

@@ -39,6 +39,15 @@ pub fn time_of_day() -> String {
         .map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
+/// The same with six decimals, as the `MicroTime` of a Lease is written.
+pub fn time_of_day_in_micros() -> String {
+    let at = now();
+    let micros = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).subsec_micros();
+    let text = timestamp(at);
+    let seconds = text.split_once('.').map_or(text.as_str(), |(seconds, _)| seconds);
+    format!("{seconds}.{micros:06}Z")
+}
+
 fn line(at: SystemTime, record: &Record<'_>) -> String {
     let mut line = timestamp(at);
     let level = record.level();
@@ -113,6 +122,17 @@ mod tests {
             timestamp(UNIX_EPOCH - Duration::from_secs(1)),
             "1970-01-01T00:00:00.000Z"
         );
+    }
+
+    #[test]
+    fn writes_times_of_day_as_the_api_takes_them() {
+        for (text, length) in [
+            (time_of_day(), "2026-11-21T14:03:07Z".len()),
+            (time_of_day_in_micros(), "2026-11-21T14:03:07.123456Z".len()),
+        ] {
+            assert_eq!(text.len(), length, "{text}");
+            assert!(text.ends_with('Z') && text.starts_with("20"), "{text}");
+        }
     }
 
     fn check(level: Level, message: &str, expected: &str) {

@@ -73,6 +73,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
                 read_filter(&path, &mut settings.filter)?;
             }
             settings.own_namespace = set("NAMESPACE");
+            settings.host_name = host_name();
             settings.renaming = set("ENABLE_DENATURING").as_deref() != Some("false");
             Ok(Invocation::Run(Box::new(settings)))
         }
@@ -120,6 +121,16 @@ fn one_line(output: &str) -> String {
 /// The value of an environment variable, if it has one.
 fn set(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What this machine or pod is called: the variable that container runtimes set, or what the kernel says.
+fn host_name() -> String {
+    let of_kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = set("HOSTNAME").or_else(of_kernel).unwrap_or_default();
+    match name.trim() {
+        "" => NAME.to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 /// Sets up the log for these settings and says in it which flags have no effect.

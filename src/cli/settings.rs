@@ -41,6 +41,12 @@ const DEFAULT_HOLD_DELETES_FOR: Duration = Duration::from_secs(600);
 const DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
 const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// As in client-go: a standby takes over within seconds of a crash, and an API server may restart meanwhile.
+const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(15);
+/// A renewal a second; less would be lost to a slow disk.
+const SHORTEST_LEASE_DURATION: Duration = Duration::from_secs(3);
+const LONGEST_LEASE_DURATION: Duration = Duration::from_secs(3600);
+
 /// Field managers of people at work: kubectl, and its subcommands such as `kubectl-edit`.
 const DEFAULT_TAKE_BACK_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
 
@@ -97,6 +103,10 @@ pub struct Settings {
     pub delete_limits: Limits,
     /// Objects that may wait for their turn; what is beyond is looked up again later.
     pub queue_capacity: usize,
+    /// How long the Lease lasts without which nothing is synced; `None`: there is no Lease, it always syncs.
+    pub lease_duration: Option<Duration>,
+    /// What this machine or pod is called.
+    pub host_name: String,
     /// Where health and metrics are to be served.
     pub listen_address: Option<SocketAddr>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
@@ -108,7 +118,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks raw values. Reads no file and no environment, so `filter` holds the rules of the flags alone.
+    /// Checks raw values. Reads no file and no environment, so `filter` holds the rules of the flags alone, and
+    /// what the environment says is empty.
     pub fn check(raw: RunArgs, klog: Klog) -> Result<Self, UsageError> {
         let interval = poll_interval(raw.poll_interval.as_deref())?;
         let hub = source(raw.from_kubeconfig, raw.from_context, "--from-context")?;
@@ -144,6 +155,8 @@ impl Settings {
             renaming: true,
             queue_capacity: queue_capacity(raw.queue_capacity.as_deref())?,
             delete_limits: delete_limits(raw.hold_deletes_above.as_deref(), raw.hold_deletes_for.as_deref())?,
+            lease_duration: Some(lease_duration(raw.lease_duration.as_deref())?).filter(|_| raw.leader_elect),
+            host_name: String::new(),
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),
             own_namespace: None,
@@ -217,6 +230,15 @@ fn heartbeat_interval(text: Option<&str>) -> Result<Option<Duration>, UsageError
         )));
     }
     Ok(Some(interval).filter(|interval| !interval.is_zero()))
+}
+
+fn lease_duration(text: Option<&str>) -> Result<Duration, UsageError> {
+    let Some(text) = text else {
+        return Ok(DEFAULT_LEASE_DURATION);
+    };
+    duration::parse(text)
+        .filter(|duration| (SHORTEST_LEASE_DURATION..=LONGEST_LEASE_DURATION).contains(duration))
+        .ok_or_else(|| UsageError::new(format!("--lease-duration {text:?}: must be a duration from 3s to 1h")))
 }
 
 fn pace(flag: &str, mode: Option<&str>, interval: Duration) -> Result<Pace, UsageError> {
@@ -365,6 +387,29 @@ mod tests {
             };
             let found = check(set).unwrap();
             assert_eq!((found.hub_pace, found.edge_pace), expected, "{hub} {edge} {interval}");
+        }
+    }
+
+    #[test]
+    fn holds_a_lease_only_where_it_is_asked_for() {
+        for (elect, duration, expected) in [
+            (false, None, None),
+            (false, Some("10s"), None),
+            (true, None, Some(15)),
+            (true, Some("3s"), Some(3)),
+            (true, Some("1h"), Some(3600)),
+        ] {
+            let set = |raw: &mut RunArgs| {
+                raw.leader_elect = elect;
+                raw.lease_duration = duration.map(str::to_owned);
+            };
+            let found = check(set).unwrap().lease_duration;
+            assert_eq!(found, expected.map(Duration::from_secs), "{elect} {duration:?}");
+        }
+        for text in ["", "15", "2999ms", "61m"] {
+            let message = check(|raw| raw.lease_duration = Some(text.to_owned())).unwrap_err();
+            let expected = format!("--lease-duration {text:?}: must be a duration from 3s to 1h");
+            assert_eq!(message, expected);
         }
     }
 

@@ -112,7 +112,7 @@ pub struct Precondition {
 /// One side's API server with its rate limit. Cheap to share; holds no objects.
 pub struct Cluster {
     side: Side,
-    server: Box<dyn ApiServer>,
+    server: Rc<dyn ApiServer>,
     rate: RateLimit,
     streaming_lists: Cell<bool>,
     /// Pages are halved this many times, because the link is slow.
@@ -125,10 +125,24 @@ impl Cluster {
     pub fn new(side: Side, server: Box<dyn ApiServer>, rate: RateLimit) -> Self {
         Self {
             side,
-            server,
+            server: server.into(),
             rate,
             streaming_lists: Cell::new(true),
             halved: Cell::new(HALVED_AT_FIRST),
+            uploads: Semaphore::new(UPLOADS as usize),
+        }
+    }
+
+    /// The same side over the same connection, without its rate limit: for the few requests that must not wait their
+    /// turn in a burst.
+    #[must_use]
+    pub fn unlimited(&self) -> Self {
+        Self {
+            side: self.side,
+            server: Rc::clone(&self.server),
+            rate: RateLimit::new(None),
+            streaming_lists: self.streaming_lists.clone(),
+            halved: self.halved.clone(),
             uploads: Semaphore::new(UPLOADS as usize),
         }
     }

@@ -98,7 +98,8 @@ impl Key {
     }
 }
 
-/// What the engine needs to run.
+/// What the engine needs to run. Cheap to clone.
+#[derive(Clone)]
 pub struct Setup {
     /// The hub.
     pub hub: Rc<Cluster>,

@@ -9,7 +9,7 @@ use super::job::{Change, Failure, Job, Outcome, Why, done_with, failed, left, lo
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
-use crate::sync::managed_fields::take_over;
+use crate::sync::managed_fields::{is_made_by_us, take_over};
 use crate::sync::object::{Address, Desired, Marks, Meta};
 use crate::sync::ownership::{Copy, CopyState};
 
@@ -68,7 +68,7 @@ async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> R
     if created && adopted {
         // What was there before has gone meanwhile: this one is ours.
         (object, _) = apply_once(edge, job, desired, false).await?;
-    } else if !created && job.copy.state == CopyState::Absent {
+    } else if !created && job.copy.state == CopyState::Absent && !is_made_by_us(&object)? {
         // Somebody created it since it was last seen to be absent: it is theirs, and has to say so.
         (object, _) = apply_once(edge, job, desired, true).await?;
         change = Change::Adopted;

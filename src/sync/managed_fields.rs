@@ -72,6 +72,8 @@ struct Owner<'a> {
     #[serde(default, borrow)]
     subresource: std::borrow::Cow<'a, str>,
     #[serde(default, borrow)]
+    time: std::borrow::Cow<'a, str>,
+    #[serde(default, borrow)]
     fields_v1: Option<&'a RawValue>,
 }
 
@@ -102,6 +104,38 @@ pub fn marks(object: &[u8], direction: Direction, take_back: &[String]) -> Resul
         }
     }
     Ok(hasher.finish().max(1))
+}
+
+/// True if `object`, which has just been applied, was made by an apply of ours before: by another syncer at the same
+/// moment, or by an earlier one whose request was still on its way. Its marks are no evidence, since the last apply has
+/// written them.
+///
+/// An apply that changes nothing leaves its entry as it was, so an entry as old as the object is the one that made it,
+/// unless somebody else has one as old. Times are the server's, in whole seconds.
+pub fn is_made_by_us(object: &[u8]) -> Result<bool, Error> {
+    #[derive(Deserialize)]
+    struct Made<'a> {
+        #[serde(borrow)]
+        metadata: MadeMeta<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct MadeMeta<'a> {
+        #[serde(default, borrow)]
+        creation_timestamp: std::borrow::Cow<'a, str>,
+        #[serde(default, borrow)]
+        managed_fields: Vec<Owner<'a>>,
+    }
+    let made: Made = parse(object)?;
+    let created = made.metadata.creation_timestamp;
+    let owners = made.metadata.managed_fields.iter();
+    let mut first = owners.filter(|owner| owner.subresource.is_empty() && owner.time <= created);
+    let mut ours = false;
+    let only_ours = first.all(|owner| {
+        ours |= owner.manager == FIELD_MANAGER && owner.operation == "Apply";
+        owner.manager == FIELD_MANAGER
+    });
+    Ok(ours && only_ours)
 }
 
 /// The patch that makes the fields of taken-over managers ours, to be followed by an apply. `None` if there are none.
@@ -240,6 +274,42 @@ mod tests {
 
     fn ours() -> Value {
         entry("edge-syncer", "Apply", &json!({"f:data": {"f:a": {}}}))
+    }
+
+    #[test]
+    fn an_entry_as_old_as_the_object_is_of_whoever_made_it() {
+        let check = |created: &str, entries: &[(&str, &str, &str, &str)], expected: bool| {
+            let entries: Vec<Value> = entries
+                .iter()
+                .map(|(manager, operation, subresource, time)| {
+                    json!({"manager": manager, "operation": operation, "subresource": subresource,
+                        "time": format!("2026-11-21T14:00:{time}Z"), "fieldsV1": {"f:data": {}}})
+                })
+                .collect();
+            let created = format!("2026-11-21T14:00:{created}Z");
+            let object = json!({"metadata": {"creationTimestamp": created, "managedFields": entries}}).to_string();
+            assert_eq!(is_made_by_us(object.as_bytes()).unwrap(), expected, "{object}");
+        };
+        let ours = |time| (FIELD_MANAGER, "Apply", "", time);
+        check("10", &[ours("10")], true);
+        // A request that ends in the next second.
+        check("10", &[ours("09")], true);
+        check("10", &[ours("10"), (FIELD_MANAGER, "Update", "", "10")], true);
+        check(
+            "10",
+            &[ours("10"), ("kube-controller-manager", "Update", "status", "10")],
+            true,
+        );
+        check(
+            "10",
+            &[ours("10"), ("kube-controller-manager", "Update", "", "12")],
+            true,
+        );
+        check("10", &[ours("12")], false);
+        check("10", &[ours("12"), ("kubectl", "Update", "", "10")], false);
+        check("10", &[ours("10"), ("kubectl", "Update", "", "10")], false);
+        check("10", &[(FIELD_MANAGER, "Update", "", "10")], false);
+        check("10", &[], false);
     }
 
     #[test]

@@ -1,0 +1,259 @@
+use super::*;
+
+const ME: &str = "me";
+
+/// What a Lease says in these tests: holder, duration in seconds, and the count of its renewals in the place of times.
+fn spec(holder: &str, seconds: i64, renewed: u32, transitions: i64) -> LeaseSpec {
+    let term = Term {
+        holder: holder.into(),
+        seconds,
+        acquired: Some("then".into()),
+        transitions,
+    };
+    LeaseSpec::of(&term, &renewed.to_string())
+}
+
+fn found(version: &str, holder: &str, renewed: u32) -> Answer {
+    Answer::Found(lease(version, holder, renewed))
+}
+
+fn written(version: &str, renewed: u32) -> Answer {
+    Answer::Written(lease(version, ME, renewed))
+}
+
+fn lease(version: &str, holder: &str, renewed: u32) -> Lease {
+    Lease {
+        version: version.into(),
+        spec: spec(holder, 15, renewed, 3),
+    }
+}
+
+fn failed() -> Answer {
+    Answer::Failed(Error::Unreachable("refused".into()))
+}
+
+/// What is expected next: `look`, `create`, `update VERSION`, or `wait SECOND`.
+fn name(step: &Step, start: Instant) -> String {
+    match step {
+        Step::Send(Request::Look) => "look".into(),
+        Step::Send(Request::Create(term)) => {
+            assert_eq!((term.holder.as_str(), term.transitions, &term.acquired), (ME, 0, &None));
+            "create".into()
+        }
+        Step::Send(Request::Update(version, term)) => {
+            assert_eq!((term.holder.as_str(), term.seconds), (ME, 15));
+            format!("update {version}")
+        }
+        Step::Wait(until) => format!("wait {}", (*until - start).as_secs_f64()),
+    }
+}
+
+/// Plays a story: at each second an answer comes to a request that was sent just then, and then the next step is asked
+/// for; in the last column, until which second it leads.
+fn check(story: &[(u64, Option<Answer>, &str, Option<u64>)]) {
+    let start = Instant::now();
+    let mut election = Election::new(ME.into(), Timing::new(Duration::from_secs(15)), start);
+    for (line, (second, answer, expected, leads)) in story.iter().enumerate() {
+        let now = start + Duration::from_secs(*second);
+        if let Some(answer) = answer {
+            election.answered(now, now, answer.clone(), 0.0);
+        }
+        let step = election.next(now);
+        assert_eq!(name(&step, start), *expected, "line {line} at {second} s");
+        let until = leads.map(|second| start + Duration::from_secs(second));
+        assert_eq!(election.leads_until(now), until, "line {line} at {second} s");
+    }
+}
+
+#[test]
+fn creates_the_lease_and_renews_it_without_reading_it() {
+    check(&[
+        (0, None, "look", None),
+        (0, Some(Answer::Absent), "create", None),
+        (0, Some(written("1", 0)), "wait 5", Some(10)),
+        (5, None, "update 1", Some(10)),
+        (5, Some(written("2", 1)), "wait 10", Some(15)),
+        (10, None, "update 2", Some(15)),
+    ]);
+}
+
+#[test]
+fn is_beaten_to_the_creation() {
+    check(&[
+        (0, Some(Answer::Absent), "create", None),
+        (0, Some(Answer::Conflict), "wait 2", None),
+        (2, None, "look", None),
+        (2, Some(found("1", "other", 0)), "wait 4", None),
+    ]);
+}
+
+#[test]
+fn takes_a_free_lease_at_once() {
+    for answer in [found("7", "", 0), found("7", ME, 0)] {
+        check(&[
+            (0, Some(answer), "update 7", None),
+            (0, Some(written("8", 1)), "wait 5", Some(10)),
+        ]);
+    }
+}
+
+#[test]
+fn takes_over_only_what_has_not_changed_for_as_long_as_it_lasts() {
+    check(&[
+        // However old the times in it may be, the time is counted from here.
+        (0, Some(found("1", "other", 0)), "wait 2", None),
+        (14, Some(found("2", "other", 1)), "wait 16", None),
+        (28, Some(found("2", "other", 1)), "wait 30", None),
+        // A new version that says the same is no renewal.
+        (29, Some(found("3", "other", 1)), "update 3", None),
+        (29, Some(Answer::Conflict), "wait 31", None),
+        (31, Some(found("4", "third", 0)), "wait 33", None),
+    ]);
+}
+
+#[test]
+fn waits_as_long_as_the_lease_of_the_other_says() {
+    let of = |seconds: i64| {
+        Answer::Found(Lease {
+            version: "1".into(),
+            spec: spec("other", seconds, 0, 0),
+        })
+    };
+    for (seconds, early, late) in [(60, 59, 60), (3, 2, 3), (-1, 14, 15)] {
+        check(&[
+            (0, Some(of(seconds)), "wait 2", None),
+            (early, Some(of(seconds)), &format!("wait {}", early + 2), None),
+            (late, Some(of(seconds)), "update 1", None),
+        ]);
+    }
+}
+
+#[test]
+fn stops_leading_when_renewals_fail_until_the_deadline_and_begins_again() {
+    check(&[
+        (0, Some(written("1", 0)), "wait 5", Some(10)),
+        (5, Some(failed()), "wait 7", Some(10)),
+        (7, Some(failed()), "wait 9", Some(10)),
+        (9, Some(failed()), "wait 11", Some(10)),
+        (10, None, "wait 11", None),
+        (11, None, "look", None),
+        (11, Some(failed()), "wait 13", None),
+        // Nobody else has taken it.
+        (13, Some(found("1", ME, 0)), "update 1", None),
+        (13, Some(written("2", 1)), "wait 18", Some(23)),
+    ]);
+}
+
+#[test]
+fn a_renewal_whose_answer_was_lost_is_found_again() {
+    check(&[
+        (0, Some(written("1", 0)), "wait 5", Some(10)),
+        (5, Some(failed()), "wait 7", Some(10)),
+        (7, None, "update 1", Some(10)),
+        (7, Some(Answer::Conflict), "look", Some(10)),
+        (7, Some(found("2", ME, 1)), "update 2", Some(10)),
+        (7, Some(written("3", 2)), "wait 12", Some(17)),
+    ]);
+}
+
+#[test]
+fn stops_leading_at_once_when_the_lease_names_another() {
+    for holder in ["other", ""] {
+        let next = if holder.is_empty() { "update 2" } else { "wait 7" };
+        check(&[
+            (0, Some(written("1", 0)), "wait 5", Some(10)),
+            (5, Some(Answer::Conflict), "look", Some(10)),
+            (5, Some(found("2", holder, 1)), next, None),
+        ]);
+    }
+}
+
+#[test]
+fn makes_a_lease_anew_that_was_deleted() {
+    check(&[
+        (0, Some(written("1", 0)), "wait 5", Some(10)),
+        (5, Some(Answer::Absent), "create", Some(10)),
+        (5, Some(written("9", 0)), "wait 10", Some(15)),
+    ]);
+}
+
+#[test]
+fn a_process_that_was_paused_does_not_lead() {
+    check(&[
+        (0, Some(written("1", 0)), "wait 5", Some(10)),
+        (60, None, "look", None),
+        (60, Some(found("2", "other", 0)), "wait 62", None),
+    ]);
+    // The pause fell between the sending of the renewal and its answer.
+    let start = Instant::now();
+    let mut election = Election::new(ME.into(), Timing::new(Duration::from_secs(15)), start);
+    let now = start + Duration::from_secs(60);
+    election.answered(start, now, written("1", 0), 0.0);
+    assert_eq!(election.leads_until(now), None);
+    assert_eq!(election.next(now), Step::Send(Request::Look));
+}
+
+#[test]
+fn waits_as_long_as_the_server_asks() {
+    let busy = r#"{"kind":"Status","reason":"TooManyRequests","details":{"retryAfterSeconds":7},"code":429}"#;
+    let busy = Answer::Failed(Error::from_answer(429, None, busy.as_bytes()));
+    check(&[(0, Some(busy), "wait 7", None), (7, Some(failed()), "wait 9", None)]);
+}
+
+#[test]
+fn counts_terms_and_says_since_when_it_holds_the_lease() {
+    let start = Instant::now();
+    let term_after = |answer: Answer| {
+        let mut election = Election::new(ME.into(), Timing::new(Duration::from_millis(14_001)), start);
+        election.answered(start, start, answer, 0.0);
+        match election.next(start + Duration::from_secs(5)) {
+            Step::Send(Request::Update(_, term) | Request::Create(term)) => term,
+            step => panic!("{step:?}"),
+        }
+    };
+    for (answer, acquired, transitions) in [
+        (Answer::Absent, None, 0),
+        (found("1", "", 0), None, 4),
+        (found("1", ME, 0), Some("then"), 3),
+        (written("1", 0), Some("then"), 3),
+    ] {
+        let term = term_after(answer.clone());
+        assert_eq!(
+            (term.acquired.as_deref(), term.transitions, term.seconds),
+            (acquired, transitions, 15),
+            "{answer:?}"
+        );
+    }
+}
+
+#[test]
+fn releases_only_what_it_holds() {
+    let start = Instant::now();
+    let release_after = |answer: Answer| {
+        let mut election = Election::new(ME.into(), Timing::new(Duration::from_secs(15)), start);
+        election.answered(start, start, answer, 0.0);
+        election.release()
+    };
+    for answer in [Answer::Absent, failed(), found("1", "other", 0), found("1", "", 0)] {
+        assert_eq!(release_after(answer.clone()), None, "{answer:?}");
+    }
+    for answer in [written("1", 0), found("1", ME, 0)] {
+        let term = Term {
+            holder: String::new(),
+            seconds: 1,
+            acquired: None,
+            transitions: 3,
+        };
+        assert_eq!(release_after(answer), Some(Request::Update("1".into(), term)));
+    }
+}
+
+#[test]
+fn leaves_time_between_the_end_of_one_lead_and_the_next() {
+    for seconds in [3, 15, 3600] {
+        let timing = Timing::new(Duration::from_secs(seconds));
+        assert!(timing.renew_interval() + timing.request_limit() < timing.renew_deadline());
+        assert!(timing.renew_deadline() + timing.retry_interval() < timing.lease);
+        assert_eq!(timing.seconds(), i64::try_from(seconds).unwrap());
+    }
+}

@@ -1,0 +1,344 @@
+//! One active syncer of several: whoever holds a Lease at the edge syncs, the others stand by.
+//!
+//! [`while_leading`] keeps one candidate. What it decides is in [`election`], pure; what the Lease looks like in
+//! [`lease`]; here it is acted upon.
+//!
+//! Promises: the work is not begun before the Lease is held, and not driven any further once the lead has ended, not even
+//! by a process that was paused meanwhile: the time is looked at before each step of the work. Requests that are already
+//! on their way cannot be called back. Two syncers do no harm to each other's objects in any case (each write says what
+//! is so already, each delete names what was looked at); the Lease saves their doing everything twice.
+//!
+//! The edge may be away, or refuse the Lease: then nobody leads, and it is tried again. Time is the process's own clock,
+//! which stands still while a machine sleeps; a leader that wakes up may go on for at most the renew deadline.
+
+mod election;
+mod lease;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use self::election::{Answer, Election, Request, Step, Timing};
+pub use self::lease::name_for;
+use self::lease::{Lease, LeaseSpec, leases};
+use crate::cluster::{Cluster, Content, Error, ObjectName};
+
+/// How long giving up the Lease may take: an edge that is away must not keep a process from ending.
+const RELEASE_LIMIT: Duration = Duration::from_secs(3);
+
+/// What a candidate needs.
+pub struct Candidacy {
+    /// Where the Lease is. Without a rate limit, which would let a burst of work delay a renewal.
+    pub edge: Rc<Cluster>,
+    /// The Lease.
+    pub lease: ObjectName,
+    /// The candidate: no two are called the same, not even two processes in one pod after each other.
+    pub identity: String,
+    /// How long the Lease lasts without being renewed.
+    pub lease_duration: Duration,
+    /// The time of the wall clock in RFC 3339 with six decimals, for people; nothing is decided by it.
+    pub clock: fn() -> String,
+}
+
+/// A name for this process: the machine's or pod's, and what tells it from other processes there.
+pub fn new_identity(host_name: &str) -> String {
+    format!("{host_name}_{:016x}", fastrand::u64(..))
+}
+
+/// Does what `work` returns whenever the Lease is held, drops it when that ends, and begins anew when it is held again.
+/// When `stop` resolves it drops the work first, then gives up the Lease, which takes a few seconds at most.
+///
+/// Returns early if the work ends by itself.
+pub async fn while_leading<W: Future<Output = ()>>(
+    candidacy: Candidacy,
+    stop: impl Future<Output = ()>,
+    mut work: impl FnMut() -> W,
+) {
+    let mut candidate = Candidate::new(candidacy);
+    let mut request: Option<LocalBoxFuture<'static, Sent>> = None;
+    let mut working: Option<Pin<Box<W>>> = None;
+    tokio::pin!(stop);
+    loop {
+        let now = Instant::now();
+        let until = candidate.election.leads_until(now);
+        match (until, &working) {
+            (Some(_), None) => {
+                candidate.tell_begin();
+                working = Some(Box::pin(work()));
+            }
+            (None, Some(_)) => {
+                working = None;
+                candidate.tell_end();
+            }
+            _ => {}
+        }
+        let mut wake = until;
+        if request.is_none() {
+            match candidate.election.next(now) {
+                Step::Wait(due) => wake = Some(until.map_or(due, |until| until.min(due))),
+                Step::Send(next) => request = Some(candidate.send(next)),
+            }
+        }
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            sent = or_never(request.as_mut()) => {
+                request = None;
+                candidate.take_in(sent);
+            }
+            () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
+            end = or_never(working.as_mut().map(|work| within(until, work))) => {
+                if end == WorkEnd::Done {
+                    break;
+                }
+            }
+        }
+    }
+    drop(working);
+    candidate.release(request).await;
+}
+
+/// When a request was sent, and what came of it.
+struct Sent {
+    at: Instant,
+    answer: Answer,
+}
+
+/// Why the work is not driven any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WorkEnd {
+    /// It is done.
+    Done,
+    /// The time is over.
+    TimeOver,
+}
+
+/// Drives the work as long as the lead lasts. The time is looked at before each step, since a process that was paused
+/// may get to its work before its timers.
+async fn within(until: Option<Instant>, work: &mut Pin<Box<impl Future<Output = ()>>>) -> WorkEnd {
+    std::future::poll_fn(|context| {
+        if until.is_none_or(|until| Instant::now() >= until) {
+            return std::task::Poll::Ready(WorkEnd::TimeOver);
+        }
+        work.as_mut().poll(context).map(|()| WorkEnd::Done)
+    })
+    .await
+}
+
+async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// One candidate: its election, and what it has told people of it.
+struct Candidate {
+    candidacy: Candidacy,
+    timing: Timing,
+    election: Election,
+    /// The holder that it was last said to stand by for.
+    told_holder: String,
+    /// The failure that was told last and has not ended.
+    told_failure: String,
+    /// What went wrong with the last renewal, if it did.
+    failure: Option<String>,
+}
+
+impl Candidate {
+    fn new(candidacy: Candidacy) -> Self {
+        let timing = Timing::new(candidacy.lease_duration);
+        let election = Election::new(candidacy.identity.clone(), timing, Instant::now());
+        Self {
+            candidacy,
+            timing,
+            election,
+            told_holder: String::new(),
+            told_failure: String::new(),
+            failure: None,
+        }
+    }
+
+    fn lease(&self) -> String {
+        self.candidacy.lease.of_kind("Lease").to_string()
+    }
+
+    fn send(&self, request: Request) -> LocalBoxFuture<'static, Sent> {
+        let edge = Rc::clone(&self.candidacy.edge);
+        let name = self.candidacy.lease.clone();
+        let clock = self.candidacy.clock;
+        let limit = self.timing.request_limit();
+        async move {
+            let at = Instant::now();
+            let answer = timeout(limit, act(&edge, &name, request, clock)).await;
+            let late = || Answer::Failed(Error::Unreachable(format!("no answer within {limit:?}")));
+            Sent {
+                at,
+                answer: answer.unwrap_or_else(|_| late()),
+            }
+        }
+        .boxed_local()
+    }
+
+    fn take_in(&mut self, sent: Sent) {
+        let now = Instant::now();
+        let led = self.election.leads_until(now).is_some();
+        if let Answer::Failed(error) = &sent.answer {
+            self.failure = Some(error.to_string());
+            self.tell_failure(error, led);
+        } else {
+            self.failure = None;
+            if !self.told_failure.is_empty() {
+                self.told_failure.clear();
+                log::info!("the lease can be used again lease={}", self.lease());
+            }
+        }
+        let found = matches!(sent.answer, Answer::Found(_));
+        self.election.answered(sent.at, now, sent.answer, fastrand::f64());
+        if found && !led {
+            self.tell_standby(now);
+        }
+    }
+
+    /// Gives up the Lease if it is held. `request` is what is still under way: it may yet obtain the Lease.
+    async fn release(&mut self, request: Option<LocalBoxFuture<'static, Sent>>) {
+        let released = timeout(RELEASE_LIMIT, async {
+            if let Some(request) = request {
+                let sent = request.await;
+                self.election.answered(sent.at, Instant::now(), sent.answer, 0.0);
+            }
+            // Twice: a renewal whose answer was lost has changed the version.
+            for _ in 0..2 {
+                let request = self.election.release()?;
+                let sent = self.send(request).await;
+                match sent.answer {
+                    Answer::Written(_) => return Some(Ok(())),
+                    Answer::Failed(error) => return Some(Err(error.to_string())),
+                    _ => {
+                        let sent = self.send(Request::Look).await;
+                        self.election.answered(sent.at, Instant::now(), sent.answer, 0.0);
+                    }
+                }
+            }
+            None
+        });
+        match released.await {
+            Ok(None) => {}
+            Ok(Some(Ok(()))) => log::info!("released the lease, a standby may take over lease={}", self.lease()),
+            Ok(Some(Err(error))) => self.tell_unreleased(&error),
+            Err(_) => self.tell_unreleased(&format!("no answer within {RELEASE_LIMIT:?}")),
+        }
+    }
+
+    fn tell_unreleased(&self, error: &str) {
+        log::warn!(
+            "could not release the lease, a standby takes over when it has expired lease={} error={error:?}",
+            self.lease()
+        );
+    }
+
+    fn tell_begin(&mut self) {
+        self.told_holder.clear();
+        let transitions = self.election.last_seen().map_or(0, LeaseSpec::transitions);
+        log::info!(
+            "leading, syncing begins lease={} identity={} transitions={transitions}",
+            self.lease(),
+            self.candidacy.identity
+        );
+    }
+
+    fn tell_end(&mut self) {
+        let holder = self.election.last_seen().map_or("", LeaseSpec::holder);
+        let reason = if holder == self.candidacy.identity {
+            let failure = self.failure.as_deref().unwrap_or("there was no time to");
+            format!("not renewed within {:?}: {failure}", self.timing.renew_deadline())
+        } else if holder.is_empty() {
+            "somebody has released it".to_owned()
+        } else {
+            format!("held by {holder}")
+        };
+        log::warn!(
+            "no longer leading, syncing has stopped lease={} reason={reason:?}",
+            self.lease()
+        );
+    }
+
+    fn tell_standby(&mut self, now: Instant) {
+        let holder = self.election.last_seen().map_or("", LeaseSpec::holder).to_owned();
+        let is_about_to_be_taken = matches!(self.election.next(now), Step::Send(_));
+        if is_about_to_be_taken || holder == self.told_holder {
+            return;
+        }
+        self.told_holder = holder;
+        log::info!(
+            "standing by, another syncer leads lease={} holder={} identity={}",
+            self.lease(),
+            self.told_holder,
+            self.candidacy.identity
+        );
+    }
+
+    /// Once for each streak. While it leads, a renewal that fails is told only if it comes to losing the lead.
+    fn tell_failure(&mut self, error: &Error, led: bool) {
+        let text = error.to_string();
+        if led || text == self.told_failure {
+            log::debug!("the lease cannot be used lease={} error={text:?}", self.lease());
+            return;
+        }
+        if error.status().is_some_and(|status| status.code == 403) {
+            log::error!(
+                "the edge refuses the lease, so nothing is synced lease={} error={text:?} advice=\"allow it to get, \
+                 create and patch leases.coordination.k8s.io in namespace {}\"",
+                self.lease(),
+                self.candidacy.lease.namespace
+            );
+        } else {
+            log::warn!(
+                "the lease cannot be used, will try again lease={} error={text:?}",
+                self.lease()
+            );
+        }
+        self.told_failure = text;
+    }
+}
+
+/// Sends one request.
+async fn act(edge: &Cluster, name: &ObjectName, request: Request, clock: fn() -> String) -> Answer {
+    let result = match request {
+        Request::Look => edge
+            .get(&leases(), name, Content::Full)
+            .await
+            .and_then(|object| Ok(Answer::Found(lease::parse(&object)?))),
+        Request::Create(term) => {
+            let spec = LeaseSpec::of(&term, &clock());
+            let body = lease::new_object(name, &spec);
+            let answer = edge.create(&leases(), &name.namespace, body).await;
+            answer.and_then(|object| written(&object, spec))
+        }
+        Request::Update(version, term) => {
+            let spec = LeaseSpec::of(&term, &clock());
+            let body = lease::patch(&version, &spec);
+            let answer = edge.merge_patch_for(&leases(), name, body, Content::Metadata).await;
+            answer.and_then(|object| written(&object, spec))
+        }
+    };
+    match result {
+        Ok(answer) => answer,
+        Err(error) if error.is_conflict() => Answer::Conflict,
+        Err(error) if error.proves_absent(&name.name) => Answer::Absent,
+        Err(error) => Answer::Failed(error),
+    }
+}
+
+fn written(object: &[u8], spec: LeaseSpec) -> Result<Answer, Error> {
+    let version = lease::parse_version(object)?;
+    Ok(Answer::Written(Lease { version, spec }))
+}
+
+#[cfg(test)]
+mod tests;

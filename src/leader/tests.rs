@@ -1,0 +1,271 @@
+//! Candidates against one simulated server, with a paused clock: lost requests and answers, delays, outages, pauses.
+
+use std::cell::{Cell, RefCell};
+
+use bytes::Bytes;
+use fastrand::Rng;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::*;
+use crate::cluster::{ApiServer, RateLimit, Response, Side};
+
+/// The one Lease of a server that keeps nothing else, and what befalls requests for it.
+struct Server {
+    lease: RefCell<Option<Value>>,
+    version: Cell<u64>,
+    rng: RefCell<Rng>,
+    /// In percent: requests and answers that are lost, or late.
+    trouble: u32,
+    /// Nobody reaches it until then.
+    away_until: Cell<Option<Instant>>,
+    /// How many work at this moment.
+    working: Cell<u32>,
+    /// How often somebody has begun.
+    begun: Cell<u32>,
+    /// How many writes took effect.
+    writes: Cell<u32>,
+}
+
+impl Server {
+    fn new(seed: u64, trouble: u32) -> Rc<Self> {
+        Rc::new(Self {
+            lease: RefCell::default(),
+            version: Cell::new(0),
+            rng: RefCell::new(Rng::with_seed(seed)),
+            trouble,
+            away_until: Cell::new(None),
+            working: Cell::new(0),
+            begun: Cell::new(0),
+            writes: Cell::new(0),
+        })
+    }
+
+    /// Milliseconds on the way: few mostly, more than anybody waits sometimes. None if it is lost.
+    fn way(&self) -> Option<Duration> {
+        let mut rng = self.rng.borrow_mut();
+        if rng.u32(0..100) >= self.trouble {
+            return Some(Duration::from_millis(rng.u64(1..20)));
+        }
+        rng.bool().then(|| Duration::from_millis(rng.u64(0..30_000)))
+    }
+
+    fn is_away(&self) -> bool {
+        self.away_until.get().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Answers like an API server.
+    fn answer(&self, method: &http::Method, body: &[u8]) -> (u16, Value) {
+        let mut stored = self.lease.borrow_mut();
+        let conflict = json!({"kind": "Status", "reason": "Conflict", "code": 409});
+        let mut body: Value = serde_json::from_slice(body).unwrap_or_default();
+        match (method.as_str(), stored.as_mut()) {
+            ("GET", Some(lease)) => return (200, lease.clone()),
+            ("GET" | "PATCH", None) => {
+                let absent = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": "l"}});
+                return (404, absent);
+            }
+            ("PATCH", Some(lease)) if lease["metadata"] != body["metadata"] => return (409, conflict),
+            ("POST", Some(_)) => return (409, conflict),
+            _ => {}
+        }
+        self.version.set(self.version.get() + 1);
+        self.writes.set(self.writes.get() + 1);
+        body["metadata"] = json!({"resourceVersion": self.version.get().to_string()});
+        *stored = Some(body.clone());
+        (200, body)
+    }
+}
+
+struct Wire(Rc<Server>);
+
+impl ApiServer for Wire {
+    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        let server = Rc::clone(&self.0);
+        // On its way, a request goes on when its sender has given up.
+        let journey = tokio::task::spawn_local(async move {
+            let lost = || Error::Unreachable("lost".into());
+            sleep(server.way().ok_or_else(lost)?).await;
+            if server.is_away() {
+                return Err(lost());
+            }
+            let (status, body) = server.answer(request.method(), request.body());
+            sleep(server.way().ok_or_else(lost)?).await;
+            Ok((status, body.to_string()))
+        });
+        async move {
+            let (status, body) = journey.await.expect("it does not panic")?;
+            Ok(Response::whole(status, body.leak()))
+        }
+        .boxed_local()
+    }
+}
+
+fn candidacy(server: &Rc<Server>, identity: &str) -> Candidacy {
+    let wire = Box::new(Wire(Rc::clone(server)));
+    Candidacy {
+        edge: Rc::new(Cluster::new(Side::Edge, wire, RateLimit::new(None))),
+        lease: ObjectName::new("default", "l"),
+        identity: identity.to_owned(),
+        lease_duration: Duration::from_secs(15),
+        clock: time_of_day,
+    }
+}
+
+/// A time that was never told before, as that of a real clock.
+fn time_of_day() -> String {
+    thread_local!(static TOLD: Cell<u64> = const { Cell::new(0) });
+    TOLD.set(TOLD.get() + 1);
+    TOLD.get().to_string()
+}
+
+/// Counts itself in as long as it is alive and driven.
+struct Working(Rc<Server>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.working.set(self.0.working.get() - 1);
+    }
+}
+
+async fn work(server: Rc<Server>) {
+    server.working.set(server.working.get() + 1);
+    server.begun.set(server.begun.get() + 1);
+    assert_eq!(server.working.get(), 1, "two lead at once");
+    let _working = Working(server);
+    std::future::pending::<()>().await;
+}
+
+/// Runs a candidate until `stop`.
+fn start(server: &Rc<Server>, identity: &str, stop: impl Future<Output = ()> + 'static) -> tokio::task::JoinHandle<()> {
+    let candidacy = candidacy(server, identity);
+    let server = Rc::clone(server);
+    tokio::task::spawn_local(async move {
+        while_leading(candidacy, stop, || work(Rc::clone(&server))).await;
+    })
+}
+
+/// Runs a simulation on a paused clock.
+fn simulate(story: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, story);
+}
+
+/// How long nobody works, at most, within `period`.
+async fn longest_gap(server: &Server, period: Duration) -> Duration {
+    let end = Instant::now() + period;
+    let mut gap = Duration::ZERO;
+    let mut since = Instant::now();
+    while Instant::now() < end {
+        if server.working.get() > 0 {
+            since = Instant::now();
+        }
+        gap = gap.max(since.elapsed());
+        sleep(Duration::from_millis(100)).await;
+    }
+    gap
+}
+
+#[test]
+fn never_do_two_lead_at_once_whatever_is_lost_or_late() {
+    for seed in 0..24 {
+        simulate(async move {
+            let server = Server::new(seed, 30);
+            let mut rng = Rng::with_seed(seed);
+            let candidates = ["a", "b", "c"].map(|identity| start(&server, identity, std::future::pending()));
+            for _ in 0..60 {
+                sleep(Duration::from_secs(rng.u64(1..60))).await;
+                if rng.u32(0..3) == 0 {
+                    let outage = Duration::from_secs(rng.u64(1..40));
+                    server.away_until.set(Some(Instant::now() + outage));
+                }
+                for candidate in &candidates {
+                    assert!(!candidate.is_finished(), "seed {seed}");
+                }
+            }
+            assert!(server.begun.get() > 1, "seed {seed}");
+        });
+    }
+}
+
+#[test]
+fn one_leads_all_the_time_where_nothing_goes_wrong_and_the_lease_is_written_twelve_times_a_minute() {
+    simulate(async {
+        let server = Server::new(1, 0);
+        let _candidates = ["a", "b"].map(|identity| start(&server, identity, std::future::pending()));
+        sleep(Duration::from_secs(10)).await;
+        let before = server.writes.get();
+        assert!(longest_gap(&server, Duration::from_secs(600)).await.is_zero());
+        assert_eq!(server.begun.get(), 1);
+        let renewals = server.writes.get() - before;
+        assert!((118..=120).contains(&renewals), "{renewals}");
+    });
+}
+
+#[test]
+fn a_standby_takes_over_within_three_seconds_from_one_that_stops() {
+    simulate(async {
+        let server = Server::new(1, 0);
+        let first = start(&server, "a", sleep(Duration::from_secs(100)));
+        sleep(Duration::from_secs(1)).await;
+        let _second = start(&server, "b", std::future::pending());
+        let gap = longest_gap(&server, Duration::from_secs(200)).await;
+        assert!(gap < Duration::from_secs(3), "{gap:?}");
+        assert!(first.is_finished());
+        assert_eq!(server.begun.get(), 2);
+    });
+}
+
+#[test]
+fn a_standby_takes_over_when_the_lease_of_one_that_has_crashed_expires() {
+    simulate(async {
+        let server = Server::new(1, 0);
+        let first = start(&server, "a", std::future::pending());
+        sleep(Duration::from_secs(1)).await;
+        let _second = start(&server, "b", std::future::pending());
+        sleep(Duration::from_secs(60)).await;
+        first.abort();
+        let gap = longest_gap(&server, Duration::from_secs(60)).await;
+        assert!((9.0..18.0).contains(&gap.as_secs_f64()), "{gap:?}");
+    });
+}
+
+#[test]
+fn an_outage_shorter_than_the_deadline_changes_nothing() {
+    simulate(async {
+        let server = Server::new(1, 0);
+        let _candidates = ["a", "b"].map(|identity| start(&server, identity, std::future::pending()));
+        for _ in 0..100 {
+            sleep(Duration::from_secs(20)).await;
+            // Less than from one renewal to the deadline after it.
+            server.away_until.set(Some(Instant::now() + Duration::from_secs(4)));
+        }
+        assert_eq!(server.begun.get(), 1);
+    });
+}
+
+#[test]
+fn stops_at_once_where_the_edge_is_away() {
+    simulate(async {
+        let server = Server::new(1, 0);
+        let candidate = start(&server, "a", sleep(Duration::from_secs(7)));
+        sleep(Duration::from_secs(6)).await;
+        server.away_until.set(Some(Instant::now() + Duration::from_secs(3600)));
+        sleep(Duration::from_secs(5)).await;
+        assert!(candidate.is_finished());
+        assert_eq!(server.working.get(), 0);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_is_not_driven_past_its_time_even_if_it_is_ready() {
+    let mut work = Box::pin(async {});
+    let until = Instant::now();
+    assert_eq!(within(Some(until), &mut work).await, WorkEnd::TimeOver);
+    let until = until + Duration::from_secs(1);
+    assert_eq!(within(Some(until), &mut work).await, WorkEnd::Done);
+}
