@@ -13,8 +13,7 @@ use std::process::ExitCode;
 
 use argh::{EarlyExit, FromArgs as _};
 
-use crate::cluster::access::AccessError;
-use crate::cluster::connect::ConnectError;
+use crate::cluster::reload::OpenError;
 use crate::plan::Filter;
 
 pub use settings::{Settings, UsageError};
@@ -181,7 +180,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 fn exit_code(error: &(dyn Error + 'static)) -> u8 {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<UsageError>() || error.is::<AccessError>() || error.is::<ConnectError>() {
+        if error.is::<UsageError>() || error.is::<OpenError>() {
             return UNUSABLE;
         }
         cause = error.source();
@@ -192,6 +191,7 @@ fn exit_code(error: &(dyn Error + 'static)) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::access::AccessError;
 
     fn check(line: &str) -> Result<Invocation, String> {
         parse(line.split(' ').map(OsString::from)).map_err(|error| error.to_string())
@@ -260,7 +260,7 @@ mod tests {
     fn joins_causes_without_saying_them_twice() {
         let path = "/gone".into();
         let source = io::Error::new(io::ErrorKind::NotFound, "one\ntwo");
-        let error = AccessError::KubeconfigUnreadable { path, source };
+        let error = OpenError::Access(AccessError::KubeconfigUnreadable { path, source });
         assert_eq!(chain(&error), "cannot read kubeconfig /gone: one\\ntwo");
         assert_eq!(exit_code(&error), UNUSABLE);
         assert_eq!(exit_code(&io::Error::other("x")), FAILED);
