@@ -177,6 +177,10 @@ impl Watching {
         loop {
             if let Some(end) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
                 let line = self.buffer.split_to(searched + end + 1).freeze();
+                if self.buffer.is_empty() {
+                    // Even empty, the rest would keep the memory of a large line as long as the watch is silent.
+                    self.buffer = BytesMut::new();
+                }
                 if line.iter().all(u8::is_ascii_whitespace) {
                     searched = 0;
                     continue;

@@ -45,6 +45,11 @@ impl Fights {
         fight.last = now;
         fight.changes
     }
+
+    /// How often it was changed until now.
+    fn so_far(&self, key: &Key) -> u32 {
+        self.fights.get(key).map_or(0, |fight| fight.changes)
+    }
 }
 
 /// How long a copy that was changed so often waits before it is put right again.
@@ -64,14 +69,21 @@ impl Engine {
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let key = Key::new(type_id, Task::Object, name);
         let now = Instant::now();
-        let changes = self.fights.count(&key, now);
+        // Only a change of what was put right is one of a fight. While the hub is gone nothing is, and what happens
+        // meanwhile is not worth a line, nor a wait when the hub is back.
+        let counts = !self.queue.waits(&key);
+        let changes = if counts {
+            self.fights.count(&key, now)
+        } else {
+            self.fights.so_far(&key)
+        };
         let writer = last_writer(object).unwrap_or_default();
         let Some(wait) = wait(changes, fastrand::f64()) else {
             log::debug!("changed at the {side} by somebody else object={copy} {writer}");
             self.queue.add(key, class, None);
             return;
         };
-        if changes == PATIENCE + 1 {
+        if counts && changes == PATIENCE + 1 {
             log::warn!(
                 "something at the {side} keeps changing a copy; it is put right ever more rarely object={copy} {writer} \
                  advice=\"stop it, or annotate the hub object with edge.kubestellar.io/downsync-overwrite: false\""
@@ -94,6 +106,7 @@ mod tests {
         let waits: Vec<_> = (0..6).map(|_| wait(fights.count(&key, now), 1.0)).collect();
         assert_eq!(waits[..3], [None, None, None]);
         assert!(waits[3] < waits[4] && waits[4] < waits[5] && waits[3].is_some());
+        assert_eq!(fights.so_far(&key), 6);
         now += FORGIVEN;
         assert_eq!(wait(fights.count(&key, now), 1.0), None);
     }

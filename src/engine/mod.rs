@@ -56,6 +56,10 @@ use crate::sync::job::Policy;
 /// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
 /// little beside the memory the process needs anyway.
 const PAYLOAD_BYTES: usize = 256 << 10;
+/// Bytes of objects that workers may have before no more origins are taken in: more than one of the largest that etcd
+/// stores, so that a single one that does not get through holds up nothing. Each takes several times its size, and large
+/// ones are sent one after the other anyway.
+const WORK_BYTES: usize = 2 << 20;
 /// Events on their way from sources to the engine. Each may hold an object, so few; sources wait when it is full.
 const CHANNEL: usize = 4;
 
@@ -156,6 +160,8 @@ pub struct Engine {
     queue: Queue<Key>,
     tasks: FuturesUnordered<LocalBoxFuture<'static, TaskEnd>>,
     in_flight: usize,
+    /// Bytes of the bodies that workers were given.
+    payload_in_flight: usize,
     first_in_flight: usize,
     report: Report,
 }
@@ -308,6 +314,7 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
         queue,
         tasks: FuturesUnordered::new(),
         in_flight: 0,
+        payload_in_flight: 0,
         first_in_flight: 0,
         report: Report::default(),
     };
@@ -328,8 +335,11 @@ impl Engine {
             self.beat();
             self.end_holds();
             self.look_for_config_kinds();
+            self.report.sum_up(false);
             let due = self.next_due();
-            let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES && self.queue.has_room();
+            let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES
+                && self.payload_in_flight < WORK_BYTES
+                && self.queue.has_room();
             let event = tokio::select! {
                 biased;
                 () = &mut stop => Event::Stop,
@@ -365,6 +375,7 @@ impl Engine {
             self.heartbeat.due(),
             self.guard.due(),
             self.selecting.due(),
+            self.report.due(),
         ];
         others.into_iter().chain([queue]).flatten().min()
     }

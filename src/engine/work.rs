@@ -23,6 +23,8 @@ const REFUSED_WAIT: Duration = Duration::from_secs(300);
 /// What a worker ended with, and whether others wait for its kind.
 pub(super) struct Done {
     first: bool,
+    /// Bytes of the body that it was given.
+    payload: usize,
     result: Work,
 }
 
@@ -69,6 +71,7 @@ impl Engine {
     fn start_worker(&mut self, key: &Key, body: Option<Bytes>) -> bool {
         let (hub, edge) = (Rc::clone(&self.setup.hub), Rc::clone(&self.setup.edge));
         let owned = key.clone();
+        let payload = body.as_ref().map_or(0, Bytes::len);
         match key.task {
             Task::Object => {
                 let Some(job) = self.job(key, body) else { return false };
@@ -76,7 +79,7 @@ impl Engine {
                 self.first_in_flight += usize::from(first);
                 let work = async move {
                     let result = Work::Object(job::reconcile(&hub, &edge, job).await);
-                    TaskEnd::Worked(owned, Done { first, result })
+                    TaskEnd::Worked(owned, Done { first, payload, result })
                 };
                 self.tasks.push(work.boxed_local());
             }
@@ -86,12 +89,20 @@ impl Engine {
                 };
                 let work = async move {
                     let result = Work::Status(status_return::reconcile(&hub, &edge, job).await);
-                    TaskEnd::Worked(owned, Done { first: false, result })
+                    TaskEnd::Worked(
+                        owned,
+                        Done {
+                            first: false,
+                            payload,
+                            result,
+                        },
+                    )
                 };
                 self.tasks.push(work.boxed_local());
             }
         }
         self.in_flight += 1;
+        self.payload_in_flight += payload;
         true
     }
 
@@ -140,6 +151,7 @@ impl Engine {
 
     pub(super) fn worked(&mut self, key: &Key, done: Done) {
         self.in_flight -= 1;
+        self.payload_in_flight -= done.payload;
         self.first_in_flight -= usize::from(done.first);
         let verdict = match done.result {
             Work::Object(Ok(outcome)) => self.succeeded(key, &outcome),

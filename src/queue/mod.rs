@@ -343,6 +343,12 @@ impl<K: QueueKey> Queue<K> {
         !self.reach.all_up(Sides::of(&[Side::Hub, Side::Edge])) || self.may_have_news(Class::Normal)
     }
 
+    /// True if the key is here and no worker has it.
+    pub fn waits(&self, key: &K) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_some_and(|entry| !matches!(entry.state, State::Running { .. }))
+    }
+
     /// Bytes of all payloads in the queue.
     pub fn payload_bytes(&self) -> usize {
         self.payload_bytes

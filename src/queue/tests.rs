@@ -40,6 +40,19 @@ fn a_key_has_one_entry_and_keeps_its_turn() {
 }
 
 #[test]
+fn a_key_waits_until_a_worker_has_it() {
+    let now = Instant::now();
+    let mut queue = queue(&["ready"]);
+    queue.add_after("later", Class::Normal, Duration::from_secs(5), now);
+    assert_eq!(
+        ["ready", "later", "absent"].map(|key| queue.waits(&key)),
+        [true, true, false]
+    );
+    assert_eq!(queue.take(now, Class::Last), Some(("ready", None)));
+    assert!(!queue.waits(&"ready"));
+}
+
+#[test]
 fn keys_go_by_class() {
     let now = Instant::now();
     let mut queue = Queue::default();

@@ -1,15 +1,20 @@
 //! What people get to see of the work: log lines, few and bounded.
 //!
 //! A failure is told once when it begins and once when it ends, whatever happens in between. Changes are told one line
-//! each while they are few; a burst is told by its first lines and a sum at its end.
+//! each while they are few; a burst is told by its first lines and a sum, and has few lines also if it never ends.
 
-use std::collections::{BTreeMap, HashMap};
+mod changes;
+
+use std::collections::HashMap;
 use std::fmt::Display;
 
+use tokio::time::Instant;
+
+use self::changes::Changes;
 use crate::cluster::{Error, Side};
 use crate::sync::job::Change;
 
-/// Lines a burst may have before it is summed up.
+/// Lines a burst of failures may have before it is summed up.
 const BURST_LINES: u32 = 20;
 
 /// What a streak of failures is about.
@@ -25,8 +30,9 @@ pub enum Subject {
 #[derive(Debug, Default)]
 pub struct Report {
     streaks: HashMap<Subject, String>,
+    changes: Changes,
+    /// Lines about failures since there was last nothing to do.
     lines: u32,
-    untold: BTreeMap<(Side, &'static str), u32>,
     untold_failures: u32,
 }
 
@@ -46,11 +52,9 @@ impl Report {
             Change::Released => "released",
             Change::Replaced => "replaced",
         };
-        if self.lines < BURST_LINES {
-            self.lines += 1;
+        if self.changes.count(side, word, Instant::now()) {
             log::info!("{word} at the {side} object={object}");
         } else {
-            *self.untold.entry((side, word)).or_default() += 1;
             log::debug!("{word} at the {side} object={object}");
         }
     }
@@ -135,15 +139,25 @@ impl Report {
 
     /// There is nothing more to do at once: sums up what was not told.
     pub fn idle(&mut self) {
+        self.sum_up(true);
         self.lines = 0;
-        for ((side, word), count) in std::mem::take(&mut self.untold) {
-            log::info!("{word} at the {side} more={count}");
-        }
         if std::mem::take(&mut self.untold_failures) > 0 {
             let failing = self.streaks.len();
             log::warn!(
                 "more objects are failing than are named here failing={failing} advice=\"see them at debug level\""
             );
+        }
+    }
+
+    /// When [`Report::sum_up`] has something to tell.
+    pub fn due(&self) -> Option<Instant> {
+        self.changes.due()
+    }
+
+    /// Tells how many changes had no line of their own, if it is time for that.
+    pub fn sum_up(&mut self, at_rest: bool) {
+        for ((side, word), count) in self.changes.sum(at_rest, Instant::now()) {
+            log::info!("{word} at the {side} more={count}");
         }
     }
 }
@@ -203,17 +217,5 @@ mod tests {
             report.failed(thing.clone(), "applying", &Error::BadAnswer("json".into())),
             "another answer is news"
         );
-    }
-
-    #[test]
-    fn a_burst_has_few_lines_and_a_sum() {
-        let mut report = Report::default();
-        for _ in 0..100 {
-            report.change(Side::Edge, "ConfigMap/a/b", &Change::Created);
-        }
-        assert_eq!(report.lines, BURST_LINES);
-        assert_eq!(report.untold[&(Side::Edge, "created")], 100 - BURST_LINES);
-        report.idle();
-        assert!(report.untold.is_empty());
     }
 }

@@ -2,33 +2,31 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::life::{Cost, Life, Snapshot};
 use crate::link::Traffic;
+use crate::load::{await_count, config_maps, create_all};
 use crate::progress;
 use crate::requests::Requests;
-use crate::support::edge_watch::EdgeWatch;
-use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::objects::{namespace, syncer_config};
 use crate::support::story::config_map_entry;
-use crate::support::{Pair, PairOptions, eventually};
-use crate::table::{bytes, megabytes, milliseconds, seconds};
+use crate::support::{Pair, PairOptions};
+use crate::table::{bytes, memory, seconds};
 
-const NAMESPACE: &str = "load";
+/// Of the objects that go from hub to edge.
+pub(crate) const NAMESPACE: &str = "load";
 /// Bytes in each `ConfigMap`.
-const BODY: usize = 4096;
-/// Requests in flight while the hub is filled.
-const AT_ONCE: usize = 16;
+pub(crate) const BODY: usize = 4096;
 /// How long a convergence or a change may take. Slow syncers are measured too.
-const DEADLINE: Duration = Duration::from_secs(900);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(900);
 
 /// What was found for one number of objects, in the order in which it was.
 #[derive(Default)]
 pub(crate) struct Figures {
     rows: Vec<(String, String)>,
-    requests: Vec<(&'static str, Requests)>,
+    requests: Vec<(String, Requests)>,
 }
 
 impl Figures {
@@ -43,8 +41,13 @@ impl Figures {
     }
 
     /// The requests of each phase.
-    pub(crate) fn requests(&self) -> &[(&'static str, Requests)] {
+    pub(crate) fn requests(&self) -> &[(String, Requests)] {
         &self.requests
+    }
+
+    /// Adds the requests of a phase.
+    pub(crate) fn add_requests(&mut self, phase: impl Into<String>, requests: Requests) {
+        self.requests.push((phase.into(), requests));
     }
 
     fn add_cost(&mut self, phase: &'static str, cost: Cost) {
@@ -64,17 +67,17 @@ impl Figures {
             format!("{} + {}", hub.connections, edge.connections),
         );
         self.add(format!("{phase}: CPU time"), seconds(cost.cpu));
-        self.requests.push((phase, cost.requests));
+        self.add_requests(phase, cost.requests);
     }
 }
 
 /// Two servers with `count` objects at the hub, and the syncer between them.
 pub(crate) struct Bench {
-    count: u32,
-    life: Life,
+    pub(crate) count: u32,
+    pub(crate) life: Life,
     before: Snapshot,
-    figures: Figures,
-    pair: Pair,
+    pub(crate) figures: Figures,
+    pub(crate) pair: Pair,
 }
 
 impl Bench {
@@ -88,7 +91,7 @@ impl Bench {
         let before = Snapshot::before_start(&pair);
         Self {
             count,
-            life: Life::begin(&pair).await,
+            life: Life::begin(&pair, &[]).await,
             before,
             figures: Figures::default(),
             pair,
@@ -97,7 +100,8 @@ impl Bench {
 
     /// Waits until the edge has everything.
     pub(crate) async fn converge(&mut self) {
-        self.await_copies().await;
+        let edge = self.pair.edge.objects();
+        await_count(&edge, "v1", "configmaps", NAMESPACE, self.count).await;
         let took = self.life.start.elapsed();
         progress(self.count, &format!("converged after {}", seconds(took)));
         self.figures.add("first convergence", seconds(took));
@@ -108,41 +112,6 @@ impl Bench {
         }
         self.figures.add_cost("first convergence", cost);
         self.add_memory("after convergence");
-    }
-
-    /// Changes objects at the hub, one after the other, each when the change before has arrived.
-    pub(crate) async fn time_updates(&mut self, updates: u32) {
-        progress(
-            self.count,
-            &format!("changing {updates} objects at the hub, one by one"),
-        );
-        let hub = self.pair.hub.objects();
-        let first = self.pair.edge.objects().read(&copies_path("?limit=1")).await;
-        let version = first.expect("the edge can be listed")["metadata"]["resourceVersion"].take();
-        let version = version.as_str().expect("a list has a version");
-        let path = copies_path(&format!("?resourceVersion={version}"));
-        let mut watch = EdgeWatch::start(&self.pair.edge.client(), &[&path]).await;
-        let mut times = Vec::new();
-        for update in 0..updates {
-            let name = name(u64::from(update) * u64::from(self.count) / u64::from(updates));
-            let change = json!({"data": {"update": update.to_string()}});
-            hub.merge_patch("v1", "configmaps", NAMESPACE, &name, &change).await;
-            let answered = Instant::now();
-            let what = format!("change {update} of {name} arrives at the edge");
-            let arrived = watch
-                .wait_within(DEADLINE, &what, |copy| {
-                    copy.is("ConfigMap", &name) && copy.object["data"]["update"] == change["data"]["update"]
-                })
-                .await;
-            times.push(arrived.saturating_duration_since(answered));
-        }
-        times.sort();
-        let (half, all) = (times[times.len() / 2], times[times.len() - 1]);
-        self.figures.add(
-            format!("hub change to edge, p50 / max of {updates}"),
-            format!("{} / {}", milliseconds(half), milliseconds(all)),
-        );
-        self.life.settle().await;
     }
 
     /// Does nothing for the time of `period`.
@@ -168,7 +137,7 @@ impl Bench {
         );
         let cpu = cost.cpu.mul_f64(60.0 / period.as_secs_f64());
         figures.add("idle: CPU time a minute", seconds(cpu));
-        figures.requests.push(("idle", cost.requests));
+        figures.add_requests("idle", cost.requests);
     }
 
     /// Ends the syncer as a power cut does and starts it again.
@@ -177,7 +146,7 @@ impl Bench {
         let copies = self.versions().await;
         self.life.syncer.kill();
         self.before = Snapshot::before_start(&self.pair);
-        self.life = Life::begin(&self.pair).await;
+        self.life = Life::begin(&self.pair, &[]).await;
         let quiet = self.life.settle().await;
         let cost = self.life.end_period(&self.pair, &self.before);
         let now = self.versions().await;
@@ -197,22 +166,6 @@ impl Bench {
         self.figures
     }
 
-    async fn await_copies(&self) {
-        let edge = self.pair.edge.objects();
-        let path = copies_path("?limit=1");
-        eventually("the edge has all copies", DEADLINE, async || {
-            let list = edge.read(&path).await.map_err(|error| error.to_string())?;
-            let first = list["items"].as_array().map_or(0, Vec::len) as u64;
-            let found = first + list["metadata"]["remainingItemCount"].as_u64().unwrap_or_default();
-            if found == u64::from(self.count) {
-                Ok(())
-            } else {
-                Err(format!("{found} of {}", self.count))
-            }
-        })
-        .await;
-    }
-
     /// Name, UID and version of each copy, in the order of names.
     async fn versions(&self) -> Vec<[Value; 3]> {
         let mut copies = self.pair.edge.objects().list("v1", "configmaps", NAMESPACE, "").await;
@@ -220,13 +173,10 @@ impl Bench {
         copies.iter_mut().map(fields).collect()
     }
 
-    fn add_memory(&mut self, when: &str) {
-        let syncer = &mut self.life.syncer;
-        let (resident, peak) = (syncer.resident_kb() * 1024, syncer.peak_kb() * 1024);
-        self.figures.add(
-            format!("resident memory (peak) {when}"),
-            format!("{} ({})", megabytes(resident), megabytes(peak)),
-        );
+    /// Adds what memory the syncer holds at this moment, and the most that it has held.
+    pub(crate) fn add_memory(&mut self, when: &str) {
+        let figure = memory(&mut self.life.syncer);
+        self.figures.add(format!("resident memory (peak) {when}"), figure);
     }
 }
 
@@ -234,27 +184,9 @@ impl Bench {
 async fn fill(pair: &Pair, count: u32) {
     let hub = pair.hub.objects();
     hub.create(&namespace(NAMESPACE)).await;
-    // Text that compresses as badly as what people sync, and is the same each time.
-    let mut random = fastrand::Rng::with_seed(1);
-    let bodies = (0..count).map(|index| {
-        let body: String = std::iter::repeat_with(|| random.alphanumeric()).take(BODY).collect();
-        config_map(NAMESPACE, &name(index.into()), json!({"body": body}))
-    });
-    futures_util::stream::iter(bodies)
-        .for_each_concurrent(AT_ONCE, async |object| {
-            hub.create(&object).await;
-        })
-        .await;
+    create_all(&hub, config_maps(NAMESPACE, 0..count, BODY)).await;
     let selection = json!({"namespacedObjects": [config_map_entry(NAMESPACE, &["*"])]});
     hub.create(&syncer_config("the-one", selection)).await;
-}
-
-fn name(index: u64) -> String {
-    format!("c{index:05}")
-}
-
-fn copies_path(query: &str) -> String {
-    format!("/api/v1/namespaces/{NAMESPACE}/configmaps{query}")
 }
 
 fn both_ways(traffic: Traffic) -> String {

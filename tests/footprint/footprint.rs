@@ -7,9 +7,12 @@
 #![expect(clippy::print_stderr, reason = "and progress to stderr")]
 
 mod bench;
+mod changes;
 mod life;
 mod link;
+mod load;
 mod requests;
+mod stress;
 #[path = "../support/mod.rs"]
 mod support;
 mod table;
@@ -20,6 +23,7 @@ use std::time::Duration;
 use argh::FromArgs;
 
 use bench::{Bench, Figures};
+use stress::Parts;
 use support::Syncer;
 use table::Table;
 
@@ -34,14 +38,26 @@ struct Args {
     #[argh(option, default = "NonZeroU32::new(60).expect(\"it is not 0\")")]
     idle: NonZeroU32,
 
-    /// how many changes at the hub to time (default: 50)
+    /// how many changes to time, of each of three kinds: downsync, status, upsync (default: 50)
     #[argh(option, default = "NonZeroU32::new(50).expect(\"it is not 0\")")]
     updates: NonZeroU32,
+
+    /// put it under stress instead: all, or some of objects, large, burst, offline, reconnects and churn, with commas
+    #[argh(option)]
+    stress: Option<Parts>,
+
+    /// minutes for which the parts of stress last that go on for a time (default: 3)
+    #[argh(option, default = "NonZeroU32::new(3).expect(\"it is not 0\")")]
+    minutes: NonZeroU32,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let mut args: Args = argh::from_env();
+    if let Some(parts) = &args.stress {
+        print(&stress::run(parts, args.minutes.get()).await);
+        return;
+    }
     if args.objects.is_empty() {
         args.objects = [1000, 5000].into_iter().filter_map(NonZeroU32::new).collect();
     }
@@ -59,7 +75,10 @@ async fn main() {
             println!("  {phase}\n{requests}");
         }
     }
-    let table = Table::new(&columns);
+    print(&Table::new(&columns));
+}
+
+fn print(table: &Table) {
     println!("{}\n{}", table.text(), table.markdown());
 }
 
@@ -67,13 +86,21 @@ async fn main() {
 async fn measure(count: u32, args: &Args) -> Figures {
     let mut bench = Bench::start(count).await;
     bench.converge().await;
-    bench.time_updates(args.updates.get()).await;
+    bench.time_downsync(args.updates.get()).await;
     bench.stay_idle(Duration::from_secs(args.idle.get().into())).await;
     bench.restart().await;
+    bench.add_load_both_ways().await;
+    bench.time_status(args.updates.get()).await;
+    bench.flap_status().await;
+    bench.time_upsync(args.updates.get()).await;
     bench.end()
 }
 
 /// Says on stderr what is going on.
 fn progress(count: u32, what: &str) {
-    eprintln!("footprint: n = {count}: {what}");
+    say(&format!("n = {count}: {what}"));
+}
+
+fn say(what: &str) {
+    eprintln!("footprint: {what}");
 }

@@ -23,8 +23,10 @@ pub(crate) struct Life {
     pub(crate) syncer: Syncer,
     /// When it was started.
     pub(crate) start: Instant,
-    hub: Link,
-    edge: Link,
+    /// To the hub.
+    pub(crate) hub: Link,
+    /// To the edge.
+    pub(crate) edge: Link,
     /// Told of each byte on either link.
     activity: Arc<Notify>,
 }
@@ -47,8 +49,8 @@ pub(crate) struct Cost {
 }
 
 impl Life {
-    /// Starts a syncer between the two sides, with a link to each.
-    pub(crate) async fn begin(pair: &Pair) -> Self {
+    /// Starts a syncer between the two sides, with a link to each and more flags, beside those of `EDGE_SYNCER_FLAGS`.
+    pub(crate) async fn begin(pair: &Pair, flags: &[&str]) -> Self {
         let activity = Arc::new(Notify::new());
         let hub = Link::open(pair.hub.url(), &activity).await;
         let edge = Link::open(pair.edge.url(), &activity).await;
@@ -58,6 +60,7 @@ impl Life {
         let mut args: Vec<&str> = subcommand(&program).into_iter().collect();
         args.extend([from.as_str(), &to]);
         args.extend(["--sync-target-uid=footprint", "--qps=2000", "--burst=2000"]);
+        args.extend(flags);
         let more = std::env::var("EDGE_SYNCER_FLAGS").unwrap_or_default();
         args.extend(more.split_whitespace());
         let start = Instant::now();
@@ -123,7 +126,7 @@ impl Snapshot {
 /// A kubeconfig that leads to `server` through `link`. The serving certificate is good for every port of 127.0.0.1.
 fn kubeconfig(server: &Server, link: &Link) -> String {
     let parts = KubeconfigParts {
-        server: Some(link.url().to_owned()),
+        server: Some(link.url()),
         ..KubeconfigParts::default()
     };
     server.write_kubeconfig("link.kubeconfig", &parts).display().to_string()

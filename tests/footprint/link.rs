@@ -1,4 +1,4 @@
-//! A TCP proxy in front of an API server, which counts what passes.
+//! A TCP proxy in front of an API server, which counts what passes and can be cut.
 //!
 //! It counts the bytes that programs read and write: TLS records and all that is in them, but no headers of TCP and IP.
 
@@ -43,9 +43,12 @@ impl Traffic {
 
 /// A proxy that runs until it is dropped; its connections end with it.
 pub(crate) struct Link {
-    url: String,
+    port: u16,
+    /// Host and port of the server.
+    server: String,
     counters: Arc<Counters>,
-    _task: JoinSet<()>,
+    /// Empty while the link is cut.
+    task: JoinSet<()>,
 }
 
 #[derive(Default)]
@@ -60,27 +63,38 @@ struct Counters {
 impl Link {
     /// Listens on a port of 127.0.0.1 and passes everything on to the server at `url`, telling `activity` of it.
     pub(crate) async fn open(url: &str, activity: &Arc<Notify>) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0))
-            .await
-            .expect("127.0.0.1 can be listened at");
-        let port = listener.local_addr().expect("it listens").port();
-        let server = url.trim_start_matches("https://").to_owned();
         let counters = Arc::new(Counters {
             activity: Arc::clone(activity),
             ..Counters::default()
         });
-        let mut task = JoinSet::new();
-        task.spawn(accept(listener, server, Arc::clone(&counters)));
-        Self {
-            url: format!("https://127.0.0.1:{port}"),
+        let mut link = Self {
+            port: 0,
+            server: url.trim_start_matches("https://").to_owned(),
             counters,
-            _task: task,
-        }
+            task: JoinSet::new(),
+        };
+        link.heal().await;
+        link
+    }
+
+    /// Ends all connections, and refuses new ones.
+    pub(crate) async fn cut(&mut self) {
+        self.task.shutdown().await;
+    }
+
+    /// Listens, after a cut at the same port.
+    pub(crate) async fn heal(&mut self) {
+        let listener = TcpListener::bind(("127.0.0.1", self.port))
+            .await
+            .expect("127.0.0.1 can be listened at");
+        self.port = listener.local_addr().expect("it listens").port();
+        let counters = Arc::clone(&self.counters);
+        self.task.spawn(accept(listener, self.server.clone(), counters));
     }
 
     /// Where it listens, as the URL of an API server.
-    pub(crate) fn url(&self) -> &str {
-        &self.url
+    pub(crate) fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
     }
 
     /// What has passed so far.

@@ -41,6 +41,25 @@ impl Requests {
         let at_side = self.0.iter().filter(|((at, _, _), _)| *at == side);
         at_side.map(|(_, count)| count).sum()
     }
+
+    /// How many to `side` named one of this program's objects: what changes cost, without what the clock causes.
+    pub(crate) fn naming(&self, side: &str) -> usize {
+        let named = self
+            .0
+            .iter()
+            .filter(|((at, _, uri), _)| *at == side && uri.contains("/NAME"));
+        named.map(|(_, count)| count).sum()
+    }
+
+    /// How many of those meant to change the object.
+    pub(crate) fn writes(&self, side: &str) -> usize {
+        let reads = ["get", "list", "watch"];
+        let written = self
+            .0
+            .iter()
+            .filter(|((at, verb, uri), _)| *at == side && uri.contains("/NAME") && !reads.contains(&verb.as_str()));
+        written.map(|(_, count)| count).sum()
+    }
 }
 
 /// A line for each kind.

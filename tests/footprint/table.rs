@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::bench::Figures;
+use crate::support::Syncer;
 
 /// Rows of cells, the head first; the first cell of each says what the others are.
 pub(crate) struct Table(Vec<Vec<String>>);
@@ -17,6 +18,11 @@ impl Table {
             let cells = columns.iter().map(|(_, figures)| figures.rows()[index].1.clone());
             rows.push(std::iter::once(what.clone()).chain(cells).collect());
         }
+        Self(rows)
+    }
+
+    /// These rows, the head first; all have the same number of cells.
+    pub(crate) fn of_rows(rows: Vec<Vec<String>>) -> Self {
         Self(rows)
     }
 
@@ -45,6 +51,12 @@ impl Table {
     }
 }
 
+/// Resident memory of a syncer now, and the most that it has had in brackets.
+pub(crate) fn memory(syncer: &mut Syncer) -> String {
+    let (resident, peak) = (syncer.resident_kb() * 1024, syncer.peak_kb() * 1024);
+    format!("{} ({})", megabytes(resident), megabytes(peak))
+}
+
 /// In MB.
 pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{} MB", tenths(bytes, 1_000_000))
@@ -71,6 +83,12 @@ pub(crate) fn milliseconds(time: Duration) -> String {
     } else {
         seconds(time)
     }
+}
+
+/// The growth from one to the other, to a tenth.
+pub(crate) fn percent(before: u64, after: u64) -> String {
+    let sign = if after < before { "-" } else { "" };
+    format!("{sign}{} %", tenths(after.abs_diff(before) * 100, before))
 }
 
 fn tenths(bytes: u64, unit: u64) -> String {

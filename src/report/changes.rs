@@ -1,0 +1,109 @@
+//! Lines about changes: each of the first ones, and of the others a sum now and then, however many there are.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::cluster::Side;
+
+/// Lines that a burst may have before it is summed up.
+const LINES: u32 = 20;
+/// How long a burst is one. Later changes have lines of their own again.
+const BURST: Duration = Duration::from_secs(60);
+
+/// The burst that is under way, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    begin: Option<Instant>,
+    lines: u32,
+    /// What has happened without a line of its own.
+    untold: BTreeMap<(Side, &'static str), u32>,
+    /// A sum was told already; the next one is told at the end.
+    summed: bool,
+}
+
+impl Changes {
+    /// Counts a change. True if it has a line of its own.
+    pub(super) fn count(&mut self, side: Side, word: &'static str, now: Instant) -> bool {
+        if self.end().is_some_and(|end| end <= now) && self.untold.is_empty() {
+            *self = Self::default();
+        }
+        self.begin.get_or_insert(now);
+        if self.lines < LINES {
+            self.lines += 1;
+            return true;
+        }
+        *self.untold.entry((side, word)).or_default() += 1;
+        false
+    }
+
+    /// When there is a sum to be told at the latest.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.end().filter(|_| !self.untold.is_empty())
+    }
+
+    /// The sum, if it is time for one: at the first rest, and at the end of the burst.
+    pub(super) fn sum(&mut self, at_rest: bool, now: Instant) -> BTreeMap<(Side, &'static str), u32> {
+        if self.untold.is_empty() {
+            return BTreeMap::new();
+        }
+        if self.due().is_some_and(|due| due <= now) {
+            return std::mem::take(self).untold;
+        }
+        if !at_rest || self.summed {
+            return BTreeMap::new();
+        }
+        self.summed = true;
+        std::mem::take(&mut self.untold)
+    }
+
+    fn end(&self) -> Option<Instant> {
+        self.begin.map(|begin| begin + BURST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(changes: &mut Changes, count: u32, now: Instant) -> usize {
+        (0..count).filter(|_| changes.count(Side::Edge, "created", now)).count()
+    }
+
+    #[test]
+    fn a_burst_has_few_lines_and_a_sum_as_soon_as_there_is_rest() {
+        let (mut changes, now) = (Changes::default(), Instant::now());
+        assert_eq!(told(&mut changes, 100, now), LINES as usize);
+        assert!(changes.sum(false, now).is_empty());
+        assert_eq!(changes.sum(true, now), BTreeMap::from([((Side::Edge, "created"), 80)]));
+        assert!(changes.sum(true, now).is_empty());
+    }
+
+    #[test]
+    fn changes_that_never_end_have_few_lines_too() {
+        let (mut changes, start) = (Changes::default(), Instant::now());
+        let (mut lines, mut sums, mut total) = (0, 0, 0);
+        for second in 0..600 {
+            let now = start + Duration::from_secs(second);
+            lines += told(&mut changes, 10, now);
+            let sum = changes.sum(true, now);
+            sums += usize::from(!sum.is_empty());
+            total += sum.values().sum::<u32>();
+        }
+        assert!(lines <= 10 * LINES as usize && sums <= 20, "{lines} lines, {sums} sums");
+        let untold = changes.untold.values().sum::<u32>();
+        assert_eq!(lines + (total + untold) as usize, 6000);
+    }
+
+    #[test]
+    fn a_sum_is_due_at_the_end_of_the_burst_also_without_rest() {
+        let (mut changes, now) = (Changes::default(), Instant::now());
+        told(&mut changes, LINES, now);
+        assert_eq!(changes.due(), None);
+        told(&mut changes, 1, now);
+        assert_eq!(changes.due(), Some(now + BURST));
+        assert_eq!(changes.sum(false, now + BURST).len(), 1);
+        assert_eq!(told(&mut changes, 1, now + BURST), 1);
+    }
+}
