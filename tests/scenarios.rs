@@ -669,7 +669,10 @@ async fn a_thousand_config_maps_in_twenty_namespaces_converge_with_bounded_memor
 
 // Spec 3.5 and 3.7.
 async fn a_namespace_goes_after_all_in_it_when_all_went_while_the_syncer_was_away(flags: Mode) {
+    // So many deletes at once would be held.
     const TYPES: [&str; 3] = ["configmaps", "secrets", "serviceaccounts"];
+    // So many deletes at once would be held.
+    let flags: Vec<&str> = flags.iter().copied().chain(["--hold-deletes-for=0s"]).collect();
     let pair = shared_pair().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     // Which list is there first is a matter of luck.
@@ -690,7 +693,7 @@ async fn a_namespace_goes_after_all_in_it_when_all_went_while_the_syncer_was_awa
             json!({"namespaceScope": {"namespaces": spaces, "resources": types}}),
         ))
         .await;
-        let mut syncer = pair.syncer(flags);
+        let mut syncer = pair.syncer(&flags);
         for space in &spaces {
             for plural in TYPES {
                 arrives(&edge, "v1", plural, space, "ordinary").await;
@@ -702,7 +705,7 @@ async fn a_namespace_goes_after_all_in_it_when_all_went_while_the_syncer_was_awa
         syncer.terminate().await;
         hub.remove_namespaces(&spaces).await;
         let mark = pair.edge.audit_mark();
-        let _syncer = pair.syncer(flags);
+        let _syncer = pair.syncer(&flags);
         let deletes = |space: &str| -> Vec<AuditEvent> {
             let path = format!("/api/v1/namespaces/{space}");
             let requests = pair.edge.requests_since(SYNCER, mark);
