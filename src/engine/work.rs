@@ -204,8 +204,21 @@ impl Engine {
             self.report.conflict(side, &object);
             return queue::Done::Refused(REFUSED_WAIT);
         }
+        let terminates = outcome.change == Change::Left(Why::Terminating);
+        if terminates && outcome.desired_hash != 0 && !state.inventory.is_watched(name) {
+            // Without its label nobody tells when it is gone.
+            state.inventory.failed(name, true);
+            self.side_answers(side);
+            return queue::Done::Retry(None);
+        }
         let source = state.copy_source.and_then(|id| self.sources.get(&id));
         let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
+        if outcome.desired_hash != 0 || outcome.change == Change::Left(Why::NotSelected) {
+            let origins = state.origin_source(name).and_then(|id| self.sources.get(&id));
+            state
+                .inventory
+                .found_at_origin(name, origins.map_or(0, |source| source.list));
+        }
         if let (Some(source), Some(seen)) = (source, outcome.copy) {
             source.handle.is_known(&copy_at.name, seen.version);
         }
