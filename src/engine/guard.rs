@@ -8,9 +8,7 @@
 //! To confirm, people set an annotation on a config to the token that the log and the condition name. A token holds for
 //! the one hold that it was made for.
 
-use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -39,7 +37,7 @@ pub struct Limits {
 }
 
 /// Why deletes are held.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     /// Another cluster answers.
     OtherCluster { expected: String, found: String },
@@ -133,9 +131,8 @@ impl Gate {
     }
 
     fn hold(&mut self, direction: Direction, reason: Reason, until: Option<Instant>) {
-        let mut hasher = DefaultHasher::new();
-        (direction, &reason).hash(&mut hasher);
-        let token = format!("{:08x}", hasher.finish() >> 32);
+        // By chance, so that what confirmed one hold, and still stands on a config, does not confirm the next one.
+        let token = format!("{:08x}", fastrand::u32(..));
         log::warn!(
             "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
              annotate a config there with {}={token}\"",
@@ -224,6 +221,14 @@ impl Engine {
         }
         gate.held.insert(key.clone());
         false
+    }
+
+    /// So many more copies are to go than were counted last.
+    pub(super) fn more_are_doomed(&mut self, direction: Direction, more: usize) {
+        let gate = self.guard.gates.entry(direction).or_default();
+        if let Some((_, doomed, _)) = &mut gate.counted {
+            *doomed += more;
+        }
     }
 
     /// How many copies of a direction are to go and are not allowed to yet, and how many there are.
@@ -489,8 +494,11 @@ mod tests {
             gate.hold(Direction::Down, reason, None);
             gate.hold.unwrap().token
         };
-        let too_many = |doomed| Reason::TooMany { doomed, of: 50 };
-        assert_ne!(token(too_many(30)), token(too_many(31)));
-        assert_eq!(token(too_many(30)), token(too_many(30)));
+        let too_many = Reason::TooMany { doomed: 30, of: 50 };
+        assert_ne!(
+            token(too_many.clone()),
+            token(too_many),
+            "the same again is another one"
+        );
     }
 }

@@ -118,6 +118,8 @@ impl Engine {
             .into_iter()
             .filter(|name| state.inventory.gone_from_origin(name))
             .collect();
+        let direction = state.plan.direction;
+        self.more_are_doomed(direction, gone.len());
         for name in gone {
             self.enqueue(type_id, name, None);
         }
@@ -359,8 +361,11 @@ impl Engine {
     }
 
     fn origins_listed(&mut self, type_id: TypeId, scope: &Scope, list: super::Generation) {
-        let state = self.types.get_mut(&type_id);
-        let missing = state.map(|state| state.origins_listed(scope, list)).unwrap_or_default();
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let (direction, missing) = (state.plan.direction, state.origins_listed(scope, list));
+        self.more_are_doomed(direction, missing.len());
         for name in missing {
             self.enqueue(type_id, name, None);
         }
