@@ -60,6 +60,10 @@ impl StatusRecord {
 
     /// The hub has told of the whole object.
     pub(super) fn hub_tells(&mut self, status: u64, version: u64) {
+        if version < self.hub_version {
+            // Restored from a backup: what was written to it is no longer there.
+            self.written = None;
+        }
         self.hub = Some(status);
         self.hub_version = version;
         if let Some(written) = &mut self.written
@@ -298,6 +302,17 @@ mod tests {
         record.write_failed(now);
         assert!(record.wants_worker());
         assert!(record.wait(Duration::from_secs(1), now).is_some());
+    }
+
+    #[test]
+    fn a_restored_hub_gets_its_status_again() {
+        let mut record = StatusRecord::default();
+        record.edge_tells(Some(6));
+        record.hub_tells(0, 100);
+        record.write_ended(written(6, 101), Instant::now());
+        record.hub_tells(6, 101);
+        record.hub_tells(0, 50);
+        assert!(record.is_due());
     }
 
     #[test]
