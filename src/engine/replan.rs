@@ -19,6 +19,8 @@ use crate::sync::object::Meta;
 
 /// Between two questions for a kind of configs that the hub does not serve, while it serves the other one.
 const KIND_INTERVAL: Duration = Duration::from_secs(600);
+/// Questions for a kind that the hub used to serve before they become rare: some minutes.
+const KIND_TRIES: u32 = 10;
 
 /// The kinds of configs. Objects of both count, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +92,8 @@ pub(super) struct Selecting {
     /// Names that the list of a kind under way has given so far.
     listing: BTreeMap<ConfigKind, BTreeSet<String>>,
     known: BTreeMap<ConfigKind, Known>,
+    /// How often in a row the hub has said that it does not serve a kind.
+    not_served: BTreeMap<ConfigKind, u32>,
     /// When to ask again for a kind that the hub does not serve, while it serves the other one.
     ask_again: BTreeMap<ConfigKind, Instant>,
     /// The configs are not what the plan was made from.
@@ -236,6 +240,7 @@ impl Engine {
         let before = selecting.names().len();
         selecting.configs.retain(|name, _| is_there(name));
         selecting.unreadable.retain(|name, _| is_there(name));
+        selecting.not_served.remove(&kind);
         let first = selecting.known.insert(kind, Known::Yes) != Some(Known::Yes);
         if first || selecting.changed || selecting.names().len() != before {
             self.configs_may_be_known();
@@ -252,8 +257,13 @@ impl Engine {
         if known == [Known::NotServed; 2] {
             let thing = "SyncerConfig (apply manifests/crds to the hub, or bind the API)".to_owned();
             self.report.failed(Subject::Thing(Side::Hub, thing), "watching", error);
-        } else if self.selecting.known(kind) == Known::NotServed {
-            // Few hubs get the other kind later, and asking costs.
+            return;
+        }
+        let tries = self.selecting.not_served.entry(kind).or_default();
+        *tries += 1;
+        let tries = *tries;
+        // One that was served may come back soon; otherwise few hubs get the other kind later, and asking costs.
+        if self.selecting.known(kind) == Known::NotServed || tries > KIND_TRIES {
             log::debug!("the hub does not serve a kind of configs kind={}", kind.kind());
             self.sources.retain(|_, source| source.feed != Feed::Configs(kind));
             let wait = KIND_INTERVAL.mul_f64(0.5 + fastrand::f64() / 2.0);

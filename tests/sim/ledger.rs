@@ -68,8 +68,9 @@ pub const BYSTANDER: &str = "bystander";
 
 /// Names of objects of which there are many.
 pub const MASS: &str = "many";
-/// So many of a mass may go before it is seen to be one: the limit, and what workers have at that moment.
-const MOST_OF_MASS: usize = 24;
+/// So many of a mass may go before it is seen to be one: when they go one by one, half of all copies, of which there are
+/// some 80, and what workers have at that moment.
+const MOST_OF_MASS: usize = 44;
 
 /// The one object that the syncer writes for itself.
 pub const RECORD: &str = "edge-syncer-types";
