@@ -45,7 +45,7 @@ impl World {
         let mut confirmed = false;
         for (key, status) in configs {
             let conditions = status["conditions"].as_array().into_iter().flatten();
-            let held = conditions.filter(|one| one["type"] == "DeletesHeld" && one["status"] == "True");
+            let mut held = conditions.filter(|one| one["type"] == "DeletesHeld" && one["status"] == "True");
             let message = held.find_map(|one| one["message"].as_str()).unwrap_or_default();
             let Some((_, token)) = message.rsplit_once(&format!("{CONFIRM}=")) else {
                 continue;
