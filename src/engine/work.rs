@@ -36,10 +36,16 @@ enum Work {
 impl Engine {
     /// Asks for what found no room in the queue.
     pub(super) fn refill(&mut self) {
-        let (types, now) = (&self.types, Instant::now());
+        let (types, guard, now) = (&self.types, &self.guard, Instant::now());
         let out_of_step = |type_id: TypeId, from: Option<Key>| {
-            let state = types.get(&type_id);
-            let keys = state.map(|state| out_of_step(type_id, state, from.as_ref()));
+            let keys = types.get(&type_id).map(|state| {
+                let mut keys = out_of_step(type_id, state, from.as_ref());
+                // They are asked for when the hold ends; before that, they would only be asked for again and again.
+                keys.retain(|(key, _)| {
+                    !(state.inventory.is_doomed(&key.name) && guard.holds(key, state.plan.direction))
+                });
+                keys
+            });
             keys.into_iter().flatten()
         };
         while self.queue.refill(now, out_of_step) {}
