@@ -20,6 +20,7 @@ pub mod sync;
 
 pub mod engine;
 pub mod report;
+pub mod serve;
 
 pub mod shutdown;
 
@@ -45,11 +46,12 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         settings.sync_target_name,
         settings.sync_target_uid
     );
+    let listener = match settings.listen_address {
+        Some(address) => Some(serve::listen(address).await?),
+        None => None,
+    };
     let hub = open(Side::Hub, &settings.hub, settings.rate).await?;
     let edge = open(Side::Edge, &settings.edge, settings.rate).await?;
-    if settings.listen_address.is_some() {
-        log::warn!("--listen-address is reserved: this version serves no metrics or health checks");
-    }
     let workers = settings
         .rate
         .map_or(MOST_WORKERS, |rate| rate.burst.clamp(1, MOST_WORKERS));
@@ -72,9 +74,14 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         delete_limits: settings.delete_limits,
         renaming: settings.renaming,
     };
-    tokio::task::LocalSet::new()
-        .run_until(engine::run(setup, shutdown.requested()))
-        .await;
+    let (questions, asked) = tokio::sync::mpsc::channel(1);
+    let work = async {
+        if let Some(listener) = listener {
+            tokio::task::spawn_local(serve::serve(listener, questions, cli::logger::since_1970));
+        }
+        engine::run_and_answer(setup, asked, shutdown.requested()).await;
+    };
+    tokio::task::LocalSet::new().run_until(work).await;
     log::info!("stopped");
     Ok(())
 }

@@ -129,7 +129,7 @@ pub struct RunArgs {
     #[argh(option, arg_name = "number")]
     pub queue_capacity: Option<String>,
 
-    /// address for health and metrics (reserved: nothing is served yet)
+    /// address to serve /healthz, /readyz and /metrics at, over plain HTTP (default: nothing is served)
     #[argh(option, arg_name = "ip:port")]
     pub listen_address: Option<String>,
 }

@@ -97,7 +97,7 @@ pub struct Settings {
     pub delete_limits: Limits,
     /// Objects that may wait for their turn; what is beyond is looked up again later.
     pub queue_capacity: usize,
-    /// Where health and metrics are to be served.
+    /// Where health and metrics are served; nowhere if absent.
     pub listen_address: Option<SocketAddr>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
     pub verbosity: LevelFilter,

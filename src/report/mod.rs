@@ -1,11 +1,14 @@
-//! What people get to see of the work: log lines, few and bounded.
+//! What people get to see of the work: log lines, few and bounded, and figures ([`metrics`]).
 //!
 //! A failure is told once when it begins and once when it ends, whatever happens in between. Changes are told one line
 //! each while they are few; a burst is told by its first lines and a sum at its end.
 
+pub mod metrics;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 
+use self::metrics::Counters;
 use crate::cluster::{Error, Side};
 use crate::sync::job::Change;
 
@@ -28,6 +31,7 @@ pub struct Report {
     lines: u32,
     untold: BTreeMap<(Side, &'static str), u32>,
     untold_failures: u32,
+    counters: Counters,
 }
 
 impl Report {
@@ -46,6 +50,8 @@ impl Report {
             Change::Released => "released",
             Change::Replaced => "replaced",
         };
+        self.counters
+            .wrote(side, if word.contains(' ') { "left_alone" } else { word });
         if self.lines < BURST_LINES {
             self.lines += 1;
             log::info!("{word} at the {side} object={object}");
@@ -53,6 +59,21 @@ impl Report {
             *self.untold.entry((side, word)).or_default() += 1;
             log::debug!("{word} at the {side} object={object}");
         }
+    }
+
+    /// Counts a write that no line tells of.
+    pub fn wrote(&mut self, side: Side, result: &'static str) {
+        self.counters.wrote(side, result);
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How many things have failed and not worked since.
+    pub fn failing(&self) -> usize {
+        self.streaks.len()
     }
 
     /// Tells that somebody else's object has the place of a copy, if that is new.
@@ -86,6 +107,8 @@ impl Report {
 
     /// Tells that something failed, if that is new. True if it is.
     pub fn failed(&mut self, subject: Subject, doing: &str, error: &Error) -> bool {
+        let (Subject::Side(side) | Subject::Thing(side, _)) = &subject;
+        self.counters.failed(*side);
         let text = error.to_string();
         let new = match self.streaks.get(&subject) {
             None => true,
@@ -126,6 +149,11 @@ impl Report {
             Subject::Thing(side, thing) => log::info!("works again at the {side} object={thing}"),
         }
         true
+    }
+
+    /// True if it has failed and not worked since.
+    pub fn is_failing(&self, subject: &Subject) -> bool {
+        self.streaks.contains_key(subject)
     }
 
     /// Forgets a streak without a word: its subject is gone.
