@@ -21,11 +21,14 @@ pub mod sync;
 pub mod engine;
 pub mod leader;
 pub mod report;
+pub mod serve;
 
 pub mod shutdown;
 
 use std::error::Error;
 use std::rc::Rc;
+
+use futures_util::FutureExt;
 
 use cluster::access::AccessSource;
 use cluster::reload::Reloading;
@@ -46,11 +49,12 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         settings.sync_target_name,
         settings.sync_target_uid
     );
+    let listener = match settings.listen_address {
+        Some(address) => Some(serve::listen(address).await?),
+        None => None,
+    };
     let hub = open(Side::Hub, &settings.hub, settings.rate).await?;
     let edge = open(Side::Edge, &settings.edge, settings.rate).await?;
-    if settings.listen_address.is_some() {
-        log::warn!("--listen-address is reserved: this version serves no metrics or health checks");
-    }
     let candidacy = candidacy(&settings, &edge);
     let workers = settings
         .rate
@@ -74,12 +78,17 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         delete_limits: settings.delete_limits,
         renaming: settings.renaming,
     };
-    let stop = shutdown.requested();
+    let desk = serve::Desk::default();
+    let work = |stop| engine::run_and_answer(setup.clone(), desk.open(), stop);
+    let stop = shutdown.requested().boxed_local();
     let local = tokio::task::LocalSet::new();
+    if let Some(listener) = listener {
+        local.spawn_local(serve::serve(listener, desk.clone(), cli::logger::since_1970));
+    }
     match candidacy {
-        None => local.run_until(engine::run(setup, stop)).await,
+        None => local.run_until(work(stop)).await,
         Some(candidacy) => {
-            let work = || engine::run(setup.clone(), std::future::pending());
+            let work = || work(std::future::pending().boxed_local());
             local.run_until(leader::while_leading(candidacy, stop, work)).await;
         }
     }

@@ -31,6 +31,14 @@ pub const RENAMED_FROM: &str = "edge.kubestellar.io/renamed-from";
 pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
 /// Annotation on a config: a token that lets deletes go on which are held (DESIGN section 4).
 pub const CONFIRM_DELETES: &str = "edge.kubestellar.io/confirm-deletes";
+/// Reason of the condition `DeletesHeld`: another cluster answers.
+pub const OTHER_CLUSTER: &str = "OtherCluster";
+/// Reason of the condition `DeletesHeld`: a side has gone back to older versions.
+pub const OLDER_VERSIONS: &str = "OlderVersions";
+/// Reason of the condition `DeletesHeld`: too many deletes at once.
+pub const TOO_MANY: &str = "TooMany";
+/// All reasons for which deletes are held.
+pub const HOLD_REASONS: [&str; 3] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY];
 /// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
 /// deleted and created again.
 pub const REPLACE: &str = "edge.kubestellar.io/replace";

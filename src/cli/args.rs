@@ -137,7 +137,7 @@ pub struct RunArgs {
     #[argh(option, arg_name = "duration")]
     pub lease_duration: Option<String>,
 
-    /// address for health and metrics (reserved: nothing is served yet)
+    /// address to serve /healthz, /readyz and /metrics at, over plain HTTP (default: nothing is served)
     #[argh(option, arg_name = "ip:port")]
     pub listen_address: Option<String>,
 }

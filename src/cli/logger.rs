@@ -48,6 +48,11 @@ pub fn time_of_day_in_micros() -> String {
     format!("{seconds}.{micros:06}Z")
 }
 
+/// The time of the wall clock since 1970; zero before.
+pub fn since_1970() -> Duration {
+    now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 fn line(at: SystemTime, record: &Record<'_>) -> String {
     let mut line = timestamp(at);
     let level = record.level();

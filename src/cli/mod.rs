@@ -139,9 +139,6 @@ pub fn start_log(settings: &Settings) {
     if !settings.ignored_flags.is_empty() {
         log::debug!("some flags have no effect flags={}", settings.ignored_flags.join(","));
     }
-    if let Some(address) = settings.listen_address {
-        log::warn!("nothing is served yet listen_address={address}");
-    }
 }
 
 /// Prints a text that was asked for. Nobody may be reading it any more; that is not a failure.

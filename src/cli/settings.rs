@@ -107,7 +107,7 @@ pub struct Settings {
     pub lease_duration: Option<Duration>,
     /// What this machine or pod is called.
     pub host_name: String,
-    /// Where health and metrics are to be served.
+    /// Where health and metrics are served; nowhere if absent.
     pub listen_address: Option<SocketAddr>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
     pub verbosity: LevelFilter,

@@ -9,18 +9,14 @@
 //! the one hold that it was made for.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::{Engine, Feed, Key, TaskEnd, TypeId};
-use crate::cluster::{Error, Side};
+use super::trust::Questions;
+use super::{Engine, Key};
 use crate::plan::Direction;
 use crate::report::Subject;
-use crate::source::SourceId;
-use crate::sync::identity;
 
 /// Deletes within this time are one pass, also when they come one by one.
 const PASS: Duration = Duration::from_secs(60);
@@ -51,9 +47,20 @@ impl Reason {
     /// As the condition names it.
     fn word(&self) -> &'static str {
         match self {
-            Self::OtherCluster { .. } => "OtherCluster",
-            Self::WentBack { .. } => "OlderVersions",
-            Self::TooMany { .. } => "TooMany",
+            Self::OtherCluster { .. } => crate::api::OTHER_CLUSTER,
+            Self::WentBack { .. } => crate::api::OLDER_VERSIONS,
+            Self::TooMany { .. } => crate::api::TOO_MANY,
+        }
+    }
+
+    /// True if it takes the place of what deletes are held for already: whoever confirms that has not confirmed this.
+    fn is_graver_than(&self, known: &Self) -> bool {
+        match (self, known) {
+            (Self::TooMany { .. }, _) | (Self::WentBack { .. }, Self::OtherCluster { .. } | Self::WentBack { .. }) => {
+                false
+            }
+            (Self::WentBack { .. }, Self::TooMany { .. }) => true,
+            (Self::OtherCluster { .. }, _) => self != known,
         }
     }
 }
@@ -105,8 +112,8 @@ pub(super) struct Guard {
     pub(super) versions: BTreeMap<(Direction, String), u64>,
     /// Tokens on the configs.
     confirmed: BTreeMap<String, String>,
-    /// Sides whose identity is being asked for.
-    asking: BTreeSet<Side>,
+    /// What the sides are asked about themselves.
+    pub(super) questions: Questions,
 }
 
 /// A condition for the configs.
@@ -152,13 +159,14 @@ impl Gate {
 }
 
 impl Guard {
-    /// When a hold ends by itself.
+    /// When a hold ends by itself, or a side is to be asked again who it is.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.gates.values().filter_map(|gate| gate.hold.as_ref()?.until).min()
+        let holds = self.gates.values().filter_map(|gate| gate.hold.as_ref()?.until);
+        holds.chain(self.questions.due()).min()
     }
 
     /// What the configs say about holds.
-    pub(super) fn condition(&self) -> Condition {
+    fn condition(&self) -> Condition {
         let held = |(direction, gate): (&Direction, &Gate)| {
             let hold = gate.hold.as_ref()?;
             let message = format!(
@@ -192,8 +200,15 @@ impl Guard {
     pub(super) fn deleted(&mut self, key: &Key, direction: Direction, now: Instant) {
         let gate = self.gates.entry(direction).or_default();
         gate.done.push_back(now);
-        gate.allowed.remove(key);
         gate.counted = None;
+        self.seen_to(key, direction);
+    }
+
+    /// A worker has brought the object in step, whatever that took: that it could go is no longer so.
+    pub(super) fn seen_to(&mut self, key: &Key, direction: Direction) {
+        if let Some(gate) = self.gates.get_mut(&direction) {
+            gate.allowed.remove(key);
+        }
     }
 }
 
@@ -237,6 +252,34 @@ impl Engine {
         }
     }
 
+    /// What the configs say about holds.
+    pub(super) fn holds(&mut self) -> Condition {
+        self.forget_what_came_back();
+        self.guard.condition()
+    }
+
+    /// How many deletes are held, by direction and reason.
+    pub(super) fn held(&mut self) -> BTreeMap<(Direction, &'static str), usize> {
+        self.forget_what_came_back();
+        let held = |(&direction, gate): (&Direction, &Gate)| {
+            let hold = gate.hold.as_ref()?;
+            Some(((direction, hold.reason.word()), gate.held.len()))
+        };
+        self.guard.gates.iter().filter_map(held).collect()
+    }
+
+    /// What is held no longer is if its origin has come back, or its copy has gone.
+    fn forget_what_came_back(&mut self) {
+        let types = &self.types;
+        let is_doomed = |key: &Key| {
+            let state = types.get(&key.type_id);
+            state.is_some_and(|state| state.inventory.is_doomed(&key.name))
+        };
+        for gate in self.guard.gates.values_mut() {
+            gate.held.retain(is_doomed);
+        }
+    }
+
     /// How many copies of a direction are to go and are not allowed to yet, and how many there are.
     fn count_doomed(&self, direction: Direction, now: Instant) -> (Instant, usize, usize) {
         let (mut doomed, mut copies) = (0, 0);
@@ -253,13 +296,18 @@ impl Engine {
     pub(super) fn hold_deletes(&mut self, direction: Direction, reason: Reason, key: Option<Key>) {
         let gate = self.guard.gates.entry(direction).or_default();
         gate.held.extend(key);
-        let is_known = gate.hold.as_ref().is_some_and(|hold| hold.until.is_none());
-        if !is_known {
+        if gate
+            .hold
+            .as_ref()
+            .is_none_or(|hold| reason.is_graver_than(&hold.reason))
+        {
             let released = std::mem::take(&mut gate.allowed);
             gate.held.extend(released);
             gate.hold(direction, reason, None);
             self.tell_of_holds();
-            self.look_for_confirmation();
+            self.read_anew(direction.origin());
+            // One that has gone back may be another cluster altogether.
+            self.ask_identity(direction.origin());
         }
     }
 
@@ -273,9 +321,14 @@ impl Engine {
         }
     }
 
-    /// Ends the holds whose time is over.
+    /// Ends the holds whose time is over. It is not while the side that could prove anything does not answer.
     pub(super) fn end_holds(&mut self) {
         let now = Instant::now();
+        for direction in [Direction::Down, Direction::Up] {
+            if self.report.is_failing(&Subject::Side(direction.origin())) {
+                self.origins_are_unsteady(direction);
+            }
+        }
         let over: Vec<Direction> = self
             .guard
             .gates
@@ -328,18 +381,8 @@ impl Engine {
         }
     }
 
-    /// The origins' side begins anew, as people have confirmed.
-    fn forget_versions(&mut self, direction: Direction) {
-        self.guard.versions.retain(|(of, _), _| *of != direction);
-        for source in self.sources.values_mut() {
-            if source.feed.side() == direction.origin() {
-                source.version = 0;
-            }
-        }
-        self.keep_guard_in_record();
-    }
-
     fn release_deletes(&mut self, direction: Direction, why: &str) {
+        self.forget_what_came_back();
         let held = self.guard.gates.entry(direction).or_default().release();
         log::warn!(
             "deletes go on direction={direction} because=\"{why}\" objects={}",
@@ -352,97 +395,6 @@ impl Engine {
             }
         }
         self.tell_of_holds();
-    }
-
-    /// A source of origins has told of something at this version. A list that is older than what the same source told
-    /// before, or than what was known when it began, comes from a restored backup. (What other sources tell meanwhile
-    /// may well be newer.)
-    pub(super) fn origins_are_at(&mut self, id: SourceId, type_id: TypeId, version: u64, is_list: bool) {
-        let (Some(source), Some(state)) = (self.sources.get_mut(&id), self.types.get(&type_id)) else {
-            return;
-        };
-        let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
-        let from = source.version;
-        source.version = from.max(version);
-        if is_list && version < from && version != 0 {
-            let reason = Reason::WentBack {
-                resource,
-                from,
-                to: version,
-            };
-            self.hold_deletes(direction, reason, None);
-            return;
-        }
-        let known = self.guard.versions.entry((direction, resource)).or_default();
-        if version > *known {
-            *known = version;
-            self.keep_versions_in_record();
-        }
-    }
-
-    /// The version that origins of a type are known to have reached.
-    pub(super) fn known_version(&self, feed: Feed) -> u64 {
-        let Feed::Origins(type_id, _) = feed else { return 0 };
-        let Some(state) = self.types.get(&type_id) else {
-            return 0;
-        };
-        let key = (state.plan.direction, state.origin_type().qualified());
-        self.guard.versions.get(&key).copied().unwrap_or_default()
-    }
-
-    /// Asks a side who it is, at the start and when it comes back.
-    pub(super) fn ask_identity(&mut self, side: Side) {
-        if !self.guard.asking.insert(side) {
-            return;
-        }
-        let cluster = Rc::clone(self.cluster(side));
-        let task = async move { TaskEnd::Identified(side, identity::read(&cluster).await) };
-        self.tasks.push(task.boxed_local());
-    }
-
-    pub(super) fn identified(&mut self, side: Side, result: Result<Option<String>, Error>) {
-        self.guard.asking.remove(&side);
-        match result {
-            Ok(Some(found)) => self.side_is(side, found),
-            Ok(None) => {}
-            Err(error) if error.is_unreachable() => {
-                self.report.failed(Subject::Side(side), "asking", &error);
-            }
-            Err(error) if error.status().is_some_and(|status| status.code == 403) => {
-                let thing = "Namespace//kube-system (it tells clusters apart)".to_owned();
-                self.report.failed(Subject::Thing(side, thing), "reading", &error);
-            }
-            // Others tell of it, too.
-            Err(error) => log::debug!("cannot tell who the {side} is error={error}"),
-        }
-    }
-
-    fn side_is(&mut self, side: Side, found: String) {
-        match self.identity(side).expected() {
-            None => {
-                self.identity(side).expect(found);
-                // The record lies at the edge, so it says nothing of the edge.
-                if side == Side::Hub {
-                    self.keep_guard_in_record();
-                }
-            }
-            Some(expected) if expected != found => {
-                let direction = match side {
-                    Side::Hub => Direction::Down,
-                    Side::Edge => Direction::Up,
-                };
-                let reason = Reason::OtherCluster { expected, found };
-                self.hold_deletes(direction, reason, None);
-            }
-            Some(_) => {}
-        }
-    }
-
-    pub(super) fn identity(&self, side: Side) -> &Rc<identity::Identity> {
-        match side {
-            Side::Hub => &self.hub_identity,
-            Side::Edge => &self.edge_identity,
-        }
     }
 }
 
@@ -495,16 +447,36 @@ mod tests {
 
     #[test]
     fn a_token_is_for_one_hold() {
-        let token = |reason| {
+        let token = || {
             let mut gate = Gate::default();
-            gate.hold(Direction::Down, reason, None);
+            gate.hold(Direction::Down, Reason::TooMany { doomed: 30, of: 50 }, None);
             gate.hold.unwrap().token
         };
+        assert_ne!(token(), token());
+    }
+
+    #[test]
+    fn a_hold_gives_way_to_a_graver_one() {
+        let other = |found: &str| Reason::OtherCluster {
+            expected: "a".into(),
+            found: found.into(),
+        };
+        let went_back = |to| Reason::WentBack {
+            resource: "secrets".into(),
+            from: 9,
+            to,
+        };
         let too_many = Reason::TooMany { doomed: 30, of: 50 };
-        assert_ne!(
-            token(too_many.clone()),
-            token(too_many),
-            "the same again is another one"
-        );
+        for (new, known, expected) in [
+            (went_back(1), &too_many, true),
+            (other("b"), &too_many, true),
+            (other("b"), &went_back(1), true),
+            (other("c"), &other("b"), true),
+            (other("b"), &other("b"), false),
+            (went_back(1), &went_back(2), false),
+            (went_back(1), &other("b"), false),
+        ] {
+            assert_eq!(new.is_graver_than(known), expected, "{new} {known}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Its echo changes nothing that a plan is made of, so it causes no work.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::replan::ConfigKind;
 use super::{Engine, TaskEnd};
 use crate::cluster::{Content, Error, ObjectName, Side};
 use crate::report::Subject;
+use crate::sync::object::Meta;
 
 /// When to beat next.
 #[derive(Default)]
@@ -24,10 +26,12 @@ pub(super) struct Heartbeat {
     under_way: bool,
     /// What the configs were told of holds, and since when.
     condition: Option<(Condition, String)>,
+    /// The version that each config got with the last beat.
+    versions: BTreeMap<(ConfigKind, String), u64>,
 }
 
-/// What became of each config.
-pub(super) struct Beaten(Vec<(ConfigKind, String, Result<(), Error>)>);
+/// What became of each config: its metadata as the hub has it now.
+pub(super) struct Beaten(Vec<(ConfigKind, String, Result<Meta, Error>)>);
 
 impl Heartbeat {
     pub(super) fn due(&self) -> Option<Instant> {
@@ -52,7 +56,7 @@ impl Engine {
         let configs = self.selecting.names();
         let hub = Rc::clone(&self.setup.hub);
         let now = (self.setup.clock)();
-        let condition = self.guard.condition();
+        let condition = self.holds();
         let since = match &self.heartbeat.condition {
             Some((known, since)) if known.held == condition.held => since.clone(),
             _ => now.clone(),
@@ -74,7 +78,7 @@ impl Engine {
                     .merge_patch_for(&kind.resource_type(), &at, body.clone(), Content::Metadata)
                     .await;
                 let unreachable = matches!(&answer, Err(error) if error.is_unreachable());
-                results.push((kind, name, answer.map(|_| ())));
+                results.push((kind, name, answer.and_then(|object| Meta::parse(&object))));
                 if unreachable {
                     break;
                 }
@@ -86,6 +90,10 @@ impl Engine {
 
     /// What the configs say of holds is no longer so: they are told at once.
     pub(super) fn tell_of_holds(&mut self) {
+        self.beat_at_once();
+    }
+
+    pub(super) fn beat_at_once(&mut self) {
         if self.setup.heartbeat.is_some() && self.selecting.are_known() {
             self.heartbeat.due = Some(Instant::now());
         }
@@ -96,8 +104,9 @@ impl Engine {
         let interval = self.setup.heartbeat.unwrap_or(Duration::MAX);
         // Spread, since many edges may have started together.
         let spread = 0.9 + fastrand::f64() / 5.0;
+        let holds = self.holds();
         let told = self.heartbeat.condition.as_ref().map(|(condition, _)| condition);
-        let next = if told == Some(&self.guard.condition()) {
+        let next = if told == Some(&holds) {
             interval.mul_f64(spread)
         } else {
             Duration::from_secs(1).min(interval)
@@ -107,16 +116,24 @@ impl Engine {
             let thing = format!("the heartbeat on {}//{name}", kind.kind());
             match result {
                 // Whoever polls reads the config once more: its new version may hold an edit that was not seen yet.
-                Ok(()) => {
+                Ok(meta) => {
                     self.side_answers(Side::Hub);
                     self.report.works(&Subject::Thing(Side::Hub, thing));
+                    self.report.wrote(Side::Hub, "heartbeat");
+                    self.told.beaten = Some(Instant::now());
+                    let version = meta.version_number();
+                    let before = self.heartbeat.versions.insert((kind, name), version);
+                    self.config_written_at(kind, before.unwrap_or_default(), version);
                 }
                 Err(error) if error.is_unreachable() => {
                     self.report
                         .failed(Subject::Side(Side::Hub), "writing the heartbeat", &error);
                 }
-                // It has gone meanwhile.
-                Err(error) if error.proves_absent(&name) => {}
+                // It has gone meanwhile, or another hub answers.
+                Err(error) if error.proves_absent(&name) => {
+                    self.heartbeat.versions.remove(&(kind, name));
+                    self.ask_identity(Side::Hub);
+                }
                 Err(error) => {
                     self.side_answers(Side::Hub);
                     self.report

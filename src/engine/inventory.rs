@@ -366,6 +366,13 @@ impl Inventory {
         (all.clone().filter(doomed).count(), all.filter(ours).count())
     }
 
+    /// How many objects are in step, and for how many there is something to do.
+    pub(super) fn count_steps(&self) -> (usize, usize) {
+        let all = self.objects.values();
+        let in_step = all.clone().filter(|record| record.in_step()).count();
+        (in_step, all.filter(|record| record.needs_worker()).count())
+    }
+
     /// Names of the objects that need a worker and that none has, in order, from the given one on.
     pub(super) fn out_of_step(&self, from: Option<&ObjectName>) -> Vec<ObjectName> {
         self.names(|record| !record.busy && record.needs_worker(), from)

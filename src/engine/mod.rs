@@ -9,6 +9,7 @@
 //! their news out, and waiting keys hold no body, so a full queue always drains. What finds no room all the same is
 //! taken from the inventory later: every reason to queue a key can be seen there ([`Inventory::out_of_step`]).
 
+mod answers;
 mod asking;
 mod drift;
 mod guard;
@@ -20,6 +21,7 @@ mod record;
 mod replan;
 mod sources;
 mod status;
+mod trust;
 mod types;
 mod work;
 
@@ -33,6 +35,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
+use self::answers::Told;
 use self::asking::{Answers, Asking};
 use self::drift::Fights;
 use self::guard::Guard;
@@ -49,6 +52,7 @@ use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};
 use crate::plan::Filter;
 use crate::queue::{Queue, QueueKey};
 use crate::report::Report;
+use crate::serve::Question;
 use crate::source::{self, Covers, Pace, Reading, SourceEvent, SourceHandle, SourceId, Style};
 use crate::sync::identity::Identity;
 use crate::sync::job::Policy;
@@ -164,6 +168,7 @@ pub struct Engine {
     payload_in_flight: usize,
     first_in_flight: usize,
     report: Report,
+    told: Told,
 }
 
 /// What a source is for.
@@ -206,7 +211,7 @@ struct SourceState {
     covers: Covers,
     /// It has completed a list, or has said that it cannot.
     settled: bool,
-    /// The highest version that it has told of; of origins.
+    /// The highest version that it has told of; of origins and configs.
     version: u64,
     /// Objects without our label that the list under way has not named yet.
     unnamed: BTreeSet<ObjectName>,
@@ -245,6 +250,7 @@ enum Event {
     Stop,
     Task(TaskEnd),
     Source(SourceId, SourceEvent),
+    Asked(Question),
     Due,
 }
 
@@ -259,10 +265,11 @@ struct Inlets {
     control: Receiver<(SourceId, SourceEvent)>,
     copies: Receiver<(SourceId, SourceEvent)>,
     origins: Receiver<(SourceId, SourceEvent)>,
+    questions: Receiver<Question>,
 }
 
 impl Outlets {
-    fn new() -> (Self, Inlets) {
+    fn new(questions: Receiver<Question>) -> (Self, Inlets) {
         let (control, control_in) = channel(CHANNEL);
         let (copies, copies_in) = channel(CHANNEL);
         let (origins, origins_in) = channel(CHANNEL);
@@ -270,6 +277,7 @@ impl Outlets {
             control: control_in,
             copies: copies_in,
             origins: origins_in,
+            questions,
         };
         let outlets = Self {
             control,
@@ -288,10 +296,17 @@ impl Outlets {
     }
 }
 
-/// Syncs until `stop` resolves. Needs a tokio `LocalSet`. Requests in flight are abandoned then, which every later run
-/// can cope with.
+/// Syncs until `stop` resolves, and at most [`record::LAST_WRITE`] longer. Needs a tokio `LocalSet`. Requests in flight
+/// are abandoned then, which every later run can cope with.
 pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
-    let (outlets, inlets) = Outlets::new();
+    // Nobody asks.
+    let (_, questions) = channel(1);
+    run_and_answer(setup, questions, stop).await;
+}
+
+/// The same, and answers questions about how it is.
+pub async fn run_and_answer(setup: Setup, questions: Receiver<Question>, stop: impl Future<Output = ()>) {
+    let (outlets, inlets) = Outlets::new(questions);
     let queue = Queue::new(setup.queue_capacity);
     let mut engine = Engine {
         setup,
@@ -317,6 +332,7 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
         payload_in_flight: 0,
         first_in_flight: 0,
         report: Report::default(),
+        told: Told::default(),
     };
     engine.read_record();
     engine.watch_configs();
@@ -334,6 +350,7 @@ impl Engine {
             self.keep_hub_namespaces();
             self.beat();
             self.end_holds();
+            self.ask_identities_again();
             self.look_for_config_kinds();
             self.report.sum_up(false);
             let due = self.next_due();
@@ -343,6 +360,7 @@ impl Engine {
             let event = tokio::select! {
                 biased;
                 () = &mut stop => Event::Stop,
+                Some(question) = inlets.questions.recv() => Event::Asked(question),
                 Some(end) = self.tasks.next(), if !self.tasks.is_empty() => Event::Task(end),
                 Some((id, event)) = inlets.control.recv() => Event::Source(id, event),
                 Some((id, event)) = inlets.copies.recv() => Event::Source(id, event),
@@ -350,7 +368,7 @@ impl Engine {
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Event::Due,
             };
             match event {
-                Event::Stop => return,
+                Event::Stop => return self.save_record_at_last().await,
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
                 Event::Task(TaskEnd::Identified(side, result)) => self.identified(side, result),
                 Event::Task(TaskEnd::Namespace(done)) => self.namespace_done(done),
@@ -358,6 +376,7 @@ impl Engine {
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),
                 Event::Task(TaskEnd::Recorded(result)) => self.recorded(result),
                 Event::Source(id, event) => self.source_event(id, event),
+                Event::Asked(question) => self.asked(question),
                 Event::Due => {}
             }
         }
@@ -387,6 +406,13 @@ impl Engine {
         }
     }
 
+    fn pace(&self, side: Side) -> Pace {
+        match side {
+            Side::Hub => self.setup.hub_pace,
+            Side::Edge => self.setup.edge_pace,
+        }
+    }
+
     fn asking(&mut self, side: Side) -> &mut Asking {
         match side {
             Side::Hub => &mut self.hub_asking,
@@ -401,10 +427,7 @@ impl Engine {
     fn start_source(&mut self, feed: Feed, reading: Reading) -> SourceId {
         let id = self.next_source;
         self.next_source += 1;
-        let pace = match feed.side() {
-            Side::Hub => self.setup.hub_pace,
-            Side::Edge => self.setup.edge_pace,
-        };
+        let pace = self.pace(feed.side());
         let events = self.outlets.of(feed).clone();
         let handle = source::start(self.cluster(feed.side()), &reading, pace, id, events);
         let state = SourceState {

@@ -148,7 +148,7 @@ impl Engine {
     fn origin(&mut self, id: SourceId, type_id: TypeId, object: &Bytes) -> Result<(), Error> {
         let list = self.sources.get(&id).map_or(0, |source| source.list);
         let meta = Meta::parse(object)?;
-        self.origins_are_at(id, type_id, meta.version_number(), false);
+        self.source_is_at(id, meta.version_number(), false);
         let Some(state) = self.types.get(&type_id) else {
             return Ok(());
         };
@@ -322,11 +322,17 @@ impl Engine {
         source.listing = false;
         let (list, covers, scope) = (source.list, source.covers, source.scope.clone());
         match feed {
-            Feed::Configs(kind) => self.configs_listed(kind),
+            Feed::Configs(kind) => {
+                self.source_is_at(id, version, true);
+                self.configs_listed(kind);
+            }
             Feed::Definitions(_) => {}
             Feed::Origins(type_id, _) => {
-                self.origins_are_at(id, type_id, version, true);
+                self.source_is_at(id, version, true);
                 self.origins_listed(type_id, &scope, list);
+                if self.all_listed() {
+                    self.keep_first_versions_in_record();
+                }
             }
             Feed::Copies(type_id, _) => {
                 let Some(state) = self.types.get_mut(&type_id) else {
@@ -414,10 +420,20 @@ impl Engine {
 
     /// Something answered on this side: if it was unreachable, what waits for it goes on now.
     pub(super) fn side_answers(&mut self, side: Side) {
+        self.told.answered[usize::from(side == Side::Edge)] = true;
         self.queue.side_is_back(side, Instant::now(), fastrand::f64());
         if self.report.works(&Subject::Side(side)) {
             self.asking(side).ask_again_soon();
             self.ask_identity(side);
+            for direction in [Direction::Down, Direction::Up] {
+                if direction.origin() == side {
+                    self.origins_are_unsteady(direction);
+                }
+            }
+            if side == Side::Hub {
+                // The answer to a heartbeat tells whether it has gone back to older versions.
+                self.beat_at_once();
+            }
         }
     }
 

@@ -31,6 +31,8 @@ const HUB: &str = "hub";
 const HUB_VERSIONS: &str = "hub-versions";
 /// How often the versions are written, if they have grown.
 const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);
+/// How long the end of the process may wait for the last write.
+pub(super) const LAST_WRITE: Duration = Duration::from_secs(2);
 
 /// What the record says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +55,10 @@ pub(super) struct Record {
     failures: u32,
     /// The edge refuses to keep a record, and this was said.
     refused: bool,
+    /// The versions that the edge has.
+    saved_versions: BTreeMap<String, u64>,
+    /// The first lists of this run were complete.
+    has_first_versions: bool,
 }
 
 impl Record {
@@ -94,12 +100,8 @@ impl Engine {
         self.record.under_way = true;
         self.record.due = None;
         let edge = Rc::clone(&self.setup.edge);
-        let name = ObjectName::new(self.setup.own_namespace.as_deref().unwrap_or("default"), NAME);
-        let write = self.record.saved.is_some().then(|| Kept {
-            types: self.record.wanted.clone(),
-            hub: self.hub_identity.expected().unwrap_or_default(),
-            hub_versions: self.hub_versions(),
-        });
+        let name = self.record_name();
+        let write = self.record.saved.is_some().then(|| self.to_be_kept());
         let task = async move {
             let result = match write {
                 None => read(&edge, &name).await,
@@ -108,6 +110,29 @@ impl Engine {
             TaskEnd::Recorded(result)
         };
         self.tasks.push(task.boxed_local());
+    }
+
+    /// Writes what has grown since the last write before the process ends, if the edge answers soon.
+    pub(super) async fn save_record_at_last(&mut self) {
+        let (name, kept) = (self.record_name(), self.to_be_kept());
+        if self.record.saved.is_none() || self.record.refused || self.record.saved_versions == kept.hub_versions {
+            return;
+        }
+        let edge = Rc::clone(&self.setup.edge);
+        let saved = tokio::time::timeout(LAST_WRITE, save(&edge, &name, &kept)).await;
+        log::debug!("wrote the record for the last time result={saved:?}");
+    }
+
+    fn record_name(&self) -> ObjectName {
+        ObjectName::new(self.setup.own_namespace.as_deref().unwrap_or("default"), NAME)
+    }
+
+    fn to_be_kept(&self) -> Kept {
+        Kept {
+            types: self.record.wanted.clone(),
+            hub: self.hub_identity.expected().unwrap_or_default(),
+            hub_versions: self.hub_versions(),
+        }
     }
 
     fn hub_versions(&self) -> BTreeMap<String, u64> {
@@ -133,6 +158,14 @@ impl Engine {
         }
     }
 
+    /// The first lists are complete: the record learns their versions at once, since a run may be short.
+    pub(super) fn keep_first_versions_in_record(&mut self) {
+        let is_first = !std::mem::replace(&mut self.record.has_first_versions, true);
+        if is_first && self.record.saved_versions != self.hub_versions() {
+            self.keep_guard_in_record();
+        }
+    }
+
     /// Reads the record as soon as possible.
     pub(super) fn read_record(&mut self) {
         self.record.due = Some(Instant::now());
@@ -149,6 +182,7 @@ impl Engine {
                     self.record.wanted.clone_from(&kept.types);
                 }
                 self.record.saved = Some(kept.types);
+                self.record.saved_versions.clone_from(&kept.hub_versions);
                 if first {
                     self.remember_hub(kept.hub, kept.hub_versions);
                 }
@@ -190,10 +224,7 @@ impl Engine {
         if !hub.is_empty() {
             self.hub_identity.expect(hub);
         }
-        for (resource, version) in versions {
-            let known = self.guard.versions.entry((Direction::Down, resource)).or_default();
-            *known = version.max(*known);
-        }
+        self.remember_versions(versions);
         self.ask_identity(Side::Hub);
         self.ask_identity(Side::Edge);
     }

@@ -185,6 +185,7 @@ impl Engine {
                     let object = key.name.of_kind(&state.plan.at_hub.kind).to_string();
                     log::debug!("status returned object={object}");
                     self.report.works(&subject(Side::Hub));
+                    self.report.wrote(Side::Hub, "status");
                     self.side_answers(Side::Hub);
                 }
                 queue::Done::Finished

@@ -113,7 +113,7 @@ impl Engine {
     }
 
     /// True once every type has been listed on both sides, or cannot be.
-    fn all_listed(&self) -> bool {
+    pub(super) fn all_listed(&self) -> bool {
         let listed = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
         self.types.values().all(|state| {
             let started =
@@ -201,7 +201,10 @@ impl Engine {
                 let direction = state.plan.direction;
                 self.guard.deleted(key, direction, Instant::now());
             }
-            _ => {}
+            _ => {
+                let direction = state.plan.direction;
+                self.guard.seen_to(key, direction);
+            }
         }
         let state = self.types.get_mut(type_id).expect("looked up above");
         if outcome.change == Change::Conflict {

@@ -1,9 +1,10 @@
-//! What people get to see of the work: log lines, few and bounded.
+//! What people get to see of the work: log lines, few and bounded, and figures ([`metrics`]).
 //!
 //! A failure is told once when it begins and once when it ends, whatever happens in between. Changes are told one line
 //! each while they are few; a burst is told by its first lines and a sum, and has few lines also if it never ends.
 
 mod changes;
+pub mod metrics;
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -11,6 +12,7 @@ use std::fmt::Display;
 use tokio::time::Instant;
 
 use self::changes::Changes;
+use self::metrics::Counters;
 use crate::cluster::{Error, Side};
 use crate::sync::job::Change;
 
@@ -34,6 +36,7 @@ pub struct Report {
     /// Lines about failures since there was last nothing to do.
     lines: u32,
     untold_failures: u32,
+    counters: Counters,
 }
 
 impl Report {
@@ -52,11 +55,28 @@ impl Report {
             Change::Released => "released",
             Change::Replaced => "replaced",
         };
+        self.counters
+            .wrote(side, if word.contains(' ') { "left_alone" } else { word });
         if self.changes.count(side, word, Instant::now()) {
             log::info!("{word} at the {side} object={object}");
         } else {
             log::debug!("{word} at the {side} object={object}");
         }
+    }
+
+    /// Counts a write that no line tells of.
+    pub fn wrote(&mut self, side: Side, result: &'static str) {
+        self.counters.wrote(side, result);
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How many things have failed and not worked since.
+    pub fn failing(&self) -> usize {
+        self.streaks.len()
     }
 
     /// Tells that somebody else's object has the place of a copy, if that is new.
@@ -90,6 +110,8 @@ impl Report {
 
     /// Tells that something failed, if that is new. True if it is.
     pub fn failed(&mut self, subject: Subject, doing: &str, error: &Error) -> bool {
+        let (Subject::Side(side) | Subject::Thing(side, _)) = &subject;
+        self.counters.failed(*side);
         let text = error.to_string();
         let new = match self.streaks.get(&subject) {
             None => true,
@@ -130,6 +152,11 @@ impl Report {
             Subject::Thing(side, thing) => log::info!("works again at the {side} object={thing}"),
         }
         true
+    }
+
+    /// True if it has failed and not worked since.
+    pub fn is_failing(&self, subject: &Subject) -> bool {
+        self.streaks.contains_key(subject)
     }
 
     /// Forgets a streak without a word: its subject is gone.

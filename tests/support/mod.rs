@@ -36,7 +36,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 pub use audit::AuditEvent;
 pub use kubeconfig::{Ca, Credential, KubeconfigEntry, KubeconfigParts, User};
 pub use objects::Objects;
-pub use pair::{Pair, PairLease, PairOptions, shared_pair, shared_pair_with, wait_for_crd};
+pub use pair::{Pair, PairLease, PairOptions, install_crds, shared_pair, shared_pair_with, wait_for_crd};
 pub use server::{Server, ServerOptions, TEST_USER_AGENT};
 pub use syncer::Syncer;
 

@@ -155,7 +155,7 @@ impl Drop for PairLease {
 }
 
 /// Installs all of `manifests/crds` and waits until their types are served.
-async fn install_crds(objects: &Objects) {
+pub async fn install_crds(objects: &Objects) {
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     for (file, document) in crd_documents() {
         let created = objects

@@ -264,6 +264,34 @@ impl Server {
         self.start_apiserver().await;
     }
 
+    /// Ends etcd and the API server at once, so that the data can be changed below.
+    pub fn stop(&mut self) {
+        self.stop_apiserver();
+        self.etcd.kill();
+    }
+
+    /// Starts a stopped server again, with the same port and CA, on the data that is there.
+    pub async fn start_again(&mut self) {
+        self.etcd = launch::etcd(self.folder.path(), self.ports);
+        self.start_apiserver().await;
+    }
+
+    /// Keeps a backup of the data of a stopped server.
+    pub fn back_up(&self) {
+        copy_folder(&self.folder.path().join("etcd"), &self.folder.path().join("backup"));
+    }
+
+    /// Puts the backup in place of the data of a stopped server.
+    pub fn put_backup_back(&self) {
+        self.lose_data();
+        copy_folder(&self.folder.path().join("backup"), &self.folder.path().join("etcd"));
+    }
+
+    /// Removes the data of a stopped server: what starts next is another cluster.
+    pub fn lose_data(&self) {
+        std::fs::remove_dir_all(self.folder.path().join("etcd")).expect("a stopped etcd has left its data");
+    }
+
     /// Makes etcd forget every version but the current one.
     pub async fn compact(&self) {
         let url = format!("http://127.0.0.1:{}", self.ports.etcd);
@@ -379,6 +407,19 @@ impl Server {
             StartError::PortTaken
         } else {
             StartError::Failed(format!("{why}\n{logs}"))
+        }
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("the temporary folder can be written");
+    for entry in std::fs::read_dir(from).expect("the folder is there") {
+        let entry = entry.expect("the folder can be read");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("the file can be copied");
         }
     }
 }

@@ -1,0 +1,251 @@
+//! Whether a side still is what the copies are from: the same cluster, and no older state of it (DESIGN section 4).
+//!
+//! Each cluster is known by the UID of a namespace, asked for at the start and whenever the side comes back; and by its
+//! versions, which only a restore from a backup takes back. Those are told by complete lists, and by the hub's answers to
+//! heartbeats, since a watch from a version that a server does not have yet hears nothing.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use super::guard::Reason;
+use super::replan::ConfigKind;
+use super::{Engine, Feed, TaskEnd};
+use crate::cluster::{Error, Side};
+use crate::plan::Direction;
+use crate::queue::back_off;
+use crate::report::Subject;
+use crate::source::{self, Reading, SourceId};
+use crate::sync::identity;
+
+/// How often in a row a side is asked that cannot tell who it is. A new cluster can after a few seconds.
+const TRIES: u32 = 10;
+
+/// Asking a side who it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Question {
+    under_way: bool,
+    /// When to ask again.
+    due: Option<Instant>,
+    /// Asked in vain since the last answer.
+    failures: u32,
+}
+
+/// The questions to both sides.
+#[derive(Debug, Default)]
+pub(super) struct Questions([Question; 2]);
+
+impl Questions {
+    fn to(&mut self, side: Side) -> &mut Question {
+        &mut self.0[usize::from(side == Side::Edge)]
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.0.iter().filter_map(|question| question.due).min()
+    }
+}
+
+impl Engine {
+    /// A source has told of something at this version. A list of origins or configs that is older than what the same
+    /// source told before, or than what was known when it began, comes from a restored backup. (What other sources tell
+    /// meanwhile may well be newer.)
+    pub(super) fn source_is_at(&mut self, id: SourceId, version: u64, is_list: bool) {
+        let Some(source) = self.sources.get(&id) else { return };
+        let feed = source.feed;
+        let Some((direction, resource)) = self.versions_key(feed) else {
+            return;
+        };
+        let source = self.sources.get_mut(&id).expect("looked up above");
+        let from = source.version;
+        source.version = from.max(version);
+        if is_list && version < from && version != 0 {
+            self.went_back(direction, resource, from, version);
+        } else if self.reached(direction, resource, version) && matches!(feed, Feed::Origins(..)) {
+            // Those of configs grow with every heartbeat, and are written with others or at the end.
+            self.keep_versions_in_record();
+        }
+    }
+
+    /// What the versions that a source tells are kept by; `None` if they do not matter.
+    fn versions_key(&self, feed: Feed) -> Option<(Direction, String)> {
+        match feed {
+            Feed::Origins(type_id, _) => {
+                let state = self.types.get(&type_id)?;
+                Some((state.plan.direction, state.origin_type().qualified()))
+            }
+            Feed::Configs(kind) => Some((Direction::Down, kind.resource_type().qualified())),
+            _ => None,
+        }
+    }
+
+    /// True if that is higher than before.
+    fn reached(&mut self, direction: Direction, resource: String, version: u64) -> bool {
+        let known = self.guard.versions.entry((direction, resource)).or_default();
+        let is_higher = version > *known;
+        *known = version.max(*known);
+        is_higher
+    }
+
+    fn went_back(&mut self, direction: Direction, resource: String, from: u64, to: u64) {
+        let reason = Reason::WentBack { resource, from, to };
+        self.hold_deletes(direction, reason, None);
+    }
+
+    /// The version that what a source reads is known to have reached.
+    pub(super) fn known_version(&self, feed: Feed) -> u64 {
+        let key = self.versions_key(feed);
+        let known = key.and_then(|key| self.guard.versions.get(&key));
+        known.copied().unwrap_or_default()
+    }
+
+    /// The hub has given a config this version with a heartbeat, and had given it `before` with the one before.
+    pub(super) fn config_written_at(&mut self, kind: ConfigKind, before: u64, version: u64) {
+        let resource = kind.resource_type().qualified();
+        if version < before && version != 0 {
+            self.went_back(Direction::Down, resource, before, version);
+        } else {
+            self.reached(Direction::Down, resource, version);
+        }
+    }
+
+    /// An earlier run knew the hub at these versions. The configs may have been listed before this was known.
+    pub(super) fn remember_versions(&mut self, versions: BTreeMap<String, u64>) {
+        for (resource, version) in versions {
+            let configs = self
+                .sources
+                .values_mut()
+                .find(|source| matches!(source.feed, Feed::Configs(_)) && source.resource.qualified() == resource);
+            let listed_at = configs.map_or(0, |source| {
+                let told = source.version;
+                source.version = told.max(version);
+                if source.settled { told } else { 0 }
+            });
+            let known = self
+                .guard
+                .versions
+                .entry((Direction::Down, resource.clone()))
+                .or_default();
+            *known = version.max(*known);
+            if listed_at != 0 && listed_at < version {
+                self.went_back(Direction::Down, resource, version, listed_at);
+            }
+        }
+    }
+
+    /// The origins' side begins anew, as people have confirmed.
+    pub(super) fn forget_versions(&mut self, direction: Direction) {
+        self.guard.versions.retain(|(of, _), _| *of != direction);
+        for source in self.sources.values_mut() {
+            if source.feed.side() == direction.origin() {
+                source.version = 0;
+            }
+        }
+        self.keep_guard_in_record();
+    }
+
+    /// All sources of a side begin anew with a list: what they know of it proves nothing.
+    pub(super) fn read_anew(&mut self, side: Side) {
+        let cluster = Rc::clone(self.cluster(side));
+        let pace = self.pace(side);
+        for (&id, source) in &mut self.sources {
+            if source.feed.side() == side {
+                let reading = Reading {
+                    resource: source.resource.clone(),
+                    scope: source.scope.clone(),
+                    style: source.style,
+                };
+                let events = self.outlets.of(source.feed).clone();
+                source.handle = source::start(&cluster, &reading, pace, id, events);
+            }
+        }
+    }
+
+    /// Asks a side who it is: at the start, when it comes back, and when it may be another.
+    pub(super) fn ask_identity(&mut self, side: Side) {
+        let question = self.guard.questions.to(side);
+        question.due = None;
+        if std::mem::replace(&mut question.under_way, true) {
+            return;
+        }
+        let cluster = Rc::clone(self.cluster(side));
+        let task = async move { TaskEnd::Identified(side, identity::read(&cluster).await) };
+        self.tasks.push(task.boxed_local());
+    }
+
+    /// Asks a side again that could not tell, where that is due.
+    pub(super) fn ask_identities_again(&mut self) {
+        for side in [Side::Hub, Side::Edge] {
+            if self
+                .guard
+                .questions
+                .to(side)
+                .due
+                .is_some_and(|due| due <= Instant::now())
+            {
+                self.ask_identity(side);
+            }
+        }
+    }
+
+    pub(super) fn identified(&mut self, side: Side, result: Result<Option<String>, Error>) {
+        self.guard.questions.to(side).under_way = false;
+        let subject = Subject::Thing(side, "Namespace//kube-system (it tells clusters apart)".to_owned());
+        match result {
+            Ok(Some(found)) => {
+                self.guard.questions.to(side).failures = 0;
+                self.report.works(&subject);
+                self.side_is(side, found);
+            }
+            // A new cluster is asked before it has its namespaces.
+            Ok(None) => self.ask_identity_later(side),
+            // It is asked when it comes back.
+            Err(error) if error.is_unreachable() => {
+                self.report.failed(Subject::Side(side), "asking", &error);
+            }
+            Err(error) => {
+                if error.status().is_none_or(|status| status.code != 403) {
+                    self.ask_identity_later(side);
+                }
+                self.report.failed(subject, "reading", &error);
+            }
+        }
+    }
+
+    fn ask_identity_later(&mut self, side: Side) {
+        let question = self.guard.questions.to(side);
+        if question.failures < TRIES {
+            question.failures += 1;
+            question.due = Some(Instant::now() + back_off(question.failures, fastrand::f64()));
+        }
+    }
+
+    fn side_is(&mut self, side: Side, found: String) {
+        match self.identity(side).expected() {
+            None => {
+                self.identity(side).expect(found);
+                // The record lies at the edge, so it says nothing of the edge.
+                if side == Side::Hub {
+                    self.keep_guard_in_record();
+                }
+            }
+            Some(expected) if expected != found => {
+                let direction = match side {
+                    Side::Hub => Direction::Down,
+                    Side::Edge => Direction::Up,
+                };
+                let reason = Reason::OtherCluster { expected, found };
+                self.hold_deletes(direction, reason, None);
+            }
+            Some(_) => {}
+        }
+    }
+
+    pub(super) fn identity(&self, side: Side) -> &Rc<identity::Identity> {
+        match side {
+            Side::Hub => &self.hub_identity,
+            Side::Edge => &self.edge_identity,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The figures for people and their monitoring, in the text format of Prometheus.
+//!
+//! Counters grow where things happen; all else is looked up when somebody asks ([`Snapshot`]), so that figures nobody
+//! reads cost nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+use std::time::Duration;
+
+use crate::api::HOLD_REASONS;
+use crate::cluster::Side;
+use crate::plan::Direction;
+
+/// What comes before every name.
+const PREFIX: &str = "edge_syncer_";
+
+/// What has been counted since the process began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    writes: BTreeMap<(Side, &'static str), u64>,
+    failures: BTreeMap<Side, u64>,
+}
+
+impl Counters {
+    /// Something has been written to a side: what it was for the object, such as `created`.
+    pub fn wrote(&mut self, side: Side, result: &'static str) {
+        *self.writes.entry((side, result)).or_default() += 1;
+    }
+
+    /// A request to a side, or an object of it, has failed.
+    pub fn failed(&mut self, side: Side) {
+        *self.failures.entry(side).or_default() += 1;
+    }
+}
+
+/// How things are now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Sides that answer.
+    pub up: Vec<Side>,
+    /// Objects in step, and out of step, by direction.
+    pub objects: BTreeMap<Direction, (usize, usize)>,
+    /// Keys that wait for a worker or are being worked on.
+    pub queue_length: usize,
+    /// Keys that there is room for.
+    pub queue_capacity: usize,
+    /// Types of which keys found no room, and are to be looked up.
+    pub queue_overflowed: usize,
+    /// Deletes that are held, by direction and reason. What is absent is zero.
+    pub held: BTreeMap<(Direction, &'static str), usize>,
+    /// Things that have failed and not worked since.
+    pub failing: usize,
+    /// When the last heartbeat reached the hub, since 1970.
+    pub last_heartbeat: Option<Duration>,
+}
+
+/// The figures of a syncer that stands by while another one leads.
+pub fn render_standby() -> String {
+    Page::of_process(false).text
+}
+
+/// All figures as text.
+pub fn render(counters: &Counters, now: &Snapshot) -> String {
+    let mut page = Page::of_process(true);
+    page.begin("side_up", "gauge", "Whether the side answers.");
+    for side in [Side::Hub, Side::Edge] {
+        page.line(&[("side", &side)], u8::from(now.up.contains(&side)));
+    }
+    page.begin(
+        "objects",
+        "gauge",
+        "Objects that are synced, by whether there is something to do for them.",
+    );
+    for direction in [Direction::Down, Direction::Up] {
+        let (in_step, out_of_step) = now.objects.get(&direction).copied().unwrap_or_default();
+        for (state, count) in [("in_step", in_step), ("out_of_step", out_of_step)] {
+            page.line(&[("direction", &direction), ("state", &state)], count);
+        }
+    }
+    page.begin(
+        "failing",
+        "gauge",
+        "Sides, types and objects that failed and have not worked since.",
+    );
+    page.line(&[], now.failing);
+    page.begin("deletes_held", "gauge", "Deletes that wait for time or a confirmation.");
+    for direction in [Direction::Down, Direction::Up] {
+        // Each has its line from the start, so that an alert on it is never without data.
+        for reason in HOLD_REASONS {
+            let count = now.held.get(&(direction, reason)).copied().unwrap_or_default();
+            page.line(&[("direction", &direction), ("reason", &reason)], count);
+        }
+    }
+    page.begin("queue_length", "gauge", "Objects that wait for their turn in memory.");
+    page.line(&[], now.queue_length);
+    page.begin("queue_capacity", "gauge", "Objects that may wait in memory.");
+    page.line(&[], now.queue_capacity);
+    page.begin(
+        "queue_overflowed_groups",
+        "gauge",
+        "Types with objects that found no room in the queue and are looked up later.",
+    );
+    page.line(&[], now.queue_overflowed);
+    page.begin(
+        "writes_total",
+        "counter",
+        "Writes that the side has taken, by what they were for.",
+    );
+    for ((side, result), count) in &counters.writes {
+        page.line(&[("side", side), ("result", result)], count);
+    }
+    page.begin(
+        "failures_total",
+        "counter",
+        "Requests and objects that failed, each time.",
+    );
+    for side in [Side::Hub, Side::Edge] {
+        let count = counters.failures.get(&side).copied().unwrap_or_default();
+        page.line(&[("side", &side)], count);
+    }
+    if let Some(at) = now.last_heartbeat {
+        page.begin(
+            "last_heartbeat_timestamp_seconds",
+            "gauge",
+            "When the last heartbeat reached the hub.",
+        );
+        page.line(&[], at.as_secs());
+    }
+    page.text
+}
+
+/// The text so far.
+#[derive(Default)]
+struct Page {
+    text: String,
+    name: &'static str,
+}
+
+impl Page {
+    /// A page with what is so whether or not there is work.
+    fn of_process(leading: bool) -> Self {
+        let mut page = Self::default();
+        page.begin("build_info", "gauge", "The version that runs; always 1.");
+        page.line(&[("version", &env!("CARGO_PKG_VERSION"))], 1);
+        page.begin(
+            "leading",
+            "gauge",
+            "1 while it syncs, 0 while it stands by for another one.",
+        );
+        page.line(&[], u8::from(leading));
+        page
+    }
+
+    /// Begins a metric.
+    fn begin(&mut self, name: &'static str, kind: &str, help: &str) {
+        self.name = name;
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}");
+    }
+
+    /// Adds a value of it. Label values are words of ours that need no escaping.
+    fn line(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) {
+        let mut labelled = String::new();
+        for (label, text) in labels {
+            let comma = if labelled.is_empty() { "" } else { "," };
+            let _ = write!(labelled, "{comma}{label}=\"{text}\"");
+        }
+        let braces = if labels.is_empty() { ["", ""] } else { ["{", "}"] };
+        let _ = writeln!(
+            self.text,
+            "{PREFIX}{}{}{labelled}{} {value}",
+            self.name, braces[0], braces[1]
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(page: &str) -> Vec<&str> {
+        page.lines().filter(|line| !line.starts_with('#')).collect()
+    }
+
+    #[test]
+    fn every_line_is_a_value_of_a_metric_that_was_begun() {
+        let page = render(&Counters::default(), &Snapshot::default());
+        let mut begun = "";
+        for line in page.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').unwrap();
+                assert!(["gauge", "counter"].contains(&kind), "{line}");
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+                begun = name;
+            } else if !line.starts_with("# HELP ") {
+                let (name, value) = line.rsplit_once(' ').unwrap();
+                assert_eq!(name.split('{').next(), Some(begun), "{line}");
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+            }
+        }
+        assert!(page.ends_with('\n'));
+    }
+
+    #[test]
+    fn figures_stand_by_their_labels() {
+        let mut counters = Counters::default();
+        counters.wrote(Side::Edge, "created");
+        counters.wrote(Side::Edge, "created");
+        counters.failed(Side::Hub);
+        let now = Snapshot {
+            up: vec![Side::Edge],
+            objects: BTreeMap::from([(Direction::Down, (5, 1))]),
+            queue_length: 3,
+            held: BTreeMap::from([((Direction::Up, "TooMany"), 30)]),
+            last_heartbeat: Some(Duration::from_millis(1_795_269_787_123)),
+            ..Snapshot::default()
+        };
+        let page = render(&counters, &now);
+        let found = values(&page);
+        for expected in [
+            &*format!("edge_syncer_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
+            "edge_syncer_side_up{side=\"hub\"} 0",
+            "edge_syncer_side_up{side=\"edge\"} 1",
+            "edge_syncer_objects{direction=\"downsync\",state=\"in_step\"} 5",
+            "edge_syncer_objects{direction=\"downsync\",state=\"out_of_step\"} 1",
+            "edge_syncer_objects{direction=\"upsync\",state=\"in_step\"} 0",
+            "edge_syncer_queue_length 3",
+            "edge_syncer_deletes_held{direction=\"upsync\",reason=\"TooMany\"} 30",
+            "edge_syncer_deletes_held{direction=\"downsync\",reason=\"OtherCluster\"} 0",
+            "edge_syncer_writes_total{side=\"edge\",result=\"created\"} 2",
+            "edge_syncer_failures_total{side=\"hub\"} 1",
+            "edge_syncer_failures_total{side=\"edge\"} 0",
+            "edge_syncer_last_heartbeat_timestamp_seconds 1795269787",
+        ] {
+            assert!(found.contains(&expected), "{expected} is not in {found:#?}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Health and metrics over HTTP (`--listen-address`): `/healthz`, `/readyz` and `/metrics`.
+//!
+//! Promises: every answer comes from the engine's loop, so that a loop that does not turn is not called healthy; where
+//! another syncer leads, there is no such loop, and the answer says so; at most
+//! [`CONNECTIONS`] connections at once, each for one request and no longer than [`TIMEOUT`]; what is asked here neither
+//! writes nor reads at a server.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+
+use crate::report::metrics;
+
+/// Connections at once; others wait in the kernel. A monitor and two probes need three.
+const CONNECTIONS: usize = 4;
+/// How long a connection may take from its first byte to its last.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two tries to accept where the process has no more file handles.
+const ACCEPT_WAIT: Duration = Duration::from_millis(100);
+/// The smallest that hyper allows; a request for health has a few hundred bytes.
+const BUFFER: usize = 8 << 10;
+
+/// What a standby says (`--leader-elect`): it is as well and as ready as it can be.
+const STANDING_BY: &str = "ok, standing by\n";
+
+/// What the engine is asked. An answer that does not come is a failure.
+#[derive(Debug)]
+pub enum Question {
+    /// Does the loop turn?
+    Alive(oneshot::Sender<()>),
+    /// Are the configs known and the first lists complete? If not, what is missing.
+    Ready(oneshot::Sender<Result<(), &'static str>>),
+    /// All figures.
+    Metrics {
+        /// The time since 1970.
+        now: Duration,
+        /// Where the text goes.
+        answer: oneshot::Sender<Bytes>,
+    },
+}
+
+/// The address cannot be listened at; a person has to choose another one, or end what has it.
+#[derive(Debug)]
+pub struct ServeError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot listen at {} (--listen-address)", self.address)
+    }
+}
+
+impl Error for ServeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// Where questions find the engine that is at work, if there is one.
+#[derive(Clone, Default)]
+pub struct Desk(Rc<RefCell<Option<Sender<Question>>>>);
+
+impl Desk {
+    /// What the engine that takes up work reads its questions from. Once that is dropped nobody is at work.
+    pub fn open(&self) -> Receiver<Question> {
+        let (questions, asked) = channel(1);
+        self.0.replace(Some(questions));
+        asked
+    }
+
+    /// `None` if nobody is at work. If the engine's loop does not turn, the connection's time ends first.
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
+        let questions = self.0.borrow().clone()?;
+        let (answer, answered) = oneshot::channel();
+        questions.send(question(answer)).await.ok()?;
+        answered.await.ok()
+    }
+}
+
+/// What answers are made from.
+struct Answers {
+    desk: Desk,
+    clock: fn() -> Duration,
+}
+
+/// Takes the address.
+pub async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let taken = async {
+        let listener = TcpListener::bind(address).await?;
+        log::info!("serving health and metrics address={}", listener.local_addr()?);
+        Ok(listener)
+    };
+    taken.await.map_err(|source| ServeError { address, source })
+}
+
+/// Answers for as long as it is polled; `clock` gives the time since 1970. Needs a tokio `LocalSet`.
+pub async fn serve(listener: TcpListener, desk: Desk, clock: fn() -> Duration) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let answers = Rc::new(Answers { desk, clock });
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await;
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(ACCEPT_WAIT).await;
+            continue;
+        };
+        let answers = Rc::clone(&answers);
+        spawn_local(async move {
+            if timeout(TIMEOUT, connection(stream, &answers)).await.is_err() {
+                log::debug!("a request for health or metrics took too long");
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, answers: &Answers) {
+    let respond = |request: Request<Incoming>| async move { Ok::<_, Infallible>(answers.to(&request).await) };
+    let served = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(BUFFER)
+        .serve_connection(TokioIo::new(stream), service_fn(respond));
+    if let Err(error) = served.await {
+        log::debug!("a request for health or metrics failed error={error}");
+    }
+}
+
+impl Answers {
+    async fn to(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let path = request.uri().path();
+        if !["/healthz", "/readyz", "/metrics"].contains(&path) {
+            return response(StatusCode::NOT_FOUND, "see /healthz, /readyz and /metrics\n");
+        }
+        if request.method() != Method::GET {
+            let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "GET is all there is\n");
+            refused
+                .headers_mut()
+                .insert(ALLOW, http::HeaderValue::from_static("GET"));
+            return refused;
+        }
+        match path {
+            "/healthz" => match self.desk.ask(Question::Alive).await {
+                Some(()) => response(StatusCode::OK, "ok\n"),
+                None => response(StatusCode::OK, STANDING_BY),
+            },
+            "/readyz" => match self.desk.ask(Question::Ready).await {
+                Some(Ok(())) => response(StatusCode::OK, "ok\n"),
+                Some(Err(missing)) => response(StatusCode::SERVICE_UNAVAILABLE, missing),
+                None => response(StatusCode::OK, STANDING_BY),
+            },
+            _ => {
+                let now = (self.clock)();
+                let page = self.desk.ask(|answer| Question::Metrics { now, answer }).await;
+                response(StatusCode::OK, page.unwrap_or_else(|| metrics::render_standby().into()))
+            }
+        }
+    }
+}
+
+fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    // The version of the text format that Prometheus asks for; anybody else reads it as text.
+    let text = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    response
+}

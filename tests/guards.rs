@@ -1,0 +1,15 @@
+//! The guards before deletes (DESIGN section 4), between real API servers: what is held, what people are told, and what
+//! lets it go.
+
+mod support;
+
+#[path = "guards/another_hub.rs"]
+mod another_hub;
+#[path = "guards/backup.rs"]
+mod backup;
+#[path = "guards/bench.rs"]
+mod bench;
+#[path = "guards/many.rs"]
+mod many;
+#[path = "guards/many_up.rs"]
+mod many_up;

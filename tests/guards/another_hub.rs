@@ -1,0 +1,119 @@
+//! Another hub answers behind the same URL, truthfully, that nothing of ours exists.
+
+use serde_json::json;
+
+use crate::bench::{
+    DOWNSYNCED, EACH_SECOND, confirm, copies_become, copies_stay, create, is_held, names, nothing_is_held, secret,
+    select_all,
+};
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::story::{A_WHILE, SOON, arrives, copy_equals};
+use crate::support::{Pair, PairOptions, Syncer, eventually, install_crds};
+
+in_both_modes!(
+    while_the_syncer_runs_the_copies_stay_until_it_is_confirmed,
+    while_the_syncer_is_down_the_copies_stay_until_it_is_confirmed,
+    an_empty_hub_with_an_empty_config_deletes_nothing,
+);
+
+/// Two copies, and a syncer that has seen them.
+async fn begin(flags: Mode) -> (Pair, Syncer) {
+    let pair = Pair::start(PairOptions::default()).await;
+    create(&pair.hub.objects(), "shop", 3).await;
+    pair.hub.objects().create(&select_all("shop")).await;
+    let syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    copies_become(&pair.edge.objects(), "shop", DOWNSYNCED, &names(0..3)).await;
+    nothing_is_held(&pair.hub.objects(), "the-one").await;
+    (pair, syncer)
+}
+
+/// Puts another cluster in place of the hub. It has the types of the configs, and nothing else.
+async fn replace_hub(pair: &mut Pair) {
+    pair.hub.stop();
+    pair.hub.lose_data();
+    pair.hub.start_again().await;
+    install_crds(&pair.hub.objects()).await;
+}
+
+fn said(syncer: &Syncer, text: &str) -> usize {
+    syncer.log().matches(text).count()
+}
+
+/// The new hub selects the same namespace, and has only `c0` and something new in it.
+async fn lives_on_until_confirmed(pair: &Pair, syncer: &mut Syncer) {
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace("shop")).await;
+    hub.create(&config_map("shop", "c0", json!({"v": "2"}))).await;
+    hub.create(&config_map("shop", "new", json!({"v": "2"}))).await;
+    hub.create(&select_all("shop")).await;
+    let token = is_held(&hub, "the-one", "OtherCluster", "another cluster answers").await;
+    let mut all = names(0..3);
+    all.insert("new".into());
+    // All else goes on: creates, updates, upsync.
+    copies_become(&edge, "shop", DOWNSYNCED, &all).await;
+    copy_equals(&edge, "shop", "c0", &json!({"v": "2"})).await;
+    edge.create(&secret("shop", "up")).await;
+    arrives(&hub, "v1", "secrets", "shop", "up").await;
+    hub.replace(&config_map("shop", "new", json!({"v": "3"}))).await;
+    copy_equals(&edge, "shop", "new", &json!({"v": "3"})).await;
+    is_held(&hub, "the-one", "OtherCluster", "2 objects are held").await;
+    confirm(&hub, "the-one", "wrong").await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &all, A_WHILE).await;
+    assert_eq!(said(syncer, "another cluster answers"), 1, "{}", syncer.log());
+    // A poll may notice first that versions have gone back.
+    assert!(said(syncer, "deletes are held") <= 2, "{}", syncer.log());
+    confirm(&hub, "the-one", &token).await;
+    copies_become(&edge, "shop", DOWNSYNCED, &["c0".to_owned(), "new".to_owned()].into()).await;
+    nothing_is_held(&hub, "the-one").await;
+    // The new hub is the hub from now on.
+    hub.delete("v1", "configmaps", "shop", "new").await;
+    copies_become(&edge, "shop", DOWNSYNCED, &["c0".to_owned()].into()).await;
+    syncer
+        .wait_for_log("deletes go on direction=downsync because=\"confirmed\"", SOON)
+        .await;
+}
+
+async fn while_the_syncer_runs_the_copies_stay_until_it_is_confirmed(flags: Mode) {
+    let (mut pair, mut syncer) = begin(flags).await;
+    replace_hub(&mut pair).await;
+    lives_on_until_confirmed(&pair, &mut syncer).await;
+    // Also after a restart.
+    syncer.terminate().await;
+    let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.delete("v1", "configmaps", "shop", "c0").await;
+    copies_become(&edge, "shop", DOWNSYNCED, &names(0..0)).await;
+}
+
+async fn while_the_syncer_is_down_the_copies_stay_until_it_is_confirmed(flags: Mode) {
+    let (mut pair, mut syncer) = begin(flags).await;
+    syncer.terminate().await;
+    replace_hub(&mut pair).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    lives_on_until_confirmed(&pair, &mut syncer).await;
+}
+
+async fn an_empty_hub_with_an_empty_config_deletes_nothing(flags: Mode) {
+    let (mut pair, mut syncer) = begin(flags).await;
+    replace_hub(&mut pair).await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&syncer_config("empty", json!({}))).await;
+    // The namespace is one of them.
+    let first = is_held(&hub, "empty", "OtherCluster", "4 objects are held").await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..3), A_WHILE).await;
+    syncer.terminate().await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    // Another run, another token; until its first heartbeat the config shows the old one.
+    let token = eventually("the config names a new token", SOON, async || {
+        match is_held(&hub, "empty", "OtherCluster", "4 objects are held").await {
+            token if token != first => Ok(token),
+            token => Err(token),
+        }
+    })
+    .await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..3), A_WHILE).await;
+    confirm(&hub, "empty", &token).await;
+    copies_become(&edge, "shop", DOWNSYNCED, &names(0..0)).await;
+    assert!(syncer.is_running());
+}

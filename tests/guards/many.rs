@@ -1,0 +1,185 @@
+//! Too many are deleted at the hub at once.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::bench::{
+    DOWNSYNCED, EACH_SECOND, condition, confirm, copies, copies_become, copies_stay, create, delete, is_held, names,
+    nothing_is_held, select_all,
+};
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::config_map;
+use crate::support::story::{A_WHILE, SOON, copy_equals};
+use crate::support::{Pair, PairOptions, Syncer, eventually, shared_pair};
+
+in_both_modes!(
+    thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew,
+    what_comes_back_is_kept_and_what_is_still_wanted_is_updated,
+    held_deletes_go_on_after_their_time,
+    an_outage_of_the_hub_begins_the_time_anew,
+    few_or_a_small_part_are_not_held,
+    without_a_time_nothing_is_held,
+);
+
+/// A namespace with copies of so many objects, and a syncer.
+async fn begin(pair: &Pair, shop: &str, flags: Mode, more: &[&str], count: usize) -> Syncer {
+    create(&pair.hub.objects(), shop, count).await;
+    pair.hub.objects().create(&select_all(shop)).await;
+    let syncer = pair.syncer(&[flags, &[EACH_SECOND], more].concat());
+    copies_become(&pair.edge.objects(), shop, DOWNSYNCED, &names(0..count)).await;
+    nothing_is_held(&pair.hub.objects(), "the-one").await;
+    syncer
+}
+
+/// Deletes objects at the hub, as one event for the syncer.
+async fn delete_at_once(pair: &Pair, syncer: &mut Syncer, shop: &str, gone: &BTreeSet<String>) {
+    syncer.signal("STOP");
+    delete(&pair.hub.objects(), shop, gone).await;
+    syncer.signal("CONT");
+}
+
+/// Waits until deletes are held, when the first of them may have been done, and gives the token.
+async fn some_are_held(pair: &Pair, shop: &str, all: usize) -> (String, BTreeSet<String>) {
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let token = is_held(&hub, "the-one", "TooMany", "copies are to go at once").await;
+    // Those that were under way are done.
+    let mut last = (copies(&edge, shop, DOWNSYNCED).await, Instant::now());
+    let left = eventually("no more go", SOON, async || {
+        let found = copies(&edge, shop, DOWNSYNCED).await;
+        if found != last.0 {
+            last = (found, Instant::now());
+        }
+        if last.1.elapsed() > A_WHILE {
+            last.0.clone()
+        } else {
+            Err("some went just now".to_owned())
+        }
+    })
+    .await;
+    assert!(left.len() + 20 >= all, "only {} of {all} are left", left.len());
+    (token, left)
+}
+
+async fn thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
+    let (token, _) = some_are_held(&pair, &shop, 40).await;
+    syncer.wait_for_log(&format!("confirm-deletes={token}"), SOON).await;
+    assert_eq!(syncer.log().matches("deletes are held").count(), 1);
+    confirm(&hub, "the-one", &token).await;
+    copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
+    nothing_is_held(&hub, "the-one").await;
+    assert_eq!(syncer.log().matches("deletes go on").count(), 1);
+    // The token, which still stands on the config, is for that hold alone.
+    for name in names(0..30) {
+        hub.create(&config_map(&shop, &name, json!({"v": "2"}))).await;
+    }
+    copies_become(&edge, &shop, DOWNSYNCED, &names(0..40)).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
+    let (next, _) = some_are_held(&pair, &shop, 40).await;
+    assert_ne!(next, token);
+    confirm(&hub, "the-one", &next).await;
+    copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
+}
+
+async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
+    let (token, left) = some_are_held(&pair, &shop, 40).await;
+    hub.replace(&config_map(&shop, "c35", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "c35", &json!({"v": "2"})).await;
+    hub.create(&config_map(&shop, "new", json!({"v": "2"}))).await;
+    copy_equals(&edge, &shop, "new", &json!({"v": "2"})).await;
+    let deleted = names(0..30);
+    let back: Vec<&String> = left.intersection(&deleted).take(2).collect();
+    assert_eq!(back.len(), 2);
+    let uid = async |name: &str| {
+        let copy = edge.get("v1", "configmaps", &shop, name).await;
+        copy.expect("it is held")["metadata"]["uid"].clone()
+    };
+    let before = [uid(back[0]).await, uid(back[1]).await];
+    for name in &back {
+        hub.create(&config_map(&shop, name, json!({"v": "back"}))).await;
+        copy_equals(&edge, &shop, name, &json!({"v": "back"})).await;
+    }
+    confirm(&hub, "the-one", &token).await;
+    let mut expected = names(30..40);
+    expected.insert("new".into());
+    expected.extend(back.iter().map(|&name| name.clone()));
+    copies_become(&edge, &shop, DOWNSYNCED, &expected).await;
+    assert_eq!(
+        before,
+        [uid(back[0]).await, uid(back[1]).await],
+        "they were never deleted"
+    );
+    nothing_is_held(&hub, "the-one").await;
+}
+
+async fn held_deletes_go_on_after_their_time(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=5s"], 40).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
+    some_are_held(&pair, &shop, 40).await;
+    copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
+    syncer
+        .wait_for_log("deletes go on direction=downsync because=\"the time is over\"", SOON)
+        .await;
+    nothing_is_held(&hub, "the-one").await;
+}
+
+async fn an_outage_of_the_hub_begins_the_time_anew(flags: Mode) {
+    const HELD_FOR: Duration = Duration::from_secs(10);
+    let mut pair = Pair::start(PairOptions::default()).await;
+    let shop = "shop".to_owned();
+    let edge = pair.edge.objects();
+    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=10s"], 40).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
+    let (_, left) = some_are_held(&pair, &shop, 40).await;
+    pair.hub.stop_apiserver();
+    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    // Longer than they are held.
+    copies_stay(&edge, &shop, DOWNSYNCED, &left, HELD_FOR + Duration::from_secs(2)).await;
+    // It answers later than this.
+    let back = Instant::now();
+    pair.hub.start_apiserver().await;
+    syncer.wait_for_log("the hub answers again", SOON).await;
+    copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
+    assert!(
+        back.elapsed() > HELD_FOR,
+        "they went {:?} after the outage",
+        back.elapsed()
+    );
+}
+
+async fn few_or_a_small_part_are_not_held(flags: Mode) {
+    for (gone, all) in [(10, 40), (21, 60)] {
+        let pair = shared_pair().await;
+        let shop = pair.namespace("shop");
+        let mut syncer = begin(&pair, &shop, flags, &[], all).await;
+        delete_at_once(&pair, &mut syncer, &shop, &names(0..gone)).await;
+        copies_become(&pair.edge.objects(), &shop, DOWNSYNCED, &names(gone..all)).await;
+        assert!(!syncer.log().contains("held"), "{}", syncer.log());
+        let condition = condition(&pair.hub.objects(), "the-one").await.expect("it has one");
+        assert_eq!(condition["status"], "False");
+    }
+}
+
+async fn without_a_time_nothing_is_held(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=0s"], 40).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..40)).await;
+    copies_become(&pair.edge.objects(), &shop, DOWNSYNCED, &names(0..0)).await;
+    assert!(!syncer.log().contains("held"), "{}", syncer.log());
+}

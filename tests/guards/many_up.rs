@@ -1,0 +1,73 @@
+//! The same guards for upsync: what goes at the edge does not at once go at the hub.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::bench::{
+    EACH_SECOND, UPSYNCED, confirm, copies_become, copies_stay, create, delete, is_held, names, nothing_is_held,
+};
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::story::{A_WHILE, arrives, config_map_entry, upsync_all};
+use crate::support::{Pair, PairOptions, shared_pair};
+
+in_both_modes!(
+    thirty_of_forty_that_go_at_the_edge_are_held_at_the_hub,
+    another_edge_deletes_nothing_at_the_hub,
+);
+
+async fn thirty_of_forty_that_go_at_the_edge_are_held_at_the_hub(flags: Mode) {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    create(&edge, &shop, 40).await;
+    let selected = json!({"upsync": [upsync_all("", &["configmaps"], &shop)]});
+    hub.create(&syncer_config("the-one", selected)).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    copies_become(&hub, &shop, UPSYNCED, &names(0..40)).await;
+    syncer.signal("STOP");
+    delete(&edge, &shop, &names(0..30)).await;
+    syncer.signal("CONT");
+    let token = is_held(&hub, "the-one", "TooMany", "upsync: ").await;
+    let left = hub.try_list("v1", "configmaps", &shop, UPSYNCED).await;
+    assert!(left.expect("the hub answers").len() >= 20);
+    edge.create(&config_map(&shop, "new", json!({}))).await;
+    arrives(&hub, "v1", "configmaps", &shop, "new").await;
+    let mut expected = names(30..40);
+    expected.insert("new".into());
+    confirm(&hub, "the-one", &token).await;
+    copies_become(&hub, &shop, UPSYNCED, &expected).await;
+    nothing_is_held(&hub, "the-one").await;
+}
+
+async fn another_edge_deletes_nothing_at_the_hub(flags: Mode) {
+    let mut pair = Pair::start(PairOptions::default()).await;
+    let hub = pair.hub.objects();
+    create(&pair.edge.objects(), "up", 3).await;
+    create(&hub, "down", 3).await;
+    let selected = json!({
+        "namespacedObjects": [config_map_entry("down", &["*"])],
+        "upsync": [upsync_all("", &["configmaps"], "up")],
+    });
+    hub.create(&syncer_config("the-one", selected)).await;
+    let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    copies_become(&hub, "up", UPSYNCED, &names(0..3)).await;
+    nothing_is_held(&hub, "the-one").await;
+    pair.edge.stop();
+    pair.edge.lose_data();
+    pair.edge.start_again().await;
+    let edge = pair.edge.objects();
+    let token = is_held(&hub, "the-one", "OtherCluster", "upsync: another cluster answers").await;
+    // What comes from the hub is there again.
+    for name in names(0..3) {
+        arrives(&edge, "v1", "configmaps", "down", &name).await;
+    }
+    edge.create(&namespace("up")).await;
+    edge.create(&config_map("up", "c0", json!({"v": "2"}))).await;
+    is_held(&hub, "the-one", "OtherCluster", "2 objects are held").await;
+    copies_stay(&hub, "up", UPSYNCED, &names(0..3), A_WHILE.max(Duration::from_secs(2))).await;
+    confirm(&hub, "the-one", &token).await;
+    copies_become(&hub, "up", UPSYNCED, &names(0..1)).await;
+    nothing_is_held(&hub, "the-one").await;
+}

@@ -1,0 +1,252 @@
+//! Health and metrics over HTTP, of the real binary between real API servers.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::json;
+use support::objects::{config_map, namespace, syncer_config};
+use support::story::{SOON, arrives, config_map_entry, copy_equals, gone};
+use support::{Pair, PairOptions, Syncer, eventually, shared_pair};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A port of the machine's choice, which the log names.
+const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
+const SERVING: &str = "serving health and metrics address=";
+
+async fn address_of(syncer: &mut Syncer) -> SocketAddr {
+    syncer.wait_for_log(SERVING, SOON).await;
+    let log = syncer.log();
+    let (_, rest) = log.split_once(SERVING).expect("it was waited for");
+    let address = rest.lines().next().expect("a line ends");
+    address.parse().expect("an address follows")
+}
+
+/// Sends one request and gives the status and the body.
+async fn request(address: SocketAddr, text: &str) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(text.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    Ok((status.unwrap_or_default(), body.to_owned()))
+}
+
+async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let text = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+    request(address, &text).await.expect("it answers")
+}
+
+/// Waits until the metrics have all of these lines.
+async fn shows(address: SocketAddr, expected: &[&str]) {
+    eventually(&format!("the metrics show {expected:?}"), SOON, async || {
+        let (status, page) = get(address, "/metrics").await;
+        assert_eq!(status, 200);
+        let lines: Vec<&str> = page.lines().collect();
+        if expected.iter().all(|line| lines.contains(line)) {
+            Ok(())
+        } else {
+            Err(page)
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_story_is_told_in_figures() {
+    let mut pair = Pair::start(PairOptions::default()).await;
+    let shop = "shop";
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let mut syncer = pair.syncer(&[ANYWHERE, "--heartbeat-interval=1s"]);
+    let address = address_of(&mut syncer).await;
+    assert_eq!(get(address, "/healthz").await, (200, "ok\n".to_owned()));
+    hub.create(&namespace(shop)).await;
+    for index in 0..40 {
+        hub.create(&config_map(shop, &format!("c{index}"), json!({}))).await;
+    }
+    let selected = json!({"namespacedObjects": [config_map_entry(shop, &["*"])]});
+    hub.create(&syncer_config("the-one", selected)).await;
+    shows(
+        address,
+        &[
+            concat!("edge_syncer_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+            "edge_syncer_side_up{side=\"hub\"} 1",
+            "edge_syncer_side_up{side=\"edge\"} 1",
+            // The namespace is one of them.
+            "edge_syncer_objects{direction=\"downsync\",state=\"in_step\"} 41",
+            "edge_syncer_objects{direction=\"downsync\",state=\"out_of_step\"} 0",
+            "edge_syncer_writes_total{side=\"edge\",result=\"created\"} 41",
+            "edge_syncer_failing 0",
+            "edge_syncer_deletes_held{direction=\"downsync\",reason=\"TooMany\"} 0",
+            "edge_syncer_queue_capacity 1024",
+        ],
+    )
+    .await;
+    assert_eq!(get(address, "/readyz").await, (200, "ok\n".to_owned()));
+    let (_, page) = get(address, "/metrics").await;
+    assert!(
+        page.contains("edge_syncer_last_heartbeat_timestamp_seconds 1"),
+        "{page}"
+    );
+
+    // A failure: what the edge refuses.
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"namespace": shop, "name": "none"},
+        "spec": {"hard": {"count/configmaps": "0"}}});
+    edge.create(&quota).await;
+    let status = json!({"hard": {"count/configmaps": "0"}, "used": {"count/configmaps": "0"}});
+    edge.patch_status("v1", "resourcequotas", shop, "none", &status).await;
+    hub.create(&config_map(shop, "refused", json!({}))).await;
+    shows(address, &["edge_syncer_failing 1"]).await;
+    let (_, page) = get(address, "/metrics").await;
+    assert!(!page.contains("edge_syncer_failures_total{side=\"edge\"} 0"), "{page}");
+    edge.delete("v1", "resourcequotas", shop, "none").await;
+    hub.delete("v1", "configmaps", shop, "refused").await;
+    shows(address, &["edge_syncer_failing 0"]).await;
+
+    // Deletes that are held.
+    syncer.signal("STOP");
+    for index in 0..40 {
+        hub.delete("v1", "configmaps", shop, &format!("c{index}")).await;
+    }
+    syncer.signal("CONT");
+    eventually("the metrics show held deletes", SOON, async || {
+        let (_, page) = get(address, "/metrics").await;
+        let held = page
+            .lines()
+            .find_map(|line| line.strip_prefix("edge_syncer_deletes_held{direction=\"downsync\",reason=\"TooMany\"} "));
+        match held.and_then(|count| count.parse().ok()) {
+            Some(20..=40) => Ok(()),
+            _ => Err(page),
+        }
+    })
+    .await;
+
+    // An outage.
+    pair.hub.stop_apiserver();
+    shows(
+        address,
+        &[
+            "edge_syncer_side_up{side=\"hub\"} 0",
+            "edge_syncer_side_up{side=\"edge\"} 1",
+        ],
+    )
+    .await;
+    assert_eq!(get(address, "/healthz").await.0, 200);
+    assert_eq!(get(address, "/readyz").await.0, 200, "a restart would not help");
+}
+
+#[tokio::test]
+async fn it_is_not_ready_before_the_configs_are_known() {
+    let mut pair = Pair::start(PairOptions::default()).await;
+    pair.hub.objects().create(&syncer_config("the-one", json!({}))).await;
+    pair.hub.stop_apiserver();
+    let mut syncer = pair.syncer(&[ANYWHERE]);
+    let address = address_of(&mut syncer).await;
+    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    assert_eq!(
+        get(address, "/readyz").await,
+        (503, "the configs are not known yet\n".to_owned())
+    );
+    assert_eq!(get(address, "/healthz").await.0, 200);
+    shows(address, &["edge_syncer_side_up{side=\"hub\"} 0"]).await;
+    pair.hub.start_apiserver().await;
+    eventually("it gets ready", SOON, async || match get(address, "/readyz").await {
+        (200, _) => Ok(()),
+        (_, why) => Err(why),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_thousand_scrapes_and_idle_connections_neither_leak_nor_hold_up_syncing() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({"v": "0"}))).await;
+    let selected = json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]});
+    hub.create(&syncer_config("the-one", selected)).await;
+    let mut syncer = pair.syncer(&[ANYWHERE]);
+    let address = address_of(&mut syncer).await;
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    for (text, expected) in [
+        ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        ("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 405),
+        ("GET /metrics?format=text HTTP/1.0\r\n\r\n", 200),
+        ("nonsense\r\n\r\n", 400),
+    ] {
+        let (status, _) = request(address, text).await.expect("it answers");
+        assert_eq!(status, expected, "{text}");
+    }
+    let files = |syncer: &Syncer| {
+        let folder = std::fs::read_dir(format!("/proc/{}/fd", syncer.pid()));
+        folder.expect("the syncer runs").count()
+    };
+    for _ in 0..100 {
+        get(address, "/metrics").await;
+    }
+    let (memory, open) = (syncer.resident_kb(), files(&syncer));
+    for round in 0..1000 {
+        assert_eq!(get(address, "/metrics").await.0, 200);
+        if round % 100 == 0 {
+            let data = json!({"v": round.to_string()});
+            hub.replace(&config_map(&shop, "a", data.clone())).await;
+            copy_equals(&edge, &shop, "a", &data).await;
+        }
+    }
+    assert!(files(&syncer) <= open + 1, "{} files instead of {open}", files(&syncer));
+    let grown = syncer.resident_kb().saturating_sub(memory);
+    assert!(grown < 1024, "{grown} kB more");
+
+    // Connections that say nothing take all places, and lose them.
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(TcpStream::connect(address).await.expect("it accepts"));
+    }
+    hub.delete("v1", "configmaps", &shop, "a").await;
+    gone(&edge, "v1", "configmaps", &shop, "a").await;
+    let mut byte = [0];
+    let ended = tokio::time::timeout(Duration::from_secs(10), silent[0].read(&mut byte)).await;
+    assert_eq!(ended.expect("it is ended in time").ok(), Some(0));
+    drop(silent);
+    assert_eq!(get(address, "/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn without_the_flag_nothing_listens_and_a_taken_address_is_one_clear_line() {
+    let pair = shared_pair().await;
+    let mut syncer = pair.syncer(&[]);
+    syncer.wait_for_log("waiting for one", SOON).await;
+    let listening = std::fs::read_to_string(format!("/proc/{}/net/tcp", syncer.pid())).expect("it runs");
+    let own: Vec<String> = std::fs::read_dir(format!("/proc/{}/fd", syncer.pid()))
+        .expect("it runs")
+        .filter_map(|file| {
+            std::fs::read_link(file.ok()?.path())
+                .ok()?
+                .to_str()?
+                .strip_prefix("socket:[")?
+                .strip_suffix(']')
+                .map(str::to_owned)
+        })
+        .collect();
+    let listens = listening.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        // The fourth field is the state, 0A for listening; the tenth the inode.
+        fields[3] == "0A" && own.iter().any(|inode| inode == fields[9])
+    });
+    assert!(!listens, "{listening}");
+    assert!(!syncer.log().contains(SERVING));
+
+    let taken = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+    let address = taken.local_addr().expect("it is bound");
+    let mut second = pair.syncer(&[&format!("--listen-address={address}")]);
+    let status = second.wait(SOON).await;
+    assert_eq!(status.code(), Some(1));
+    let log = second.log();
+    let expected =
+        format!("edge-syncer: cannot listen at {address} (--listen-address): Address already in use (os error 98)");
+    assert_eq!(log.lines().last(), Some(&*expected), "{log}");
+}
