@@ -17,7 +17,7 @@ const SEEDS: u64 = 1000;
 const THREADS: usize = 2;
 
 /// Runs that broke a promise once, and what has kept it since.
-const REGRESSIONS: [(u64, &str); 3] = [
+const REGRESSIONS: [(u64, &str); 12] = [
     (69, "a proxy's page with status 200 is no answer to a delete"),
     (
         112,
@@ -26,6 +26,30 @@ const REGRESSIONS: [(u64, &str); 3] = [
     (
         191,
         "a copy that loses its label while its deletion waits is deleted all the same",
+    ),
+    (
+        92,
+        "a copy that loses its label as its origin goes is deleted all the same",
+    ),
+    (170, "so is one whose label went while the hub was away"),
+    (
+        192,
+        "an origin that an empty list did not name and a worker found is missed when it goes",
+    ),
+    (
+        327,
+        "held deletes that found no room in the queue are not asked for over and over",
+    ),
+    (430, "nor in a run of other faults"),
+    (
+        442,
+        "a copy without its label that waits for a finalizer is made again when it is gone",
+    ),
+    (523, "so is one in a run of other faults"),
+    (720, "so is one that an empty list did not name"),
+    (
+        759,
+        "a copy that turns up after the origins were listed is held against them",
     ),
 ];
 

@@ -185,6 +185,12 @@ impl Guard {
         }
     }
 
+    /// True if the delete of a copy is held.
+    pub(super) fn holds(&self, key: &Key, direction: Direction) -> bool {
+        let gate = self.gates.get(&direction);
+        gate.is_some_and(|gate| gate.hold.is_some() && gate.held.contains(key))
+    }
+
     /// A delete has been done.
     pub(super) fn deleted(&mut self, key: &Key, direction: Direction, now: Instant) {
         let gate = self.gates.entry(direction).or_default();

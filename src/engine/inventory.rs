@@ -38,6 +38,8 @@ pub(super) struct Record {
     busy: bool,
     /// The origin's side has told of it since a worker took it, so that the worker may know less.
     told: bool,
+    /// The copies' side has told of it since a worker took it, so that the worker's answer may be older.
+    copy_told: bool,
     /// The copies' side said that the copy is gone. It may have lost no more than the label by which it is watched.
     pub(super) vanished: bool,
     /// Its origin is gone, and its copy has not been seen to.
@@ -60,6 +62,7 @@ impl Default for Record {
             unsure: false,
             busy: false,
             told: false,
+            copy_told: false,
             retiring: false,
             status: None,
             missed: false,
@@ -95,15 +98,24 @@ impl Record {
         self.seen.copy.state != CopyState::Absent
     }
 
-    /// True if there is a copy, or a worker may be making one.
+    /// True if there is a copy, or may be: a worker may be making one, or it has lost no more than its label.
     fn may_have_copy(&self) -> bool {
-        self.has_copy() || self.unsure || self.busy
+        self.has_copy() || self.unsure || self.busy || self.vanished
+    }
+
+    /// True if a copy of ours is there, or may be.
+    fn may_have_ours(&self) -> bool {
+        self.seen.copy.state == CopyState::Ours || self.unsure || self.vanished
+    }
+
+    fn is_orphan(&self) -> bool {
+        let judged = self.missed || self.retiring || self.busy;
+        self.origin_list == 0 && self.seen.copy.state == CopyState::Ours && !judged
     }
 
     /// True if a worker has something to do for it.
     fn needs_worker(&self) -> bool {
-        let may_be_ours = self.seen.copy.state == CopyState::Ours || self.unsure || self.vanished;
-        self.wanted != 0 && !self.in_step() || self.retiring && may_be_ours
+        self.wanted != 0 && !self.in_step() || self.retiring && self.may_have_ours()
     }
 
     /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
@@ -166,6 +178,19 @@ impl Inventory {
         }
     }
 
+    /// A worker has found an origin that lists may not have named: it counts as named by `list`, unless the origin's side
+    /// has told anything since.
+    pub(super) fn found_at_origin(&mut self, name: &ObjectName, list: Generation) {
+        if let Some(record) = self.objects.get_mut(name)
+            && !record.told
+            && record.has_copy()
+        {
+            record.origin_list = list;
+            record.missed = false;
+            record.retiring = false;
+        }
+    }
+
     /// The origin's side says that the object is gone. True if there is a copy that needs a worker.
     pub(super) fn gone_from_origin(&mut self, name: &ObjectName) -> bool {
         let Some(record) = self.objects.get_mut(name) else {
@@ -193,7 +218,7 @@ impl Inventory {
         for (name, record) in &mut self.objects {
             if record.origin_list != list && !record.missed && covers(name) {
                 record.leaves_origin();
-                if record.seen.copy.state == CopyState::Ours || record.unsure || record.busy {
+                if record.may_have_ours() || record.busy {
                     missing.push(name.clone());
                 }
             }
@@ -244,6 +269,7 @@ impl Inventory {
             return false;
         }
         record.seen = seen;
+        record.copy_told = true;
         record.missed = false;
         // Also a refused object, of which nothing was written, gets another try when its copy changes.
         let changed = record.drifted() || record.written == 0;
@@ -267,6 +293,7 @@ impl Inventory {
             return false;
         }
         record.copy_list = 0;
+        record.copy_told = true;
         // Its origin is gone, and it may have lost no more than its label.
         let retiring = record.retiring && !record.busy && record.seen.copy.state == CopyState::Ours;
         // The version stays, so that a worker's older answer does not bring the copy back.
@@ -314,6 +341,21 @@ impl Inventory {
     /// True if the copies' side has gone back to older versions: it was restored from a backup, and nothing known of it holds.
     pub(super) fn copies_went_back(&self, version: u64) -> bool {
         version < self.copies_version
+    }
+
+    /// True if there is a copy of ours, and no origin of it was ever told of, nor its absence.
+    pub(super) fn is_orphan(&self, name: &ObjectName) -> bool {
+        self.objects.get(name).is_some_and(Record::is_orphan)
+    }
+
+    /// Names of all such copies.
+    pub(super) fn orphans(&self) -> Vec<ObjectName> {
+        self.names(Record::is_orphan, None)
+    }
+
+    /// True if the copies' side will tell when the copy goes: it carries the label by which it is watched.
+    pub(super) fn is_watched(&self, name: &ObjectName) -> bool {
+        self.objects.get(name).is_some_and(|record| record.seen.labelled)
     }
 
     /// True if the copy is to go: its origin is gone.
@@ -382,6 +424,7 @@ impl Inventory {
         }
         record.busy = true;
         record.told = false;
+        record.copy_told = false;
         Some(record)
     }
 
@@ -410,7 +453,8 @@ impl Inventory {
         match seen {
             Some(seen) => {
                 record.written = seen.hash;
-                if seen.version >= record.seen.version || seen.version == 0 {
+                // An answer that is older than what was known before the request comes from a restored backup.
+                if seen.version >= record.seen.version || seen.version == 0 || !record.copy_told {
                     record.seen = seen;
                 }
                 lost = seen.copy.state != CopyState::Absent && !record.has_copy();

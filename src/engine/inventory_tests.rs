@@ -257,3 +257,50 @@ fn a_type_that_the_hub_has_dropped_has_no_wanted_objects() {
         "something to do, although it was in step"
     );
 }
+
+#[test]
+fn a_copy_that_may_have_lost_its_label_alone_is_seen_to_when_its_origin_goes() {
+    let mut inventory = in_step();
+    assert!(inventory.copy_gone(&name("a"), 4), "its origin wants it back");
+    assert!(inventory.gone_from_origin(&name("a")), "it may still be there");
+    assert!(inventory.is_doomed(&name("a")));
+    inventory.take(&name("a"));
+    inventory.settle(&name("a"), 0, Some(Seen::ABSENT));
+    assert!(inventory.get(&name("a")).is_none());
+}
+
+#[test]
+fn a_copy_that_turns_up_without_an_origin_is_judged_once() {
+    let mut inventory = Inventory::default();
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true);
+    inventory.copy_seen(&name("b"), 1, seen(CopyState::Foreign, 70, 3), true);
+    assert_eq!(inventory.orphans(), [name("a")]);
+    assert!(inventory.gone_from_origin(&name("a")));
+    assert!(inventory.orphans().is_empty());
+}
+
+#[test]
+fn an_origin_that_only_a_worker_found_is_missed_again_when_it_goes() {
+    let mut inventory = in_step();
+    assert_eq!(inventory.origins_listed(|_| true, 2), [name("a")], "an empty list");
+    inventory.take(&name("a"));
+    inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3)));
+    inventory.found_at_origin(&name("a"), 2);
+    assert!(inventory.origins_listed(|_| true, 2).is_empty());
+    assert!(!inventory.is_doomed(&name("a")));
+    assert_eq!(inventory.origins_listed(|_| true, 3), [name("a")]);
+    assert!(inventory.is_doomed(&name("a")));
+}
+
+#[test]
+fn an_answer_from_a_restored_backup_is_no_reason_to_write_again() {
+    let mut inventory = in_step();
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 900), true);
+    inventory.take(&name("a"));
+    assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 100))));
+    // What was told while the worker had it counts.
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 101), true);
+    inventory.take(&name("a"));
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 72, 103), true);
+    assert!(inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 102))));
+}

@@ -270,11 +270,39 @@ impl Engine {
         if drifted {
             self.drifted(type_id, name.clone(), &object);
         }
+        self.judge_orphans(type_id, vec![name.clone()]);
         let body = (whole && direction == Direction::Down).then_some(object);
         if self.has_settled(type_id, &name) {
             self.return_status(type_id, &name, body);
         }
         Ok(())
+    }
+
+    /// Copies of ours that have turned up after the lists that would have named their origins: as far as these lists go,
+    /// the origins are gone. A worker asks for each.
+    fn judge_orphans(&mut self, type_id: TypeId, names: Vec<ObjectName>) {
+        let mut unread = false;
+        for name in names {
+            let Some(state) = self.types.get_mut(&type_id) else {
+                return;
+            };
+            if !state.looked || !state.inventory.is_orphan(&name) {
+                continue;
+            }
+            match state.origin_source(&name).and_then(|id| self.sources.get(&id)) {
+                Some(source) if source.list != 0 && !source.listing => {
+                    if state.inventory.gone_from_origin(&name) {
+                        self.enqueue(type_id, name, None);
+                    }
+                }
+                // Its list is to come.
+                Some(_) => {}
+                None => unread = true,
+            }
+        }
+        if unread {
+            self.start_origin_sources();
+        }
     }
 
     /// True once a worker has brought the object in step: before that, there may be no hub object to give a status to,
@@ -316,9 +344,11 @@ impl Engine {
                 if state.plan.gone_at_origin {
                     out_of_step.extend(state.inventory.origin_has_none());
                 }
+                let orphans = state.inventory.orphans();
                 for name in out_of_step {
                     self.enqueue(type_id, name, None);
                 }
+                self.judge_orphans(type_id, orphans);
                 self.upsync_left_a_namespace();
                 self.drop_type_without_copies(type_id);
             }

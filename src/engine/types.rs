@@ -214,6 +214,13 @@ impl TypeState {
         }
     }
 
+    /// The source that tells of the origin of an object, if one does.
+    pub(super) fn origin_source(&self, name: &ObjectName) -> Option<SourceId> {
+        let origin = self.origin_name(name)?;
+        let mut sources = self.origin_sources.iter();
+        sources.find(|(scope, _)| scope.contains(&origin)).map(|(_, &id)| id)
+    }
+
     /// The objects with a copy of ours that a complete list of origins in `scope` did not name.
     pub(super) fn origins_listed(&mut self, scope: &Scope, list: super::Generation) -> Vec<ObjectName> {
         let (strays, plan) = (&self.strays, &self.plan);

@@ -34,10 +34,16 @@ enum Work {
 impl Engine {
     /// Asks for what found no room in the queue.
     pub(super) fn refill(&mut self) {
-        let (types, now) = (&self.types, Instant::now());
+        let (types, guard, now) = (&self.types, &self.guard, Instant::now());
         let out_of_step = |type_id: TypeId, from: Option<Key>| {
-            let state = types.get(&type_id);
-            let keys = state.map(|state| out_of_step(type_id, state, from.as_ref()));
+            let keys = types.get(&type_id).map(|state| {
+                let mut keys = out_of_step(type_id, state, from.as_ref());
+                // They are asked for when the hold ends; before that, they would only be asked for again and again.
+                keys.retain(|(key, _)| {
+                    !(state.inventory.is_doomed(&key.name) && guard.holds(key, state.plan.direction))
+                });
+                keys
+            });
             keys.into_iter().flatten()
         };
         while self.queue.refill(now, out_of_step) {}
@@ -192,8 +198,21 @@ impl Engine {
             self.report.conflict(side, &object);
             return queue::Done::Refused(REFUSED_WAIT);
         }
+        let terminates = outcome.change == Change::Left(Why::Terminating);
+        if terminates && outcome.desired_hash != 0 && !state.inventory.is_watched(name) {
+            // Without its label nobody tells when it is gone.
+            state.inventory.failed(name, true);
+            self.side_answers(side);
+            return queue::Done::Retry(None);
+        }
         let source = state.copy_source.and_then(|id| self.sources.get(&id));
         let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
+        if outcome.desired_hash != 0 || outcome.change == Change::Left(Why::NotSelected) {
+            let origins = state.origin_source(name).and_then(|id| self.sources.get(&id));
+            state
+                .inventory
+                .found_at_origin(name, origins.map_or(0, |source| source.list));
+        }
         if let (Some(source), Some(seen)) = (source, outcome.copy) {
             source.handle.is_known(&copy_at.name, seen.version);
         }

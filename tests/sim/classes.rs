@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
+use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 
 use super::run::Run;
-use super::store::Store;
+use super::store::{Key, Store};
 use super::weather::{Moment, Spell, Trouble};
 use super::world::Habits;
 
@@ -69,14 +70,16 @@ pub enum Class {
     HubRestored,
     /// Another hub answers at the same address for a while.
     OtherHub,
+    /// Most of what there is at the hub is deleted at once.
+    MassDelete,
 }
 
 /// Every class.
-pub const ALL: [Class; 28] = {
+pub const ALL: [Class; 29] = {
     use Class::{
         Busy, Calm, ClockJump, Contention, Crash, Cut, Definitions, EdgeRestored, EmptyList, Expired, Flapping,
-        Forbidden, Html, HubRestored, Late, LostReply, LostRequest, NoBookmarks, NotServed, Offline, OtherHub,
-        PartialDiscovery, Poison, Selection, Terminating, Truncated, TwoSyncers, Unauthorized,
+        Forbidden, Html, HubRestored, Late, LostReply, LostRequest, MassDelete, NoBookmarks, NotServed, Offline,
+        OtherHub, PartialDiscovery, Poison, Selection, Terminating, Truncated, TwoSyncers, Unauthorized,
     };
     [
         Calm,
@@ -107,21 +110,42 @@ pub const ALL: [Class; 28] = {
         EdgeRestored,
         HubRestored,
         OtherHub,
+        MassDelete,
     ]
 };
 
 /// Classes that the engine does not stand up to yet. They run only when they are asked for by name.
 ///
-/// - `HubRestored` and `OtherHub` need the guard that holds deletes when the hub's identity has changed or its versions
-///   went backwards (DESIGN section 4, "Mass deletes are held").
-/// - `EdgeRestored`: an edge whose versions overtake a watch's before that is noticed to be deaf tells nothing of what
-///   was lost; only a look at its version after each broken connection would.
-pub const NOT_YET: [Class; 3] = [Class::EdgeRestored, Class::HubRestored, Class::OtherHub];
+/// - `HubRestored`: as long as the hub's watches have not noticed that its versions went back (2.5 minutes), an edge event
+///   of a copy whose origin was lost makes a worker ask for that; the answer is true, and the copy is deleted.
+/// - `EdgeRestored`: what is known of copies at versions that the edge no longer has keeps some of them from being made
+///   again.
+pub const NOT_YET: [Class; 2] = [Class::EdgeRestored, Class::HubRestored];
 
 impl Class {
     /// The class of that name.
     pub fn named(name: &str) -> Option<Self> {
         ALL.into_iter().find(|class| format!("{class:?}") == name)
+    }
+
+    /// True for what only people can judge: deletes are held until they do. Such a class does not come with those that
+    /// take from the syncer what it knows of before, or that lie where a disaster is to be told from a lie.
+    pub fn is_disaster(self) -> bool {
+        matches!(self, Self::HubRestored | Self::OtherHub | Self::MassDelete)
+    }
+
+    /// True if the class may come with a disaster.
+    pub fn goes_with_disaster(self) -> bool {
+        !self.is_disaster()
+            && !matches!(
+                self,
+                Self::Crash
+                    | Self::TwoSyncers
+                    | Self::ClockJump
+                    | Self::EmptyList
+                    | Self::Definitions
+                    | Self::EdgeRestored
+            )
     }
 
     /// What people are like in runs of these classes.
@@ -134,6 +158,7 @@ impl Class {
             edge: any(Self::Contention) || any(Self::Calm) || any(Self::LostReply),
             hands_off: any(Self::Contention) || any(Self::Selection),
             recreate: any(Self::Contention) || any(Self::Late),
+            many: any(Self::MassDelete),
         }
     }
 
@@ -171,6 +196,7 @@ impl Class {
             Self::EdgeRestored => restore(run, Side::Edge).await,
             Self::HubRestored => restore(run, Side::Hub).await,
             Self::OtherHub => another_hub(run).await,
+            Self::MassDelete => mass_delete(run),
         }
     }
 }
@@ -228,7 +254,7 @@ async fn flap(run: &mut Run) {
     let silent = run.dice.bool();
     let start = Instant::now();
     let before = run.requests(side);
-    let flaps = run.dice.u32(10..60);
+    let flaps = run.dice.u32(5..20);
     for _ in 0..flaps {
         run.down(side, silent, Duration::from_secs(30));
         run.work_for(Duration::from_secs(60)).await;
@@ -239,7 +265,7 @@ async fn flap(run: &mut Run) {
 async fn offline(run: &mut Run) {
     let side = run.any_side();
     let silent = run.dice.bool();
-    let hours = run.dice.u64(1..6);
+    let hours = run.dice.u64(1..4);
     away(run, side, silent, Duration::from_secs(hours * 3600)).await;
 }
 
@@ -255,34 +281,44 @@ pub async fn away(run: &mut Run, side: Side, silent: bool, time: Duration) {
     run.check_rate(side, before, time);
 }
 
+/// Between a backup and the restore of it others write far more than what is written here after it, so that no version
+/// of before comes again while anybody waits for it.
+const OTHERS: u64 = 10_000;
+
 async fn restore(run: &mut Run, side: Side) {
     let backup = run.server(side).store.borrow().clone();
     run.note(&format!("a backup is taken at the {side}"));
+    run.server(side).store.borrow_mut().skip(OTHERS);
     let pause = run.dice.u64(20..200);
     run.work_for(Duration::from_secs(pause)).await;
     let uids = format!("{side}-{}", run.dice.u32(..));
-    run.server(side).become_another(backup.with_uids(&uids));
-    if side == Side::Hub {
-        run.ledger.borrow_mut().no_deletes = Some("the hub was restored from a backup");
-    }
+    run.server(side)
+        .become_another(backup.with_uids(&uids), "the hub was restored from a backup");
 }
 
 async fn another_hub(run: &mut Run) {
     let own = run.server(Side::Hub).store.borrow().clone();
-    run.ledger.borrow_mut().no_deletes = Some("another hub answers");
     let mut other = Store::new("other", run.dice.u64(10..5000));
-    for (key, object) in own.of("namespaces", "") {
-        if &*key.name == "default" {
-            other.put(key, (**object).clone());
-        }
-    }
-    run.server(Side::Hub).become_another(other);
+    let default = Key::new("namespaces", "", "default");
+    other.put(
+        &default,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}}),
+    );
+    run.server(Side::Hub).become_another(other, "another hub answers");
     let pause = run.dice.u64(20..400);
     sleep(Duration::from_secs(pause)).await;
-    run.server(Side::Hub).become_another(own);
-    sleep(Duration::from_secs(300)).await;
-    run.ledger.borrow_mut().no_deletes = None;
+    run.server(Side::Hub).become_another(own, "");
 }
+
+/// Somebody deletes most of what there is at the hub, by mistake or not.
+fn mass_delete(run: &mut Run) {
+    run.note("many objects are deleted at the hub");
+    run.ledger.borrow_mut().mass = Some((Instant::now() + HELD, 0));
+    run.world.hub_deletes_many();
+}
+
+/// How long a mass of deletes is held.
+const HELD: Duration = Duration::from_secs(600);
 
 /// A spell of `trouble` that begins now.
 pub fn spell(trouble: Trouble, time: Duration, chance: f64) -> Spell {

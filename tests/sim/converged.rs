@@ -11,6 +11,11 @@ use super::ledger::{BYSTANDER, DOWNSYNC, RECORD};
 use super::store::{Key, Store};
 use super::types::{self, Type};
 
+/// Said of a copy whose origin is gone.
+pub const LEFT_OVER: &str = "is left over";
+
+const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
+
 /// How an object is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Selected {
@@ -22,10 +27,7 @@ enum Selected {
 
 /// Everything in which the edge is not what the hub wants, and the objects that it is about.
 pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>) -> Vec<(String, Key)> {
-    let specs: Vec<&Value> = hub
-        .of("syncerconfigs.edge.kubestellar.io", "")
-        .map(|(_, config)| &config["spec"])
-        .collect();
+    let specs: Vec<&Value> = hub.of(CONFIGS, "").map(|(_, config)| &config["spec"]).collect();
     let mut all = Vec::new();
     for ty in types::served(hub) {
         if types::by_name(edge, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
@@ -37,7 +39,9 @@ pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>)
                 if selected == Selected::Implied && is_bare(&specs, hub, key) {
                     continue;
                 }
-                let found = copy_is_wrong(selected, origin, edge.get(key).map(std::ops::Deref::deref));
+                let copy = edge.get(key).map(std::ops::Deref::deref);
+                let found =
+                    copy_is_wrong(selected, origin, copy).or_else(|| status_is_wrong(&ty, selected, origin, copy?));
                 all.extend(found.map(|why| (why, key.clone())));
             }
         }
@@ -45,7 +49,7 @@ pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>)
     for (key, copy) in edge.all() {
         let is_left = hub.get(key).is_none() && DOWNSYNC.owns(copy) && may_go(&specs, hub, key, copy);
         if is_left {
-            all.push(("is left over".to_owned(), key.clone()));
+            all.push((LEFT_OVER.to_owned(), key.clone()));
         }
         let is_foreign = key.name.starts_with(BYSTANDER);
         if is_foreign && bystanders.get(key).is_some_and(|uid| *uid != copy["metadata"]["uid"]) {
@@ -67,10 +71,12 @@ fn may_go(specs: &[&Value], hub: &Store, key: &Key, copy: &Value) -> bool {
 /// watched there, so that its loss is noticed only when something has to go into it.
 fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key) -> bool {
     let types = types::served(hub);
+    // Poison is refused before anybody looks for its namespace.
     let selected = |key: &Key| {
-        types
-            .iter()
-            .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)
+        !key.name.starts_with("poison")
+            && types
+                .iter()
+                .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)
     };
     !hub.all()
         .any(|(key, _)| key.namespace == namespace.name && selected(key))
@@ -103,6 +109,17 @@ fn is_named(specs: &[&Value], qualified: &str) -> bool {
 fn contains(list: &Value, name: &str) -> bool {
     let names = list.as_array().into_iter().flatten();
     names.into_iter().any(|one| one == "*" || one == name)
+}
+
+/// True for the configs themselves.
+pub fn is_config(key: &Key) -> bool {
+    &*key.resource == CONFIGS
+}
+
+/// True if any of these selects the object as a whole.
+pub fn is_selected(specs: &[Value], ty: &Type, key: &Key) -> bool {
+    let specs: Vec<&Value> = specs.iter().collect();
+    selection(&specs, ty, key) == Selected::Whole
 }
 
 fn selection(specs: &[&Value], ty: &Type, key: &Key) -> Selected {
@@ -169,6 +186,14 @@ fn copy_is_wrong(selected: Selected, origin: &Value, copy: Option<&Value>) -> Op
         ours && !is_marked(path) && !has(&expected, path)
     });
     extra.map(|(path, manager)| format!("has {} of {manager}, which the hub has not", path.join(".")))
+}
+
+/// What is wrong with the status at the hub, if anything is (spec section 5).
+fn status_is_wrong(ty: &Type, selected: Selected, origin: &Value, copy: &Value) -> Option<String> {
+    let returns = ty.status && !ty.is_namespace() && !ty.is_definition() && selected == Selected::Whole;
+    let ours = DOWNSYNC.owns(copy) || is_hands_off(copy);
+    let differs = copy["status"].is_object() && copy["status"] != origin["status"];
+    (returns && ours && differs).then(|| "has another status at the hub".into())
 }
 
 /// What of an object is to be at the edge.

@@ -10,13 +10,18 @@ use edge_syncer::cluster::Side;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::converged;
 use super::request::{Ask, Verb};
 use super::store::{Change, Key};
 use super::trace::Trace;
+use super::types::Type;
 
 /// How old a proof of absence may be when the delete that rests on it takes effect: a reply and the requests between
 /// take at most 30 s each. Counted on the syncer's clock, which stands still when the machine is suspended.
-const PROOF_AGE: Duration = Duration::from_secs(120);
+const PROOF_AGE: Duration = Duration::from_secs(180);
+
+/// Requests in a run. One that has more is in a loop.
+const MOST_REQUESTS: u64 = 60_000;
 
 /// One flow of objects, and how its copies say that they are copies. Upsync will be another one.
 pub struct Flow {
@@ -64,8 +69,35 @@ impl Flow {
 /// Names of edge objects that have nothing to do with the hub.
 pub const BYSTANDER: &str = "bystander";
 
+/// Names of objects of which there are many.
+pub const MASS: &str = "many";
+/// So many of a mass may go before it is seen to be one: the limit of 20, and what four workers do in the time between
+/// two counts.
+const MOST_OF_MASS: usize = 40;
+
 /// The one object that the syncer writes for itself.
 pub const RECORD: &str = "edge-syncer-types";
+
+/// The field manager of status return.
+const STATUS_MANAGER: &str = "edge-syncer-status";
+
+/// A write of the syncer that has taken effect.
+pub struct Write<'a> {
+    /// Which syncer.
+    pub process: u32,
+    /// Where.
+    pub side: Side,
+    /// What it asked for.
+    pub ask: &'a Ask,
+    /// The type of the object.
+    pub ty: &'a Type,
+    /// What it was.
+    pub before: Option<&'a Value>,
+    /// What it is.
+    pub after: Option<&'a Value>,
+    /// The origins' side serves the type.
+    pub origin_type_served: bool,
+}
 
 /// How many requests there were, by side and verb.
 pub type Counts = BTreeMap<(Side, Verb), u64>;
@@ -76,7 +108,8 @@ pub struct Ledger {
     pub trace: Trace,
     /// Promises that were broken, with the objects they are about.
     pub broken: Vec<(String, Vec<String>)>,
-    /// Requests so far.
+    requests: u64,
+    /// Requests so far, by side and verb.
     pub counts: Counts,
     /// Requests about one object so far.
     pub about: BTreeMap<Key, u64>,
@@ -87,8 +120,14 @@ pub struct Ledger {
     existence: BTreeMap<(Side, Key), (Duration, bool)>,
     /// When a side last told a process that an object is not there, truthfully.
     proofs: BTreeMap<(u32, Side, Key), Duration>,
-    /// Why nothing that happens may lead to a delete now.
-    pub no_deletes: Option<&'static str>,
+    /// What any config ever asked for.
+    specs: Vec<Value>,
+    /// Origins that a disaster took, whose copies are to stay until people confirm that they may go.
+    pub lost: BTreeMap<Key, &'static str>,
+    /// Until when deletes of a mass are held, and how many of it have gone.
+    pub mass: Option<(Instant, usize)>,
+    /// Configs are marked with the time.
+    pub heartbeat: bool,
     /// Requests about one object that are under way, by process.
     in_flight: BTreeMap<u32, usize>,
     /// The most of them that a process may have.
@@ -101,13 +140,17 @@ impl Ledger {
         Self {
             trace: Trace::new(),
             broken: Vec::new(),
+            requests: 0,
             counts: Counts::new(),
             about: BTreeMap::new(),
             suspended: Duration::ZERO,
             start: Instant::now(),
             existence: BTreeMap::new(),
             proofs: BTreeMap::new(),
-            no_deletes: None,
+            specs: Vec::new(),
+            lost: BTreeMap::new(),
+            mass: None,
+            heartbeat: false,
             in_flight: BTreeMap::new(),
             most_in_flight: usize::MAX,
         }
@@ -128,8 +171,28 @@ impl Ledger {
         self.broken.push((what, about));
     }
 
-    /// A request begins.
-    pub fn begins(&mut self, process: u32, side: Side, ask: &Ask) {
+    /// A request begins. False if there have been so many that the run has to end.
+    pub fn begins(&mut self, process: u32, side: Side, ask: &Ask) -> bool {
+        self.requests += 1;
+        if self.requests > MOST_REQUESTS {
+            if self.requests == MOST_REQUESTS + 1 {
+                let about = if ask.target.name.is_empty() {
+                    None
+                } else {
+                    Some(key_of(ask))
+                };
+                self.break_promise(
+                    format!("more than {MOST_REQUESTS} requests, now {ask}"),
+                    about.as_ref().as_slice(),
+                );
+            }
+            return false;
+        }
+        self.note_request(process, side, ask);
+        true
+    }
+
+    fn note_request(&mut self, process: u32, side: Side, ask: &Ask) {
         *self.counts.entry((side, ask.verb)).or_default() += 1;
         if ask.target.name.is_empty() {
             return;
@@ -153,7 +216,15 @@ impl Ledger {
 
     /// A side has changed.
     pub fn changed(&mut self, side: Side, change: &Change) {
+        if let Some(config) = change.after.as_ref().filter(|_| converged::is_config(&change.key))
+            && !self.specs.contains(&config["spec"])
+        {
+            self.specs.push(config["spec"].clone());
+        }
         let exists = change.after.is_some();
+        if exists && side == Side::Hub {
+            self.lost.remove(&change.key);
+        }
         let now = self.clock();
         let entry = self
             .existence
@@ -170,17 +241,24 @@ impl Ledger {
         self.proofs.insert((process, side, key), now);
     }
 
-    /// The syncer has changed an object (`before` is what it was).
-    pub fn syncer_wrote(
-        &mut self,
-        process: u32,
-        side: Side,
-        ask: &Ask,
-        before: Option<&Value>,
-        origin_type_served: bool,
-    ) {
+    /// The syncer has changed an object.
+    pub fn syncer_wrote(&mut self, write: &Write<'_>) {
+        let &Write { side, ask, before, .. } = write;
         let key = key_of(ask);
         if &*key.name == RECORD {
+            return;
+        }
+        if key.name.starts_with(BYSTANDER) {
+            self.break_promise(format!("wrote {key}, which is none of its business"), &[&key]);
+        }
+        if side == Side::Hub && ask.asked("fieldManager") == STATUS_MANAGER {
+            self.check_status(write, &key);
+            return;
+        }
+        if side == Side::Hub && self.heartbeat && converged::is_config(&key) {
+            if rest(before) != rest(write.after) {
+                self.break_promise(format!("wrote more than the status of {key}"), &[&key]);
+            }
             return;
         }
         let Some(flow) = FLOWS.iter().find(|flow| flow.to == side) else {
@@ -190,13 +268,7 @@ impl Ledger {
             );
             return;
         };
-        if key.name.starts_with(BYSTANDER) {
-            self.break_promise(format!("wrote {key}, which is none of its business"), &[&key]);
-        }
-        if ask.verb != Verb::Delete {
-            return;
-        }
-        let Some(before) = before else {
+        let Some(before) = before.filter(|_| ask.verb == Verb::Delete) else {
             return;
         };
         if !flow.owns(before) {
@@ -205,7 +277,28 @@ impl Ledger {
         if flow.is_adopted(before) {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
-        self.check_proof(process, flow, &key, origin_type_served);
+        self.check_proof(write.process, flow, &key, write.origin_type_served);
+    }
+
+    /// A status was returned to the hub: to an object that some config has selected, and nothing else was changed.
+    fn check_status(&mut self, write: &Write<'_>, key: &Key) {
+        let operations: Value = serde_json::from_slice(&write.ask.body).unwrap_or_default();
+        let is_status = |one: &Value| one["op"] == "add" && one["path"] == "/status";
+        let status_alone = operations
+            .as_array()
+            .is_some_and(|all| all.len() == 1 && is_status(&all[0]));
+        if write.ask.verb != Verb::JsonPatch || !status_alone || rest(write.before) != rest(write.after) {
+            self.break_promise(format!("wrote more than the status of {key}"), &[key]);
+        }
+        if write.ty.is_namespace() || write.ty.is_definition() {
+            self.break_promise(format!("wrote the status of {key}, which is the hub's own"), &[key]);
+        }
+        if !converged::is_selected(&self.specs, write.ty, key) {
+            self.break_promise(
+                format!("wrote the status of {key}, which nothing ever selected"),
+                &[key],
+            );
+        }
     }
 
     fn check_proof(&mut self, process: u32, flow: &Flow, key: &Key, origin_type_served: bool) {
@@ -221,8 +314,17 @@ impl Ledger {
             self.break_promise(what, &[key]);
             return;
         }
-        if let Some(why) = self.no_deletes {
+        if let Some(why) = self.lost.get(key) {
             self.break_promise(format!("deleted {key} although {why}"), &[key]);
+        }
+        if let Some((until, gone)) = &mut self.mass
+            && key.name.starts_with(MASS)
+            && Instant::now() < *until
+        {
+            *gone += 1;
+            if *gone > MOST_OF_MASS {
+                self.break_promise(format!("deleted {key}, one of many at once"), &[key]);
+            }
         }
         let told = self.proofs.get(&(process, flow.from, key.clone()));
         let told = told.is_some_and(|&at| recent(at));
@@ -236,6 +338,18 @@ impl Ledger {
         let picked = self.counts.iter().filter(|&(&(side, verb), _)| which(side, verb));
         picked.map(|(_, count)| count).sum()
     }
+}
+
+/// An object without its status and what the server keeps for itself.
+fn rest(object: Option<&Value>) -> Value {
+    let mut object = object.cloned().unwrap_or_default();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.retain(|key, _| !matches!(key.as_str(), "resourceVersion" | "managedFields" | "generation"));
+    }
+    object
 }
 
 /// The object that a request is about.

@@ -17,7 +17,9 @@
 
 pub mod classes;
 mod converged;
+mod disasters;
 mod fields;
+mod judge;
 mod ledger;
 mod panics;
 mod patch;
@@ -30,6 +32,7 @@ mod server;
 mod store;
 pub mod trace;
 mod types;
+mod users;
 mod verbs;
 mod watch;
 mod weather;

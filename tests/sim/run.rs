@@ -15,13 +15,12 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::classes::{Class, NOT_YET, spell};
-use super::converged::differences;
-use super::ledger::{Counts, Ledger};
+use super::ledger::Ledger;
 use super::panics;
-use super::request::Verb;
 use super::server::{Port, Server};
 use super::store::Key;
 use super::trace;
+use super::types;
 use super::weather::{Spell, Streaming, Trap, Trouble, Weather};
 use super::world::World;
 
@@ -29,16 +28,11 @@ use super::world::World;
 /// So few that overflow is a matter of course.
 const QUEUE_CAPACITY: usize = 32;
 const WORKERS: usize = 4;
-/// What a syncer may have in flight beside its workers: the record of types.
-const BESIDE_WORKERS: usize = 1;
-/// How long after the last fault the sides may still differ: the longest back-off is 5 minutes, a deaf watch takes 3
-/// to be noticed, and one thing may have to wait for another.
-const CONVERGENCE: Duration = Duration::from_secs(30 * 60);
-/// The time in which nothing may happen.
-const IDLE: Duration = Duration::from_secs(3600);
-/// The most requests about one object that keeps failing, in an hour: a back-off of at least 150 s, and three requests
-/// a try (reading it at the hub, looking at its copy, applying it).
-const FAILING: u64 = 75;
+/// What a syncer may have in flight beside its workers: the record of types, the question who each side is,
+/// the heartbeat.
+const BESIDE_WORKERS: usize = 4;
+/// Between two heartbeats, in runs in which people have to be told of something.
+const HEARTBEAT: Duration = Duration::from_secs(1800);
 /// The most requests an hour at a side that is away or flapping: some twenty sources at a back-off of 30 s and the
 /// objects at one of 5 minutes.
 const RATE_AWAY: u64 = 12_000;
@@ -81,9 +75,12 @@ pub struct Run {
     /// Kills the syncer at a request.
     pub trap: Rc<Trap>,
     /// Syncers that run.
-    processes: Vec<JoinHandle<()>>,
+    pub(super) processes: Vec<JoinHandle<()>>,
     next_process: u32,
-    pace: Pace,
+    pub(super) pace: Pace,
+    pub(super) heartbeat: Option<Duration>,
+    /// Somebody lets go on what is held.
+    pub(super) operator: bool,
 }
 
 /// Runs `seed`, with `only` this class of faults or any.
@@ -110,6 +107,7 @@ pub fn run_with(
         .expect("a runtime without I/O needs nothing");
     LocalSet::new().block_on(&runtime, async move {
         let mut run = Run::new(&mut dice, &classes);
+        run.vary(seed);
         run.world.found();
         run.start();
         turbulence(&mut run, &classes).await;
@@ -126,6 +124,9 @@ fn any_classes(dice: &mut Rng) -> Vec<Class> {
         .collect();
     let count = if dice.f64() < 0.33 { 1 } else { dice.usize(2..6) };
     let mut classes = dice.choose_multiple(allowed, count);
+    if let Some(&disaster) = classes.iter().find(|class| class.is_disaster()) {
+        classes.retain(|&class| class == disaster || class.goes_with_disaster());
+    }
     classes.sort();
     classes
 }
@@ -148,7 +149,9 @@ fn weather(dice: &mut Rng, trap: &Rc<Trap>) -> Weather {
 impl Run {
     fn new(dice: &mut Rng, classes: &[Class]) -> Self {
         let ledger = Rc::new(RefCell::new(Ledger::new()));
+        let disaster = classes.iter().any(|class| class.is_disaster());
         ledger.borrow_mut().most_in_flight = WORKERS + BESIDE_WORKERS;
+        ledger.borrow_mut().heartbeat = disaster;
         let trap = Rc::new(Trap::default());
         let hub = Server::new(Side::Hub, weather(dice, &trap), Rc::clone(&ledger), None);
         let edge = Server::new(
@@ -165,11 +168,29 @@ impl Run {
             trap,
             processes: Vec::new(),
             next_process: 1,
+            heartbeat: disaster.then_some(HEARTBEAT),
+            operator: false,
             pace: if polls {
                 Pace::Poll(Duration::from_secs(60))
             } else {
                 Pace::Watch
             },
+        }
+    }
+
+    /// What hubs differ in. Its dice are its own, so that nothing else of a run depends on it.
+    fn vary(&mut self, seed: u64) {
+        let mut dice = Rng::with_seed(!seed);
+        let hub = &self.world.hub;
+        if dice.f64() < 0.15 {
+            hub.store.borrow_mut().lacks = Some(types::EDGE_SYNC_CONFIGS);
+        }
+        if dice.f64() < 0.2 {
+            // A kcp workspace.
+            hub.store
+                .borrow_mut()
+                .remove(&Key::new("namespaces", "", "kube-system"));
+            hub.flush();
         }
     }
 
@@ -217,7 +238,7 @@ impl Run {
             filter: Rc::new(Filter::default()),
             queue_capacity: QUEUE_CAPACITY,
             status_interval: Duration::from_secs(1),
-            heartbeat: None,
+            heartbeat: self.heartbeat,
             clock: || "2026-01-01T00:00:00Z".to_owned(),
             delete_limits: Limits {
                 most: 20,
@@ -320,7 +341,7 @@ impl Run {
         if self.dice.bool() {
             self.pass(Duration::from_secs(30)).await;
         }
-        let mut rare = 2;
+        let mut rare = 1;
         for _ in 0..self.dice.u32(6..25) {
             let pause = Duration::from_secs_f64(self.dice.f64() * 25.0);
             self.pass(pause).await;
@@ -337,6 +358,7 @@ impl Run {
                         | Class::EdgeRestored
                         | Class::HubRestored
                         | Class::OtherHub
+                        | Class::MassDelete
                 );
                 if is_rare && rare == 0 {
                     continue;
@@ -346,123 +368,6 @@ impl Run {
             }
             if self.is_broken() {
                 return;
-            }
-        }
-    }
-
-    fn is_broken(&self) -> bool {
-        for panic in panics::take() {
-            self.ledger
-                .borrow_mut()
-                .break_promise(format!("panicked: {panic}"), &[]);
-        }
-        if self.processes.iter().any(JoinHandle::is_finished) {
-            self.ledger.borrow_mut().break_promise("the syncer ended".into(), &[]);
-        }
-        !self.ledger.borrow().broken.is_empty()
-    }
-
-    /// Ends all faults and judges what can only be judged then.
-    async fn judge(&mut self, classes: &[Class]) -> Duration {
-        if self.is_broken() {
-            return Duration::ZERO;
-        }
-        self.calm(classes).await;
-        let converged_in = self.converge().await;
-        if self.is_broken() {
-            return converged_in;
-        }
-        // What failed meanwhile may still be told, and watches settle.
-        sleep(Duration::from_secs(400)).await;
-        self.stay_idle().await;
-        self.is_broken();
-        converged_in
-    }
-
-    async fn calm(&mut self, classes: &[Class]) {
-        self.note("all faults end");
-        self.trap.armed.set(None);
-        for side in [Side::Hub, Side::Edge] {
-            self.server(side).weather.borrow_mut().clear();
-            if classes.contains(&Class::EmptyList) {
-                // Its watches go on from the versions of the empty lists, and no correct client can tell.
-                self.server(side).forget_versions();
-            }
-        }
-        if self.processes.is_empty() {
-            self.start();
-        }
-        self.world.calm_down();
-        while !self.world.define_all() {
-            sleep(Duration::from_secs(1)).await;
-            self.world.calm_down();
-        }
-        self.note("everybody goes home");
-    }
-
-    fn differences(&self) -> Vec<(String, Key)> {
-        let world = &self.world;
-        differences(&world.hub.store.borrow(), &world.edge.store.borrow(), &world.bystanders)
-    }
-
-    async fn converge(&mut self) -> Duration {
-        let start = Instant::now();
-        loop {
-            let differences = self.differences();
-            if differences.is_empty() || self.is_broken() {
-                return start.elapsed();
-            }
-            if start.elapsed() > CONVERGENCE {
-                let mut ledger = self.ledger.borrow_mut();
-                for (why, key) in differences.iter().take(3) {
-                    ledger.break_promise(format!("after {CONVERGENCE:?} {key} {why}"), &[key]);
-                }
-                return start.elapsed();
-            }
-            sleep(Duration::from_secs(2)).await;
-        }
-    }
-
-    async fn stay_idle(&mut self) {
-        let (before, about) = {
-            let ledger = self.ledger.borrow();
-            (ledger.counts.clone(), ledger.about.clone())
-        };
-        self.note("an hour in which nothing happens");
-        sleep(IDLE).await;
-        let differences = self.differences();
-        let mut ledger = self.ledger.borrow_mut();
-        for (why, key) in differences.iter().take(3) {
-            ledger.break_promise(format!("in an idle hour {key} became different: it {why}"), &[key]);
-        }
-        for (key, count) in ledger.about.clone() {
-            let count = count - about.get(&key).copied().unwrap_or_default();
-            let most = if key.name.starts_with("poison") {
-                FAILING * self.processes.len() as u64
-            } else {
-                0
-            };
-            if count > most {
-                let what = format!("{count} requests about {key} in an idle hour");
-                ledger.break_promise(what, &[&key]);
-            }
-        }
-        let counts = ledger.counts.clone();
-        self.check_idle(&mut ledger, &before, &counts);
-    }
-
-    fn check_idle(&self, ledger: &mut Ledger, before: &Counts, after: &Counts) {
-        for (&(side, verb), count) in after {
-            let count = count - before.get(&(side, verb)).copied().unwrap_or_default();
-            let most = match verb {
-                Verb::Watch => 40 * self.processes.len() as u64,
-                Verb::List if self.pace != Pace::Watch => u64::MAX,
-                // Judged by the object.
-                Verb::Get | Verb::Apply | Verb::MergePatch | Verb::JsonPatch | Verb::Delete => u64::MAX,
-                _ => 0,
-            };
-            if count > most {
-                ledger.break_promise(format!("{count} times {verb:?} at the {side} in an idle hour"), &[]);
             }
         }
     }

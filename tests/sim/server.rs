@@ -15,11 +15,11 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use super::fields::Writer;
-use super::ledger::{Ledger, key_of};
+use super::ledger::{Ledger, Write, key_of};
 use super::patch::json_patch;
 use super::refusal::Refusal;
 use super::request::{Ask, Verb};
-use super::store::{Key, Object, Store};
+use super::store::{Key, Store};
 use super::types::{self, Type};
 use super::verbs::{self, Preconditions, Written, merging};
 use super::watch::Watch;
@@ -42,9 +42,9 @@ pub struct Server {
     /// The side that objects here are copies of.
     pub origin: Option<Rc<Server>>,
     /// The ledger knows every change up to this version.
-    noted: Cell<u64>,
+    pub noted: Cell<u64>,
     /// Namespaces and CRDs that are being emptied.
-    closing: RefCell<BTreeSet<Key>>,
+    pub closing: RefCell<BTreeSet<Key>>,
     start: Instant,
 }
 
@@ -125,7 +125,9 @@ impl Server {
 
     async fn serve(self: &Rc<Self>, process: u32, ask: Ask) -> Result<Response, Error> {
         let about_object = !ask.target.name.is_empty();
-        self.ledger.borrow_mut().begins(process, self.side, &ask);
+        if !self.ledger.borrow_mut().begins(process, self.side, &ask) {
+            return std::future::pending().await;
+        }
         let _under_way = UnderWay {
             server: self,
             process,
@@ -245,24 +247,36 @@ impl Server {
             return answer;
         }
         let ty = self.type_of(ask)?;
+        if ask.target.subresource == "status" && !ty.status {
+            return Err(Refusal::no_type());
+        }
         let key = ty.key(&ask.target.namespace, &ask.target.name);
         let before = self.store.borrow().get(&key).cloned();
         let version = self.store.borrow().version();
         let answer = self.write(ask, &ty, &key);
         if self.store.borrow().version() != version {
-            self.note_write(process, ask, before.as_deref());
+            self.note_write(process, ask, &ty, before.as_deref());
             self.flush();
         }
         answer
     }
 
-    fn note_write(&self, process: u32, ask: &Ask, before: Option<&Value>) {
+    fn note_write(&self, process: u32, ask: &Ask, ty: &Type, before: Option<&Value>) {
         let served = self.origin.as_ref().is_none_or(|origin| {
             let qualified = ask.target.qualified();
             types::by_name(&origin.store.borrow(), &qualified).is_some()
         });
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.syncer_wrote(process, self.side, ask, before, served);
+        let after = self.store.borrow().get(&key_of(ask)).cloned();
+        let write = Write {
+            process,
+            side: self.side,
+            ask,
+            ty,
+            before,
+            after: after.as_deref(),
+            origin_type_served: served,
+        };
+        self.ledger.borrow_mut().syncer_wrote(&write);
     }
 
     fn write(&self, ask: &Ask, ty: &Type, key: &Key) -> Result<Answer, Refusal> {
@@ -334,9 +348,13 @@ impl Server {
     }
 
     /// Serves a new CRD after a while.
-    async fn establish(self: Rc<Self>, key: Key) {
+    pub async fn establish(self: Rc<Self>, key: Key) {
+        let epoch = self.epoch.get();
         let milliseconds = self.weather.borrow_mut().dice.u64(50..1500);
         sleep(Duration::from_millis(milliseconds)).await;
+        if self.epoch.get() != epoch {
+            return;
+        }
         let conditions = json!([{"type": "Established", "status": "True"}]);
         self.patch_status("kube-apiserver", &key, &json!({"status": {"conditions": conditions}}));
         let finalizer = json!({"metadata": {"finalizers": ["customresourcecleanup.apiextensions.k8s.io"]}});
@@ -344,10 +362,14 @@ impl Server {
     }
 
     /// Empties a namespace or a type that is going, and takes it away when nothing is left.
-    async fn close(self: Rc<Self>, key: Key) {
+    pub async fn close(self: Rc<Self>, key: Key) {
+        let epoch = self.epoch.get();
         loop {
             let milliseconds = self.weather.borrow_mut().dice.u64(200..4000);
             sleep(Duration::from_millis(milliseconds)).await;
+            if self.epoch.get() != epoch {
+                return;
+            }
             let contents: Vec<Key> = {
                 let store = self.store.borrow();
                 let within = |inner: &Key| {
@@ -374,119 +396,6 @@ impl Server {
             .trace
             .add(format!("{}: is gone {key}", self.side));
         self.flush();
-    }
-}
-
-/// What users and controllers do at this side, past the weather. A refusal is theirs to bear.
-impl Server {
-    fn as_user(
-        self: &Rc<Self>,
-        deed: &str,
-        key: &Key,
-        act: impl FnOnce(&mut Store, &Type, &str) -> Result<Object, Refusal>,
-    ) -> Option<Object> {
-        let now = self.now();
-        let ty = types::by_name(&self.store.borrow(), &key.resource)?;
-        let version = self.store.borrow().version();
-        let result = act(&mut self.store.borrow_mut(), &ty, &now);
-        let after = self.store.borrow().version();
-        if after != version {
-            let line = format!("{}: {deed} {key} at {after}", self.side);
-            self.ledger.borrow_mut().trace.add(line);
-        }
-        self.flush();
-        result.ok()
-    }
-
-    /// Creates an object.
-    pub fn create(
-        self: &Rc<Self>,
-        manager: &str,
-        resource: &str,
-        namespace: &str,
-        name: &str,
-        body: Value,
-    ) -> Option<Object> {
-        let key = Key::new(resource, namespace, name);
-        self.as_user(&format!("{manager} creates"), &key, |store, ty, now| {
-            let by = Writer {
-                manager,
-                subresource: "",
-                now,
-            };
-            verbs::create(store, ty, &key, body, by, false).map(|written| written.object)
-        })
-    }
-
-    /// Merge-patches an object.
-    pub fn patch(self: &Rc<Self>, manager: &str, key: &Key, change: &Value) -> Option<Object> {
-        self.patch_part(manager, "", key, change)
-    }
-
-    /// Merge-patches the status of an object.
-    pub fn patch_status(self: &Rc<Self>, manager: &str, key: &Key, change: &Value) -> Option<Object> {
-        self.patch_part(manager, "status", key, change)
-    }
-
-    fn patch_part(self: &Rc<Self>, manager: &str, subresource: &str, key: &Key, change: &Value) -> Option<Object> {
-        self.as_user(&format!("{manager} patches {subresource}"), key, |store, ty, now| {
-            let by = Writer {
-                manager,
-                subresource,
-                now,
-            };
-            verbs::patch(store, ty, key, merging(change), by).map(|written| written.object)
-        })
-    }
-
-    /// Deletes an object.
-    pub fn delete(self: &Rc<Self>, key: &Key) -> Option<Object> {
-        let act =
-            |store: &mut Store, ty: &Type, now: &str| verbs::delete(store, ty, key, &Preconditions::default(), now);
-        self.as_user("deletes", key, act)
-    }
-
-    /// The server restarts, and no version given so far can be gone on from.
-    pub fn forget_versions(self: &Rc<Self>) {
-        let namespace = Key::new("namespaces", "", "default");
-        let change = json!({"metadata": {"annotations": {"restarted": self.now()}}});
-        self.patch("kube-apiserver", &namespace, &change);
-        self.store.borrow_mut().compact();
-        self.epoch.set(self.epoch.get() + 1);
-        self.changed.notify_waiters();
-    }
-
-    /// The server goes on with another store: restored from a backup, or another server at the same address.
-    pub fn become_another(self: &Rc<Self>, store: Store) {
-        let lost: Vec<_> = {
-            let old = self.store.borrow();
-            let gone = old.all().filter(|(key, _)| store.get(key).is_none());
-            gone.map(|(key, object)| (key.clone(), Rc::clone(object))).collect()
-        };
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.trace.add(format!(
-            "{} is another server now, at version {}",
-            self.side,
-            store.version()
-        ));
-        let change = |key: &Key, before: Option<Object>, after: Option<Object>| super::store::Change {
-            version: 0,
-            at: Instant::now(),
-            key: key.clone(),
-            before,
-            after,
-        };
-        for (key, object) in lost {
-            ledger.changed(self.side, &change(&key, Some(object), None));
-        }
-        for (key, object) in store.all() {
-            ledger.changed(self.side, &change(key, None, Some(Rc::clone(object))));
-        }
-        drop(ledger);
-        self.noted.set(store.version());
-        *self.store.borrow_mut() = store;
-        self.epoch.set(self.epoch.get() + 1);
-        self.changed.notify_waiters();
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Store {
     /// Beginning of every UID given here, so that two stores never give the same.
     uids: String,
     next_uid: u64,
+    /// A built-in type, by its plural, that this side does not serve.
+    pub lacks: Option<&'static str>,
 }
 
 impl Store {
@@ -81,6 +83,7 @@ impl Store {
             compacted: version,
             uids: uids.to_owned(),
             next_uid: 0,
+            lacks: None,
         }
     }
 
@@ -93,6 +96,11 @@ impl Store {
     /// The version of the latest write.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Others write so much.
+    pub fn skip(&mut self, versions: u64) {
+        self.version += versions;
     }
 
     /// The oldest version that can be read.

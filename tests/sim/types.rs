@@ -26,8 +26,11 @@ pub struct Type {
 /// Plural of CRDs with their group.
 pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
+/// Plural of the kind of configs that not every hub has.
+pub const EDGE_SYNC_CONFIGS: &str = "edgesyncconfigs";
+
 /// Group, version, plural, kind, namespaced, status subresource.
-const BUILT_IN: [BuiltIn; 5] = [
+const BUILT_IN: [BuiltIn; 6] = [
     ("", "v1", "namespaces", "Namespace", false, true),
     ("", "v1", "configmaps", "ConfigMap", true, false),
     ("apps", "v1", "deployments", "Deployment", true, true),
@@ -45,6 +48,14 @@ const BUILT_IN: [BuiltIn; 5] = [
         "v2alpha1",
         "syncerconfigs",
         "SyncerConfig",
+        false,
+        false,
+    ),
+    (
+        "edge.kubestellar.io",
+        "v2alpha1",
+        EDGE_SYNC_CONFIGS,
+        "EdgeSyncConfig",
         false,
         false,
     ),
@@ -134,11 +145,14 @@ fn is_established(definition: &Value) -> bool {
         .any(|one| one["type"] == "Established" && one["status"] == "True")
 }
 
+fn built_in(store: &Store) -> impl Iterator<Item = &'static BuiltIn> {
+    BUILT_IN.iter().filter(|ty| store.lacks != Some(ty.2))
+}
+
 /// Everything that is served now.
 pub fn served(store: &Store) -> Vec<Type> {
     let definitions = store.of(DEFINITIONS, "").filter(|(_, object)| is_established(object));
-    BUILT_IN
-        .iter()
+    built_in(store)
         .map(built_in_type)
         .chain(definitions.flat_map(|(_, object)| defined_by(object)))
         .collect()
@@ -147,9 +161,7 @@ pub fn served(store: &Store) -> Vec<Type> {
 /// One type, if it is served.
 pub fn find(store: &Store, group: &str, version: &str, resource: &str) -> Option<Type> {
     let is_it = |ty: &Type| ty.group == group && ty.version == version && ty.resource == resource;
-    let known = BUILT_IN
-        .iter()
-        .find(|ty| (ty.0, ty.1, ty.2) == (group, version, resource));
+    let known = built_in(store).find(|ty| (ty.0, ty.1, ty.2) == (group, version, resource));
     let definition = || {
         let key = Key::new(DEFINITIONS, "", &format!("{resource}.{group}"));
         let object = store.get(&key).filter(|object| is_established(object))?;
@@ -161,7 +173,7 @@ pub fn find(store: &Store, group: &str, version: &str, resource: &str) -> Option
 /// A type by its qualified name, at any version.
 pub fn by_name(store: &Store, qualified: &str) -> Option<Type> {
     let (resource, group) = qualified.split_once('.').unwrap_or((qualified, ""));
-    let known = BUILT_IN.iter().find(|ty| (ty.0, ty.2) == (group, resource));
+    let known = built_in(store).find(|ty| (ty.0, ty.2) == (group, resource));
     let of_definition = || {
         let definition = store.get(&Key::new(DEFINITIONS, "", qualified))?;
         is_established(definition).then(|| defined_by(definition).into_iter().next())?

@@ -26,7 +26,8 @@ const CRDS: [(&str, &str, &str, &str); 2] = [
     ("gauges.example.org", "gauges", "Gauge", "Namespaced"),
     (PANELS, "panels", "Panel", "Cluster"),
 ];
-const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
+/// Configs.
+pub const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
 const OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
 
 /// What the people of a run are like.
@@ -45,6 +46,8 @@ pub struct Habits {
     pub hands_off: bool,
     /// They delete and create again at once.
     pub recreate: bool,
+    /// They have many objects.
+    pub many: bool,
 }
 
 /// The two sides and those who work there.
@@ -107,6 +110,9 @@ impl World {
             }
         }
         self.write_config("the-one");
+        if self.habits.many {
+            self.hub_creates_many();
+        }
         for _ in 0..self.dice.u32(3..14) {
             self.hub_creates();
         }
@@ -197,7 +203,8 @@ impl World {
         index
     }
 
-    fn content(&mut self, resource: &str) -> Value {
+    /// What an object of that type holds, new each time.
+    pub fn content(&mut self, resource: &str) -> Value {
         self.count += 1;
         let count = self.count;
         let key = self.some(&["x", "y", "z"]);
@@ -211,7 +218,7 @@ impl World {
     }
 
     /// Objects of synced types on a side.
-    fn objects(&self, side: Side) -> Vec<Key> {
+    pub fn objects(&self, side: Side) -> Vec<Key> {
         let store = self.server(side).store.borrow();
         let types = NAMESPACED.iter().map(|ty| ty.0).chain([PANELS]);
         let keys = types.flat_map(|ty| store.of(ty, "").map(|(key, _)| key.clone()));

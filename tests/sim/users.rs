@@ -1,0 +1,156 @@
+//! What users and controllers do at a side, past the weather; and what becomes of the side itself.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+use tokio::task::spawn_local;
+use tokio::time::Instant;
+
+use super::fields::Writer;
+use super::refusal::Refusal;
+use super::server::Server;
+use super::store::{Key, Object, Store};
+use super::types::{self, Type};
+use super::verbs::{self, Preconditions, merging};
+use edge_syncer::cluster::Side;
+
+/// What users and controllers do at this side, past the weather. A refusal is theirs to bear.
+impl Server {
+    fn as_user(
+        self: &Rc<Self>,
+        deed: &str,
+        key: &Key,
+        act: impl FnOnce(&mut Store, &Type, &str) -> Result<Object, Refusal>,
+    ) -> Option<Object> {
+        let now = self.now();
+        let ty = types::by_name(&self.store.borrow(), &key.resource)?;
+        let version = self.store.borrow().version();
+        let result = act(&mut self.store.borrow_mut(), &ty, &now);
+        let after = self.store.borrow().version();
+        if after != version {
+            let line = format!("{}: {deed} {key} at {after}", self.side);
+            self.ledger.borrow_mut().trace.add(line);
+        }
+        self.flush();
+        result.ok()
+    }
+
+    /// Creates an object.
+    pub fn create(
+        self: &Rc<Self>,
+        manager: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        body: Value,
+    ) -> Option<Object> {
+        let key = Key::new(resource, namespace, name);
+        self.as_user(&format!("{manager} creates"), &key, |store, ty, now| {
+            let by = Writer {
+                manager,
+                subresource: "",
+                now,
+            };
+            verbs::create(store, ty, &key, body, by, false).map(|written| written.object)
+        })
+    }
+
+    /// Merge-patches an object.
+    pub fn patch(self: &Rc<Self>, manager: &str, key: &Key, change: &Value) -> Option<Object> {
+        self.patch_part(manager, "", key, change)
+    }
+
+    /// Merge-patches the status of an object.
+    pub fn patch_status(self: &Rc<Self>, manager: &str, key: &Key, change: &Value) -> Option<Object> {
+        self.patch_part(manager, "status", key, change)
+    }
+
+    fn patch_part(self: &Rc<Self>, manager: &str, subresource: &str, key: &Key, change: &Value) -> Option<Object> {
+        self.as_user(&format!("{manager} patches {subresource}"), key, |store, ty, now| {
+            if subresource == "status" && !ty.status {
+                return Err(Refusal::no_type());
+            }
+            let by = Writer {
+                manager,
+                subresource,
+                now,
+            };
+            verbs::patch(store, ty, key, merging(change), by).map(|written| written.object)
+        })
+    }
+
+    /// Deletes an object.
+    pub fn delete(self: &Rc<Self>, key: &Key) -> Option<Object> {
+        let act =
+            |store: &mut Store, ty: &Type, now: &str| verbs::delete(store, ty, key, &Preconditions::default(), now);
+        self.as_user("deletes", key, act)
+    }
+
+    /// No connection survives, and what the server was about begins anew.
+    fn restart(self: &Rc<Self>) {
+        self.epoch.set(self.epoch.get() + 1);
+        self.changed.notify_waiters();
+        let store = self.store.borrow();
+        let closing: BTreeSet<Key> = ["namespaces", types::DEFINITIONS]
+            .into_iter()
+            .flat_map(|resource| store.of(resource, ""))
+            .filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_string())
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &closing {
+            spawn_local(Rc::clone(self).close(key.clone()));
+        }
+        for (key, object) in store.of(types::DEFINITIONS, "") {
+            if object["status"].is_null() && !closing.contains(key) {
+                spawn_local(Rc::clone(self).establish(key.clone()));
+            }
+        }
+        *self.closing.borrow_mut() = closing;
+    }
+
+    /// The server restarts, and no version given so far can be gone on from.
+    pub fn forget_versions(self: &Rc<Self>) {
+        let namespace = Key::new("namespaces", "", "default");
+        let change = json!({"metadata": {"annotations": {"restarted": self.now()}}});
+        self.patch("kube-apiserver", &namespace, &change);
+        self.store.borrow_mut().compact();
+        self.restart();
+    }
+
+    /// The server goes on with another store: restored from a backup, or another server at the same address. Copies of
+    /// what is lost by that have to stay.
+    pub fn become_another(self: &Rc<Self>, store: Store, why: &'static str) {
+        let lost: Vec<_> = {
+            let old = self.store.borrow();
+            let gone = old.all().filter(|(key, _)| store.get(key).is_none());
+            gone.map(|(key, object)| (key.clone(), Rc::clone(object))).collect()
+        };
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.trace.add(format!(
+            "{} is another server now, at version {}",
+            self.side,
+            store.version()
+        ));
+        let change = |key: &Key, before: Option<Object>, after: Option<Object>| super::store::Change {
+            version: 0,
+            at: Instant::now(),
+            key: key.clone(),
+            before,
+            after,
+        };
+        for (key, object) in lost {
+            if self.side == Side::Hub {
+                ledger.lost.insert(key.clone(), why);
+            }
+            ledger.changed(self.side, &change(&key, Some(object), None));
+        }
+        for (key, object) in store.all() {
+            ledger.changed(self.side, &change(key, None, Some(Rc::clone(object))));
+        }
+        drop(ledger);
+        self.noted.set(store.version());
+        *self.store.borrow_mut() = store;
+        self.restart();
+    }
+}
