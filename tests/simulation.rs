@@ -17,7 +17,7 @@ const SEEDS: u64 = 148;
 const THREADS: usize = 2;
 
 /// Runs that broke a promise once, and what has kept it since.
-const REGRESSIONS: [(u64, &str); 10] = [
+const REGRESSIONS: [(u64, &str); 12] = [
     (69, "a proxy's page with status 200 is no answer to a delete"),
     (
         112,
@@ -36,6 +36,11 @@ const REGRESSIONS: [(u64, &str); 10] = [
         192,
         "an origin that an empty list did not name and a worker found is missed when it goes",
     ),
+    (
+        327,
+        "held deletes that found no room in the queue are not asked for over and over",
+    ),
+    (430, "nor in a run of other faults"),
     (
         442,
         "a copy without its label that waits for a finalizer is made again when it is gone",

@@ -38,6 +38,8 @@ pub(super) struct Record {
     busy: bool,
     /// The origin's side has told of it since a worker took it, so that the worker may know less.
     told: bool,
+    /// The copies' side has told of it since a worker took it, so that the worker's answer may be older.
+    copy_told: bool,
     /// The copies' side said that the copy is gone. It may have lost no more than the label by which it is watched.
     pub(super) vanished: bool,
     /// Its origin is gone, and its copy has not been seen to.
@@ -60,6 +62,7 @@ impl Default for Record {
             unsure: false,
             busy: false,
             told: false,
+            copy_told: false,
             retiring: false,
             status: None,
             missed: false,
@@ -266,6 +269,7 @@ impl Inventory {
             return false;
         }
         record.seen = seen;
+        record.copy_told = true;
         record.missed = false;
         // Also a refused object, of which nothing was written, gets another try when its copy changes.
         let changed = record.drifted() || record.written == 0;
@@ -289,6 +293,7 @@ impl Inventory {
             return false;
         }
         record.copy_list = 0;
+        record.copy_told = true;
         // Its origin is gone, and it may have lost no more than its label.
         let retiring = record.retiring && !record.busy && record.seen.copy.state == CopyState::Ours;
         // The version stays, so that a worker's older answer does not bring the copy back.
@@ -426,6 +431,7 @@ impl Inventory {
         }
         record.busy = true;
         record.told = false;
+        record.copy_told = false;
         Some(record)
     }
 
@@ -454,7 +460,8 @@ impl Inventory {
         match seen {
             Some(seen) => {
                 record.written = seen.hash;
-                if seen.version >= record.seen.version || seen.version == 0 {
+                // An answer that is older than what was known before the request comes from a restored backup.
+                if seen.version >= record.seen.version || seen.version == 0 || !record.copy_told {
                     record.seen = seen;
                 }
                 lost = seen.copy.state != CopyState::Absent && !record.has_copy();

@@ -291,3 +291,16 @@ fn an_origin_that_only_a_worker_found_is_missed_again_when_it_goes() {
     assert_eq!(inventory.origins_listed(|_| true, 3), [name("a")]);
     assert!(inventory.is_doomed(&name("a")));
 }
+
+#[test]
+fn an_answer_from_a_restored_backup_is_no_reason_to_write_again() {
+    let mut inventory = in_step();
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 900), true);
+    inventory.take(&name("a"));
+    assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 100))));
+    // What was told while the worker had it counts.
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 101), true);
+    inventory.take(&name("a"));
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 72, 103), true);
+    assert!(inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 102))));
+}

@@ -71,10 +71,12 @@ fn may_go(specs: &[&Value], hub: &Store, key: &Key, copy: &Value) -> bool {
 /// watched there, so that its loss is noticed only when something has to go into it.
 fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key) -> bool {
     let types = types::served(hub);
+    // Poison is refused before anybody looks for its namespace.
     let selected = |key: &Key| {
-        types
-            .iter()
-            .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)
+        !key.name.starts_with("poison")
+            && types
+                .iter()
+                .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)
     };
     !hub.all()
         .any(|(key, _)| key.namespace == namespace.name && selected(key))

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::classes::Class;
 use super::converged::{LEFT_OVER, differences, is_config};
-use super::ledger::{Counts, Ledger};
+use super::ledger::{Counts, Ledger, RECORD};
 use super::panics;
 use super::request::Verb;
 use super::run::Run;
@@ -141,8 +141,10 @@ impl Run {
             let each = match () {
                 () if key.name.starts_with("poison") => FAILING,
                 () if self.heartbeat.is_some() && is_config(&key) => HEARTBEATS,
-                // The first heartbeat after a silence may be the first sign that the hub is back.
-                () if self.heartbeat.is_some() && &*key.name == "kube-system" => 1,
+                // The first heartbeat after a fault may be what tells that a side is back.
+                () if self.heartbeat.is_some() && matches!(&*key.name, "kube-system" | "default") => 2,
+                // A list that is due once more in this hour may be newer than the recorded version.
+                () if &*key.name == RECORD => 1,
                 () => 0,
             };
             let most = each * self.processes.len() as u64;

@@ -20,6 +20,9 @@ use super::types::Type;
 /// take at most 30 s each. Counted on the syncer's clock, which stands still when the machine is suspended.
 const PROOF_AGE: Duration = Duration::from_secs(180);
 
+/// Requests in a run. One that has more is in a loop.
+const MOST_REQUESTS: u64 = 60_000;
+
 /// One flow of objects, and how its copies say that they are copies. Upsync will be another one.
 pub struct Flow {
     /// Where the objects are from.
@@ -105,7 +108,8 @@ pub struct Ledger {
     pub trace: Trace,
     /// Promises that were broken, with the objects they are about.
     pub broken: Vec<(String, Vec<String>)>,
-    /// Requests so far.
+    requests: u64,
+    /// Requests so far, by side and verb.
     pub counts: Counts,
     /// Requests about one object so far.
     pub about: BTreeMap<Key, u64>,
@@ -136,6 +140,7 @@ impl Ledger {
         Self {
             trace: Trace::new(),
             broken: Vec::new(),
+            requests: 0,
             counts: Counts::new(),
             about: BTreeMap::new(),
             suspended: Duration::ZERO,
@@ -166,8 +171,28 @@ impl Ledger {
         self.broken.push((what, about));
     }
 
-    /// A request begins.
-    pub fn begins(&mut self, process: u32, side: Side, ask: &Ask) {
+    /// A request begins. False if there have been so many that the run has to end.
+    pub fn begins(&mut self, process: u32, side: Side, ask: &Ask) -> bool {
+        self.requests += 1;
+        if self.requests > MOST_REQUESTS {
+            if self.requests == MOST_REQUESTS + 1 {
+                let about = if ask.target.name.is_empty() {
+                    None
+                } else {
+                    Some(key_of(ask))
+                };
+                self.break_promise(
+                    format!("more than {MOST_REQUESTS} requests, now {ask}"),
+                    about.as_ref().as_slice(),
+                );
+            }
+            return false;
+        }
+        self.note_request(process, side, ask);
+        true
+    }
+
+    fn note_request(&mut self, process: u32, side: Side, ask: &Ask) {
         *self.counts.entry((side, ask.verb)).or_default() += 1;
         if ask.target.name.is_empty() {
             return;

@@ -125,7 +125,9 @@ impl Server {
 
     async fn serve(self: &Rc<Self>, process: u32, ask: Ask) -> Result<Response, Error> {
         let about_object = !ask.target.name.is_empty();
-        self.ledger.borrow_mut().begins(process, self.side, &ask);
+        if !self.ledger.borrow_mut().begins(process, self.side, &ask) {
+            return std::future::pending().await;
+        }
         let _under_way = UnderWay {
             server: self,
             process,
