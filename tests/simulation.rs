@@ -13,7 +13,7 @@ use sim::seeds;
 use sim::trace::SHORT;
 
 /// Runs in `cargo test`, and how many at once.
-const SEEDS: u64 = 148;
+const SEEDS: u64 = 1000;
 const THREADS: usize = 2;
 
 /// Runs that broke a promise once, and what has kept it since.

@@ -11,6 +11,7 @@
 pub mod access;
 mod alive;
 pub mod connect;
+mod contact;
 pub mod discovery;
 mod error;
 mod json;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
+use super::contact::Contact;
 use super::json::{ListMeta, ListSplitter};
 use super::{Body, Cluster, Error, ListRequest};
 
@@ -131,6 +132,7 @@ pub enum WatchEvent {
 /// A watch that is open.
 pub struct Watching {
     body: Body,
+    contact: Rc<Contact>,
     buffer: BytesMut,
     received: u64,
 }
@@ -157,9 +159,10 @@ struct WireBookmarkMeta {
 }
 
 impl Watching {
-    pub(super) fn new(body: Body) -> Self {
+    pub(super) fn new(body: Body, contact: Rc<Contact>) -> Self {
         Self {
             body,
+            contact,
             buffer: BytesMut::new(),
             received: 0,
         }
@@ -193,8 +196,9 @@ impl Watching {
                     "a watch event of more than {LINE_LIMIT} bytes"
                 )));
             }
-            let chunk = timeout(WATCH_SILENCE, self.body.next()).await.map_err(|_| silent())?;
-            let chunk = chunk.transpose()?;
+            let chunk = timeout(WATCH_SILENCE, self.body.next()).await.map_err(|_| silent());
+            let chunk = chunk.and_then(Option::transpose);
+            let chunk = chunk.inspect_err(|error| self.contact.fails(error))?;
             self.received += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
             match chunk {
                 Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),

@@ -12,6 +12,7 @@ use http::{Method, Request};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
+use super::contact::Contact;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::stream::{Listing, Watching};
 use super::{ApiServer, Body, Error, RateLimit, Response, Side};
@@ -114,6 +115,7 @@ pub struct Cluster {
     side: Side,
     server: Rc<dyn ApiServer>,
     rate: RateLimit,
+    contact: Rc<Contact>,
     streaming_lists: Cell<bool>,
     /// Pages are halved this many times, because the link is slow.
     halved: Cell<u32>,
@@ -127,6 +129,7 @@ impl Cluster {
             side,
             server: server.into(),
             rate,
+            contact: Rc::default(),
             streaming_lists: Cell::new(true),
             halved: Cell::new(HALVED_AT_FIRST),
             uploads: Semaphore::new(UPLOADS as usize),
@@ -141,6 +144,7 @@ impl Cluster {
             side: self.side,
             server: Rc::clone(&self.server),
             rate: RateLimit::new(None),
+            contact: Rc::clone(&self.contact),
             streaming_lists: self.streaming_lists.clone(),
             halved: self.halved.clone(),
             uploads: Semaphore::new(UPLOADS as usize),
@@ -150,6 +154,12 @@ impl Cluster {
     /// Which side this is.
     pub fn side(&self) -> Side {
         self.side
+    }
+
+    /// True if the side has answered, and nothing that was asked since has failed for want of an answer. An answer to what
+    /// was asked before such a failure does not count.
+    pub fn answers(&self) -> bool {
+        self.contact.is_there()
     }
 
     /// False once the server has shown that it cannot stream a list (older versions, some storages).
@@ -332,7 +342,7 @@ impl Cluster {
                 Bytes::new(),
             ))
             .await?;
-        Ok(Watching::new(response.body))
+        Ok(Watching::new(response.body, Rc::clone(&self.contact)))
     }
 
     pub(super) async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
@@ -417,21 +427,28 @@ impl Cluster {
             request.uri()
         );
         let upload = Duration::from_secs(request.body().len() as u64 / SLOWEST_UPLOAD);
-        let response = self
-            .patiently(BUSY_LIMIT + upload, "no answer", self.server.send(request))
-            .await??;
-        if (200..300).contains(&response.status) {
-            return Ok(response);
+        let began = Instant::now();
+        let sent = self.patiently(BUSY_LIMIT + upload, "no answer", self.server.send(request));
+        let answer = match sent.await.flatten() {
+            Ok(response) if (200..300).contains(&response.status) => Ok(response),
+            Ok(refusal) => {
+                let body = self.collect(refusal.body).await.unwrap_or_default();
+                Err(Error::from_answer(refusal.status, refusal.retry_after, &body))
+            }
+            Err(error) => Err(error),
+        };
+        match &answer {
+            Err(error) if error.is_unreachable() => self.contact.fails(error),
+            _ => self.contact.answered(began),
         }
-        let body = self.collect(response.body).await.unwrap_or_default();
-        Err(Error::from_answer(response.status, response.retry_after, &body))
+        answer
     }
 
     /// The next piece of a body.
     pub(super) async fn chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Error> {
-        self.patiently(BUSY_LIMIT, "the answer stalled: nothing", body.next())
-            .await?
-            .transpose()
+        let piece = self.patiently(BUSY_LIMIT, "the answer stalled: nothing", body.next());
+        let piece = piece.await.and_then(Option::transpose);
+        piece.inspect_err(|error| self.contact.fails(error))
     }
 
     async fn collect(&self, mut body: Body) -> Result<Bytes, Error> {

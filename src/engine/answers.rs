@@ -23,8 +23,6 @@ pub(super) struct Told {
     page: Option<(Instant, Bytes)>,
     /// When the last heartbeat reached the hub.
     pub(super) beaten: Option<Instant>,
-    /// Sides that have answered.
-    pub(super) answered: [bool; 2],
 }
 
 impl Engine {
@@ -71,9 +69,7 @@ impl Engine {
             *in_step += more_in_step;
             *out_of_step += more_out_of_step;
         }
-        let is_up = |side: &Side| {
-            self.told.answered[usize::from(*side == Side::Edge)] && !self.report.is_failing(&Subject::Side(*side))
-        };
+        let is_up = |side: &Side| self.cluster(*side).answers() && !self.report.is_failing(&Subject::Side(*side));
         Snapshot {
             up: [Side::Hub, Side::Edge].into_iter().filter(is_up).collect(),
             objects,

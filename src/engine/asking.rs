@@ -200,13 +200,12 @@ impl Engine {
             let thing = format!("discovery of {group}/{version}");
             match answer {
                 Ok(served) => {
-                    self.side_answers(side);
                     self.report.works(&Subject::Thing(side, thing));
                     self.asking(side).discovery.known.insert(group_version, served);
                 }
                 // One aggregated API that is down is not the whole side.
                 Err(error) if error.is_unreachable() && !answered => {
-                    self.report.failed(Subject::Side(side), "asking", &error);
+                    self.side_is_silent(side, "asking", &error);
                 }
                 Err(error) => {
                     self.report.failed(Subject::Thing(side, thing), "asking", &error);

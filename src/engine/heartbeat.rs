@@ -117,7 +117,6 @@ impl Engine {
             match result {
                 // Whoever polls reads the config once more: its new version may hold an edit that was not seen yet.
                 Ok(meta) => {
-                    self.side_answers(Side::Hub);
                     self.report.works(&Subject::Thing(Side::Hub, thing));
                     self.report.wrote(Side::Hub, "heartbeat");
                     self.told.beaten = Some(Instant::now());
@@ -126,8 +125,7 @@ impl Engine {
                     self.config_written_at(kind, before.unwrap_or_default(), version);
                 }
                 Err(error) if error.is_unreachable() => {
-                    self.report
-                        .failed(Subject::Side(Side::Hub), "writing the heartbeat", &error);
+                    self.side_is_silent(Side::Hub, "writing the heartbeat", &error);
                 }
                 // It has gone meanwhile, or another hub answers.
                 Err(error) if error.proves_absent(&name) => {
@@ -135,7 +133,6 @@ impl Engine {
                     self.ask_identity(Side::Hub);
                 }
                 Err(error) => {
-                    self.side_answers(Side::Hub);
                     self.report
                         .failed(Subject::Thing(Side::Hub, thing), "writing the heartbeat", &error);
                 }

@@ -227,7 +227,6 @@ impl Engine {
             Ok(end) => {
                 self.hub_namespaces.failures = 0;
                 self.report.works(&subject);
-                self.side_answers(Side::Hub);
                 match end {
                     End::Made => self.namespace_is_there(Side::Hub, &namespace),
                     End::Cleared => self.hub_namespaces.gone(&namespace),
@@ -235,13 +234,12 @@ impl Engine {
                 }
             }
             Err(error) => {
-                let subject = if error.is_unreachable() {
-                    Subject::Side(Side::Hub)
+                let doing = "keeping the namespace";
+                if error.is_unreachable() {
+                    self.side_is_silent(Side::Hub, doing, &error);
                 } else {
-                    self.side_answers(Side::Hub);
-                    subject
-                };
-                self.report.failed(subject, "keeping the namespace", &error);
+                    self.report.failed(subject, doing, &error);
+                }
                 let known = &mut self.hub_namespaces;
                 known.failures = (known.failures + 1).min(30);
                 let next = Instant::now() + back_off(known.failures, fastrand::f64());

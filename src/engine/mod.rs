@@ -17,6 +17,7 @@ mod heartbeat;
 mod hub_namespaces;
 mod inventory;
 mod objects;
+mod reach;
 mod record;
 mod replan;
 mod sources;
@@ -43,6 +44,7 @@ pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
 use self::hub_namespaces::{HubNamespaces, NamespaceDone};
 use self::inventory::{Generation, Inventory};
+use self::reach::Silent;
 use self::record::Record;
 use self::replan::{ConfigKind, Selecting};
 use self::types::TypeState;
@@ -167,6 +169,7 @@ pub struct Engine {
     /// Bytes of the bodies that workers were given.
     payload_in_flight: usize,
     first_in_flight: usize,
+    silent: Silent,
     report: Report,
     told: Told,
 }
@@ -331,6 +334,7 @@ pub async fn run_and_answer(setup: Setup, questions: Receiver<Question>, stop: i
         in_flight: 0,
         payload_in_flight: 0,
         first_in_flight: 0,
+        silent: Silent::default(),
         report: Report::default(),
         told: Told::default(),
     };
@@ -367,6 +371,7 @@ impl Engine {
                 Some((id, event)) = inlets.origins.recv(), if has_room => Event::Source(id, event),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Event::Due,
             };
+            self.notice_answers();
             match event {
                 Event::Stop => return self.save_record_at_last().await,
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),

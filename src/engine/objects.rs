@@ -380,7 +380,6 @@ impl Engine {
     fn source_up(&mut self, id: SourceId) {
         if let Some((side, thing)) = self.source_name(id) {
             self.report.works(&Subject::Thing(side, thing));
-            self.side_answers(side);
         }
     }
 
@@ -400,10 +399,9 @@ impl Engine {
         }
         if error.is_unreachable() {
             self.queue.side_is_down(side, Instant::now(), fastrand::f64());
-            self.report.failed(Subject::Side(side), "reaching", error);
+            self.side_is_silent(side, "reaching", error);
             return;
         }
-        self.side_answers(side);
         match feed {
             Feed::Configs(kind) if error.is_type_not_served() => self.configs_not_served(kind, error),
             Feed::Definitions(_) => {
@@ -414,25 +412,6 @@ impl Engine {
                     self.type_vanished(id, side);
                 }
                 self.report.failed(Subject::Thing(side, thing), "watching", error);
-            }
-        }
-    }
-
-    /// Something answered on this side: if it was unreachable, what waits for it goes on now.
-    pub(super) fn side_answers(&mut self, side: Side) {
-        self.told.answered[usize::from(side == Side::Edge)] = true;
-        self.queue.side_is_back(side, Instant::now(), fastrand::f64());
-        if self.report.works(&Subject::Side(side)) {
-            self.asking(side).ask_again_soon();
-            self.ask_identity(side);
-            for direction in [Direction::Down, Direction::Up] {
-                if direction.origin() == side {
-                    self.origins_are_unsteady(direction);
-                }
-            }
-            if side == Side::Hub {
-                // The answer to a heartbeat tells whether it has gone back to older versions.
-                self.beat_at_once();
             }
         }
     }

@@ -175,7 +175,6 @@ impl Engine {
         self.record.under_way = false;
         match result {
             Ok(kept) => {
-                self.side_answers(Side::Edge);
                 self.record.failures = 0;
                 let first = self.record.saved.is_none();
                 if first {
@@ -192,19 +191,19 @@ impl Engine {
                     .status()
                     .is_some_and(|status| matches!(status.code, 403 | 404 | 422)) =>
             {
-                let subject = if error.is_unreachable() {
-                    Subject::Side(Side::Edge)
+                let doing = "keeping the record";
+                if error.is_unreachable() {
+                    self.side_is_silent(Side::Edge, doing, &error);
                 } else {
-                    Subject::Thing(Side::Edge, format!("ConfigMap {NAME}"))
-                };
-                self.report.failed(subject, "keeping the record", &error);
+                    let subject = Subject::Thing(Side::Edge, format!("ConfigMap {NAME}"));
+                    self.report.failed(subject, doing, &error);
+                }
                 self.record.failures = (self.record.failures + 1).min(30);
                 let wait = back_off(self.record.failures, fastrand::f64());
                 self.record.due = Some(Instant::now() + wait);
                 return;
             }
             Err(error) => {
-                self.side_answers(Side::Edge);
                 log::warn!(
                     "cannot keep the record of synced types at the edge; copies that are deselected while the syncer is \
                      down will stay error={:?} advice=\"allow it to get and patch the ConfigMap {NAME}\"",

@@ -186,16 +186,14 @@ impl Engine {
                     log::debug!("status returned object={object}");
                     self.report.works(&subject(Side::Hub));
                     self.report.wrote(Side::Hub, "status");
-                    self.side_answers(Side::Hub);
                 }
                 queue::Done::Finished
             }
             Err(Failure { side, doing, error, .. }) if error.is_unreachable() => {
-                self.report.failed(Subject::Side(side), doing, &error);
+                self.side_is_silent(side, doing, &error);
                 queue::Done::Unreachable(side)
             }
             Err(Failure { side, doing, error, .. }) => {
-                self.side_answers(side);
                 if !error.is_conflict() {
                     // One line a type: what is wrong with one status, a permission mostly, is wrong with all.
                     self.report.failed(subject(side), doing, &error);

@@ -202,7 +202,7 @@ impl Engine {
             Ok(None) => self.ask_identity_later(side),
             // It is asked when it comes back.
             Err(error) if error.is_unreachable() => {
-                self.report.failed(Subject::Side(side), "asking", &error);
+                self.side_is_silent(side, "asking", &error);
             }
             Err(error) => {
                 if error.status().is_none_or(|status| status.code != 403) {

@@ -209,7 +209,6 @@ impl Engine {
         let state = self.types.get_mut(type_id).expect("looked up above");
         if outcome.change == Change::Conflict {
             state.inventory.failed(name, true);
-            self.side_answers(side);
             self.report.conflict(side, &object);
             return queue::Done::Refused(REFUSED_WAIT);
         }
@@ -217,7 +216,6 @@ impl Engine {
         if terminates && outcome.desired_hash != 0 && !state.inventory.is_watched(name) {
             // Without its label nobody tells when it is gone.
             state.inventory.failed(name, true);
-            self.side_answers(side);
             return queue::Done::Retry(None);
         }
         let source = state.copy_source.and_then(|id| self.sources.get(&id));
@@ -232,7 +230,6 @@ impl Engine {
             source.handle.is_known(&copy_at.name, seen.version);
         }
         self.note_status(*type_id, name, outcome);
-        self.side_answers(side);
         for side in [Side::Hub, Side::Edge] {
             self.report.works(&Subject::Thing(side, object.clone()));
         }
@@ -315,7 +312,7 @@ impl Engine {
         let at_copy = *side == state.plan.direction.copy();
         state.inventory.failed(name, at_copy);
         if error.is_unreachable() {
-            self.report.failed(Subject::Side(*side), failure.doing, error);
+            self.side_is_silent(*side, failure.doing, error);
             return queue::Done::Unreachable(*side);
         }
         let object = match state.both(name) {
@@ -324,7 +321,6 @@ impl Engine {
             None => return queue::Done::Finished,
         };
         let is_selected = state.selection(name) != Selection::None;
-        self.side_answers(*side);
         if at_copy && is_selected && error.missing_namespace().is_some() {
             log::debug!("waits for its namespace object={object}");
             self.namespace_is_missing(*side, &name.namespace);

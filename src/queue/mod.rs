@@ -138,8 +138,8 @@ impl Class {
 /// See the module's promises.
 ///
 /// Before it sleeps, the caller calls [`Queue::refill`] until it says false and [`Queue::take`] until it says `None` or
-/// there is no worker; then it sleeps until [`Queue::next_due`] or any event. It tells [`Queue::side_is_back`] whenever
-/// something answers, since the queue cannot know whether a key that is [`Done`] has made a request.
+/// there is no worker; then it sleeps until [`Queue::next_due`] or any event. It tells [`Queue::side_is_back`] when
+/// something answers on a side that is down, since the queue cannot know whether a key that is [`Done`] has made a request.
 pub struct Queue<K: QueueKey> {
     capacity: usize,
     entries: BTreeMap<K, Entry>,
@@ -288,7 +288,12 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Something answered on this side. Cheap while the side is up. `jitter` is in 0..1.
+    /// True if keys that need this side wait for it to be back.
+    pub fn is_down(&self, side: Side) -> bool {
+        self.reach.is_down(side)
+    }
+
+    /// Something answered on this side. `jitter` is in 0..1.
     ///
     /// True if it was down, and what waits for it now goes on.
     pub fn side_is_back(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
