@@ -13,6 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::contact::Contact;
+use super::error::first_line;
+use super::json::ListMeta;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::stream::{Listing, Watching};
 use super::{ApiServer, Body, Error, RateLimit, Response, Side};
@@ -177,6 +179,24 @@ impl Cluster {
         let path = resource.path(&name.namespace, &name.name);
         self.call(Method::GET, &path, content.accept(false), None, Bytes::new())
             .await
+    }
+
+    /// Whether a list names one object, and the version of that list: how far the type has come at the server, 0 if that is
+    /// no number. Servers answer it like a read of the one object.
+    pub async fn find(&self, resource: &ResourceType, name: &ObjectName) -> Result<(bool, u64), Error> {
+        #[derive(serde::Deserialize)]
+        struct List {
+            metadata: ListMeta,
+            #[serde(default)]
+            items: Vec<serde::de::IgnoredAny>,
+        }
+        let mut path = format!("{}?limit=1", resource.path(&name.namespace, ""));
+        parameter(&mut path, "fieldSelector", &format!("metadata.name={}", name.name));
+        let accept = Content::Metadata.accept(true);
+        let answer = self.call(Method::GET, &path, accept, None, Bytes::new()).await?;
+        let list: List = serde_json::from_slice(&answer).map_err(|_| Error::BadAnswer(first_line(&answer)))?;
+        let version = list.metadata.resource_version.parse().unwrap_or_default();
+        Ok((!list.items.is_empty(), version))
     }
 
     /// Reads any path as JSON (discovery).
@@ -525,7 +545,7 @@ fn check_kind(answer: &[u8]) -> Result<(), Error> {
     }
     serde_json::from_slice::<Wire>(answer)
         .map(|_| ())
-        .map_err(|_| Error::BadAnswer(super::error::first_line(answer)))
+        .map_err(|_| Error::BadAnswer(first_line(answer)))
 }
 
 #[cfg(test)]

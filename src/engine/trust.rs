@@ -95,9 +95,14 @@ impl Engine {
 
     /// The version that what a source reads is known to have reached.
     pub(super) fn known_version(&self, feed: Feed) -> u64 {
-        let key = self.versions_key(feed);
-        let known = key.and_then(|key| self.guard.versions.get(&key));
-        known.copied().unwrap_or_default()
+        self.versions_key(feed)
+            .map_or(0, |(direction, resource)| self.reached_by(direction, &resource))
+    }
+
+    /// The version that the origins of a type (`resource.group`) are known to have reached; 0 if none is known.
+    pub(super) fn reached_by(&self, direction: Direction, resource: &str) -> u64 {
+        let key = (direction, resource.to_owned());
+        self.guard.versions.get(&key).copied().unwrap_or_default()
     }
 
     /// The hub has given a config this version with a heartbeat, and had given it `before` with the one before.

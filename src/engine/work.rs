@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
+use super::guard::Reason;
 use super::{Engine, Key, Task, TaskEnd, TypeId};
 use crate::cluster::{ObjectName, Side};
 use crate::plan::{Direction, Selection};
@@ -132,6 +133,8 @@ impl Engine {
             return None;
         }
         let identity = Rc::clone(self.identity(direction.origin()));
+        let origin_type = self.types.get(&key.type_id)?.origin_type().qualified();
+        let origin_version = self.reached_by(direction, &origin_type);
         let state = self.types.get_mut(&key.type_id)?;
         let (origin, copy_at) = state.both(&key.name)?;
         let selection = state.allowed(&key.name);
@@ -142,6 +145,7 @@ impl Engine {
             direction,
             may_delete: doomed,
             identity,
+            origin_version,
             type_gone: state.plan.gone_at_origin,
             policy: Rc::clone(&self.setup.policy),
             selection,
@@ -187,8 +191,14 @@ impl Engine {
                 let (direction, found) = (state.plan.direction, found.clone());
                 state.inventory.failed(name, false);
                 let expected = self.identity(direction.origin()).expected().unwrap_or_default();
-                let reason = super::guard::Reason::OtherCluster { expected, found };
-                self.hold_deletes(direction, reason, Some(key.clone()));
+                self.hold_deletes(direction, Reason::OtherCluster { expected, found }, Some(key.clone()));
+                return queue::Done::Finished;
+            }
+            &Change::WentBack(to) => {
+                let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
+                state.inventory.failed(name, false);
+                let from = self.reached_by(direction, &resource);
+                self.hold_deletes(direction, Reason::WentBack { resource, from, to }, Some(key.clone()));
                 return queue::Done::Finished;
             }
             Change::Held => {

@@ -230,7 +230,8 @@ fn a_standby_takes_over_when_the_lease_of_one_that_has_crashed_expires() {
         sleep(Duration::from_secs(60)).await;
         first.abort();
         let gap = longest_gap(&server, Duration::from_secs(60)).await;
-        assert!((9.0..18.0).contains(&gap.as_secs_f64()), "{gap:?}");
+        // The last renewal was up to 5 s before; it was seen, and its end will be, by a look every 2.4 s at most.
+        assert!((9.0..20.0).contains(&gap.as_secs_f64()), "{gap:?}");
     });
 }
 

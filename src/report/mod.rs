@@ -43,7 +43,12 @@ impl Report {
     /// Tells of a change of a copy on that side.
     pub fn change(&mut self, side: Side, object: impl Display, change: &Change) {
         let word = match change {
-            Change::Unchanged | Change::Left(_) | Change::Conflict | Change::Held | Change::OtherCluster(_) => {
+            Change::Unchanged
+            | Change::Left(_)
+            | Change::Conflict
+            | Change::Held
+            | Change::OtherCluster(_)
+            | Change::WentBack(_) => {
                 log::debug!("in step object={object} result={change:?}");
                 return;
             }

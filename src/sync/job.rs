@@ -73,6 +73,9 @@ pub struct Job {
     pub protected: bool,
     /// Who the origins' side has to be for the copy to be deleted.
     pub identity: Rc<Identity>,
+    /// The version that origins of the type are known to have reached: one that is at an older one was restored from a
+    /// backup, and what it lacks has not been deleted.
+    pub origin_version: u64,
     /// What may not be deleted now is left, whatever the origins' side says.
     pub may_delete: bool,
 }
@@ -154,6 +157,8 @@ pub enum Change {
     Held,
     /// The same, because another cluster answered: its UID.
     OtherCluster(String),
+    /// The same, because the origins' side has gone back to this version.
+    WentBack(u64),
     /// Nothing was done, because somebody else's object is in the copy's place. It is looked at again from time to time.
     Conflict,
 }
@@ -353,10 +358,8 @@ async fn retire(origins: &Cluster, copies: &Cluster, job: &Job) -> Result<Outcom
         if !job.may_delete {
             return Ok(done(Change::Held, None));
         }
-        let verdict = job.identity.verify(origins).await;
-        let identifying = self::failed(origins.side(), "identifying the cluster");
-        if let Verdict::Other(found) = verdict.map_err(identifying)? {
-            return Ok(done(Change::OtherCluster(found), None));
+        if let Some(distrust) = distrust(origins, job).await? {
+            return Ok(done(distrust, None));
         }
     }
     match retirement {
@@ -372,6 +375,29 @@ async fn retire(origins: &Cluster, copies: &Cluster, job: &Job) -> Result<Outcom
             outcome.map_err(failed("releasing"))
         }
         Retirement::Leave(why) => Ok(left(why)),
+    }
+}
+
+/// Why the origins' side proves nothing by not having an origin; `None` if it does. A restored cluster lacks what was
+/// created since its backup, and says so truthfully.
+async fn distrust(origins: &Cluster, job: &Job) -> Result<Option<Change>, Failure> {
+    let side = origins.side();
+    if !job.type_gone {
+        let Address { resource, name } = &job.origin;
+        let found = origins.find(resource, name).await;
+        let (is_there, version) = found.map_err(failed(side, "reading the version"))?;
+        if version != 0 && version < job.origin_version {
+            return Ok(Some(Change::WentBack(version)));
+        }
+        if is_there {
+            let error = Error::BadAnswer("a list names what a read said does not exist".into());
+            return Err(failed(side, "reading")(error));
+        }
+    }
+    let verdict = job.identity.verify(origins).await;
+    match verdict.map_err(failed(side, "identifying the cluster"))? {
+        Verdict::Other(found) => Ok(Some(Change::OtherCluster(found))),
+        Verdict::Same => Ok(None),
     }
 }
 

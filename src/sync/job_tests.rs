@@ -116,16 +116,18 @@ fn job() -> Job {
         look_first: false,
         protected: false,
         identity: Rc::default(),
+        origin_version: 0,
         may_delete: true,
     }
 }
 
 const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
+const LIST_WITHOUT: &str = r#"{"metadata":{"resourceVersion":"50"},"items":[]}"#;
 const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a"}}}"#;
 
 #[tokio::test]
 async fn a_delete_names_the_uid_and_version_that_were_looked_at() {
-    let (hub, _) = scripted(Side::Hub, &[(404, GONE)]);
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT)]);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
     let outcome = reconcile(&hub, &edge, job()).await.unwrap();
     assert_eq!(outcome.change, Change::Deleted);
@@ -152,7 +154,7 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
     assert_eq!(asked.borrow().len(), 1, "{asked:?}");
 
     let other = r#"{"metadata":{"name":"kube-system","uid":"u9"}}"#;
-    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, other)]);
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, other)]);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
     let elsewhere = job();
     elsewhere.identity.expect("u8".into());
@@ -161,11 +163,40 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
     assert_eq!(asked.borrow().len(), 1, "{asked:?}");
 }
 
+// Its watches may hear nothing of what was restored, and so no list may have told yet.
+#[tokio::test]
+async fn what_a_restored_hub_lacks_is_not_deleted() {
+    let named = r#"{"metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
+    for (known, list, expected) in [
+        (50, LIST_WITHOUT, Ok(Change::Deleted)),
+        (51, LIST_WITHOUT, Ok(Change::WentBack(50))),
+        (50, named, Err("a list names what a read said does not exist")),
+        (50, "{}", Err("not an answer of a Kubernetes API: {}")),
+    ] {
+        let (hub, asked) = scripted(Side::Hub, &[(404, GONE), (200, list)]);
+        let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
+        let job = Job {
+            origin_version: known,
+            ..job()
+        };
+        let result = reconcile(&hub, &edge, job).await;
+        match expected {
+            Ok(change) => assert_eq!(result.unwrap().change, change),
+            Err(words) => {
+                let error = result.unwrap_err().error.to_string();
+                assert!(error.contains(words), "{error}");
+            }
+        }
+        let list = "GET /api/v1/namespaces/shop/configmaps?limit=1&fieldSelector=metadata.name%3Da ";
+        assert_eq!(asked.borrow()[1], list);
+    }
+}
+
 #[tokio::test]
 async fn an_object_re_created_by_somebody_else_in_between_survives() {
     let conflict = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;
     let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
-    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (404, GONE)]);
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (404, GONE)]);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (409, conflict), (200, theirs)]);
     let failure = reconcile(&hub, &edge, job()).await.unwrap_err();
     assert!(failure.error.is_conflict());

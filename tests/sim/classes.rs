@@ -120,7 +120,7 @@ pub const ALL: [Class; 29] = {
 ///   of a copy whose origin was lost makes a worker ask for that; the answer is true, and the copy is deleted.
 /// - `EdgeRestored`: what is known of copies at versions that the edge no longer has keeps some of them from being made
 ///   again.
-pub const NOT_YET: [Class; 2] = [Class::EdgeRestored, Class::HubRestored];
+pub const NOT_YET: [Class; 0] = [];
 
 impl Class {
     /// The class of that name.
