@@ -137,8 +137,6 @@ type Hashing = BuildHasherDefault<DefaultHasher>;
 pub(super) struct Inventory {
     objects: HashMap<ObjectName, Record, Hashing>,
     namespaces: HashSet<Rc<str>, Hashing>,
-    /// The resource version of the last complete list of copies; 0 if that is no number.
-    copies_version: u64,
 }
 
 impl Inventory {
@@ -313,20 +311,26 @@ impl Inventory {
         false
     }
 
-    /// A list of copies is complete at `version`: gives the objects that it did not name and their origins want back.
+    /// A list of copies is complete at `version`: gives the objects that it did not name and that need a worker.
     ///
-    /// A copy that a worker has made since the list was read is not missing.
+    /// A copy that a worker has made since the list was read is not missing; it is looked at once more, since the list
+    /// may as well be that of a server that was restored from a backup.
     pub(super) fn copies_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
-        self.copies_version = version;
         let unnamed = |record: &Record| {
             let covered = covers == Covers::Everything || record.seen.labelled;
-            let later = record.seen.version > version;
-            record.copy_list != list && record.has_copy() && covered && !later
+            record.copy_list != list && record.has_copy() && covered
         };
-        self.names(unnamed, None)
-            .into_iter()
-            .filter(|name| self.copy_gone(name, 0))
-            .collect()
+        let mut names = self.names(unnamed, None);
+        names.retain(|name| {
+            let record = self.objects.get_mut(name).expect("named above");
+            if record.seen.version > version {
+                record.unsure = true;
+                record.settled = 0;
+                return record.wanted != 0 && !record.busy;
+            }
+            self.copy_gone(name, 0)
+        });
+        names
     }
 
     /// The copies' side says of an object that we take to be there that it is not. True if a worker has to see to it.
@@ -336,11 +340,6 @@ impl Inventory {
             .get(name)
             .is_some_and(|record| record.has_copy() && !record.busy);
         wrong && self.copy_gone(name, 0)
-    }
-
-    /// True if the copies' side has gone back to older versions: it was restored from a backup, and nothing known of it holds.
-    pub(super) fn copies_went_back(&self, version: u64) -> bool {
-        version < self.copies_version
     }
 
     /// True if there is a copy of ours, and no origin of it was ever told of, nor its absence.

@@ -8,7 +8,7 @@ use super::{Engine, Feed, Key, Task, TypeId};
 use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side};
 use crate::plan::{Direction, Selection};
 use crate::report::Subject;
-use crate::source::{SourceEvent, SourceId};
+use crate::source::{SourceEvent, SourceId, Versions};
 use crate::sync::job::Seen;
 use crate::sync::object::{Desired, Meta, Status};
 use crate::sync::ownership::CopyState;
@@ -37,7 +37,7 @@ impl Engine {
             SourceEvent::Object(object) => self.object(id, feed, object),
             SourceEvent::Unchanged(object) => self.object_unchanged(id, feed, &object),
             SourceEvent::Gone(object) => self.object_gone(id, feed, &object),
-            SourceEvent::Complete(version) => self.list_complete(id, feed, version),
+            SourceEvent::Complete(versions) => self.list_complete(id, feed, versions),
             SourceEvent::Up => self.source_up(id),
             SourceEvent::Down(error) => self.source_down(id, feed, &error),
         }
@@ -148,7 +148,7 @@ impl Engine {
     fn origin(&mut self, id: SourceId, type_id: TypeId, object: &Bytes) -> Result<(), Error> {
         let list = self.sources.get(&id).map_or(0, |source| source.list);
         let meta = Meta::parse(object)?;
-        self.source_is_at(id, meta.version_number(), false);
+        self.source_is_at(id, meta.version_number());
         let Some(state) = self.types.get(&type_id) else {
             return Ok(());
         };
@@ -314,7 +314,7 @@ impl Engine {
         record.is_some_and(|record| record.settled != 0)
     }
 
-    fn list_complete(&mut self, id: SourceId, feed: Feed, version: u64) {
+    fn list_complete(&mut self, id: SourceId, feed: Feed, versions: Versions) {
         let Some(source) = self.sources.get_mut(&id) else {
             return;
         };
@@ -323,12 +323,12 @@ impl Engine {
         let (list, covers, scope) = (source.list, source.covers, source.scope.clone());
         match feed {
             Feed::Configs(kind) => {
-                self.source_is_at(id, version, true);
+                self.source_has_listed(id, versions);
                 self.configs_listed(kind);
             }
             Feed::Definitions(_) => {}
             Feed::Origins(type_id, _) => {
-                self.source_is_at(id, version, true);
+                self.source_has_listed(id, versions);
                 self.origins_listed(type_id, &scope, list);
                 if self.all_listed() {
                     self.keep_first_versions_in_record();
@@ -338,7 +338,7 @@ impl Engine {
                 let Some(state) = self.types.get_mut(&type_id) else {
                     return;
                 };
-                if state.inventory.copies_went_back(version) {
+                if versions.go_back() {
                     let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
                     log::warn!(
                         "the {side} has gone back to older versions, looking at everything again resource={resource}"
@@ -348,7 +348,7 @@ impl Engine {
                     return;
                 }
                 state.looked = true;
-                let mut out_of_step = state.inventory.copies_listed(list, covers, version);
+                let mut out_of_step = state.inventory.copies_listed(list, covers, versions.list);
                 if state.plan.gone_at_origin {
                     out_of_step.extend(state.inventory.origin_has_none());
                 }

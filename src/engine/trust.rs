@@ -17,7 +17,7 @@ use crate::cluster::{Error, Side};
 use crate::plan::Direction;
 use crate::queue::back_off;
 use crate::report::Subject;
-use crate::source::{self, Reading, SourceId};
+use crate::source::{self, Reading, SourceId, Versions};
 use crate::sync::identity;
 
 /// How often in a row a side is asked that cannot tell who it is. A new cluster can after a few seconds.
@@ -48,21 +48,34 @@ impl Questions {
 }
 
 impl Engine {
-    /// A source has told of something at this version. A list of origins or configs that is older than what the same
-    /// source told before, or than what was known when it began, comes from a restored backup. (What other sources tell
-    /// meanwhile may well be newer.)
-    pub(super) fn source_is_at(&mut self, id: SourceId, version: u64, is_list: bool) {
+    /// A source has completed a list. One of origins or configs that is older than what the same source told before, or
+    /// than what was known when it began, comes from a restored backup. (What other sources tell meanwhile may well be
+    /// newer.)
+    pub(super) fn source_has_listed(&mut self, id: SourceId, versions: Versions) {
         let Some(source) = self.sources.get(&id) else { return };
+        let versions = Versions {
+            before: versions.before.max(source.version),
+            ..versions
+        };
+        match self.versions_key(source.feed) {
+            Some((direction, resource)) if versions.go_back() => {
+                self.went_back(direction, resource, versions.before, versions.list);
+            }
+            _ => self.source_is_at(id, versions.list),
+        }
+    }
+
+    /// A source of origins or configs has told of something at this version.
+    pub(super) fn source_is_at(&mut self, id: SourceId, version: u64) {
+        let Some(source) = self.sources.get_mut(&id) else {
+            return;
+        };
+        source.version = source.version.max(version);
         let feed = source.feed;
         let Some((direction, resource)) = self.versions_key(feed) else {
             return;
         };
-        let source = self.sources.get_mut(&id).expect("looked up above");
-        let from = source.version;
-        source.version = from.max(version);
-        if is_list && version < from && version != 0 {
-            self.went_back(direction, resource, from, version);
-        } else if self.reached(direction, resource, version) && matches!(feed, Feed::Origins(..)) {
+        if self.reached(direction, resource, version) && matches!(feed, Feed::Origins(..)) {
             // Those of configs grow with every heartbeat, and are written with others or at the end.
             self.keep_versions_in_record();
         }

@@ -42,12 +42,28 @@ pub enum SourceEvent {
     Unchanged(Bytes),
     /// The object was deleted; its last JSON.
     Gone(Bytes),
-    /// The list that began is complete; its resource version, 0 if that is no number. It knows of nothing later.
-    Complete(u64),
+    /// The list that began is complete.
+    Complete(Versions),
     /// The link works (again). Sent at the first success after a start or after `Down`.
     Up,
     /// The source cannot read now, and tries again by itself.
     Down(Error),
+}
+
+/// Where a complete list stands. A number is 0 where the server's versions are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// The resource version of the list: it knows of nothing later.
+    pub list: u64,
+    /// What the source knew the server to have reached before. A list that is older comes from a restored backup.
+    pub before: u64,
+}
+
+impl Versions {
+    /// True if the server has gone back to older versions.
+    pub fn go_back(self) -> bool {
+        self.list != 0 && self.list < self.before
+    }
 }
 
 impl Covers {

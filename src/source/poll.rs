@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::link::{End, LONGEST_WAIT, Link, Pages, version_number};
 use super::memory::{Memory, version_of};
-use super::{Reading, SourceEvent, Style};
+use super::{Reading, SourceEvent, Style, Versions};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
 use crate::sync::object::Meta;
 
@@ -105,10 +105,13 @@ impl Source {
             unread = unread.or(failed);
         }
         self.memory.borrow_mut().list_completes();
-        let version = version_number(pages.version());
-        self.link.send(SourceEvent::Complete(version)).await?;
-        self.listed = version >= self.version;
-        self.version = version;
+        let versions = Versions {
+            list: version_number(pages.version()),
+            before: self.version,
+        };
+        self.link.send(SourceEvent::Complete(versions)).await?;
+        self.listed = !versions.go_back();
+        self.version = versions.list;
         self.tell_unread(unread).await
     }
 

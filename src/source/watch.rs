@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
-use super::{Covers, Reading, SourceEvent, Style};
+use super::{Covers, Reading, SourceEvent, Style, Versions};
 use crate::cluster::{Cluster, Error, ListRequest, WatchEvent, Watching};
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Renewals cost a request each, so rarely;
@@ -34,6 +34,8 @@ pub(super) struct Source {
     link: Link,
     /// Where to resume; absent when a complete list is needed.
     version: Option<String>,
+    /// The highest version that the server has told of, as a number.
+    reached: u64,
     /// Broken streaming lists since a complete list.
     broken_streams: u32,
 }
@@ -47,6 +49,7 @@ impl Source {
             watch: reading.watch_request(),
             link,
             version: None,
+            reached: 0,
             broken_streams: 0,
         }
     }
@@ -208,6 +211,7 @@ impl Source {
             }
             WatchEvent::Bookmark { resource_version, .. } => resource_version,
         };
+        self.reached = self.reached.max(version_number(&version));
         self.version = Some(version);
         Ok(())
     }
@@ -215,7 +219,12 @@ impl Source {
     async fn listed(&mut self, version: &str) -> Result<(), Closed> {
         self.version = Some(version.to_owned());
         self.broken_streams = 0;
-        self.link.send(SourceEvent::Complete(version_number(version))).await
+        let versions = Versions {
+            list: version_number(version),
+            before: self.reached,
+        };
+        self.reached = versions.list;
+        self.link.send(SourceEvent::Complete(versions)).await
     }
 }
 

@@ -114,14 +114,6 @@ pub const ALL: [Class; 29] = {
     ]
 };
 
-/// Classes that the engine does not stand up to yet. They run only when they are asked for by name.
-///
-/// - `HubRestored`: as long as the hub's watches have not noticed that its versions went back (2.5 minutes), an edge event
-///   of a copy whose origin was lost makes a worker ask for that; the answer is true, and the copy is deleted.
-/// - `EdgeRestored`: what is known of copies at versions that the edge no longer has keeps some of them from being made
-///   again.
-pub const NOT_YET: [Class; 0] = [];
-
 impl Class {
     /// The class of that name.
     pub fn named(name: &str) -> Option<Self> {

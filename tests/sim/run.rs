@@ -14,7 +14,7 @@ use fastrand::Rng;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::classes::{Class, NOT_YET, spell};
+use super::classes::{ALL, Class, spell};
 use super::ledger::Ledger;
 use super::panics;
 use super::server::{Port, Server};
@@ -118,12 +118,8 @@ pub fn run_with(
 
 /// One class in a third of the runs, several in the others.
 fn any_classes(dice: &mut Rng) -> Vec<Class> {
-    let allowed: Vec<Class> = super::classes::ALL
-        .into_iter()
-        .filter(|class| !NOT_YET.contains(class))
-        .collect();
     let count = if dice.f64() < 0.33 { 1 } else { dice.usize(2..6) };
-    let mut classes = dice.choose_multiple(allowed, count);
+    let mut classes = dice.choose_multiple(ALL, count);
     if let Some(&disaster) = classes.iter().find(|class| class.is_disaster()) {
         classes.retain(|&class| class == disaster || class.goes_with_disaster());
     }
