@@ -331,6 +331,12 @@ impl Engine {
         self.selecting.unknown.group_versions.insert((side, group_version));
     }
 
+    /// What this side was said to lack was said by another cluster.
+    pub(super) fn forget_what_is_gone(&mut self, side: Side) {
+        self.selecting.gone.retain(|known, _| known.direction.origin() != side);
+        self.asking(side).ask_again_soon();
+    }
+
     /// A source was told that its type is not served.
     pub(super) fn type_vanished(&mut self, id: SourceId, side: Side) {
         if let Some(resource) = self.sources.get(&id).map(|source| source.resource.clone()) {

@@ -14,13 +14,15 @@ use crate::sync::managed_fields::last_writer;
 const PATIENCE: u32 = 3;
 /// A copy that was left alone for so long starts anew.
 const FORGIVEN: Duration = Duration::from_secs(600);
-/// Copies in memory before the forgiven ones are forgotten.
+/// Copies in memory before the forgiven ones are forgotten for the first time; later, twice as many as were left.
 const MANY: usize = 256;
 
 /// How often each copy was changed lately. Holds only copies that were.
 #[derive(Default)]
 pub(super) struct Fights {
     fights: BTreeMap<Key, Fight>,
+    /// How many there were after the forgiven ones were forgotten last.
+    left: usize,
 }
 
 struct Fight {
@@ -31,8 +33,9 @@ struct Fight {
 impl Fights {
     /// Counts a change of a copy by somebody else.
     pub(super) fn count(&mut self, key: &Key, now: Instant) -> u32 {
-        if self.fights.len() >= MANY {
+        if self.fights.len() >= MANY.max(2 * self.left) {
             self.fights.retain(|_, fight| now.duration_since(fight.last) < FORGIVEN);
+            self.left = self.fights.len();
         }
         let fight = self
             .fights

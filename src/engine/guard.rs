@@ -190,6 +190,12 @@ impl Guard {
         }
     }
 
+    /// True if deletes are held because another cluster answered.
+    pub(super) fn distrusts(&self, direction: Direction) -> bool {
+        let hold = self.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
+        hold.is_some_and(|hold| matches!(hold.reason, Reason::OtherCluster { .. }))
+    }
+
     /// True if the delete of a copy is held.
     pub(super) fn holds(&self, key: &Key, direction: Direction) -> bool {
         let gate = self.gates.get(&direction);
@@ -381,6 +387,19 @@ impl Engine {
         }
     }
 
+    /// The cluster that the copies are from answers again: what another one lacked may be there, and is looked for again.
+    pub(super) fn judge_anew(&mut self, direction: Direction) {
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.hold = None;
+        let held = std::mem::take(&mut gate.held);
+        log::info!(
+            "the {} is the cluster again that the copies are from, deletes are held no longer direction={direction}",
+            direction.origin()
+        );
+        self.go_on_with(held);
+        self.forget_what_is_gone(direction.origin());
+    }
+
     fn release_deletes(&mut self, direction: Direction, why: &str) {
         self.forget_what_came_back();
         let held = self.guard.gates.entry(direction).or_default().release();
@@ -388,6 +407,10 @@ impl Engine {
             "deletes go on direction={direction} because=\"{why}\" objects={}",
             held.len()
         );
+        self.go_on_with(held);
+    }
+
+    fn go_on_with(&mut self, held: impl IntoIterator<Item = Key>) {
         for key in held {
             if let Some(state) = self.types.get(&key.type_id) {
                 let class = state.class(&key.name);

@@ -112,6 +112,7 @@ impl Engine {
             Duration::from_secs(1).min(interval)
         };
         self.heartbeat.due = Some(Instant::now() + next);
+        self.ask_strangers_again();
         for (kind, name, result) in results {
             let thing = format!("the heartbeat on {}//{name}", kind.kind());
             match result {

@@ -79,6 +79,11 @@ impl HubNamespaces {
         self.due = Some(Instant::now());
     }
 
+    /// True if there are any of ours.
+    pub(super) fn are_left(&self) -> bool {
+        !self.ours.is_empty()
+    }
+
     pub(super) fn list_begins(&mut self) {
         self.unnamed = self.ours.keys().cloned().collect();
     }
@@ -229,7 +234,13 @@ impl Engine {
                 self.report.works(&subject);
                 match end {
                     End::Made => self.namespace_is_there(Side::Hub, &namespace),
-                    End::Cleared => self.hub_namespaces.gone(&namespace),
+                    End::Cleared => {
+                        self.hub_namespaces.gone(&namespace);
+                        if !self.hub_namespaces.are_left() {
+                            // What was kept in mind for their sake alone can be forgotten.
+                            self.replan();
+                        }
+                    }
                     End::NotEmpty => log::debug!("a namespace of ours at the hub is not empty namespace={namespace}"),
                 }
             }

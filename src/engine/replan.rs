@@ -425,6 +425,10 @@ impl Engine {
         }
         let (direction, copies) = (state.plan.direction, state.copy_type().clone());
         self.drop_type(type_id);
+        if direction == Direction::Up && self.hub_namespaces.are_left() {
+            // A later run has to know that there was upsync, to clear them away.
+            return;
+        }
         let mut record = self.record.saved.clone().unwrap_or_default();
         record.retain(|known| {
             (known.direction, &known.group, &known.resource) != (direction, &copies.group, &copies.resource)

@@ -239,7 +239,20 @@ impl Engine {
         }
     }
 
+    /// Asks the sides again that were last found to be another cluster: the right one may be back.
+    pub(super) fn ask_strangers_again(&mut self) {
+        for direction in [Direction::Down, Direction::Up] {
+            if self.guard.distrusts(direction) {
+                self.ask_identity(direction.origin());
+            }
+        }
+    }
+
     fn side_is(&mut self, side: Side, found: String) {
+        let direction = match side {
+            Side::Hub => Direction::Down,
+            Side::Edge => Direction::Up,
+        };
         match self.identity(side).expected() {
             None => {
                 self.identity(side).expect(found);
@@ -249,12 +262,12 @@ impl Engine {
                 }
             }
             Some(expected) if expected != found => {
-                let direction = match side {
-                    Side::Hub => Direction::Down,
-                    Side::Edge => Direction::Up,
-                };
                 let reason = Reason::OtherCluster { expected, found };
                 self.hold_deletes(direction, reason, None);
+            }
+            Some(_) if self.guard.distrusts(direction) => {
+                self.judge_anew(direction);
+                self.read_anew(side);
             }
             Some(_) => {}
         }

@@ -382,17 +382,17 @@ async fn retire(origins: &Cluster, copies: &Cluster, job: &Job) -> Result<Outcom
 /// created since its backup, and says so truthfully.
 async fn distrust(origins: &Cluster, job: &Job) -> Result<Option<Change>, Failure> {
     let side = origins.side();
-    if !job.type_gone {
-        let Address { resource, name } = &job.origin;
-        let found = origins.find(resource, name).await;
-        let (is_there, version) = found.map_err(failed(side, "reading the version"))?;
-        if version != 0 && version < job.origin_version {
+    let Address { resource, name } = &job.origin;
+    let contradicts = |words: &str| Err(failed(side, "reading")(Error::BadAnswer(words.into())));
+    match origins.find(resource, name).await {
+        Err(error) if job.type_gone && error.is_type_not_served() => {}
+        Err(error) => return Err(failed(side, "reading")(error)),
+        Ok(_) if job.type_gone => return contradicts("the type that was gone is served again"),
+        Ok((_, version)) if version != 0 && version < job.origin_version => {
             return Ok(Some(Change::WentBack(version)));
         }
-        if is_there {
-            let error = Error::BadAnswer("a list names what a read said does not exist".into());
-            return Err(failed(side, "reading")(error));
-        }
+        Ok((true, _)) => return contradicts("a list names what a read said does not exist"),
+        Ok((false, _)) => {}
     }
     let verdict = job.identity.verify(origins).await;
     match verdict.map_err(failed(side, "identifying the cluster"))? {

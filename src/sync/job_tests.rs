@@ -192,6 +192,28 @@ async fn what_a_restored_hub_lacks_is_not_deleted() {
     }
 }
 
+// Another hub may have said that it lacks the type.
+#[tokio::test]
+async fn that_a_type_is_gone_is_asked_once_more_before_its_copies_go() {
+    let type_gone = r#"{"kind":"Status","reason":"NotFound","details":{},"code":404}"#;
+    for (status, answer, goes) in [
+        (404, type_gone, true),
+        (404, "404 page not found", true),
+        (200, LIST_WITHOUT, false),
+        (403, GONE, false),
+        (503, "", false),
+    ] {
+        let (hub, _) = scripted(Side::Hub, &[(status, answer)]);
+        let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
+        let job = Job {
+            type_gone: true,
+            ..job()
+        };
+        let deleted = reconcile(&hub, &edge, job).await.is_ok();
+        assert_eq!((deleted, asked.borrow().len() == 2), (goes, goes), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn an_object_re_created_by_somebody_else_in_between_survives() {
     let conflict = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;
