@@ -262,8 +262,7 @@ impl Engine {
             .flat_map(|missing| {
                 let saved = self.record.saved.iter().flatten();
                 saved.filter(|known| {
-                    (known.direction, &known.group, &known.resource)
-                        == (missing.direction, &missing.group, &missing.resource)
+                    (known.direction, known.origin()) == (missing.direction, (&*missing.group, &*missing.resource))
                 })
             })
             .cloned()

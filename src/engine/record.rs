@@ -288,9 +288,16 @@ async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Erro
         .map(|_| ())
 }
 
-/// One `group/version/resource` a line.
+/// One `group/version/resource` a line, and ` of group/resource` where the origins are of another type.
 fn render(direction: Direction, types: &BTreeSet<SyncedType>) -> String {
-    let line = |known: &SyncedType| format!("{}/{}/{}\n", known.group, known.version, known.resource);
+    let line = |known: &SyncedType| {
+        let of = known
+            .of
+            .as_ref()
+            .map(|(group, resource)| format!(" of {group}/{resource}"));
+        let of = of.unwrap_or_default();
+        format!("{}/{}/{}{of}\n", known.group, known.version, known.resource)
+    };
     types
         .iter()
         .filter(|known| known.direction == direction)
@@ -301,13 +308,16 @@ fn render(direction: Direction, types: &BTreeSet<SyncedType>) -> String {
 /// Reads what [`render`] has written; lines of another form are left out.
 fn parse(direction: Direction, text: &str) -> BTreeSet<SyncedType> {
     let line = |line: &str| {
-        let mut parts = line.trim().splitn(3, '/').map(str::to_owned);
+        let (line, of) = line.trim().split_once(" of ").unwrap_or((line.trim(), ""));
+        let of = of.split_once('/').map(|(group, of)| (group.to_owned(), of.to_owned()));
+        let mut parts = line.splitn(3, '/').map(str::to_owned);
         let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
         (!version.is_empty() && !resource.is_empty()).then_some(SyncedType {
             direction,
             group,
             version,
             resource,
+            of,
         })
     };
     text.lines().filter_map(line).collect()
@@ -324,9 +334,19 @@ mod tests {
             group: group.into(),
             version: version.into(),
             resource: resource.into(),
+            of: None,
         };
-        let types = BTreeSet::from([synced("", "v1", "configmaps"), synced("apps", "v1", "deployments")]);
-        assert_eq!(render(Direction::Down, &types), "/v1/configmaps\napps/v1/deployments\n");
+        let converted = SyncedType {
+            of: Some(("a.org".into(), "widgets".into())),
+            ..synced("b.org", "v1", "gadgets")
+        };
+        let types = BTreeSet::from([
+            synced("", "v1", "configmaps"),
+            synced("apps", "v1", "deployments"),
+            converted,
+        ]);
+        let text = "/v1/configmaps\napps/v1/deployments\nb.org/v1/gadgets of a.org/widgets\n";
+        assert_eq!(render(Direction::Down, &types), text);
         assert_eq!(parse(Direction::Down, &render(Direction::Down, &types)), types);
         assert_eq!(render(Direction::Up, &types), "");
         assert_eq!(

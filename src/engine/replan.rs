@@ -423,16 +423,14 @@ impl Engine {
         if state.plan.selected || !state.looked || state.inventory.ours().next().is_some() {
             return;
         }
-        let (direction, copies) = (state.plan.direction, state.copy_type().clone());
+        let dropped = synced_type(&state.plan);
         self.drop_type(type_id);
-        if direction == Direction::Up && self.hub_namespaces.are_left() {
+        if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {
             // A later run has to know that there was upsync, to clear them away.
             return;
         }
         let mut record = self.record.saved.clone().unwrap_or_default();
-        record.retain(|known| {
-            (known.direction, &known.group, &known.resource) != (direction, &copies.group, &copies.resource)
-        });
+        record.retain(|known| !known.is_same(&dropped));
         self.record.set(record);
     }
 
@@ -477,14 +475,16 @@ fn pair_of(plan: &TypePlan) -> Pair {
 
 /// What the record says of a type: it finds the copies.
 pub(super) fn synced_type(plan: &TypePlan) -> SyncedType {
-    let copies = match plan.direction {
-        Direction::Down => &plan.at_edge,
-        Direction::Up => &plan.at_hub,
+    let (copies, origins) = match plan.direction {
+        Direction::Down => (&plan.at_edge, &plan.at_hub),
+        Direction::Up => (&plan.at_hub, &plan.at_edge),
     };
+    let of = (origins.group.clone(), origins.resource.clone());
     SyncedType {
         direction: plan.direction,
         group: copies.group.clone(),
         version: copies.version.clone(),
         resource: copies.resource.clone(),
+        of: Some(of).filter(|_| origins.qualified() != copies.qualified()),
     }
 }

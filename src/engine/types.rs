@@ -150,7 +150,13 @@ impl TypeState {
                 Some(copy)
             }
             Direction::Up => match origin {
-                Some(origin) => (self.plan.naming.at_hub(&origin)? == copy).then_some(origin),
+                Some(origin) => {
+                    if let Some(now) = self.plan.naming.at_hub(&origin) {
+                        return (now == copy).then_some(origin);
+                    }
+                    self.strays.insert(origin.clone(), copy);
+                    Some(origin)
+                }
                 None => self.plan.naming.at_edge(&copy),
             },
         }

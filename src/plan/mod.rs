@@ -9,6 +9,7 @@
 mod direction;
 mod filter;
 mod naming;
+mod planned;
 mod resolve;
 mod selector;
 mod wanted;
@@ -18,7 +19,7 @@ use std::fmt;
 pub use direction::Direction;
 pub use filter::{Filter, Rule, RuleError};
 pub use naming::Naming;
-pub use resolve::{Missing, Pair, Plan, StatusPath, TypePlan, Unknown};
+pub use planned::{Missing, Pair, Plan, StatusPath, TypePlan, Unknown};
 pub use selector::{Names, Selection, Selector};
 pub use wanted::{Place, SyncedType, Types, Wanted};
 

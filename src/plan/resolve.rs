@@ -1,120 +1,15 @@
 //! The second step: what is wanted, held against what both sides serve.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+mod kinds;
+
+use std::collections::BTreeMap;
 
 use super::naming::Naming;
-use super::wanted::{Conversion, Entry, Objects, SyncedType, Triple, Types, Wanted, never_travels};
+use super::planned::{Missing, Pair, Plan, TypePlan, status_path};
+use super::wanted::{Entry, Objects, SyncedType, Types, Wanted, never_travels};
 use super::{Direction, Names, Place, Problem, Selector};
-use crate::cluster::discovery::{Discovery, GroupVersion, ServedResource};
+use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::cluster::{ResourceType, Side, qualified};
-
-/// What to sync now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// The types, each with its direction.
-    pub types: BTreeMap<Pair, TypePlan>,
-    /// What is selected and cannot be synced because a side does not serve it.
-    pub missing: Vec<Missing>,
-    /// What in the configs cannot be followed.
-    pub problems: Vec<Problem>,
-    /// What has to be asked before the plan is complete.
-    pub unknown: Unknown,
-    /// Types may be selected that do not exist yet, by `*`: what appears at the edge has to be noticed.
-    pub open_ended: bool,
-}
-
-/// A direction, and a resource by group and plural on each side: what identifies a type in the plan.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pair {
-    /// Which way.
-    pub direction: Direction,
-    /// Group and plural at the hub.
-    pub hub: (String, String),
-    /// Group and plural at the edge; the same, unless a conversion says otherwise.
-    pub edge: (String, String),
-}
-
-/// One resource to sync, one way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TypePlan {
-    /// Which way.
-    pub direction: Direction,
-    /// The type at the hub; as at the edge if the hub no longer serves it.
-    pub at_hub: ResourceType,
-    /// The type at the edge: the same version, or another one if the copies' side does not serve it; as at the hub if the
-    /// edge no longer serves it.
-    pub at_edge: ResourceType,
-    /// Its selected objects, by their names at the edge.
-    pub selector: Selector,
-    /// What their names are at the hub.
-    pub naming: Naming,
-    /// What the other direction selects of the same type: upsync wins (spec 3.8).
-    pub yields_to: Selector,
-    /// False if no config asks for it any more.
-    pub selected: bool,
-    /// The origin's side does not serve it: its origins are gone, if that side says so repeatedly.
-    pub gone_at_origin: bool,
-    /// Where the status of hub objects is written.
-    pub status: Option<StatusPath>,
-}
-
-/// Where the status of an object is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatusPath {
-    /// Through the `/status` subresource.
-    Subresource,
-    /// In the object itself.
-    Main,
-}
-
-/// A selected resource that a side does not serve. It is picked up when it appears.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Missing {
-    /// The side.
-    pub side: Side,
-    /// Which way it is to travel.
-    pub direction: Direction,
-    /// Group of the resource.
-    pub group: String,
-    /// Version of the resource; empty if none is given.
-    pub version: String,
-    /// Plural of the resource, or its kind if the plural is not known.
-    pub resource: String,
-    /// The place that asks for it, the first by name; absent for a type that is only retained.
-    pub place: Option<Place>,
-    /// It is served at another version, which is used until this one appears: the versions of a new CRD come one after
-    /// the other.
-    pub is_elsewhere: bool,
-}
-
-/// What is not known of the sides yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unknown {
-    /// Group versions, by side.
-    pub group_versions: BTreeSet<(Side, GroupVersion)>,
-    /// The groups of the edge and their preferred versions.
-    pub edge_groups: bool,
-}
-
-impl Missing {
-    /// True if the side that lacks the type is where its objects come from: then these are gone too.
-    pub fn is_origin(&self) -> bool {
-        self.side == self.direction.origin()
-    }
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            group,
-            version,
-            resource,
-            ..
-        } = self;
-        write!(f, "resource={resource} group={group:?} version={version}")
-    }
-}
 
 impl Plan {
     /// Holds `wanted` against what is known of each side. What a side has not answered for yet is neither planned nor
@@ -333,170 +228,64 @@ impl Resolver<'_> {
         known
     }
 
-    /// The conversion that gives the object of an entry another kind.
-    fn between_kinds(&self, entry: &Entry, group: &str, kind: &str) -> Option<Conversion> {
-        let Objects::Ref { names, .. } = &entry.objects else {
-            return None;
-        };
-        let triple = Triple {
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-            name: names.single()?.to_owned(),
-        };
-        let matches = |conversion: &&Conversion| conversion.hub == triple || conversion.edge == triple;
-        let first = self.wanted.conversions.iter().find(matches)?;
-        (!first.keeps_kind()).then(|| first.clone())
-    }
-
-    fn renamed_kind(&mut self, entry: &Entry, version: &str, conversion: &Conversion) {
-        let Objects::Ref { namespace, .. } = &entry.objects else {
-            return;
-        };
-        let names = Names::These(BTreeSet::from([conversion.edge.name.clone()]));
-        let objects = Objects::Ref {
-            namespace: namespace.clone(),
-            names,
-        };
-        self.pair_of_kinds(
-            entry.direction,
-            version,
-            conversion,
-            &entry.place,
-            |selector, namespaced| select(selector, &objects, namespaced),
-        );
-    }
-
-    /// Plans the pair of kinds of a conversion, where `add` selects its object by the name at the edge.
-    fn pair_of_kinds(
-        &mut self,
-        direction: Direction,
-        version: &str,
-        conversion: &Conversion,
-        place: &Place,
-        add: impl FnOnce(&mut Selector, bool) -> Option<&'static str>,
-    ) {
-        let Conversion { hub, edge } = conversion;
-        let known = self.knows(Side::Hub, &hub.group, version) & self.knows(Side::Edge, &edge.group, version);
-        if !known {
-            return;
-        }
-        let at_hub = self.hub.find_kind(&hub.group, version, &hub.kind).cloned();
-        let at_edge = self.edge.find_kind(&edge.group, version, &edge.kind).cloned();
-        for (side, triple, found) in [(Side::Hub, hub, &at_hub), (Side::Edge, edge, &at_edge)] {
-            if found.is_none() {
-                self.missing(side, direction, &triple.group, version, &triple.kind, Some(place));
-            }
-        }
-        let (Some(at_hub), Some(at_edge)) = (at_hub, at_edge) else {
-            return;
-        };
-        let pair = Pair {
-            direction,
-            hub: key(&at_hub.resource),
-            edge: key(&at_edge.resource),
-        };
-        let (origin, copy) = match direction {
-            Direction::Down => (at_hub, at_edge),
-            Direction::Up => (at_edge, at_hub),
-        };
-        let namespaced = origin.resource.namespaced;
-        let own = self.own;
-        let draft = self.drafts.entry(pair).or_insert_with(|| Draft {
-            origin: Some(origin),
-            copy,
-            selector: Selector::sparing(own),
-            naming: Naming::of_pair(),
-            places: Vec::new(),
-        });
-        draft.naming.add(&hub.name, &edge.name);
-        draft.places.push(place.clone());
-        if let Some(why) = add(&mut draft.selector, namespaced) {
-            self.problem(place, &format!("{} is {why}", conversion.edge));
-        }
-    }
-
-    /// Applies one conversion to what is selected so far.
-    fn convert(&mut self, conversion: &Conversion) {
-        let Conversion { hub, edge } = conversion;
-        let mut pairs = Vec::new();
-        for (pair, draft) in &mut self.drafts {
-            if pair.hub != pair.edge {
-                continue;
-            }
-            let resource = &draft.copy.resource;
-            let is = |triple: &Triple| (&resource.group, &resource.kind) == (&triple.group, &triple.kind);
-            if conversion.keeps_kind() {
-                if is(hub) {
-                    draft.naming.add(&hub.name, &edge.name);
-                    draft.selector.rename(&hub.name, &edge.name);
-                }
-                continue;
-            }
-            // Of the kind at the origin's side whatever selects the name is meant, of the other only the name itself.
-            let (origin, copy) = match pair.direction {
-                Direction::Down => (hub, edge),
-                Direction::Up => (edge, hub),
-            };
-            for (triple, all) in [(origin, true), (copy, false)] {
-                if is(triple) {
-                    let part = draft.selector.part_of(&triple.name, &edge.name, all);
-                    draft.naming.leave_to_another(&triple.name);
-                    if let (false, Some(place)) = (part.is_empty(), draft.places.first()) {
-                        pairs.push((pair.direction, resource.version.clone(), place.clone(), part));
-                    }
-                }
-            }
-        }
-        for (direction, version, place, part) in pairs {
-            self.pair_of_kinds(direction, &version, conversion, &place, |selector, _| {
-                selector.extend(part);
-                None
-            });
-        }
-    }
-
     /// Plans a type that was synced and that nothing asks for any more, with an empty selection: its copies are looked
     /// at, and go when their origins are gone.
     fn retain(&mut self, known: &SyncedType) {
-        let SyncedType {
-            direction,
-            group,
-            version,
-            resource,
-        } = known;
-        let is_selected = self
-            .versions
-            .contains_key(&(*direction, group.clone(), resource.clone()));
-        if is_selected || !self.both_know(group, version) {
+        let (direction, version) = (known.direction, known.version.as_str());
+        let (of_group, of_resource) = known.origin();
+        let versioned = (direction, known.group.clone(), known.resource.clone());
+        let is_selected = known.of.is_none() && self.versions.contains_key(&versioned);
+        let (hub_group, edge_group) = match direction {
+            Direction::Down => (of_group, known.group.as_str()),
+            Direction::Up => (known.group.as_str(), of_group),
+        };
+        let both_know = self.knows(Side::Hub, hub_group, version) & self.knows(Side::Edge, edge_group, version);
+        if is_selected || !both_know {
             return;
         }
-        let find = |discovery: &Discovery| {
-            let served = discovery.find(group, version, resource);
-            served.or_else(|| discovery.find_other(group, resource)).cloned()
-        };
-        let origin = self
-            .discovery(direction.origin())
-            .find(group, version, resource)
+        let origins = self.discovery(direction.origin());
+        let origin = origins.find(of_group, version, of_resource).cloned();
+        let copies = self.discovery(direction.copy());
+        let copy = copies
+            .find(&known.group, version, &known.resource)
+            .or_else(|| copies.find_other(&known.group, &known.resource))
             .cloned();
-        let copy = find(self.discovery(direction.copy()));
-        for (side, found) in [(direction.origin(), &origin), (direction.copy(), &copy)] {
-            if found.is_none() {
-                self.missing(side, *direction, group, version, resource, None);
-            }
+        if origin.is_none() {
+            self.missing(direction.origin(), direction, of_group, version, of_resource, None);
         }
-        let Some(copy) = copy else { return };
-        let pair = Pair {
-            direction: *direction,
-            hub: key(&copy.resource),
-            edge: key(&copy.resource),
+        let Some(copy) = copy else {
+            self.missing(
+                direction.copy(),
+                direction,
+                &known.group,
+                version,
+                &known.resource,
+                None,
+            );
+            return;
         };
-        self.drafts.entry(pair).or_insert_with(|| Draft {
-            origin,
-            copy,
-            selector: Selector::default(),
-            naming: Naming::default(),
-            places: Vec::new(),
-        });
+        if origin.is_none() && known.of.is_some() {
+            // Without its kind, which copies say they are of, they cannot be told.
+            return;
+        }
+        let of = (of_group.to_owned(), of_resource.to_owned());
+        let (hub, edge) = match direction {
+            Direction::Down => (of, key(&copy.resource)),
+            Direction::Up => (key(&copy.resource), of),
+        };
+        let naming = match known.of {
+            Some(_) => Naming::of_pair(),
+            None => Naming::default(),
+        };
+        self.drafts
+            .entry(Pair { direction, hub, edge })
+            .or_insert_with(|| Draft {
+                origin,
+                copy,
+                selector: Selector::default(),
+                naming,
+                places: Vec::new(),
+            });
     }
 
     fn finish(mut self) -> Plan {
@@ -651,45 +440,6 @@ fn mismatch(same: bool, origin: &ServedResource, copy: &ServedResource) -> Optio
         None
     } else {
         Some(format!("{name} cannot be listed and watched; the entry is not synced"))
-    }
-}
-
-/// API groups that every API server has built in. Their objects have a status only where discovery names `/status`.
-const BUILT_IN: [&str; 19] = [
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "storage.k8s.io",
-];
-
-/// Where the status of hub objects of a type is written, if at all (spec section 5).
-fn status_path(hub: &ServedResource, edge: &ServedResource) -> Option<StatusPath> {
-    let resource = &hub.resource;
-    // Their status belongs to the API server on each side.
-    let belongs_to_server = resource.is("", "namespaces")
-        || resource.is("apiextensions.k8s.io", "customresourcedefinitions")
-        || resource.is("apiregistration.k8s.io", "apiservices");
-    let built_in = BUILT_IN.contains(&resource.group.as_str());
-    match () {
-        () if belongs_to_server => None,
-        () if hub.status_subresource => Some(StatusPath::Subresource),
-        () if !built_in || edge.status_subresource => Some(StatusPath::Main),
-        () => None,
     }
 }
 

@@ -94,6 +94,7 @@ fn synced(direction: Direction) -> SyncedType {
         group: "g".into(),
         version: "v1".into(),
         resource: "gauges".into(),
+        of: None,
     }
 }
 
@@ -306,6 +307,33 @@ fn a_conversion_between_kinds_makes_a_pair_of_its_own() {
         "it goes elsewhere"
     );
     assert!(selected(others, "shop", "z"));
+}
+
+#[test]
+fn what_a_conversion_between_kinds_has_made_is_retained_as_that() {
+    let both = with(&[GAUGES, ("h", "v1", "meters", "Meter", true)]);
+    let mut wanted = Wanted::default();
+    for direction in [Direction::Down, Direction::Up] {
+        let (copies, origins) = match direction {
+            Direction::Down => (("h", "meters"), ("g", "others")),
+            Direction::Up => (("g", "others"), ("h", "meters")),
+        };
+        wanted.retained.insert(SyncedType {
+            group: copies.0.into(),
+            resource: copies.1.into(),
+            of: Some((origins.0.into(), origins.1.into())),
+            ..synced(direction)
+        });
+    }
+    let plan = resolve(&wanted, &both, &both);
+    assert_eq!(plan.types.len(), 2);
+    for direction in [Direction::Down, Direction::Up] {
+        let meters = &plan.types[&pair(direction, ("g", "others"), ("h", "meters"))];
+        assert!(!meters.selected && !meters.gone_at_origin);
+        assert_eq!(meters.naming.at_hub(&ObjectName::new("shop", "y")), None);
+    }
+    // Which kind their origins were is not known: nothing is done about them.
+    assert!(resolve(&wanted, &with(&[]), &with(&[])).types.is_empty());
 }
 
 #[test]

@@ -121,6 +121,24 @@ pub struct SyncedType {
     pub version: String,
     /// Lowercase plural.
     pub resource: String,
+    /// Group and plural of the origins, where a conversion gave the copies another kind.
+    pub of: Option<(String, String)>,
+}
+
+impl SyncedType {
+    /// Group and plural of the origins.
+    pub fn origin(&self) -> (&str, &str) {
+        match &self.of {
+            Some((group, resource)) => (group, resource),
+            None => (&self.group, &self.resource),
+        }
+    }
+
+    /// True if the other one is the same, whatever its version.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.direction, &self.group, &self.resource, &self.of)
+            == (other.direction, &other.group, &other.resource, &other.of)
+    }
 }
 
 impl Wanted {

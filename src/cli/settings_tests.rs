@@ -1,0 +1,221 @@
+use super::*;
+
+fn raw() -> RunArgs {
+    RunArgs {
+        from_kubeconfig: Some("hub".to_owned()),
+        sync_target_uid: Some("u".to_owned()),
+        ..RunArgs::default()
+    }
+}
+
+/// Sets one flag beside the required ones and returns the message, if there is one.
+fn check(change: impl FnOnce(&mut RunArgs)) -> Result<Settings, String> {
+    let mut raw = raw();
+    change(&mut raw);
+    let checked = Settings::check(raw, Klog::default());
+    checked.map_err(|error| error.to_string().replace(" (see edge-syncer run --help)", ""))
+}
+
+#[test]
+fn has_the_defaults_of_the_go_syncer() {
+    let found = check(|_| {}).unwrap();
+    let hub = AccessSource::Kubeconfig {
+        path: "hub".into(),
+        context: None,
+    };
+    assert_eq!(found.hub, hub);
+    assert_eq!(found.edge, AccessSource::InCluster);
+    assert_eq!(found.rate, Some(Rate { qps: 30.0, burst: 20 }));
+    assert_eq!(found.verbosity, LevelFilter::Info);
+    assert_eq!(found.listen_address, None);
+    assert_eq!((found.hub_pace, found.edge_pace), (Pace::Watch, Pace::Watch));
+    assert!(!found.delete_adopted && found.filter.is_empty());
+    assert_eq!(found.take_back_from, ["kubectl", "kubectl-*"]);
+}
+
+#[test]
+fn limits_the_rate_as_client_go_does() {
+    for (qps, burst, expected) in [
+        ("5", "7", Some(Rate { qps: 5.0, burst: 7 })),
+        ("0.5", "1", Some(Rate { qps: 0.5, burst: 1 })),
+        ("0", "1", Some(Rate { qps: 30.0, burst: 1 })),
+        ("-1", "0", None),
+    ] {
+        let set = |raw: &mut RunArgs| {
+            raw.qps = Some(qps.to_owned());
+            raw.burst = Some(burst.to_owned());
+        };
+        assert_eq!(check(set).unwrap().rate, expected, "{qps} {burst}");
+    }
+}
+
+#[test]
+fn paces_each_side_by_its_own_mode() {
+    let poll = |seconds| Pace::Poll(Duration::from_secs(seconds));
+    for (hub, edge, interval, expected) in [
+        ("watch", "watch", "30s", (Pace::Watch, Pace::Watch)),
+        ("poll", "watch", "", (poll(15), Pace::Watch)),
+        ("watch", "poll", "1m30s", (Pace::Watch, poll(90))),
+        ("poll", "poll", "1s", (poll(1), poll(1))),
+    ] {
+        let set = |raw: &mut RunArgs| {
+            raw.mode = Some(hub.to_owned());
+            raw.edge_mode = Some(edge.to_owned());
+            raw.poll_interval = not_empty(Some(interval.to_owned()));
+        };
+        let found = check(set).unwrap();
+        assert_eq!((found.hub_pace, found.edge_pace), expected, "{hub} {edge} {interval}");
+    }
+}
+
+#[test]
+fn holds_a_lease_only_where_it_is_asked_for() {
+    for (elect, duration, expected) in [
+        (false, None, None),
+        (false, Some("10s"), None),
+        (true, None, Some(15)),
+        (true, Some("3s"), Some(3)),
+        (true, Some("1h"), Some(3600)),
+    ] {
+        let set = |raw: &mut RunArgs| {
+            raw.leader_elect = elect;
+            raw.lease_duration = duration.map(str::to_owned);
+        };
+        let found = check(set).unwrap().lease_duration;
+        assert_eq!(found, expected.map(Duration::from_secs), "{elect} {duration:?}");
+    }
+    for text in ["", "15", "2999ms", "61m"] {
+        let message = check(|raw| raw.lease_duration = Some(text.to_owned())).unwrap_err();
+        let expected = format!("--lease-duration {text:?}: must be a duration from 3s to 1h");
+        assert_eq!(message, expected);
+    }
+}
+
+fn texts(given: &[&str]) -> Vec<String> {
+    given.iter().map(|&text| text.to_owned()).collect()
+}
+
+#[test]
+fn takes_back_from_the_given_managers_alone() {
+    for (given, expected) in [
+        (&[""][..], &[][..]),
+        (&["", "a"], &["a"]),
+        (&["a,b-*", "c d , *"], &["a", "b-*", "c d", "*"]),
+    ] {
+        let found = check(|raw| raw.take_back_from = texts(given)).unwrap();
+        assert_eq!(found.take_back_from, expected, "{given:?}");
+    }
+}
+
+#[test]
+fn takes_the_flags_of_the_filter_for_rules() {
+    let set = |raw: &mut RunArgs| {
+        raw.deny = texts(&["secrets, *.apps", "pods"]);
+        raw.allow_namespace = texts(&["shop-*"]);
+        raw.deny_namespace = texts(&["a,b"]);
+    };
+    let mut expected = Filter::default();
+    let text = "deny secrets\ndeny *.apps\ndeny pods\nallow-namespace shop-*\ndeny-namespace a\ndeny-namespace b";
+    expected.add_file("", text).unwrap();
+    assert_eq!(check(set).unwrap().filter, expected);
+}
+
+#[test]
+fn says_what_is_allowed_of_paces_and_patterns() {
+    let some = |text: &str| Some(text.to_owned());
+    for (found, expected) in [
+        (
+            check(|raw| raw.edge_mode = some("")),
+            "--edge-mode \"\": must be watch or poll",
+        ),
+        (
+            check(|raw| raw.poll_interval = some("15")),
+            "--poll-interval \"15\": must be a duration of at least 1s, such as 15s or 1m30s",
+        ),
+        (
+            check(|raw| raw.poll_interval = some("999ms")),
+            "--poll-interval \"999ms\": must be a duration of at least 1s, such as 15s or 1m30s",
+        ),
+        (
+            check(|raw| raw.take_back_from = texts(&["a,k*l"])),
+            "--take-back-from \"k*l\": must be the name of a field manager, with a * at its end for all names that \
+             begin so",
+        ),
+        (
+            check(|raw| raw.deny = texts(&["deployments"])),
+            "--deny \"deployments\": is no plural of the core group; write the group too, such as deployments.apps",
+        ),
+    ] {
+        assert_eq!(found.err().as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn refuses_an_empty_bound() {
+    for (flag, found) in [
+        ("--deny", check(|raw| raw.deny = texts(&[""]))),
+        ("--deny", check(|raw| raw.deny = texts(&["secrets,"]))),
+        ("--allow-namespace", check(|raw| raw.allow_namespace = texts(&[""]))),
+        ("--deny-namespace", check(|raw| raw.deny_namespace = texts(&["a", ""]))),
+    ] {
+        let message = found.unwrap_err();
+        assert!(message.starts_with(&format!("{flag} \"\": must be ")), "{message}");
+    }
+}
+
+#[test]
+fn takes_an_empty_value_for_none() {
+    let found = check(|raw| {
+        raw.to_kubeconfig = Some(String::new());
+        raw.to_context = Some(String::new());
+    });
+    assert_eq!(found.unwrap().edge, AccessSource::InCluster);
+}
+
+#[test]
+fn says_which_flag_is_wrong_and_what_is_allowed() {
+    let some = |text: &str| Some(text.to_owned());
+    let qps = |text: &str| {
+        let text = some(text);
+        check(move |raw| raw.qps = text)
+    };
+    let burst = |text: &str| {
+        let text = some(text);
+        check(move |raw| raw.burst = text)
+    };
+    let mode = |text: &str| {
+        let text = some(text);
+        check(move |raw| raw.mode = text)
+    };
+    for (found, expected) in [
+        (
+            check(|raw| raw.from_kubeconfig = None),
+            "--from-kubeconfig is missing: it must be the kubeconfig file of the hub",
+        ),
+        (
+            check(|raw| raw.sync_target_uid = some("")),
+            "--sync-target-uid is missing: it must be the UID of the sync target",
+        ),
+        (
+            check(|raw| raw.to_context = some("x")),
+            "--to-context \"x\": must come with --to-kubeconfig",
+        ),
+        (qps("x"), "--qps \"x\": must be a number"),
+        (qps("NaN"), "--qps \"NaN\": must be a number"),
+        (qps("inf"), "--qps \"inf\": must be a number"),
+        (burst("0"), "--burst \"0\": must be an integer greater than 0"),
+        (burst("-1"), "--burst \"-1\": must be an integer greater than 0"),
+        (burst("1.5"), "--burst \"1.5\": must be an integer greater than 0"),
+        (
+            burst("99999999999"),
+            "--burst \"99999999999\": must be an integer greater than 0",
+        ),
+        (mode("x"), "--mode \"x\": must be watch or poll"),
+        (
+            check(|raw| raw.listen_address = some(":8080")),
+            "--listen-address \":8080\": must be an address and a port such as 0.0.0.0:8080 or [::]:8080",
+        ),
+    ] {
+        assert_eq!(found.err().as_deref(), Some(expected));
+    }
+}

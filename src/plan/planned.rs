@@ -1,0 +1,154 @@
+//! The plan: plain data.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::{Direction, Naming, Place, Problem, Selector};
+use crate::cluster::discovery::{GroupVersion, ServedResource};
+use crate::cluster::{ResourceType, Side};
+
+/// What to sync now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The types, each with its direction.
+    pub types: BTreeMap<Pair, TypePlan>,
+    /// What is selected and cannot be synced because a side does not serve it.
+    pub missing: Vec<Missing>,
+    /// What in the configs cannot be followed.
+    pub problems: Vec<Problem>,
+    /// What has to be asked before the plan is complete.
+    pub unknown: Unknown,
+    /// Types may be selected that do not exist yet, by `*`: what appears at the edge has to be noticed.
+    pub open_ended: bool,
+}
+
+/// A direction, and a resource by group and plural on each side: what identifies a type in the plan.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    /// Which way.
+    pub direction: Direction,
+    /// Group and plural at the hub.
+    pub hub: (String, String),
+    /// Group and plural at the edge; the same, unless a conversion says otherwise.
+    pub edge: (String, String),
+}
+
+/// One resource to sync, one way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypePlan {
+    /// Which way.
+    pub direction: Direction,
+    /// The type at the hub; as at the edge if the hub no longer serves it.
+    pub at_hub: ResourceType,
+    /// The type at the edge: the same version, or another one if the copies' side does not serve it; as at the hub if the
+    /// edge no longer serves it.
+    pub at_edge: ResourceType,
+    /// Its selected objects, by their names at the edge.
+    pub selector: Selector,
+    /// What their names are at the hub.
+    pub naming: Naming,
+    /// What the other direction selects of the same type: upsync wins (spec 3.8).
+    pub yields_to: Selector,
+    /// False if no config asks for it any more.
+    pub selected: bool,
+    /// The origin's side does not serve it: its origins are gone, if that side says so repeatedly.
+    pub gone_at_origin: bool,
+    /// Where the status of hub objects is written.
+    pub status: Option<StatusPath>,
+}
+
+/// Where the status of an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusPath {
+    /// Through the `/status` subresource.
+    Subresource,
+    /// In the object itself.
+    Main,
+}
+
+/// A selected resource that a side does not serve. It is picked up when it appears.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Missing {
+    /// The side.
+    pub side: Side,
+    /// Which way it is to travel.
+    pub direction: Direction,
+    /// Group of the resource.
+    pub group: String,
+    /// Version of the resource; empty if none is given.
+    pub version: String,
+    /// Plural of the resource, or its kind if the plural is not known.
+    pub resource: String,
+    /// The place that asks for it, the first by name; absent for a type that is only retained.
+    pub place: Option<Place>,
+    /// It is served at another version, which is used until this one appears: the versions of a new CRD come one after
+    /// the other.
+    pub is_elsewhere: bool,
+}
+
+/// What is not known of the sides yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// Group versions, by side.
+    pub group_versions: BTreeSet<(Side, GroupVersion)>,
+    /// The groups of the edge and their preferred versions.
+    pub edge_groups: bool,
+}
+
+impl Missing {
+    /// True if the side that lacks the type is where its objects come from: then these are gone too.
+    pub fn is_origin(&self) -> bool {
+        self.side == self.direction.origin()
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            group,
+            version,
+            resource,
+            ..
+        } = self;
+        write!(f, "resource={resource} group={group:?} version={version}")
+    }
+}
+
+/// API groups that every API server has built in. Their objects have a status only where discovery names `/status`.
+const BUILT_IN: [&str; 19] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Where the status of hub objects of a type is written, if at all (spec section 5).
+pub(super) fn status_path(hub: &ServedResource, edge: &ServedResource) -> Option<StatusPath> {
+    let resource = &hub.resource;
+    // Their status belongs to the API server on each side.
+    let belongs_to_server = resource.is("", "namespaces")
+        || resource.is("apiextensions.k8s.io", "customresourcedefinitions")
+        || resource.is("apiregistration.k8s.io", "apiservices");
+    let built_in = BUILT_IN.contains(&resource.group.as_str());
+    match () {
+        () if belongs_to_server => None,
+        () if hub.status_subresource => Some(StatusPath::Subresource),
+        () if !built_in || edge.status_subresource => Some(StatusPath::Main),
+        () => None,
+    }
+}

@@ -1,0 +1,252 @@
+use super::*;
+
+fn config_maps() -> ResourceType {
+    ResourceType {
+        group: String::new(),
+        version: "v1".into(),
+        resource: "configmaps".into(),
+        kind: "ConfigMap".into(),
+        namespaced: true,
+    }
+}
+
+fn address(resource: ResourceType, namespace: &str, name: &str) -> Address {
+    Address {
+        resource,
+        name: ObjectName::new(namespace, name),
+    }
+}
+
+fn desired_as(resource: ResourceType, selection: Selection, object: &Value) -> Option<Desired> {
+    let name = Meta::parse(object.to_string().as_bytes()).unwrap().object_name();
+    let same = Address { resource, name };
+    Desired::from_origin(&same, &same, selection, object.to_string().as_bytes()).unwrap()
+}
+
+fn desired(object: &Value) -> Option<Desired> {
+    desired_as(config_maps(), Selection::Full, object)
+}
+
+fn body(desired: &Desired, resource: ResourceType, namespace: &str, name: &str) -> Value {
+    let copy = address(resource, namespace, name);
+    serde_json::from_slice(&desired.body(Direction::Down, &copy, &Marks::default())).unwrap()
+}
+
+fn applied(object: &Value) -> Value {
+    body(&desired(object).unwrap(), config_maps(), "shop", "prices")
+}
+
+#[test]
+fn what_belongs_to_the_hub_alone_does_not_travel() {
+    let body = applied(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "prices", "namespace": "shop", "uid": "u", "resourceVersion": "5", "generation": 3,
+            "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-02T00:00:00Z",
+            "deletionGracePeriodSeconds": 0, "selfLink": "/x", "generateName": "pri", "managedFields": [{"manager": "m"}],
+            "ownerReferences": [{"uid": "x"}], "finalizers": ["hub.example.org/f"],
+            "labels": {"app": "web", "internal.kcp.io/replicate": "true"},
+            "annotations": {"note": "kept", "kcp.io/cluster": "root", "x.kcp.io/path": "p", "mykcp.io/kept": "1",
+                "edge.kubestellar.io/downsynced": "ConfigMap/other/name", "edge.kubestellar.io/adopted": "true"},
+        },
+        "data": {"a": "1"}, "binaryData": {}, "immutable": true, "status": {"x": 1},
+    }));
+    assert_eq!(
+        body,
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "prices", "namespace": "shop",
+                "labels": {"app": "web", "edge.kubestellar.io/downsynced": "true"},
+                "annotations": {"note": "kept", "mykcp.io/kept": "1", "edge.kubestellar.io/downsynced": "ConfigMap/shop/prices"},
+            },
+            "data": {"a": "1"}, "binaryData": {}, "immutable": true,
+        })
+    );
+}
+
+#[test]
+fn the_hash_changes_with_what_travels_and_with_nothing_else() {
+    let object = json!({"metadata": {"name": "a", "namespace": "n", "resourceVersion": "1"}, "data": {"k": "v"}, "status": {"s": 1}});
+    let hash = |object: &Value| desired(object).unwrap().hash;
+    let base = hash(&object);
+    let changed = |pointer: &str, value: Value| {
+        let mut other = object.clone();
+        other[pointer] = value;
+        hash(&other)
+    };
+    assert_eq!(changed("status", json!({"s": 2})), base);
+    assert_eq!(
+        changed(
+            "metadata",
+            json!({"name": "a", "namespace": "n", "resourceVersion": "2", "managedFields": []})
+        ),
+        base
+    );
+    assert_ne!(changed("data", json!({"k": "w"})), base);
+    assert_ne!(
+        changed("metadata", json!({"name": "a", "namespace": "n", "labels": {"l": "1"}})),
+        base
+    );
+    assert_ne!(
+        changed(
+            "metadata",
+            json!({"name": "a", "namespace": "n", "annotations": {"l": "1"}})
+        ),
+        base
+    );
+}
+
+#[test]
+fn system_objects_never_travel() {
+    let secret = |kind: &str| json!({"metadata": {"name": "s", "namespace": "n"}, "type": kind});
+    for (resource, object, travels) in [
+        (
+            "configmaps",
+            json!({"metadata": {"name": "kube-root-ca.crt", "namespace": "n"}}),
+            false,
+        ),
+        (
+            "configmaps",
+            json!({"metadata": {"name": "mine", "namespace": "n"}}),
+            true,
+        ),
+        (
+            "serviceaccounts",
+            json!({"metadata": {"name": "default", "namespace": "n"}}),
+            false,
+        ),
+        (
+            "serviceaccounts",
+            json!({"metadata": {"name": "app", "namespace": "n"}}),
+            true,
+        ),
+        ("secrets", secret("kubernetes.io/service-account-token"), false),
+        ("secrets", secret("bootstrap.kubernetes.io/token"), false),
+        ("secrets", secret("Opaque"), true),
+    ] {
+        let resource = ResourceType {
+            resource: resource.into(),
+            ..config_maps()
+        };
+        let desired = desired_as(resource, Selection::Full, &object);
+        assert_eq!(desired.is_some(), travels, "{object}");
+    }
+}
+
+#[test]
+fn pull_secrets_are_added_to_those_of_the_edge() {
+    let resource = ResourceType {
+        resource: "serviceaccounts".into(),
+        kind: "ServiceAccount".into(),
+        ..config_maps()
+    };
+    let object = json!({"metadata": {"name": "app", "namespace": "n"}, "imagePullSecrets": [{"name": "mine"}],
+        "automountServiceAccountToken": false});
+    let desired = desired_as(resource.clone(), Selection::Full, &object).unwrap();
+    let body = body(&desired, resource.clone(), "n", "app");
+    assert_eq!(
+        (&body["imagePullSecrets"], &body["automountServiceAccountToken"]),
+        (&Value::Null, &json!(false))
+    );
+    let addition = |secrets: Value| {
+        let copy = json!({"metadata": {"resourceVersion": "7"}, "imagePullSecrets": secrets}).to_string();
+        desired.addition(&resource, copy.as_bytes()).unwrap()
+    };
+    let patch: Value = serde_json::from_slice(&addition(json!([{"name": "edge"}])).unwrap()).unwrap();
+    assert_eq!(
+        patch,
+        json!({"metadata": {"resourceVersion": "7"}, "imagePullSecrets": [{"name": "edge"}, {"name": "mine"}]})
+    );
+    assert_eq!(addition(json!([{"name": "mine"}, {"name": "edge"}])), None);
+}
+
+#[test]
+fn an_implied_namespace_travels_without_its_details() {
+    let resource = ResourceType {
+        resource: "namespaces".into(),
+        kind: "Namespace".into(),
+        namespaced: false,
+        ..config_maps()
+    };
+    let object = json!({"metadata": {"name": "shop", "labels": {"team": "a"}}, "spec": {"finalizers": ["kubernetes"]}});
+    let desired = desired_as(resource.clone(), Selection::Implied, &object).unwrap();
+    let body = body(&desired, resource, "", "shop");
+    assert_eq!(
+        body,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop",
+        "labels": {"edge.kubestellar.io/downsynced": "true"},
+        "annotations": {"edge.kubestellar.io/downsynced": "Namespace//shop"}}})
+    );
+}
+
+#[test]
+fn a_renamed_crd_has_the_group_of_its_new_name_and_says_where_it_is_from() {
+    let crds = ResourceType {
+        group: "apiextensions.k8s.io".into(),
+        resource: "customresourcedefinitions".into(),
+        kind: "CustomResourceDefinition".into(),
+        namespaced: false,
+        ..config_maps()
+    };
+    let origin = address(crds.clone(), "", "gauges.m.org.denatured");
+    let copy = address(crds, "", "gauges.m.org");
+    let object = json!({"metadata": {"name": "gauges.m.org.denatured"},
+        "spec": {"group": "m.org.denatured", "names": {"plural": "gauges"}}});
+    let desired = |origin: &Address, copy: &Address| {
+        let desired = Desired::from_origin(origin, copy, Selection::Full, object.to_string().as_bytes());
+        desired.unwrap().unwrap()
+    };
+    let renamed = desired(&origin, &copy);
+    let body: Value = serde_json::from_slice(&renamed.body(Direction::Down, &copy, &Marks::default())).unwrap();
+    assert_eq!(body["spec"], json!({"group": "m.org", "names": {"plural": "gauges"}}));
+    assert_eq!(
+        body["metadata"]["annotations"],
+        json!({"edge.kubestellar.io/downsynced": "CustomResourceDefinition//gauges.m.org",
+            "edge.kubestellar.io/renamed-from": "CustomResourceDefinition.apiextensions.k8s.io/gauges.m.org.denatured"})
+    );
+    let meta = Meta::parse(body.to_string().as_bytes()).unwrap();
+    let from = (
+        "CustomResourceDefinition.apiextensions.k8s.io",
+        "gauges.m.org.denatured",
+    );
+    assert_eq!(meta.renamed_from(), Some(from));
+    assert_ne!(renamed.hash, desired(&origin, &origin).hash);
+}
+
+#[test]
+fn an_upsynced_copy_carries_the_marks_of_upsync_and_its_version() {
+    let object = json!({"metadata": {"name": "a", "namespace": "n", "ownerReferences": [{"uid": "x"}],
+        "finalizers": ["f"], "annotations": {"edge.kubestellar.io/upsynced": "other"}}, "data": {}});
+    let desired = desired(&object).unwrap();
+    let copy = address(config_maps(), "n", "a");
+    let marks = Marks {
+        at_version: Some("7"),
+        ..Marks::default()
+    };
+    let body: Value = serde_json::from_slice(&desired.body(Direction::Up, &copy, &marks)).unwrap();
+    assert_eq!(
+        body["metadata"],
+        json!({"name": "a", "namespace": "n", "resourceVersion": "7",
+            "labels": {"edge.kubestellar.io/upsynced": "true"},
+            "annotations": {"edge.kubestellar.io/upsynced": "ConfigMap/n/a"}})
+    );
+}
+
+#[test]
+fn a_status_is_the_same_in_any_order_of_its_fields() {
+    let hash = |object: &str| Status::hash_of(object.as_bytes()).unwrap();
+    let base = hash(r#"{"status":{"a":1,"b":{"c":2,"d":3}}}"#);
+    assert_eq!(hash(r#"{"status": {"b": {"d":3,"c":2}, "a": 1}}"#), base);
+    assert_ne!(hash(r#"{"status":{"a":1,"b":{"c":2,"d":4}}}"#), base);
+    for none in ["{}", r#"{"status":null}"#, r#"{"status":"text"}"#, r#"{"status":[1]}"#] {
+        assert_eq!(hash(none), 0, "{none}");
+    }
+}
+
+#[test]
+fn what_is_no_object_is_an_error() {
+    for text in ["", "<html>", "{}", r#"{"metadata":{}}"#] {
+        assert!(Meta::parse(text.as_bytes()).is_err(), "{text}");
+    }
+}
