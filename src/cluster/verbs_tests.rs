@@ -1,11 +1,12 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
+use futures_util::{FutureExt, StreamExt};
+use http::Request;
 
 use super::*;
-use crate::cluster::WatchEvent;
+use crate::cluster::{Response, WatchEvent};
 
 /// A status code and the chunks of a body.
 type Answer = (u16, Vec<Result<Bytes, Error>>);
