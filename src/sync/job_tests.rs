@@ -122,7 +122,7 @@ fn job() -> Job {
 }
 
 const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
-const LIST_WITHOUT: &str = r#"{"metadata":{"resourceVersion":"50"},"items":[]}"#;
+const LIST_WITHOUT: &str = r#"{"metadata":{"resourceVersion":"50"},"items":null}"#;
 const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a"}}}"#;
 
 #[tokio::test]
@@ -169,6 +169,11 @@ async fn what_a_restored_hub_lacks_is_not_deleted() {
     let named = r#"{"metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
     for (known, list, expected) in [
         (50, LIST_WITHOUT, Ok(Change::Deleted)),
+        (
+            50,
+            r#"{"metadata":{"resourceVersion":"50"},"items":[]}"#,
+            Ok(Change::Deleted),
+        ),
         (51, LIST_WITHOUT, Ok(Change::WentBack(50))),
         (50, named, Err("a list names what a read said does not exist")),
         (50, "{}", Err("not an answer of a Kubernetes API: {}")),
