@@ -214,8 +214,10 @@ struct SourceState {
     covers: Covers,
     /// It has completed a list, or has said that it cannot.
     settled: bool,
-    /// The highest version that it has told of; of origins and configs.
-    version: u64,
+    /// What the server is known to have reached before this source began.
+    known: u64,
+    /// The version of its last complete list; 0 before.
+    listed_at: u64,
     /// Objects without our label that the list under way has not named yet.
     unnamed: BTreeSet<ObjectName>,
     handle: SourceHandle,
@@ -444,7 +446,8 @@ impl Engine {
             listing: false,
             covers: Covers::Everything,
             settled: false,
-            version: self.known_version(feed),
+            known: self.known_version(feed),
+            listed_at: 0,
             unnamed: BTreeSet::new(),
             handle,
         };

@@ -146,9 +146,12 @@ impl Engine {
     }
 
     fn origin(&mut self, id: SourceId, type_id: TypeId, object: &Bytes) -> Result<(), Error> {
-        let list = self.sources.get(&id).map_or(0, |source| source.list);
         let meta = Meta::parse(object)?;
-        self.source_is_at(id, meta.version_number());
+        let Some(source) = self.sources.get(&id) else {
+            return Ok(());
+        };
+        let list = source.list;
+        self.source_is_at(source.feed, meta.version_number());
         let Some(state) = self.types.get(&type_id) else {
             return Ok(());
         };

@@ -50,28 +50,27 @@ impl Questions {
 impl Engine {
     /// A source has completed a list. One of origins or configs that is older than what the same source told before, or
     /// than what was known when it began, comes from a restored backup. (What other sources tell meanwhile may well be
-    /// newer.)
+    /// newer, and so may what is read beside a list.)
     pub(super) fn source_has_listed(&mut self, id: SourceId, versions: Versions) {
-        let Some(source) = self.sources.get(&id) else { return };
+        let Some(source) = self.sources.get_mut(&id) else {
+            return;
+        };
+        source.listed_at = versions.list;
         let versions = Versions {
-            before: versions.before.max(source.version),
+            before: versions.before.max(source.known),
             ..versions
         };
-        match self.versions_key(source.feed) {
+        let feed = source.feed;
+        match self.versions_key(feed) {
             Some((direction, resource)) if versions.go_back() => {
                 self.went_back(direction, resource, versions.before, versions.list);
             }
-            _ => self.source_is_at(id, versions.list),
+            _ => self.source_is_at(feed, versions.list),
         }
     }
 
     /// A source of origins or configs has told of something at this version.
-    pub(super) fn source_is_at(&mut self, id: SourceId, version: u64) {
-        let Some(source) = self.sources.get_mut(&id) else {
-            return;
-        };
-        source.version = source.version.max(version);
-        let feed = source.feed;
+    pub(super) fn source_is_at(&mut self, feed: Feed, version: u64) {
         let Some((direction, resource)) = self.versions_key(feed) else {
             return;
         };
@@ -136,9 +135,8 @@ impl Engine {
                 .values_mut()
                 .find(|source| matches!(source.feed, Feed::Configs(_)) && source.resource.qualified() == resource);
             let listed_at = configs.map_or(0, |source| {
-                let told = source.version;
-                source.version = told.max(version);
-                if source.settled { told } else { 0 }
+                source.known = source.known.max(version);
+                source.listed_at
             });
             let known = self
                 .guard
@@ -157,7 +155,7 @@ impl Engine {
         self.guard.versions.retain(|(of, _), _| *of != direction);
         for source in self.sources.values_mut() {
             if source.feed.side() == direction.origin() {
-                source.version = 0;
+                source.known = 0;
             }
         }
         self.keep_guard_in_record();
