@@ -88,6 +88,11 @@ impl Error {
         }
     }
 
+    /// True if the server does not accept who is asking.
+    pub fn is_unauthorized(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 401)
+    }
+
     /// True only if the server said that the object called `name` does not exist: the proof that a delete needs.
     ///
     /// A 404 of the type (CRD gone, wrong workspace, a proxy's page) carries no `details.name` and is no proof.

@@ -198,7 +198,7 @@ impl Watching {
             }
             let chunk = timeout(WATCH_SILENCE, self.body.next()).await.map_err(|_| silent());
             let chunk = chunk.and_then(Option::transpose);
-            let chunk = chunk.inspect_err(|error| self.contact.fails(error))?;
+            let chunk = chunk.inspect_err(|_| self.contact.broke_off())?;
             self.received += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
             match chunk {
                 Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),

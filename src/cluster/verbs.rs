@@ -147,6 +147,11 @@ impl Cluster {
         self.contact.is_there()
     }
 
+    /// True if nothing that was asked since the credentials were last refused (401) was refused for that.
+    pub fn accepts_credentials(&self) -> bool {
+        self.contact.is_accepted()
+    }
+
     /// False once the server has shown that it cannot stream a list (older versions, some storages).
     pub fn streams_lists(&self) -> bool {
         self.streaming_lists.get()

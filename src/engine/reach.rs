@@ -30,6 +30,9 @@ impl Engine {
             if *self.silent.of(side) && self.cluster(side).answers() {
                 self.side_answers(side);
             }
+            if self.cluster(side).accepts_credentials() {
+                self.report.works(&Subject::Credentials(side));
+            }
         }
     }
 

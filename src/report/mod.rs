@@ -24,6 +24,8 @@ const BURST_LINES: u32 = 20;
 pub enum Subject {
     /// A whole side cannot be reached.
     Side(Side),
+    /// A side does not accept the syncer's credentials, for whatever it asks.
+    Credentials(Side),
     /// Something named by this text on a side: an object or a type.
     Thing(Side, String),
 }
@@ -115,13 +117,18 @@ impl Report {
 
     /// Tells that something failed, if that is new. True if it is.
     pub fn failed(&mut self, subject: Subject, doing: &str, error: &Error) -> bool {
-        let (Subject::Side(side) | Subject::Thing(side, _)) = &subject;
-        self.counters.failed(*side);
+        let (Subject::Side(side) | Subject::Credentials(side) | Subject::Thing(side, _)) = subject;
+        self.counters.failed(side);
+        let subject = if error.is_unauthorized() {
+            Subject::Credentials(side)
+        } else {
+            subject
+        };
         let text = error.to_string();
         let new = match self.streaks.get(&subject) {
             None => true,
             // One outage has many faces: refused, reset, timed out.
-            Some(_) if matches!(subject, Subject::Side(_)) => false,
+            Some(_) if !matches!(subject, Subject::Thing(..)) => false,
             // Another kind of answer is news; the same one with other numbers in it is not.
             Some(told) => kind(told) != kind(&text),
         };
@@ -133,6 +140,11 @@ impl Report {
         match &subject {
             Subject::Side(side) => {
                 log::warn!("cannot reach the {side}, trying again until it answers; error={text:?} advice={advice:?}");
+            }
+            Subject::Credentials(side) => {
+                log::warn!(
+                    "the {side} refuses the syncer's credentials, trying again; error={text:?} advice={advice:?}"
+                );
             }
             Subject::Thing(side, thing) if self.lines < BURST_LINES => {
                 self.lines += 1;
@@ -154,6 +166,7 @@ impl Report {
         }
         match subject {
             Subject::Side(side) => log::info!("the {side} answers again"),
+            Subject::Credentials(side) => log::info!("the {side} accepts the syncer's credentials again"),
             Subject::Thing(side, thing) => log::info!("works again at the {side} object={thing}"),
         }
         true
@@ -242,6 +255,12 @@ mod tests {
         assert!(!report.failed(subject.clone(), "reading", &Error::Unreachable("no route".into())));
         assert!(report.works(&subject));
         assert!(!report.works(&subject));
+
+        let refused = Error::from_answer(401, None, b"");
+        let thing = |name: &str| Subject::Thing(Side::Hub, name.to_owned());
+        assert!(report.failed(thing("ConfigMap/a/b"), "reading", &refused));
+        assert!(!report.failed(thing("ConfigMap/a/c"), "reading", &refused), "the same");
+        assert!(report.works(&Subject::Credentials(Side::Hub)));
 
         let thing = Subject::Thing(Side::Edge, "ConfigMap/a/b".into());
         assert!(report.failed(thing.clone(), "applying", &Error::BadAnswer("html".into())));

@@ -230,6 +230,7 @@ impl Reader {
             SourceEvent::Object(object) => format!("object {}", name_at_version(&object)),
             SourceEvent::Unchanged(object) => format!("still {}", name_at_version(&object)),
             SourceEvent::Gone(object) => format!("gone {}", name_at_version(&object)),
+            SourceEvent::Complete(versions) if versions.go_back() => format!("complete, back at {}", versions.list),
             SourceEvent::Complete(_) => "complete".into(),
             SourceEvent::Up => "up".into(),
             SourceEvent::Down(error) => format!("down {error}"),

@@ -107,6 +107,28 @@ async fn what_is_new_or_changed_is_read_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_read_beside_a_look_is_no_sign_that_the_server_has_gone_back() {
+    local(async {
+        let (_bench, mut source) = polling(
+            Style::Whole,
+            vec![
+                page(5, "", &[object("a", 1)]),
+                page(6, "", &[object("a", 6)]),
+                whole("a", 8),
+                page(7, "", &[object("a", 8)]),
+                page(4, "", &[object("a", 1)]),
+                whole("a", 1),
+            ],
+        );
+        source.expect(&["up", "begin", "object a@1", "complete"]).await;
+        source.expect(&["begin", "object a@8", "complete"]).await;
+        source.expect(&["begin", "still a@8", "complete"]).await;
+        source.expect(&["begin", "object a@1", "complete, back at 4"]).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_is_gone_is_not_named_and_is_new_when_it_comes_back() {
     local(async {
         let (bench, mut source) = polling(
@@ -131,7 +153,7 @@ async fn an_object_that_goes_between_look_and_read_is_not_named() {
                 page(6, "", &[object("a", 6), object("b", 5)]),
                 not_found("a"),
                 whole("b", 5),
-                one("b", 5),
+                page(7, "", &[object("b", 5)]),
             ],
         );
         source.expect(&["up", "begin", "object a@1", "complete"]).await;
@@ -422,7 +444,7 @@ async fn a_server_that_has_become_older_is_listed_as_a_whole_again() {
             ],
         );
         source.expect(&["up", "begin", "object a@3", "complete"]).await;
-        source.expect(&["begin", "still a@3", "complete"]).await;
+        source.expect(&["begin", "still a@3", "complete, back at 5"]).await;
         source.expect(&["begin", "object a@3", "complete"]).await;
         source.expect(&["begin", "still a@3", "complete"]).await;
         assert_eq!(asked(&bench), ["list", "look", "list", "look"]);

@@ -443,7 +443,7 @@ async fn a_watch_that_never_said_a_word_is_not_trusted_to_know_its_version() {
             assert!(source.next().await.starts_with("down"));
             source.expect(&["up"]).await;
             if said.is_empty() {
-                source.expect(&["begin", "object b@2", "complete"]).await;
+                source.expect(&["begin", "object b@2", "complete, back at 2"]).await;
             }
             assert_eq!(bench.asked()[..3], ["list", "watch 5", next]);
         })

@@ -73,8 +73,8 @@ impl Cluster {
             Err(error) => Err(error),
         };
         match &answer {
-            Err(error) if error.is_unreachable() => self.contact.fails(error),
-            _ => self.contact.answered(began),
+            Err(error) => self.contact.failed(began, error),
+            Ok(_) => self.contact.answered(began),
         }
         answer
     }
@@ -83,7 +83,7 @@ impl Cluster {
     pub(in crate::cluster) async fn chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Error> {
         let piece = self.patiently(BUSY_LIMIT, "the answer stalled: nothing", body.next());
         let piece = piece.await.and_then(Option::transpose);
-        piece.inspect_err(|error| self.contact.fails(error))
+        piece.inspect_err(|_| self.contact.broke_off())
     }
 
     async fn collect(&self, mut body: Body) -> Result<Bytes, Error> {
