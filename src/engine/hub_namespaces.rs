@@ -180,14 +180,11 @@ impl Engine {
     }
 
     fn upsync_is_listed(&self) -> bool {
-        let listed = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
         let mut ups = self
             .types
             .values()
             .filter(|state| state.plan.direction == Direction::Up);
-        ups.all(|state| {
-            state.copy_source.as_ref().is_some_and(listed) && state.looked && state.origin_sources.values().all(listed)
-        })
+        ups.all(|state| self.has_listed_copies(state) && state.looked && self.has_listed_origins(state))
     }
 
     /// Namespaces in which upsync has, or is to have, an object, and those that are upsynced themselves.

@@ -180,15 +180,9 @@ impl Engine {
             self.report.refused(&origin.for_people(), &why);
         }
         // What the other direction has made does not travel back.
-        let is_copy = match state.plan.direction {
-            Direction::Down => meta.copy(Direction::Up, &origin.resource.kind),
-            Direction::Up => meta.copy(Direction::Down, &origin.resource.kind),
-        };
+        let is_copy = meta.is_copy_of(state.plan.direction.other(), &origin.resource.kind);
         let selection = state.allowed(name);
-        let desired = if selection == Selection::None
-            || is_copy.state == CopyState::Ours
-            || is_our_own(&state.plan.at_edge, name)
-        {
+        let desired = if selection == Selection::None || is_copy || is_our_own(&state.plan.at_edge, name) {
             None
         } else {
             Desired::from_origin(&origin, &copy, selection, object)?
@@ -200,14 +194,9 @@ impl Engine {
         };
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
         let direction = state.plan.direction;
-        if state.plan.status.is_some()
-            && let Some(status) = state.inventory.status(name)
-        {
-            match direction {
-                Direction::Down => status.hub_tells(Status::hash_of(object)?, meta.version_number()),
-                Direction::Up => status.edge_tells(Some(Status::hash_of(object)?)),
-            }
-        }
+        state.status_told(name, direction.origin(), meta.version_number(), || {
+            Status::hash_of(object).map(Some)
+        })?;
         let at_edge = (direction == Direction::Up).then(|| object.clone());
         if needs_worker {
             self.enqueue(type_id, name.clone(), Some(object.clone()));
@@ -261,21 +250,18 @@ impl Engine {
                 state.inventory.copy_is(name, content.hash);
             }
         }
-        if state.plan.status.is_some()
-            && state.inventory.get(name).is_some()
-            && let Some(status) = state.inventory.status(name)
-        {
-            match direction {
-                Direction::Down if whole => status.edge_tells(Some(Status::hash_of(&object)?)),
-                Direction::Down if is_news => status.edge_tells(None),
-                Direction::Up if whole => status.hub_tells(Status::hash_of(&object)?, meta.version_number()),
-                _ => {}
-            }
+        if whole || is_news {
+            state.status_told(name, direction.copy(), meta.version_number(), || {
+                whole.then(|| Status::hash_of(&object)).transpose()
+            })?;
         }
+        let is_orphan = state.inventory.is_orphan(name);
         if drifted {
             self.drifted(type_id, name.clone(), &object);
         }
-        self.judge_orphans(type_id, vec![name.clone()]);
+        if is_orphan {
+            self.judge_orphans(type_id, [name.clone()]);
+        }
         let body = (whole && direction == Direction::Down).then_some(object);
         if self.has_settled(type_id, name) {
             self.return_status(type_id, name, body);
@@ -285,7 +271,7 @@ impl Engine {
 
     /// Copies of ours that have turned up after the lists that would have named their origins: as far as these lists go,
     /// the origins are gone. A worker asks for each.
-    fn judge_orphans(&mut self, type_id: TypeId, names: Vec<ObjectName>) {
+    fn judge_orphans(&mut self, type_id: TypeId, names: impl IntoIterator<Item = ObjectName>) {
         let mut unread = false;
         for name in names {
             let Some(state) = self.types.get_mut(&type_id) else {

@@ -45,11 +45,7 @@ impl Engine {
         }
         self.asking(side).ask_again_soon();
         self.ask_identity(side);
-        for direction in [Direction::Down, Direction::Up] {
-            if direction.origin() == side {
-                self.origins_are_unsteady(direction);
-            }
-        }
+        self.origins_are_unsteady(Direction::from(side));
         if side == Side::Hub {
             // The answer to a heartbeat tells whether it has gone back to older versions.
             self.beat_at_once();

@@ -247,10 +247,7 @@ impl Engine {
     }
 
     fn side_is(&mut self, side: Side, found: String) {
-        let direction = match side {
-            Side::Hub => Direction::Down,
-            Side::Edge => Direction::Up,
-        };
+        let direction = Direction::from(side);
         match self.identity(side).expected() {
             None => {
                 self.identity(side).expect(found);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Inventory;
-use crate::cluster::{ObjectName, ResourceType, Scope, Side, qualified};
+use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side, qualified};
 use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::queue::Class;
 use crate::source::SourceId;
@@ -172,6 +172,28 @@ impl TypeState {
             return Selection::None;
         }
         self.plan.selector.selects(name)
+    }
+
+    /// A side has told of the status of an object: at which version, and its hash, `None` where the status was not seen.
+    pub(super) fn status_told(
+        &mut self,
+        name: &ObjectName,
+        side: Side,
+        version: u64,
+        hash: impl FnOnce() -> Result<Option<u64>, Error>,
+    ) -> Result<(), Error> {
+        if self.plan.status.is_none() {
+            return Ok(());
+        }
+        let Some(status) = self.inventory.status(name) else {
+            return Ok(());
+        };
+        match (side, hash()?) {
+            (Side::Edge, hash) => status.edge_tells(hash),
+            (Side::Hub, Some(hash)) => status.hub_tells(hash, version),
+            (Side::Hub, None) => {}
+        }
+        Ok(())
     }
 
     /// Why the edge's owner does not allow an object that is selected; `None` if it is allowed, or not selected.

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::guard::Reason;
-use super::{Engine, Key, Task, TaskEnd, TypeId};
+use super::{Engine, Key, Task, TaskEnd, TypeId, TypeState};
 use crate::cluster::{ObjectName, Side};
 use crate::plan::{Direction, Selection};
 use crate::queue::{self, Class};
@@ -79,35 +79,23 @@ impl Engine {
         let (hub, edge) = (Rc::clone(&self.setup.hub), Rc::clone(&self.setup.edge));
         let owned = key.clone();
         let payload = body.as_ref().map_or(0, Bytes::len);
-        match key.task {
+        let is_first = self.types.get(&key.type_id).is_some_and(TypeState::is_first);
+        let first = key.task == Task::Object && is_first;
+        let work = match key.task {
             Task::Object => {
                 let Some(job) = self.job(key, body) else { return false };
-                let first = self.types.get(&key.type_id).is_some_and(super::TypeState::is_first);
-                self.first_in_flight += usize::from(first);
-                let work = async move {
-                    let result = Work::Object(job::reconcile(&hub, &edge, job).await);
-                    TaskEnd::Worked(owned, Done { first, payload, result })
-                };
-                self.tasks.push(work.boxed_local());
+                async move { Work::Object(job::reconcile(&hub, &edge, job).await) }.boxed_local()
             }
             Task::Status => {
                 let Some(job) = self.status_job(key, body) else {
                     return false;
                 };
-                let work = async move {
-                    let result = Work::Status(status_return::reconcile(&hub, &edge, job).await);
-                    TaskEnd::Worked(
-                        owned,
-                        Done {
-                            first: false,
-                            payload,
-                            result,
-                        },
-                    )
-                };
-                self.tasks.push(work.boxed_local());
+                async move { Work::Status(status_return::reconcile(&hub, &edge, job).await) }.boxed_local()
             }
-        }
+        };
+        let done = work.map(move |result| TaskEnd::Worked(owned, Done { first, payload, result }));
+        self.tasks.push(done.boxed_local());
+        self.first_in_flight += usize::from(first);
         self.in_flight += 1;
         self.payload_in_flight += payload;
         true
@@ -115,13 +103,23 @@ impl Engine {
 
     /// True once every type has been listed on both sides, or cannot be.
     pub(super) fn all_listed(&self) -> bool {
-        let listed = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
-        self.types.values().all(|state| {
-            let started =
-                state.plan.gone_at_origin || !state.origin_sources.is_empty() || state.origin_scopes().is_empty();
-            let origins = !state.looked || started && state.origin_sources.values().all(listed);
-            state.copy_source.as_ref().is_some_and(listed) && origins
-        })
+        let mut states = self.types.values();
+        states.all(|state| self.has_listed_copies(state) && (!state.looked || self.has_listed_origins(state)))
+    }
+
+    /// True if the copies of a type have been listed, or cannot be.
+    pub(super) fn has_listed_copies(&self, state: &TypeState) -> bool {
+        state.copy_source.is_some_and(|id| self.has_settled_source(id))
+    }
+
+    /// The same of its origins.
+    pub(super) fn has_listed_origins(&self, state: &TypeState) -> bool {
+        let started = state.plan.gone_at_origin || !state.origin_sources.is_empty() || state.origin_scopes().is_empty();
+        started && state.origin_sources.values().all(|&id| self.has_settled_source(id))
+    }
+
+    fn has_settled_source(&self, id: SourceId) -> bool {
+        self.sources.get(&id).is_some_and(|source| source.settled)
     }
 
     /// What is to be done for a key; `None` if nothing is any more.
@@ -267,20 +265,12 @@ impl Engine {
 
     /// What a worker's last answer says of the status of the copy.
     fn note_status(&mut self, type_id: TypeId, name: &ObjectName, outcome: &Outcome) {
-        let Some(state) = self.types.get_mut(&type_id) else {
-            return;
-        };
-        let (Some(hash), Some(seen)) = (outcome.status, outcome.copy) else {
-            return;
-        };
-        if state.plan.status.is_none() {
-            return;
-        }
-        if let Some(status) = state.inventory.status(name) {
-            match state.plan.direction {
-                Direction::Down => status.edge_tells(Some(hash)),
-                Direction::Up => status.hub_tells(hash, seen.version),
-            }
+        if let (Some(hash), Some(seen)) = (outcome.status, outcome.copy)
+            && let Some(state) = self.types.get_mut(&type_id)
+        {
+            let side = state.plan.direction.copy();
+            let told = state.status_told(name, side, seen.version, || Ok(Some(hash)));
+            told.expect("the hash is at hand");
         }
     }
 
@@ -370,7 +360,7 @@ impl Engine {
 }
 
 /// The tasks of a type that have to be done, in the order of their keys, from the given one on.
-fn out_of_step(type_id: TypeId, state: &super::TypeState, from: Option<&Key>) -> Vec<(Key, Class)> {
+fn out_of_step(type_id: TypeId, state: &TypeState, from: Option<&Key>) -> Vec<(Key, Class)> {
     let mut keys = Vec::new();
     for task in [Task::Object, Task::Status] {
         let from = match from {

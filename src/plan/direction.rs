@@ -14,6 +14,20 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// The direction whose origins are on this side.
+    pub fn from(side: Side) -> Self {
+        match side {
+            Side::Hub => Self::Down,
+            Side::Edge => Self::Up,
+        }
+    }
+
+    /// The opposite one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        Self::from(self.copy())
+    }
+
     /// The side of the origin.
     pub fn origin(self) -> Side {
         match self {

@@ -270,12 +270,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
 
 /// True if the origin is itself a copy that the other direction made: it does not travel back (spec section 4).
 fn is_copy_itself(job: &Job, body: &[u8]) -> Result<bool, Error> {
-    let other = match job.direction {
-        Direction::Down => Direction::Up,
-        Direction::Up => Direction::Down,
-    };
-    let meta = Meta::parse(body)?;
-    Ok(meta.copy(other, &job.origin.resource.kind).state == CopyState::Ours)
+    Ok(Meta::parse(body)?.is_copy_of(job.direction.other(), &job.origin.resource.kind))
 }
 
 /// An answer about another object is no answer.

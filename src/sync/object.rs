@@ -17,7 +17,7 @@ use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, RENAMED_FROM, REPL
 use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::{Direction, Selection};
 use crate::sync::kinds;
-use crate::sync::ownership::{Copy, is_hands_off, mark};
+use crate::sync::ownership::{Copy, CopyState, is_hands_off, mark};
 
 /// The metadata fields that decisions need.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -75,6 +75,11 @@ impl Meta {
             &self.annotations,
             self.deletion_timestamp.is_some(),
         )
+    }
+
+    /// True if `direction` has made it.
+    pub fn is_copy_of(&self, direction: Direction, kind: &str) -> bool {
+        self.copy(direction, kind).state == CopyState::Ours
     }
 
     /// True if it carries the label that selects the copies of that direction.
