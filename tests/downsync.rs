@@ -4,12 +4,13 @@ mod support;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace, syncer_config};
+use support::objects::{config_map, namespace};
+use support::stage::{Stage, all_of, cluster_objects, config_maps, own_group, select, stage, stock};
 use support::story::{
-    ABSENT_MEANS_ALL, SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, gone, reselect,
-    stays_absent,
+    ABSENT_MEANS_ALL, SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone,
+    install_crd, reselect, stays_absent,
 };
-use support::{eventually, holds_throughout, shared_pair, wait_for_crd};
+use support::{eventually, holds_throughout, shared_pair};
 
 in_both_modes!(
     follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects,
@@ -30,22 +31,14 @@ in_mode!(
 
 // Spec scenario 14.
 async fn follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let _syncer = pair.syncer(flags);
     let role = format!("reader-{shop}");
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "prices", json!({"apple": "1"}))).await;
+    stock(&hub, &shop, &["prices"], &json!({"apple": "1"})).await;
     hub.create(&cluster_role(&role, "get")).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({
-            "namespacedObjects": [config_map_entry(&shop, &["prices", "later"])],
-            "clusterScope": [{"group": "rbac.authorization.k8s.io", "resource": "clusterroles", "apiVersion": "v1", "objects": [role]}],
-        }),
-    ))
-    .await;
+    let mut spec = config_maps(&shop, &["prices", "later"]);
+    spec["clusterScope"] = json!([cluster_objects("rbac.authorization.k8s.io", "clusterroles", &[&role])]);
+    select(&hub, &spec).await;
 
     let copy = arrives(&edge, "v1", "configmaps", &shop, "prices").await;
     assert_eq!(copy["data"], json!({"apple": "1"}));
@@ -76,23 +69,15 @@ async fn selects_stars_explicit_and_empty_names_of_namespaced_objects(flags: Mod
         ["scoped", "named", "starred", "unused"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     for space in [&scoped, &named, &starred, &unused] {
-        hub.create(&namespace(space)).await;
-        for name in ["a", "b"] {
-            hub.create(&config_map(space, name, json!({}))).await;
-        }
+        stock(&hub, space, &["a", "b"], &json!({})).await;
     }
-    hub.create(&syncer_config(
-        "the-one",
-        json!({
-            "namespaceScope": {"namespaces": [scoped], "resources": [{"group": "", "resource": "configmaps", "apiVersion": "v1"}]},
-            "namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1", "objectsByNamespace": [
-                {"namespace": named, "names": ["a"]},
-                {"namespace": starred, "names": ["*"]},
-                {"namespace": unused, "names": []},
-            ]}],
-        }),
-    ))
-    .await;
+    let mut spec = all_of(&scoped, &[("", "configmaps")]);
+    spec["namespacedObjects"] = json!([{"group": "", "resource": "configmaps", "apiVersion": "v1", "objectsByNamespace": [
+        {"namespace": named, "names": ["a"]},
+        {"namespace": starred, "names": ["*"]},
+        {"namespace": unused, "names": []},
+    ]}]);
+    select(&hub, &spec).await;
     let _syncer = pair.syncer(flags);
     for (space, name) in [
         (&scoped, "a"),
@@ -120,10 +105,7 @@ async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resour
     ];
     let mut cluster_scope = Vec::new();
     for (plural, objects, _) in &cases {
-        for side in [&hub, &edge] {
-            side.create(&crd(&group, plural, false)).await;
-            wait_for_crd(side, &format!("{plural}.{group}")).await;
-        }
+        install_crd(&[&hub, &edge], &crd(&group, plural, false)).await;
         for name in ["a", "b"] {
             hub.create(&custom_object(&group, plural, "", name, 1)).await;
         }
@@ -133,8 +115,7 @@ async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resour
         }
         cluster_scope.push(item);
     }
-    hub.create(&syncer_config("the-one", json!({"clusterScope": cluster_scope})))
-        .await;
+    select(&hub, &json!({"clusterScope": cluster_scope})).await;
     let _syncer = pair.syncer(flags);
     let version = format!("{group}/v1");
     for (plural, _, expected) in &cases {
@@ -160,34 +141,20 @@ async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resour
     )
     .await;
     for (plural, ..) in &cases {
-        for side in [&hub, &edge] {
-            side.delete(
-                "apiextensions.k8s.io/v1",
-                "customresourcedefinitions",
-                "",
-                &format!("{plural}.{group}"),
-            )
-            .await;
-        }
+        drop_crds(&[&hub, &edge], &[&format!("{plural}.{group}")]).await;
     }
 }
 
 // Spec scenario 16.
 async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     for side in [&hub, &edge] {
         side.create(&namespace(&shop)).await;
     }
     edge.create(&config_map(&shop, "theirs", json!({"apple": "9"}))).await;
     hub.create(&config_map(&shop, "theirs", json!({"apple": "1"}))).await;
     hub.create(&config_map(&shop, "ours", json!({"apple": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-    ))
-    .await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
     let _syncer = pair.syncer(flags);
 
     copy_equals(&edge, &shop, "ours", &json!({"apple": "1"})).await;
@@ -227,18 +194,9 @@ async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object(flags: Mode)
 
 // Spec scenario 17.
 async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    for name in ["unmarked", "renamed", "copied", "proof"] {
-        hub.create(&config_map(&shop, name, json!({}))).await;
-    }
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-    ))
-    .await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["unmarked", "renamed", "copied", "proof"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
     let mut syncer = pair.syncer(flags);
     for name in ["unmarked", "renamed", "copied", "proof"] {
         arrives(&edge, "v1", "configmaps", &shop, name).await;
@@ -283,13 +241,13 @@ async fn makes_namespaces_first_and_deletes_only_those_that_it_made(flags: Mode)
     hub.create(&config_map("default", &format!("in-default-{made}"), json!({})))
         .await;
     let in_default = format!("in-default-{made}");
-    hub.create(&syncer_config(
-        "the-one",
-        json!({
+    select(
+        &hub,
+        &json!({
             "namespaceScope": {"namespaces": [made, there], "resources": []},
             "namespacedObjects": [config_map_entry(&made, &["a"]), config_map_entry("default", &[&in_default])],
         }),
-    ))
+    )
     .await;
     let _syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &made, "a").await;
@@ -331,33 +289,21 @@ async fn makes_namespaces_first_and_deletes_only_those_that_it_made(flags: Mode)
 
 // Spec scenario 21.
 async fn brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     let with = format!("withs.{group}");
     for plural in ["withs", "laters"] {
-        hub.create(&crd(&group, plural, true)).await;
-        wait_for_crd(&hub, &format!("{plural}.{group}")).await;
+        install_crd(&[&hub], &crd(&group, plural, true)).await;
     }
     hub.create(&namespace(&shop)).await;
     for plural in ["withs", "laters"] {
         hub.create(&custom_object(&group, plural, &shop, "a", 1)).await;
     }
     hub.create(&config_map(&shop, "beside", json!({}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({
-            "clusterScope": [{"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1", "objects": [with]}],
-            "namespaceScope": {"namespaces": [shop], "resources": [
-                {"group": group, "resource": "withs", "apiVersion": "v1"},
-                {"group": group, "resource": "laters", "apiVersion": "v1"},
-                {"group": "", "resource": "configmaps", "apiVersion": "v1"},
-            ]},
-        }),
-    ))
-    .await;
+    let mut spec = all_of(&shop, &[(&group, "withs"), (&group, "laters"), ("", "configmaps")]);
+    let crds = cluster_objects("apiextensions.k8s.io", "customresourcedefinitions", &[&with]);
+    spec["clusterScope"] = json!([crds]);
+    select(&hub, &spec).await;
     let mut syncer = pair.syncer(flags);
     arrives(&edge, &version, "withs", &shop, "a").await;
     arrives(&edge, "v1", "configmaps", &shop, "beside").await;
@@ -366,31 +312,17 @@ async fn brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later(flags
     edge.create(&crd(&group, "laters", true)).await;
     arrives(&edge, &version, "laters", &shop, "a").await;
     for plural in ["withs", "laters"] {
-        for side in [&hub, &edge] {
-            side.delete(
-                "apiextensions.k8s.io/v1",
-                "customresourcedefinitions",
-                "",
-                &format!("{plural}.{group}"),
-            )
-            .await;
-        }
+        drop_crds(&[&hub, &edge], &[&format!("{plural}.{group}")]).await;
     }
 }
 
 async fn a_config_edit_takes_effect_without_restart_and_deselecting_deletes_nothing(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    for name in ["a", "b"] {
-        hub.create(&config_map(&shop, name, json!({"v": "1"}))).await;
-    }
-    let select = |names: &[&str]| json!({"namespacedObjects": [config_map_entry(&shop, names)]});
-    hub.create(&syncer_config("the-one", select(&["a"]))).await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a", "b"], &json!({"v": "1"})).await;
+    select(&hub, &config_maps(&shop, &["a"])).await;
     let _syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
-    reselect(&hub, &select(&["b"])).await;
+    reselect(&hub, &config_maps(&shop, &["b"])).await;
     arrives(&edge, "v1", "configmaps", &shop, "b").await;
 
     // "a" is no longer selected: it stays as it is while the hub has it, and goes when the hub deletes it.

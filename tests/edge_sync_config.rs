@@ -5,12 +5,16 @@ mod support;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
-use support::objects::{config_map, edge_sync_config, namespace, syncer_config};
+use support::objects::{config_map, namespace, syncer_config};
+use support::shared_pair;
+use support::stage::{
+    CONFIG_API, Stage, config_map_ref, custom_ref, deselect_by_kind, namespace_ref, own_group, reselect_by_kind,
+    select_by_kind, stage, stock,
+};
 use support::story::{
     SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone, install_crd,
     remains, stays_absent,
 };
-use support::{Objects, shared_pair};
 
 in_both_modes!(
     it_downsyncs_what_it_names_by_kind_and_nothing_else,
@@ -22,52 +26,29 @@ in_both_modes!(
     deselecting_an_object_keeps_its_copy_until_the_hub_deletes_it,
 );
 
-fn config_map_ref(namespace: &str, name: &str) -> Value {
-    json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": name})
-}
-
-fn namespace_ref(name: &str) -> Value {
-    json!({"version": "v1", "kind": "Namespace", "name": name})
-}
-
-async fn select(hub: &Objects, spec: Value) {
-    hub.merge_patch(
-        "edge.kubestellar.io/v2alpha1",
-        "edgesyncconfigs",
-        "",
-        "site",
-        &json!({"spec": spec}),
-    )
-    .await;
-}
-
 // Spec scenario 7.
 async fn it_downsyncs_what_it_names_by_kind_and_nothing_else(flags: Mode) {
     let pair = shared_pair().await;
     let [named, starred, other] = ["named", "starred", "other"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{named}.example.org");
-    let version = format!("{group}/v1");
+    let (group, version) = own_group(&named);
     install_crd(&[&hub, &edge], &crd(&group, "gauges", false)).await;
     for name in ["a", "b"] {
         hub.create(&custom_object(&group, "gauges", "", name, 1)).await;
     }
     for space in [&named, &starred, &other] {
-        hub.create(&namespace(space)).await;
-        for name in ["a", "b"] {
-            hub.create(&config_map(space, name, json!({"v": "1"}))).await;
-        }
+        stock(&hub, space, &["a", "b"], &json!({"v": "1"})).await;
     }
-    hub.create(&edge_sync_config(
-        "site",
-        json!({"downSyncedResources": [
+    select_by_kind(
+        &hub,
+        &json!({"downSyncedResources": [
             namespace_ref(&named),
             namespace_ref(&starred),
             config_map_ref(&named, "a"),
             config_map_ref(&starred, "*"),
             {"group": group, "version": "v1", "kind": "Gauge", "name": "a"},
         ]}),
-    ))
+    )
     .await;
     let _syncer = pair.syncer(flags);
     for (space, name) in [(&named, "a"), (&starred, "a"), (&starred, "b")] {
@@ -94,8 +75,7 @@ async fn it_upsyncs_from_one_namespace_and_from_all(flags: Mode) {
     let pair = shared_pair().await;
     let [one, two] = ["one", "two"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{one}.example.org");
-    let version = format!("{group}/v1");
+    let (group, version) = own_group(&one);
     for plural in ["heres", "everywheres"] {
         install_crd(&[&hub, &edge], &crd(&group, plural, true)).await;
     }
@@ -107,15 +87,14 @@ async fn it_upsyncs_from_one_namespace_and_from_all(flags: Mode) {
         }
     }
     edge.create(&custom_object(&group, "clusters", "", "a", 1)).await;
-    let item = |kind: &str, namespace: Value| json!({"group": group, "version": "v1", "kind": kind, "namespace": namespace, "name": "*"});
-    hub.create(&edge_sync_config(
-        "site",
-        json!({"upSyncedResources": [
-            item("Here", json!(one)),
-            item("Everywhere", json!("*")),
-            item("Cluster", Value::Null),
+    select_by_kind(
+        &hub,
+        &json!({"upSyncedResources": [
+            custom_ref(&group, "Here", json!(one), "*"),
+            custom_ref(&group, "Everywhere", json!("*"), "*"),
+            custom_ref(&group, "Cluster", Value::Null, "*"),
         ]}),
-    ))
+    )
     .await;
     let _syncer = pair.syncer(flags);
     for (plural, space) in [
@@ -135,9 +114,7 @@ async fn it_upsyncs_from_one_namespace_and_from_all(flags: Mode) {
 
 // Spec scenario 27.
 async fn configs_of_both_kinds_act_as_their_union_and_deleting_one_keeps_what_another_covers(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
     // Named by these configs: the first SyncerConfig, the second, the EdgeSyncConfig.
     let names = [
@@ -162,16 +139,13 @@ async fn configs_of_both_kinds_act_as_their_union_and_deleting_one_keeps_what_an
         hub.create(&syncer_config(config, spec)).await;
     }
     let refs: Vec<Value> = of("site").iter().map(|name| config_map_ref(&shop, name)).collect();
-    hub.create(&edge_sync_config("site", json!({"downSyncedResources": refs})))
-        .await;
+    select_by_kind(&hub, &json!({"downSyncedResources": refs})).await;
     let _syncer = pair.syncer(flags);
     for name in names {
         arrives(&edge, "v1", "configmaps", &shop, name).await;
     }
-    hub.delete("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "site")
-        .await;
-    hub.delete("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "second")
-        .await;
+    deselect_by_kind(&hub).await;
+    hub.delete(CONFIG_API, "syncerconfigs", "", "second").await;
     for name in names {
         hub.replace(&config_map(&shop, name, json!({"v": "2"}))).await;
     }
@@ -191,24 +165,22 @@ async fn configs_of_both_kinds_act_as_their_union_and_deleting_one_keeps_what_an
 
 // Spec section 2.
 async fn a_namespace_is_not_implied_and_needs_its_own_entry(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let mut space = namespace(&shop);
     space["metadata"]["labels"] = json!({"from": "hub"});
     hub.create(&space).await;
     hub.create(&config_map(&shop, "a", json!({}))).await;
     hub.create(&config_map("default", &shop, json!({}))).await;
-    hub.create(&edge_sync_config(
-        "site",
-        json!({"downSyncedResources": [config_map_ref(&shop, "*"), config_map_ref("default", &shop)]}),
-    ))
+    select_by_kind(
+        &hub,
+        &json!({"downSyncedResources": [config_map_ref(&shop, "*"), config_map_ref("default", &shop)]}),
+    )
     .await;
     let _syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", "default", &shop).await;
     stays_absent(&edge, "v1", "namespaces", "", &shop).await;
     let spec = json!({"downSyncedResources": [config_map_ref(&shop, "*"), config_map_ref("default", &shop), namespace_ref(&shop)]});
-    select(&hub, spec).await;
+    reselect_by_kind(&hub, &spec).await;
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     let copy = arrives(&edge, "v1", "namespaces", "", &shop).await;
     assert_eq!(copy["metadata"]["labels"]["from"], json!("hub"));
@@ -217,14 +189,11 @@ async fn a_namespace_is_not_implied_and_needs_its_own_entry(flags: Mode) {
 }
 
 async fn entries_that_make_no_sense_are_reported_and_block_nothing(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({}))).await;
-    hub.create(&edge_sync_config(
-        "site",
-        json!({
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    select_by_kind(
+        &hub,
+        &json!({
             "downSyncedResources": [
                 {"version": "v1", "kind": "ConfigMap", "name": "a"},
                 {"version": "v1", "kind": "ConfigMap", "name": "a", "namespace": "*"},
@@ -237,7 +206,7 @@ async fn entries_that_make_no_sense_are_reported_and_block_nothing(flags: Mode) 
             ],
             "upSyncedResources": [{"version": "v1", "kind": "Secret", "name": "a"}],
         }),
-    ))
+    )
     .await;
     let mut syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
@@ -251,20 +220,17 @@ async fn entries_that_make_no_sense_are_reported_and_block_nothing(flags: Mode) 
 }
 
 async fn a_kind_that_nobody_serves_is_reported_and_picked_up_when_it_appears(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({}))).await;
-    hub.create(&edge_sync_config(
-        "site",
-        json!({"downSyncedResources": [
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    select_by_kind(
+        &hub,
+        &json!({"downSyncedResources": [
             namespace_ref(&shop),
             config_map_ref(&shop, "a"),
-            {"group": group, "version": "v1", "kind": "Gauge", "namespace": shop, "name": "*"},
+            custom_ref(&group, "Gauge", json!(shop), "*"),
         ]}),
-    ))
+    )
     .await;
     let mut syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
@@ -280,25 +246,19 @@ async fn a_kind_that_nobody_serves_is_reported_and_picked_up_when_it_appears(fla
 }
 
 async fn deselecting_an_object_keeps_its_copy_until_the_hub_deletes_it(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    for name in ["a", "b"] {
-        hub.create(&config_map(&shop, name, json!({}))).await;
-    }
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a", "b"], &json!({})).await;
     let all = json!({"downSyncedResources": [namespace_ref(&shop), config_map_ref(&shop, "*")]});
-    hub.create(&edge_sync_config("site", all)).await;
+    select_by_kind(&hub, &all).await;
     let _syncer = pair.syncer(flags);
     for name in ["a", "b"] {
         arrives(&edge, "v1", "configmaps", &shop, name).await;
     }
-    select(&hub, json!({"downSyncedResources": null})).await;
+    reselect_by_kind(&hub, &json!({"downSyncedResources": null})).await;
     hub.delete("v1", "configmaps", &shop, "a").await;
     gone(&edge, "v1", "configmaps", &shop, "a").await;
     remains(&edge, "v1", "configmaps", &shop, "b").await;
-    hub.delete("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "site")
-        .await;
+    deselect_by_kind(&hub).await;
     remains(&edge, "v1", "configmaps", &shop, "b").await;
     hub.delete("v1", "configmaps", &shop, "b").await;
     gone(&edge, "v1", "configmaps", &shop, "b").await;

@@ -2,14 +2,21 @@
 
 mod support;
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, POLL, WATCH, in_both_modes, in_mode};
 use support::objects::{config_map, edge_sync_config, namespace, syncer_config};
 use support::rbac::{allow, configs, disallow, limited};
-use support::story::{A_WHILE, SOON, arrives, becomes, config_map_entry, copy_equals, gone};
-use support::{AuditEvent, Objects, Pair, PairOptions, Server, Syncer, eventually, holds_throughout, shared_pair};
+use support::stage::{
+    CONFIG_API, Stage, config_map_ref, config_maps, namespace_ref, select, select_by_kind, stage, stock,
+};
+use support::story::{A_WHILE, SOON, arrives, becomes, config_map_entry, copy_equals, gone, serve};
+use support::{
+    AuditEvent, Objects, Pair, PairOptions, SYNCER, Server, Syncer, comes_to_rest, eventually, holds_throughout,
+    shared_pair,
+};
 
 in_both_modes!(
     the_heartbeat_of_configs_of_both_kinds_advances_and_their_specs_stay_as_they_are,
@@ -24,8 +31,6 @@ in_mode!(
     a_heartbeat_causes_no_other_request,
 );
 
-const API: &str = "edge.kubestellar.io/v2alpha1";
-const SYNCER: &str = "edge-syncer/";
 const EACH_SECOND: &str = "--heartbeat-interval=1s";
 
 fn time_of(config: &Value) -> Option<String> {
@@ -34,12 +39,24 @@ fn time_of(config: &Value) -> Option<String> {
 
 /// Waits until a config has another heartbeat than this one, and gives it.
 async fn beats(hub: &Objects, plural: &str, name: &str, last: Option<&String>) -> String {
-    let config = becomes(hub, [API, plural, "", name], "has a new heartbeat", |config| {
+    let config = becomes(hub, [CONFIG_API, plural, "", name], "has a new heartbeat", |config| {
         let time = time_of(config);
         time.is_some() && time.as_ref() != last
     })
     .await;
     time_of(&config).expect("it was waited for")
+}
+
+/// Checks for a while that nobody writes the config `the-one`.
+async fn stays_as(hub: &Objects, config: Option<&Value>, period: Duration) {
+    holds_throughout("the config stays as it is", period, async || {
+        if hub.get(CONFIG_API, "syncerconfigs", "", "the-one").await.as_ref() == config {
+            Ok(())
+        } else {
+            Err("it was written")
+        }
+    })
+    .await;
 }
 
 // Spec scenario 42.
@@ -68,7 +85,7 @@ async fn the_heartbeat_of_configs_of_both_kinds_advances_and_their_specs_stay_as
             assert!(last.is_none_or(|last| last < time), "it goes forward");
             last = Some(time);
         }
-        let now = hub.get(API, plural, "", name).await.expect("it is there");
+        let now = hub.get(CONFIG_API, plural, "", name).await.expect("it is there");
         assert_eq!(now["spec"], config["spec"]);
         for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
             assert_eq!(now["metadata"][field], config["metadata"][field], "{field}");
@@ -77,16 +94,14 @@ async fn the_heartbeat_of_configs_of_both_kinds_advances_and_their_specs_stay_as
 }
 
 async fn a_config_that_comes_later_gets_a_heartbeat_and_a_config_edit_is_not_lost(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
     let names: Vec<String> = (0..5).map(|index| format!("c{index}")).collect();
     for name in &names {
         hub.create(&config_map(&shop, name, json!({}))).await;
     }
     let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
-    hub.create(&syncer_config("the-one", json!({}))).await;
+    select(&hub, &json!({})).await;
     let mut last = beats(&hub, "syncerconfigs", "the-one", None).await;
     let mut selected: Vec<&str> = Vec::new();
     for name in &names {
@@ -95,7 +110,10 @@ async fn a_config_that_comes_later_gets_a_heartbeat_and_a_config_edit_is_not_los
         support::story::reselect(&hub, &spec).await;
         arrives(&edge, "v1", "configmaps", &shop, name).await;
         last = beats(&hub, "syncerconfigs", "the-one", Some(&last)).await;
-        let config = hub.get(API, "syncerconfigs", "", "the-one").await.expect("it is there");
+        let config = hub
+            .get(CONFIG_API, "syncerconfigs", "", "the-one")
+            .await
+            .expect("it is there");
         assert_eq!(config["spec"], spec);
     }
 }
@@ -104,57 +122,29 @@ async fn a_config_that_comes_later_gets_a_heartbeat_and_a_config_edit_is_not_los
 async fn the_heartbeat_ends_with_the_syncer(flags: Mode) {
     let pair = shared_pair().await;
     let hub = pair.hub.objects();
-    hub.create(&syncer_config("the-one", json!({}))).await;
+    select(&hub, &json!({})).await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     let first = beats(&hub, "syncerconfigs", "the-one", None).await;
     beats(&hub, "syncerconfigs", "the-one", Some(&first)).await;
     syncer.terminate().await;
-    let last = hub.get(API, "syncerconfigs", "", "the-one").await;
-    holds_throughout("the config stays as it is", Duration::from_secs(3), async || {
-        if hub.get(API, "syncerconfigs", "", "the-one").await == last {
-            Ok(())
-        } else {
-            Err("it was written")
-        }
-    })
-    .await;
+    let last = hub.get(CONFIG_API, "syncerconfigs", "", "the-one").await;
+    stays_as(&hub, last.as_ref(), Duration::from_secs(3)).await;
 }
 
 async fn without_an_interval_there_is_no_heartbeat(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({}))).await;
-    let before = hub
-        .create(&syncer_config(
-            "the-one",
-            json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-        ))
-        .await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let before = hub.get(CONFIG_API, "syncerconfigs", "", "the-one").await;
     let _syncer = pair.syncer(&[flags, &["--heartbeat-interval=0s"]].concat());
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
-    holds_throughout("the config stays as it is", A_WHILE, async || {
-        if hub.get(API, "syncerconfigs", "", "the-one").await.as_ref() == Some(&before) {
-            Ok(())
-        } else {
-            Err("it was written")
-        }
-    })
-    .await;
+    stays_as(&hub, before.as_ref(), A_WHILE).await;
 }
 
 async fn a_forbidden_heartbeat_is_reported_once_and_blocks_nothing(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-    ))
-    .await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({"v": "1"})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
     let rules = json!([
         configs(&["get", "list", "watch"]),
         {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": ["get", "list", "watch"]},
@@ -189,15 +179,12 @@ async fn a_forbidden_heartbeat_is_reported_once_and_blocks_nothing(flags: Mode) 
 
 // Spec scenario 42: no endless self-triggered work.
 async fn a_heartbeat_causes_no_other_request(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({}))).await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
     let spec = json!({"namespacedObjects": [config_map_entry(&shop, &["*"])],
         "upsync": [{"resources": ["secrets"], "namespaces": [shop], "names": ["*"]}]});
-    hub.create(&syncer_config("the-one", spec)).await;
-    hub.create(&edge_sync_config("site", json!({}))).await;
+    select(&hub, &spec).await;
+    select_by_kind(&hub, &json!({})).await;
     let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
     let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
@@ -208,17 +195,10 @@ async fn a_heartbeat_causes_no_other_request(flags: Mode) {
             .flat_map(|(server, mark): (&Server, u64)| server.requests_since(SYNCER, mark))
             .collect()
     };
-    let mut last = (0, tokio::time::Instant::now());
-    eventually("it sends nothing but heartbeats for two seconds", SOON, async || {
-        let others = requests(marks).iter().filter(|event| !heartbeat(event)).count();
-        if others != last.0 {
-            last = (others, tokio::time::Instant::now());
-        }
-        if last.1.elapsed() > Duration::from_secs(2) {
-            Ok(())
-        } else {
-            Err(format!("{others} others"))
-        }
+    let rest = Duration::from_secs(2);
+    comes_to_rest("it sends nothing but heartbeats", rest, SOON, async || {
+        let requests = requests(marks);
+        Ok::<_, Infallible>(requests.iter().filter(|event| !heartbeat(event)).count())
     })
     .await;
     let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
@@ -247,15 +227,12 @@ async fn a_hub_that_serves_only_one_kind_of_configs_is_enough() {
     let pair = Pair::start(PairOptions::default()).await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     hub.create(&namespace("shop")).await;
-    let refs = json!([
-        {"version": "v1", "kind": "Namespace", "name": "shop"},
-        {"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "*"},
-    ]);
+    let refs = [namespace_ref("shop"), config_map_ref("shop", "*")];
     let kinds = [
         (
             "syncerconfigs",
             "edgesyncconfigs",
-            syncer_config("one", json!({"namespacedObjects": [config_map_entry("shop", &["*"])]})),
+            syncer_config("one", config_maps("shop", &["*"])),
         ),
         (
             "edgesyncconfigs",
@@ -264,8 +241,8 @@ async fn a_hub_that_serves_only_one_kind_of_configs_is_enough() {
         ),
     ];
     for (there, lacking, config) in kinds {
-        serve(&hub, there, true).await;
-        serve(&hub, lacking, false).await;
+        serve_configs(&hub, there, true).await;
+        serve_configs(&hub, lacking, false).await;
         for (mode, flags) in [("watch", WATCH), ("poll", POLL)] {
             let name = format!("{there}-{mode}");
             hub.create(&config_map("shop", &name, json!({}))).await;
@@ -276,22 +253,16 @@ async fn a_hub_that_serves_only_one_kind_of_configs_is_enough() {
             hub.delete("v1", "configmaps", "shop", &name).await;
             gone(&edge, "v1", "configmaps", "shop", &name).await;
             assert!(!syncer.log().contains("WARN"), "{}", syncer.log());
-            hub.delete(API, there, "", "one").await;
+            hub.delete(CONFIG_API, there, "", "one").await;
         }
     }
 }
 
 /// Makes the hub serve a kind of configs, or stop that.
-async fn serve(hub: &Objects, plural: &str, served: bool) {
-    let name = format!("{plural}.edge.kubestellar.io");
-    let mut definition = hub
-        .get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &name)
-        .await
-        .expect("the pair has installed it");
-    definition["spec"]["versions"][0]["served"] = json!(served);
-    hub.replace(&definition).await;
+async fn serve_configs(hub: &Objects, plural: &str, served: bool) {
+    serve(hub, &format!("{plural}.edge.kubestellar.io"), served).await;
     eventually("the hub serves what it should", SOON, async || {
-        match hub.try_list(API, plural, "", "").await {
+        match hub.try_list(CONFIG_API, plural, "", "").await {
             Ok(_) if served => Ok(()),
             Err(_) if !served => Ok(()),
             _ => Err("not yet"),

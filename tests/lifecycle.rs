@@ -5,23 +5,19 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::objects::{config_map, namespace, syncer_config};
-use support::story::{SOON, arrives, config_map_entry, copy_equals, crd, custom_object};
+use support::objects::{config_map, namespace};
+use support::stage::{Stage, all_of, config_maps, select, stage, stock};
+use support::story::{SOON, arrives, copy_equals, crd, custom_object, drop_crds};
 use support::{
-    Ca, Credential, KubeconfigParts, Pair, PairOptions, ServerOptions, Syncer, User, eventually, shared_pair,
+    Ca, Credential, KubeconfigParts, Pair, PairOptions, SYNCER, ServerOptions, Syncer, User, eventually, shared_pair,
     wait_for_crd,
 };
 
 /// Creates one `ConfigMap` in a namespace at the hub, and selects it.
 async fn one_config_map(pair: &Pair, shop: &str) {
     let hub = pair.hub.objects();
-    hub.create(&namespace(shop)).await;
-    hub.create(&config_map(shop, "a", json!({"v": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(shop, &["*"])]}),
-    ))
-    .await;
+    stock(&hub, shop, &["a"], &json!({"v": "1"})).await;
+    select(&hub, &config_maps(shop, &["*"])).await;
 }
 
 // Spec scenario 44.
@@ -55,33 +51,25 @@ async fn every_form_of_kubeconfig_connects() {
     let forms: Vec<(&str, KubeconfigParts)> = vec![
         (
             "token-file",
-            KubeconfigParts {
-                credential: Credential::TokenFile,
-                ..KubeconfigParts::default()
-            },
+            KubeconfigParts::with(|parts| parts.credential = Credential::TokenFile),
         ),
         (
             "cert-inline",
-            KubeconfigParts {
-                credential: Credential::CertInline,
-                ..KubeconfigParts::default()
-            },
+            KubeconfigParts::with(|parts| parts.credential = Credential::CertInline),
         ),
         (
             "cert-files",
-            KubeconfigParts {
-                credential: Credential::CertFiles,
-                ca: Ca::File,
-                ..KubeconfigParts::default()
-            },
+            KubeconfigParts::with(|parts| {
+                parts.credential = Credential::CertFiles;
+                parts.ca = Ca::File;
+            }),
         ),
         (
             "insecure",
-            KubeconfigParts {
-                ca: Ca::Absent,
-                insecure_skip_tls_verify: true,
-                ..KubeconfigParts::default()
-            },
+            KubeconfigParts::with(|parts| {
+                parts.ca = Ca::Absent;
+                parts.insecure_skip_tls_verify = true;
+            }),
         ),
         (
             "server-name",
@@ -127,9 +115,7 @@ async fn waits_for_servers_that_are_away_at_start_and_says_so() {
 
 #[tokio::test]
 async fn a_rejected_object_is_reported_once_and_the_others_go_on() {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
     hub.create(&crd(&group, "gauges", true)).await;
     // The edge wants a size of at most 10.
@@ -144,14 +130,17 @@ async fn a_rejected_object_is_reported_once_and_the_others_go_on() {
     hub.create(&custom_object(&group, "gauges", &shop, "big", 99)).await;
     hub.create(&custom_object(&group, "gauges", &shop, "small", 1)).await;
     hub.create(&config_map(&shop, "beside", json!({}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespaceScope": {"namespaces": [shop], "resources": [
-            {"group": group, "resource": "gauges", "apiVersion": "v1"},
-            {"group": "", "resource": "configmaps", "apiVersion": "v1"},
-            {"group": "nowhere.example.org", "resource": "dreams", "apiVersion": "v1"},
-        ]}}),
-    ))
+    select(
+        &hub,
+        &all_of(
+            &shop,
+            &[
+                (&group, "gauges"),
+                ("", "configmaps"),
+                ("nowhere.example.org", "dreams"),
+            ],
+        ),
+    )
     .await;
     let mut syncer = pair.syncer(&[]);
     let version = format!("{group}/v1");
@@ -161,7 +150,7 @@ async fn a_rejected_object_is_reported_once_and_the_others_go_on() {
     syncer.wait_for_log("resource=dreams", SOON).await;
     let attempts = || {
         pair.edge
-            .requests("edge-syncer/")
+            .requests(SYNCER)
             .iter()
             .filter(|event| event.uri.contains("/gauges/big"))
             .count()
@@ -187,10 +176,7 @@ async fn a_rejected_object_is_reported_once_and_the_others_go_on() {
     let log = syncer.log();
     assert_eq!(log.matches(&format!("/{shop}/big error")).count(), 1, "{log}");
     syncer.terminate().await;
-    for side in [&hub, &edge] {
-        side.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
-            .await;
-    }
+    drop_crds(&[&hub, &edge], &[&definition]).await;
 }
 
 // Spec scenario 43, as far as downsync goes.
@@ -210,10 +196,7 @@ async fn with_narrow_permissions_it_does_what_it_may_and_names_what_it_may_not()
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]}),
     )
     .await;
-    let narrow = KubeconfigParts {
-        user: User::Limited,
-        ..KubeconfigParts::default()
-    };
+    let narrow = KubeconfigParts::with(|parts| parts.user = User::Limited);
     let file = pair.edge.write_kubeconfig("narrow", &narrow);
     let mut syncer = Syncer::start(&pair.hub.kubeconfig(), &file, &[]);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::json;
-use support::objects::{config_map, namespace, syncer_config};
-use support::story::{SOON, arrives, config_map_entry, copy_equals, gone};
+use support::objects::{config_map, syncer_config};
+use support::stage::{Stage, config_maps, numbered, select, stage, stock};
+use support::story::{SOON, arrives, copy_equals, gone};
 use support::{Pair, PairOptions, Syncer, eventually, shared_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -63,12 +64,8 @@ async fn a_story_is_told_in_figures() {
     let mut syncer = pair.syncer(&[ANYWHERE, "--heartbeat-interval=1s"]);
     let address = address_of(&mut syncer).await;
     assert_eq!(get(address, "/healthz").await, (200, "ok\n".to_owned()));
-    hub.create(&namespace(shop)).await;
-    for index in 0..40 {
-        hub.create(&config_map(shop, &format!("c{index}"), json!({}))).await;
-    }
-    let selected = json!({"namespacedObjects": [config_map_entry(shop, &["*"])]});
-    hub.create(&syncer_config("the-one", selected)).await;
+    stock(&hub, shop, &numbered(40), &json!({})).await;
+    select(&hub, &config_maps(shop, &["*"])).await;
     shows(
         address,
         &[
@@ -162,13 +159,9 @@ async fn it_is_not_ready_before_the_configs_are_known() {
 
 #[tokio::test]
 async fn a_thousand_scrapes_and_idle_connections_neither_leak_nor_hold_up_syncing() {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({"v": "0"}))).await;
-    let selected = json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]});
-    hub.create(&syncer_config("the-one", selected)).await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({"v": "0"})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
     let mut syncer = pair.syncer(&[ANYWHERE]);
     let address = address_of(&mut syncer).await;
     arrives(&edge, "v1", "configmaps", &shop, "a").await;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace, syncer_config};
-use support::story::{SOON, annotation, arrives, config_map_entry, copy_equals, gone, remains, stays_absent};
-use support::{Objects, eventually, holds_throughout, shared_pair};
+use support::objects::{config_map, namespace};
+use support::stage::{Stage, config_maps, select, stage, stock};
+use support::story::{SOON, annotation, arrives, becomes, copy_equals, edit, gone, remains, stays_absent};
+use support::{Objects, SYNCER, Syncer, eventually, holds_throughout, shared_pair};
 
 in_both_modes!(
     a_copy_that_loses_its_label_is_still_ours,
@@ -33,33 +34,41 @@ fn with_annotation(mut object: Value, key: &str, value: &Value) -> Value {
     object
 }
 
-async fn edit(at: &Objects, shop: &str, name: &str, data: &Value) {
-    at.merge_patch("v1", "configmaps", shop, name, &json!({"data": data}))
-        .await;
+/// Waits until the copy of `a` says this about overwriting, and gives it.
+async fn is_marked(edge: &Objects, shop: &str, overwrite: &Value) -> Value {
+    let at = ["v1", "configmaps", shop, "a"];
+    becomes(edge, at, &format!("says {overwrite} about overwriting"), |copy| {
+        annotation(copy, "downsync-overwrite") == *overwrite
+    })
+    .await
+}
+
+/// A test that begins with the copy of one `ConfigMap`.
+async fn one_copy(flags: Mode) -> (Stage, Syncer) {
+    let stage = stage().await;
+    stock(&stage.hub, &stage.shop, &["a"], &json!({"v": "1"})).await;
+    select(&stage.hub, &config_maps(&stage.shop, &["*"])).await;
+    let syncer = stage.pair.syncer(flags);
+    arrives(&stage.edge, "v1", "configmaps", &stage.shop, "a").await;
+    (stage, syncer)
 }
 
 // Spec scenario 25, every row of 3.6, for a named and a wildcard entry.
 async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(flags: Mode) {
     for names in [["a"], ["*"]] {
-        let pair = shared_pair().await;
-        let shop = pair.namespace("shop");
-        let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+        let Stage { pair, shop, hub, edge } = stage().await;
         let at_hub = |value: &str, overwrite: Value| {
             with_annotation(config_map(&shop, "a", json!({"v": value})), OVERWRITE, &overwrite)
         };
         hub.create(&namespace(&shop)).await;
         hub.create(&at_hub("1", json!("false"))).await;
-        hub.create(&syncer_config(
-            "the-one",
-            json!({"namespacedObjects": [config_map_entry(&shop, &names)]}),
-        ))
-        .await;
+        select(&hub, &config_maps(&shop, &names)).await;
         let _syncer = pair.syncer(flags);
         // Absent downstream: created in full, annotation included.
         let copy = copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
         assert_eq!(annotation(&copy, "downsync-overwrite"), json!("false"));
         // False on both sides: edits at either side change nothing at the edge.
-        edit(&edge, &shop, "a", &json!({"v": "edge"})).await;
+        edit(&edge, &shop, "a", &json!({"data": {"v": "edge"}})).await;
         hub.replace(&at_hub("2", json!("false"))).await;
         holds_throughout("the edge edit survives", Duration::from_secs(2), async || {
             let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
@@ -73,46 +82,22 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(fl
         // Deleted at the edge: created again, in full.
         edge.delete("v1", "configmaps", &shop, "a").await;
         copy_equals(&edge, &shop, "a", &json!({"v": "2"})).await;
-        edit(&edge, &shop, "a", &json!({"v": "edge"})).await;
+        edit(&edge, &shop, "a", &json!({"data": {"v": "edge"}})).await;
         // Back to true: overwritten again, the annotation follows.
         hub.replace(&at_hub("3", json!("true"))).await;
         let copy = copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
         assert_eq!(annotation(&copy, "downsync-overwrite"), json!("true"));
         // False upstream, something else downstream: only the annotation is set.
         hub.replace(&at_hub("4", json!("false"))).await;
-        eventually("the copy is marked", SOON, async || {
-            let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
-            if annotation(&copy, "downsync-overwrite") == json!("false") {
-                Ok(copy)
-            } else {
-                Err("not yet")
-            }
-        })
-        .await;
+        is_marked(&edge, &shop, &json!("false")).await;
         copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
         // Absent upstream: overwritten again, the annotation goes.
         hub.replace(&at_hub("5", Value::Null)).await;
         copy_equals(&edge, &shop, "a", &json!({"v": "5"})).await;
-        eventually("the annotation goes", SOON, async || {
-            let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
-            if annotation(&copy, "downsync-overwrite").is_null() {
-                Ok(())
-            } else {
-                Err("not yet")
-            }
-        })
-        .await;
+        is_marked(&edge, &shop, &Value::Null).await;
         // Deleted upstream while the copy says false: kept.
         hub.replace(&at_hub("5", json!("false"))).await;
-        eventually("the copy is marked again", SOON, async || {
-            let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
-            if annotation(&copy, "downsync-overwrite") == json!("false") {
-                Ok(())
-            } else {
-                Err("not yet")
-            }
-        })
-        .await;
+        is_marked(&edge, &shop, &json!("false")).await;
         hub.delete("v1", "configmaps", &shop, "a").await;
         remains(&edge, "v1", "configmaps", &shop, "a").await;
         // True arrives, then a delete removes both.
@@ -125,9 +110,7 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(fl
 
 // Spec scenario 26, without status.
 async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_alone(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     for side in [&hub, &edge] {
         side.create(&namespace(&shop)).await;
     }
@@ -138,21 +121,9 @@ async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_al
         &json!("false"),
     ))
     .await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-    ))
-    .await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
     let _syncer = pair.syncer(flags);
-    let copy = eventually("the object is marked", SOON, async || {
-        let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
-        if annotation(&copy, "downsync-overwrite") == json!("false") {
-            Ok(copy)
-        } else {
-            Err("not yet")
-        }
-    })
-    .await;
+    let copy = is_marked(&edge, &shop, &json!("false")).await;
     assert_eq!(copy["data"], json!({"v": "theirs"}));
     assert_eq!(annotation(&copy, "downsynced"), Value::Null);
     hub.delete("v1", "configmaps", &shop, "a").await;
@@ -160,18 +131,8 @@ async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_al
 }
 
 async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_back(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-    ))
-    .await;
-    let _syncer = pair.syncer(flags);
-    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let (stage, _syncer) = one_copy(flags).await;
+    let (shop, hub, edge) = (&stage.shop, &stage.hub, &stage.edge);
     let adding = |key: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": shop, "name": "a",
         "labels": {key: "1"}}, "data": {key: "1"}})
@@ -179,52 +140,33 @@ async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_ba
     edge.apply_as("some-controller", &adding("controller")).await;
     for manager in ["kubectl", "kubectl-edit"] {
         edge.apply_as(manager, &adding("person")).await;
-        copy_equals(&edge, &shop, "a", &json!({"v": "1", "controller": "1"})).await;
+        copy_equals(edge, shop, "a", &json!({"v": "1", "controller": "1"})).await;
     }
-    hub.replace(&config_map(&shop, "a", json!({"v": "2"}))).await;
-    let copy = copy_equals(&edge, &shop, "a", &json!({"v": "2", "controller": "1"})).await;
+    hub.replace(&config_map(shop, "a", json!({"v": "2"}))).await;
+    let copy = copy_equals(edge, shop, "a", &json!({"v": "2", "controller": "1"})).await;
     assert_eq!(copy["metadata"]["labels"]["controller"], json!("1"));
     assert_eq!(copy["metadata"]["labels"]["person"], Value::Null);
 }
 
 async fn a_copy_that_loses_its_label_is_still_ours(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-    ))
-    .await;
-    let _syncer = pair.syncer(flags);
-    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let (stage, _syncer) = one_copy(flags).await;
+    let (shop, hub, edge) = (&stage.shop, &stage.hub, &stage.edge);
     let label = json!({"metadata": {"labels": {"edge.kubestellar.io/downsynced": null}}});
-    edge.merge_patch("v1", "configmaps", &shop, "a", &label).await;
-    let copy = eventually("the label is back", SOON, async || {
-        let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
-        let label = &copy["metadata"]["labels"]["edge.kubestellar.io/downsynced"];
-        if label.is_null() { Err("not yet") } else { Ok(copy) }
+    edit(edge, shop, "a", &label).await;
+    let at = ["v1", "configmaps", shop, "a"];
+    let copy = becomes(edge, at, "has its label back", |copy| {
+        !copy["metadata"]["labels"]["edge.kubestellar.io/downsynced"].is_null()
     })
     .await;
     assert_eq!(annotation(&copy, "adopted"), Value::Null);
-    hub.delete("v1", "configmaps", &shop, "a").await;
-    gone(&edge, "v1", "configmaps", &shop, "a").await;
+    hub.delete("v1", "configmaps", shop, "a").await;
+    gone(edge, "v1", "configmaps", shop, "a").await;
 }
 
 async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({"v": "hub"}))).await;
-    hub.create(&config_map(&shop, "b", json!({"v": "hub"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-    ))
-    .await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a", "b"], &json!({"v": "hub"})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
     let syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     let start = pair.edge.audit_mark();
@@ -245,7 +187,7 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(fl
     }
     let writes = pair
         .edge
-        .requests_since("edge-syncer/", start)
+        .requests_since(SYNCER, start)
         .iter()
         .filter(|event| event.is_write())
         .count();
@@ -270,9 +212,7 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(fl
 
 // Spec scenario 23.
 async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
     let frozen = |value: &str, replace: Value| {
         let mut object = config_map(&shop, "frozen", json!({"v": value}));
@@ -281,11 +221,7 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode
     };
     hub.create(&frozen("1", Value::Null)).await;
     hub.create(&config_map(&shop, "beside", json!({"v": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]}),
-    ))
-    .await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
     let mut syncer = pair.syncer(flags);
     let first = copy_equals(&edge, &shop, "frozen", &json!({"v": "1"})).await;
     // At the hub it is made anew, which the edge cannot follow by an update.
@@ -302,7 +238,7 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode
         .wait_for_log("field is immutable when `immutable` is set", SOON)
         .await;
     let attempts = || {
-        let requests = pair.edge.requests("edge-syncer/");
+        let requests = pair.edge.requests(SYNCER);
         requests
             .iter()
             .filter(|event| event.code == 422 && event.uri.contains("/frozen"))
@@ -323,14 +259,8 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode
         }
     })
     .await;
-    hub.merge_patch(
-        "v1",
-        "configmaps",
-        &shop,
-        "frozen",
-        &json!({"metadata": {"annotations": {"edge.kubestellar.io/replace": "true"}}}),
-    )
-    .await;
+    let replace = json!({"metadata": {"annotations": {"edge.kubestellar.io/replace": "true"}}});
+    edit(&hub, &shop, "frozen", &replace).await;
     let third = copy_equals(&edge, &shop, "frozen", &json!({"v": "3"})).await;
     assert_ne!(second["metadata"]["uid"], third["metadata"]["uid"]);
     assert!(syncer.is_running());
@@ -341,18 +271,17 @@ async fn the_edge_bounds_what_the_hub_may_make_it_hold(flags: Mode) {
     let [shop, system] = ["shop", "system"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     for space in [&shop, &system] {
-        hub.create(&namespace(space)).await;
-        hub.create(&config_map(space, "a", json!({}))).await;
+        stock(&hub, space, &["a"], &json!({})).await;
     }
     hub.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": "s"}}))
         .await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespaceScope": {"namespaces": [shop, system], "resources": [
+    select(
+        &hub,
+        &json!({"namespaceScope": {"namespaces": [shop, system], "resources": [
             {"group": "", "resource": "configmaps", "apiVersion": "v1"},
             {"group": "", "resource": "secrets", "apiVersion": "v1"},
         ]}}),
-    ))
+    )
     .await;
     let syncer = pair.syncer(&[&["--deny=secrets", "--deny-namespace=system-*"], flags].concat());
     arrives(&edge, "v1", "configmaps", &shop, "a").await;

@@ -5,11 +5,15 @@ mod support;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
-use support::objects::{config_map, edge_sync_config, namespace, syncer_config};
+use support::objects::{config_map, edge_sync_config, namespace};
+use support::stage::{
+    CONFIG_API, Stage, config_map_ref, config_maps, custom_ref, deselect_by_kind, namespace_ref, own_group,
+    reselect_by_kind, select, select_by_kind, stage, stock,
+};
 use support::statuses::{returns, set_status};
 use support::story::{
-    SOON, annotation, arrives, becomes, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone,
-    install_crd, remains, stays_absent,
+    SOON, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, gone, install_crd, remains,
+    stays_absent,
 };
 use support::{Objects, Syncer, shared_pair};
 
@@ -34,14 +38,6 @@ fn crd_ref(name: &str) -> Value {
     json!({"group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition", "name": name})
 }
 
-fn config_map_ref(namespace: &str, name: &str) -> Value {
-    json!({"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": name})
-}
-
-fn namespace_ref(name: &str) -> Value {
-    json!({"version": "v1", "kind": "Namespace", "name": name})
-}
-
 /// A conversion of a `ConfigMap`.
 fn renamed(hub: &str, edge: &str) -> Value {
     json!({"upstream": {"kind": "ConfigMap", "name": hub}, "downstream": {"kind": "ConfigMap", "name": edge}})
@@ -56,10 +52,12 @@ fn all_config_maps(shop: &str, conversions: Value) -> Value {
     })
 }
 
-async fn select(hub: &Objects, spec: Value) {
-    let patch = json!({"spec": spec});
-    hub.merge_patch("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "site", &patch)
-        .await;
+/// Creates a namespace with two `ConfigMap`s that hold their own names.
+async fn two_that_differ(at: &Objects, space: &str, names: [&str; 2]) {
+    at.create(&namespace(space)).await;
+    for name in names {
+        at.create(&config_map(space, name, json!({"was": name}))).await;
+    }
 }
 
 // Spec scenario 11.
@@ -100,13 +98,13 @@ async fn a_denatured_crd_follows_and_goes_and_the_edge_serves_its_type(flags: Mo
     let group = format!("{}.example.org", pair.namespace("g"));
     let (at_hub, at_edge) = (format!("gauges.{group}.denatured"), format!("gauges.{group}"));
     install_crd(&[&hub], &crd(&format!("{group}.denatured"), "gauges", false)).await;
-    hub.create(&edge_sync_config(
-        "site",
-        json!({
+    select_by_kind(
+        &hub,
+        &json!({
             "downSyncedResources": [crd_ref(&at_edge)],
             "conversions": [{"upstream": crd_ref(&at_hub), "downstream": crd_ref(&at_edge)}],
         }),
-    ))
+    )
     .await;
     let _syncer = pair.syncer(flags);
     arrives(&edge, CRDS[0], CRDS[1], CRDS[2], &at_edge).await;
@@ -145,10 +143,7 @@ async fn only_what_a_conversion_names_is_renamed_also_beside_a_wildcard(flags: M
     let [shop, other] = ["shop", "other"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     for space in [&shop, &other] {
-        hub.create(&namespace(space)).await;
-        for name in ["x", "a"] {
-            hub.create(&config_map(space, name, json!({"was": name}))).await;
-        }
+        two_that_differ(&hub, space, ["x", "a"]).await;
     }
     hub.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": "x"}}))
         .await;
@@ -157,13 +152,9 @@ async fn only_what_a_conversion_names_is_renamed_also_beside_a_wildcard(flags: M
         .as_array_mut()
         .expect("built above")
         .push(json!({"version": "v1", "kind": "Secret", "namespace": shop, "name": "*"}));
-    hub.create(&edge_sync_config("site", spec)).await;
+    select_by_kind(&hub, &spec).await;
     // Conversions count for all configs.
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&other, &["x", "a"])]}),
-    ))
-    .await;
+    select(&hub, &config_maps(&other, &["x", "a"])).await;
     let _syncer = pair.syncer(flags);
     for space in [&shop, &other] {
         let copy = copy_equals(&edge, space, "y", &json!({"was": "x"})).await;
@@ -183,18 +174,14 @@ async fn only_what_a_conversion_names_is_renamed_also_beside_a_wildcard(flags: M
 
 // Spec scenario 13.
 async fn a_conversion_that_comes_later_takes_effect_without_restart(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "x", json!({"v": "1"}))).await;
-    hub.create(&edge_sync_config("site", all_config_maps(&shop, json!([]))))
-        .await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["x"], &json!({"v": "1"})).await;
+    select_by_kind(&hub, &all_config_maps(&shop, json!([]))).await;
     let _syncer = pair.syncer(flags);
     copy_equals(&edge, &shop, "x", &json!({"v": "1"})).await;
     // Added, and changed.
     for name in ["y", "z"] {
-        select(&hub, all_config_maps(&shop, json!([renamed("x", name)]))).await;
+        reselect_by_kind(&hub, &all_config_maps(&shop, json!([renamed("x", name)]))).await;
         copy_equals(&edge, &shop, name, &json!({"v": "1"})).await;
     }
     hub.replace(&config_map(&shop, "x", json!({"v": "2"}))).await;
@@ -210,9 +197,7 @@ async fn a_conversion_that_comes_later_takes_effect_without_restart(flags: Mode)
 }
 
 async fn a_renamed_copy_outlives_its_conversion_as_long_as_its_origin_exists(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     for restarts in [false, true] {
         let [x, y] = ["x", "y"].map(|name| format!("{name}-{restarts}"));
         if !restarts {
@@ -220,13 +205,13 @@ async fn a_renamed_copy_outlives_its_conversion_as_long_as_its_origin_exists(fla
         }
         hub.create(&config_map(&shop, &x, json!({"v": "1"}))).await;
         let with = all_config_maps(&shop, json!([renamed(&x, &y)]));
-        hub.create(&edge_sync_config("site", with)).await;
+        select_by_kind(&hub, &with).await;
         let mut syncer = pair.syncer(flags);
         copy_equals(&edge, &shop, &y, &json!({"v": "1"})).await;
         if restarts {
             syncer.kill();
         }
-        select(&hub, all_config_maps(&shop, Value::Null)).await;
+        reselect_by_kind(&hub, &all_config_maps(&shop, Value::Null)).await;
         let mut another = restarts.then(|| pair.syncer(flags));
         copy_equals(&edge, &shop, &x, &json!({"v": "1"})).await;
         let copy = remains(&edge, "v1", "configmaps", &shop, &y).await;
@@ -239,22 +224,15 @@ async fn a_renamed_copy_outlives_its_conversion_as_long_as_its_origin_exists(fla
         let _third = restarts.then(|| pair.syncer(flags));
         gone(&edge, "v1", "configmaps", &shop, &x).await;
         gone(&edge, "v1", "configmaps", &shop, &y).await;
-        hub.delete("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "site")
-            .await;
+        deselect_by_kind(&hub).await;
     }
 }
 
 async fn what_was_renamed_is_found_again_after_a_restart_and_not_made_anew(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    for name in ["kept", "deleted", "proof"] {
-        hub.create(&config_map(&shop, name, json!({"v": "1"}))).await;
-    }
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["kept", "deleted", "proof"], &json!({"v": "1"})).await;
     let conversions = json!([renamed("kept", "kept-there"), renamed("deleted", "deleted-there")]);
-    hub.create(&edge_sync_config("site", all_config_maps(&shop, conversions)))
-        .await;
+    select_by_kind(&hub, &all_config_maps(&shop, conversions)).await;
     let mut syncer = pair.syncer(flags);
     for name in ["kept-there", "deleted-there", "proof"] {
         copy_equals(&edge, &shop, name, &json!({"v": "1"})).await;
@@ -272,16 +250,9 @@ async fn what_was_renamed_is_found_again_after_a_restart_and_not_made_anew(flags
 
 // Spec scenario 13.
 async fn conversions_are_ignored_where_the_environment_says_so(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "x", json!({}))).await;
-    hub.create(&edge_sync_config(
-        "site",
-        all_config_maps(&shop, json!([renamed("x", "y")])),
-    ))
-    .await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["x"], &json!({})).await;
+    select_by_kind(&hub, &all_config_maps(&shop, json!([renamed("x", "y")]))).await;
     let env = [("ENABLE_DENATURING", "false")];
     let _syncer = Syncer::start_with_env(&pair.hub.kubeconfig(), &pair.edge.kubeconfig(), flags, &env);
     arrives(&edge, "v1", "configmaps", &shop, "x").await;
@@ -289,17 +260,12 @@ async fn conversions_are_ignored_where_the_environment_says_so(flags: Mode) {
 }
 
 async fn an_object_goes_up_under_another_name(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    for name in ["y", "a"] {
-        edge.create(&config_map(&shop, name, json!({"was": name}))).await;
-    }
-    hub.create(&edge_sync_config(
-        "site",
-        json!({"upSyncedResources": [config_map_ref(&shop, "*")], "conversions": [renamed("x", "y")]}),
-    ))
+    let Stage { pair, shop, hub, edge } = stage().await;
+    two_that_differ(&edge, &shop, ["y", "a"]).await;
+    select_by_kind(
+        &hub,
+        &json!({"upSyncedResources": [config_map_ref(&shop, "*")], "conversions": [renamed("x", "y")]}),
+    )
     .await;
     let mut syncer = pair.syncer(flags);
     let copy = copy_equals(&hub, &shop, "x", &json!({"was": "y"})).await;
@@ -317,25 +283,22 @@ async fn an_object_goes_up_under_another_name(flags: Mode) {
 }
 
 async fn the_status_of_a_renamed_object_returns_to_its_origin(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     install_crd(&[&hub, &edge], &crd(&group, "gauges", true)).await;
     hub.create(&namespace(&shop)).await;
     // The one called y at the hub has nothing to do with the one called y at the edge.
     for name in ["x", "y"] {
         hub.create(&custom_object(&group, "gauges", &shop, name, 1)).await;
     }
-    let gauge = |name: &str| json!({"group": group, "version": "v1", "kind": "Gauge", "namespace": shop, "name": name});
-    hub.create(&edge_sync_config(
-        "site",
-        json!({
+    let gauge = |name: &str| custom_ref(&group, "Gauge", json!(shop), name);
+    select_by_kind(
+        &hub,
+        &json!({
             "downSyncedResources": [namespace_ref(&shop), gauge("x")],
             "conversions": [{"upstream": gauge("x"), "downstream": gauge("y")}],
         }),
-    ))
+    )
     .await;
     let _syncer = pair.syncer(flags);
     arrives(&edge, &version, "gauges", &shop, "y").await;
@@ -350,11 +313,8 @@ async fn the_status_of_a_renamed_object_returns_to_its_origin(flags: Mode) {
 
 // Spec section 6.
 async fn of_contradicting_conversions_the_first_by_config_name_counts_and_the_other_is_reported(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "x", json!({}))).await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["x"], &json!({})).await;
     // Created in the other order.
     hub.create(&edge_sync_config("b", json!({"conversions": [renamed("x", "from-b")]})))
         .await;
@@ -377,33 +337,44 @@ async fn of_contradicting_conversions_the_first_by_config_name_counts_and_the_ot
         assert_eq!(reports.count(), 1, "{config}: {log}");
     }
     // With the first one gone, the other counts.
-    hub.delete("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", "a")
-        .await;
+    hub.delete(CONFIG_API, "edgesyncconfigs", "", "a").await;
     hub.create(&edge_sync_config("c", all_config_maps(&shop, Value::Null)))
         .await;
     arrives(&edge, "v1", "configmaps", &shop, "from-b").await;
 }
 
+/// The hub has one kind, and the edge another.
+async fn alphas_and_betas(hub: &Objects, edge: &Objects, group: &str) {
+    install_crd(&[hub], &crd(group, "alphas", true)).await;
+    install_crd(&[edge], &crd(group, "betas", true)).await;
+}
+
+/// The one that is renamed, as it is called at the hub.
+fn alpha(group: &str, shop: &str) -> Value {
+    custom_ref(group, "Alpha", json!(shop), "a")
+}
+
+/// The same, as it is called at the edge.
+fn beta(group: &str, shop: &str) -> Value {
+    custom_ref(group, "Beta", json!(shop), "b")
+}
+
 async fn a_conversion_may_join_two_kinds(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
-    install_crd(&[&hub], &crd(&group, "alphas", true)).await;
-    install_crd(&[&edge], &crd(&group, "betas", true)).await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    alphas_and_betas(&hub, &edge, &group).await;
     hub.create(&namespace(&shop)).await;
     for name in ["a", "other"] {
         hub.create(&custom_object(&group, "alphas", &shop, name, 1)).await;
     }
-    let item = |kind: &str, name: &str| json!({"group": group, "version": "v1", "kind": kind, "namespace": shop, "name": name});
-    hub.create(&edge_sync_config(
-        "site",
-        json!({
-            "downSyncedResources": [namespace_ref(&shop), item("Alpha", "a")],
-            "conversions": [{"upstream": item("Alpha", "a"), "downstream": item("Beta", "b")}],
+    let (at_hub, at_edge) = (alpha(&group, &shop), beta(&group, &shop));
+    select_by_kind(
+        &hub,
+        &json!({
+            "downSyncedResources": [namespace_ref(&shop), at_hub],
+            "conversions": [{"upstream": at_hub, "downstream": at_edge}],
         }),
-    ))
+    )
     .await;
     let _syncer = pair.syncer(flags);
     let at = [version.as_str(), "betas", &shop, "b"];
@@ -421,23 +392,19 @@ async fn a_conversion_may_join_two_kinds(flags: Mode) {
 }
 
 async fn an_object_goes_up_as_another_kind(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
-    install_crd(&[&hub], &crd(&group, "alphas", true)).await;
-    install_crd(&[&edge], &crd(&group, "betas", true)).await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    alphas_and_betas(&hub, &edge, &group).await;
     edge.create(&namespace(&shop)).await;
     edge.create(&custom_object(&group, "betas", &shop, "b", 1)).await;
-    let item = |kind: &str, name: &str| json!({"group": group, "version": "v1", "kind": kind, "namespace": shop, "name": name});
-    hub.create(&edge_sync_config(
-        "site",
-        json!({
-            "upSyncedResources": [item("Beta", "b")],
-            "conversions": [{"upstream": item("Alpha", "a"), "downstream": item("Beta", "b")}],
+    let (at_hub, at_edge) = (alpha(&group, &shop), beta(&group, &shop));
+    select_by_kind(
+        &hub,
+        &json!({
+            "upSyncedResources": [at_edge],
+            "conversions": [{"upstream": at_hub, "downstream": at_edge}],
         }),
-    ))
+    )
     .await;
     let mut syncer = pair.syncer(flags);
     let at = [version.as_str(), "alphas", &shop, "a"];

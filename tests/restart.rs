@@ -2,16 +2,16 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace, syncer_config};
+use support::objects::{config_map, namespace};
+use support::stage::{Stage, all_of, config_maps, deselect, numbered, select, stage, stock};
 use support::story::{
-    SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, gone, remains, reselect,
+    SOON, annotation, arrives, copy_equals, crd, custom_object, drop_crds, gone, install_crd, remains, reselect, serve,
 };
-use support::{Objects, eventually, shared_pair, wait_for_crd};
+use support::{eventually, flow};
 
 in_both_modes!(
     deselecting_keeps_a_copy_until_the_hub_deletes_its_object_in_either_order,
@@ -28,94 +28,27 @@ in_mode!(
 
 const NOTHING: &str = "the record of synced types is empty";
 
-/// Makes the hub serve a CRD's type, or stop that without deleting its objects.
-async fn serve(hub: &Objects, definition: &str, served: bool) {
-    let mut object = hub
-        .get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", definition)
-        .await
-        .expect("the CRD was created by the test");
-    object["spec"]["versions"][0]["served"] = json!(served);
-    hub.replace(&object).await;
-}
-
-fn select(shop: &str, names: &[&str]) -> Value {
-    json!({"namespacedObjects": [config_map_entry(shop, names)]})
-}
-
 // Spec scenario 28.
 async fn deselecting_keeps_a_copy_until_the_hub_deletes_its_object_in_either_order(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    for name in ["a", "b", "c"] {
-        hub.create(&config_map(&shop, name, json!({}))).await;
-    }
-    hub.create(&syncer_config("the-one", select(&shop, &["a", "b", "c"])))
-        .await;
-    let _syncer = pair.syncer(flags);
-    for name in ["a", "b", "c"] {
-        arrives(&edge, "v1", "configmaps", &shop, name).await;
-    }
-    // Deleted first, deselected second.
-    hub.delete("v1", "configmaps", &shop, "a").await;
-    reselect(&hub, &select(&shop, &["c"])).await;
-    gone(&edge, "v1", "configmaps", &shop, "a").await;
-    remains(&edge, "v1", "configmaps", &shop, "b").await;
-    // Deselected first, deleted second.
-    hub.delete("v1", "configmaps", &shop, "b").await;
-    gone(&edge, "v1", "configmaps", &shop, "b").await;
-    remains(&edge, "v1", "configmaps", &shop, "c").await;
-    // The whole config goes, and then its object.
-    hub.delete("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "the-one")
-        .await;
-    remains(&edge, "v1", "configmaps", &shop, "c").await;
-    hub.delete("v1", "configmaps", &shop, "c").await;
-    gone(&edge, "v1", "configmaps", &shop, "c").await;
+    let flow = flow::downsync().await;
+    let _syncer = flow.deselected_in_either_order(flags).await;
 }
 
 // Spec scenario 37.
 async fn what_was_deleted_while_it_was_away_goes_also_when_it_is_no_longer_selected(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    for name in ["selected", "deselected", "kept", "lost"] {
-        hub.create(&config_map(&shop, name, json!({}))).await;
-    }
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
-    let mut syncer = pair.syncer(flags);
-    let mut uids = BTreeMap::new();
-    for name in ["selected", "deselected", "kept", "lost"] {
-        let copy = arrives(&edge, "v1", "configmaps", &shop, name).await;
-        uids.insert(name, copy["metadata"]["uid"].clone());
-    }
-    syncer.kill();
-    reselect(&hub, &select(&shop, &["selected", "lost"])).await;
-    hub.delete("v1", "configmaps", &shop, "selected").await;
-    hub.delete("v1", "configmaps", &shop, "deselected").await;
-    edge.delete("v1", "configmaps", &shop, "lost").await;
-    let _syncer = pair.syncer(flags);
-    gone(&edge, "v1", "configmaps", &shop, "selected").await;
-    gone(&edge, "v1", "configmaps", &shop, "deselected").await;
-    arrives(&edge, "v1", "configmaps", &shop, "lost").await;
-    let kept = remains(&edge, "v1", "configmaps", &shop, "kept").await;
-    assert_eq!(kept["metadata"]["uid"], uids["kept"]);
+    let flow = flow::downsync().await;
+    let _syncer = flow.changed_while_it_is_away(flags).await;
 }
 
 // The same for a whole type: nothing names it any more when the syncer comes back.
 async fn a_type_that_no_config_names_any_more_is_remembered_across_a_restart(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "a", json!({}))).await;
-    hub.create(&syncer_config("the-one", select(&shop, &["a"]))).await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["a"])).await;
     let mut syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     syncer.kill();
-    hub.delete("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "the-one")
-        .await;
+    deselect(&hub).await;
     hub.delete("v1", "configmaps", &shop, "a").await;
     let _syncer = pair.syncer(flags);
     gone(&edge, "v1", "configmaps", &shop, "a").await;
@@ -143,19 +76,13 @@ async fn a_type_that_no_config_names_any_more_is_remembered_across_a_restart(fla
 
 // Spec scenario 29.
 async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namespace_stays(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
     let (version, definition) = (format!("{group}/v1"), format!("gauges.{group}"));
-    for side in [&hub, &edge] {
-        side.create(&crd(&group, "gauges", true)).await;
-        wait_for_crd(side, &definition).await;
-    }
+    install_crd(&[&hub, &edge], &crd(&group, "gauges", true)).await;
     hub.create(&namespace(&shop)).await;
     hub.create(&custom_object(&group, "gauges", &shop, "a", 1)).await;
-    let spec = json!({"namespaceScope": {"namespaces": [shop], "resources": [{"group": group, "resource": "gauges", "apiVersion": "v1"}]}});
-    hub.create(&syncer_config("the-one", spec.clone())).await;
+    select(&hub, &all_of(&shop, &[(&group, "gauges")])).await;
     let mut syncer = pair.syncer(flags);
     arrives(&edge, &version, "gauges", &shop, "a").await;
 
@@ -198,67 +125,23 @@ async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namesp
     .await;
     let space = arrives(&edge, "v1", "namespaces", "", &shop).await;
     assert_eq!(space["metadata"]["deletionTimestamp"], Value::Null);
-    for side in [&hub, &edge] {
-        side.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
-            .await;
-    }
+    drop_crds(&[&hub, &edge], &[&definition]).await;
 }
 
 // Spec scenario 37.
 async fn kill_9_at_any_moment_is_followed_by_convergence_without_recreating_anything(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
-    for index in 0..30 {
-        hub.create(&config_map(&shop, &format!("c{index}"), json!({"round": "0"})))
-            .await;
+    let flow = flow::downsync().await;
+    let (_syncer, data) = flow.survives_crashes(flags).await;
+    for name in &numbered(30)[1..] {
+        let copy = copy_equals(&flow.to, &flow.shop, name, &data).await;
+        let adopted = annotation(&copy, "adopted");
+        assert_eq!(adopted, Value::Null, "our own copy is not somebody else's");
     }
-    let mut uids: BTreeMap<String, Value> = BTreeMap::new();
-    for round in 1..=12_u64 {
-        let mut syncer = pair.syncer(flags);
-        // From before it has connected to after it has come to rest.
-        tokio::time::sleep(Duration::from_millis(round * round * 2)).await;
-        syncer.kill();
-        for copy in edge
-            .list("v1", "configmaps", &shop, "edge.kubestellar.io/downsynced=true")
-            .await
-        {
-            let name = copy["metadata"]["name"].as_str().expect("it has a name").to_owned();
-            let uid = copy["metadata"]["uid"].clone();
-            assert_eq!(
-                *uids.entry(name.clone()).or_insert_with(|| uid.clone()),
-                uid,
-                "{name} was created again"
-            );
-        }
-        for index in 0..30 {
-            hub.replace(&config_map(
-                &shop,
-                &format!("c{index}"),
-                json!({"round": round.to_string()}),
-            ))
-            .await;
-        }
-    }
-    hub.delete("v1", "configmaps", &shop, "c0").await;
-    let _syncer = pair.syncer(flags);
-    for index in 1..30 {
-        let copy = copy_equals(&edge, &shop, &format!("c{index}"), &json!({"round": "12"})).await;
-        assert_eq!(
-            annotation(&copy, "adopted"),
-            Value::Null,
-            "our own copy is not somebody else's"
-        );
-    }
-    gone(&edge, "v1", "configmaps", &shop, "c0").await;
+    flow.copy_goes("c0").await;
 }
 
 async fn copies_of_the_go_syncer_are_taken_over_and_lose_what_the_hub_has_dropped(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     for side in [&hub, &edge] {
         side.create(&namespace(&shop)).await;
     }
@@ -274,7 +157,7 @@ async fn copies_of_the_go_syncer_are_taken_over_and_lose_what_the_hub_has_droppe
         .await
         .expect("written above");
     hub.create(&config_map(&shop, "kept", json!({"a": "new"}))).await;
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
     let _syncer = pair.syncer(flags);
     let copy = copy_equals(&edge, &shop, "kept", &json!({"a": "new"})).await;
     assert_eq!(copy["metadata"]["uid"], before["metadata"]["uid"]);

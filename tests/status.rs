@@ -4,13 +4,14 @@ mod support;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
-use support::objects::{MERGE_PATCH, namespace, path, syncer_config};
-use support::statuses::{deployment, returns, select_deployments, set_status, status_writes};
+use support::objects::{MERGE_PATCH, namespace, path};
+use support::stage::{Stage, all_of, cluster_objects, own_group, select, stage};
+use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
 use support::story::{
     A_WHILE, SOON, annotation, arrives, becomes, crd, crd_without_status, custom_object, drop_crds, install_crd,
     upsync_all,
 };
-use support::{eventually, holds_throughout, shared_pair};
+use support::{eventually, holds_throughout};
 
 in_both_modes!(
     the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time,
@@ -25,15 +26,13 @@ in_both_modes!(
 
 // Spec scenario 31.
 async fn the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
     let before = hub.create(&deployment(&shop, "web:1")).await;
-    hub.create(&select_deployments(&shop)).await;
+    select_deployments(&hub, &shop).await;
     let _syncer = pair.syncer(flags);
     arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
-    let at = ["apps/v1", "deployments", &shop, "web"];
+    let at = web(&shop);
     let available = json!([{"type": "Available", "status": "True", "reason": "R", "message": "m",
         "lastUpdateTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
     for status in [
@@ -49,15 +48,7 @@ async fn the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time(fla
         }
     }
     // An edit at the hub goes its own way.
-    hub.merge_patch(
-        "apps/v1",
-        "deployments",
-        &shop,
-        "web",
-        &json!({"spec": {"replicas": 5}}),
-    )
-    .await;
-    let copy = becomes(&edge, at, "has 5 replicas", |copy| copy["spec"]["replicas"] == json!(5)).await;
+    let copy = scale(&hub, &edge, &shop).await;
     assert_eq!(copy["status"], json!({"observedGeneration": 2}));
     let object = returns(&hub, at, &json!({"observedGeneration": 2})).await;
     assert_eq!(object["spec"]["replicas"], json!(5));
@@ -66,20 +57,13 @@ async fn the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time(fla
 // Spec scenario 31: a status write never carries a stale spec, labels or annotations.
 async fn a_hub_edit_made_while_statuses_are_written_is_kept(flags: Mode) {
     const ROUNDS: usize = 20;
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     // Without a subresource the whole object is written, which is where an edit could get lost.
     install_crd(&[&hub, &edge], &crd_without_status(&group, "gauges", true)).await;
     hub.create(&namespace(&shop)).await;
     hub.create(&custom_object(&group, "gauges", &shop, "a", 0)).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespaceScope": {"namespaces": [shop], "resources": [{"group": group, "resource": "gauges", "apiVersion": "v1"}]}}),
-    ))
-    .await;
+    select(&hub, &all_of(&shop, &[(&group, "gauges")])).await;
     let _syncer = pair.syncer(&[flags, &["--status-interval=100ms"]].concat());
     arrives(&edge, &version, "gauges", &shop, "a").await;
     let at = [version.as_str(), "gauges", &shop, "a"];
@@ -124,11 +108,8 @@ async fn a_hub_edit_made_while_statuses_are_written_is_kept(flags: Mode) {
 
 // Spec scenarios 26 and 32.
 async fn status_returns_for_every_kind_of_custom_resource_and_owner(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     // Plural, namespaced, with a subresource.
     let types = [
         ("gauges", true, true),
@@ -157,10 +138,10 @@ async fn status_returns_for_every_kind_of_custom_resource_and_owner(flags: Mode)
         }
         edge.create(&custom_object(&group, plural, space, "theirs", 7)).await;
     }
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespaceScope": {"namespaces": [shop], "resources": resources}, "clusterScope": cluster_scope}),
-    ))
+    select(
+        &hub,
+        &json!({"namespaceScope": {"namespaces": [shop], "resources": resources}, "clusterScope": cluster_scope}),
+    )
     .await;
     let _syncer = pair.syncer(flags);
     let all = types.into_iter().flat_map(|(plural, namespaced, subresource)| {
@@ -192,25 +173,16 @@ async fn status_returns_for_every_kind_of_custom_resource_and_owner(flags: Mode)
 }
 
 async fn status_returns_where_only_one_side_has_the_subresource(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     let types = [("athubs", &hub, &edge, false), ("atedges", &edge, &hub, true)];
     hub.create(&namespace(&shop)).await;
-    let mut resources = Vec::new();
     for (plural, with, without, _) in types {
         install_crd(&[with], &crd(&group, plural, true)).await;
         install_crd(&[without], &crd_without_status(&group, plural, true)).await;
         hub.create(&custom_object(&group, plural, &shop, "a", 1)).await;
-        resources.push(json!({"group": group, "resource": plural, "apiVersion": "v1"}));
     }
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespaceScope": {"namespaces": [shop], "resources": resources}}),
-    ))
-    .await;
+    select(&hub, &all_of(&shop, &types.map(|(plural, ..)| (&*group, plural)))).await;
     let _syncer = pair.syncer(flags);
     for (plural, _, _, subresource_at_edge) in types {
         arrives(&edge, &version, plural, &shop, "a").await;
@@ -231,31 +203,24 @@ async fn status_returns_where_only_one_side_has_the_subresource(flags: Mode) {
 
 // Spec scenario 33.
 async fn the_status_of_crds_and_namespaces_at_the_hub_is_left_alone(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
     let definition = format!("gauges.{group}");
     install_crd(&[&hub], &crd(&group, "gauges", true)).await;
     hub.create(&namespace(&shop)).await;
     hub.create(&deployment(&shop, "web:1")).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({
-            "namespaceScope": {"namespaces": [shop], "resources": [{"group": "apps", "resource": "deployments", "apiVersion": "v1"}]},
-            "clusterScope": [
-                {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1", "objects": [definition]},
-                {"group": "", "resource": "namespaces", "apiVersion": "v1", "objects": [shop]},
-            ],
-        }),
-    ))
-    .await;
+    let mut spec = all_of(&shop, &[("apps", "deployments")]);
+    spec["clusterScope"] = json!([
+        cluster_objects("apiextensions.k8s.io", "customresourcedefinitions", &[&definition]),
+        cluster_objects("", "namespaces", &[&shop]),
+    ]);
+    select(&hub, &spec).await;
     let _syncer = pair.syncer(flags);
     let condition = json!([{"type": "NamespaceContentRemaining", "status": "False", "reason": "R", "message": "edge",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
     let crds = ["apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition];
     let spaces = ["v1", "namespaces", "", &*shop];
-    let web = ["apps/v1", "deployments", &*shop, "web"];
+    let web = web(&shop);
     for [api_version, plural, namespace, name] in [crds, spaces, web] {
         arrives(&edge, api_version, plural, namespace, name).await;
     }
@@ -303,11 +268,8 @@ async fn the_status_of_crds_and_namespaces_at_the_hub_is_left_alone(flags: Mode)
 
 // Spec scenario 36, with and without a subresource.
 async fn the_status_of_an_upsynced_object_arrives_and_follows(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     let types = [("gauges", true), ("plains", false)];
     edge.create(&namespace(&shop)).await;
     for (plural, subresource) in types {
@@ -322,10 +284,10 @@ async fn the_status_of_an_upsynced_object_arrives_and_follows(flags: Mode) {
         )
         .await;
     }
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"upsync": [upsync_all(&group, &["gauges", "plains"], &shop)]}),
-    ))
+    select(
+        &hub,
+        &json!({"upsync": [upsync_all(&group, &["gauges", "plains"], &shop)]}),
+    )
     .await;
     let _syncer = pair.syncer(flags);
     for (plural, subresource) in types {
@@ -349,36 +311,22 @@ async fn the_status_of_an_upsynced_object_arrives_and_follows(flags: Mode) {
 }
 
 async fn a_status_that_changes_while_the_hub_is_down_arrives_afterwards(flags: Mode) {
-    let mut pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&deployment(&shop, "web:1")).await;
-    hub.create(&select_deployments(&shop)).await;
-    let mut syncer = pair.syncer(flags);
-    arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
-    let at = ["apps/v1", "deployments", &*shop, "web"];
-    set_status(&edge, at, true, &json!({"replicas": 1})).await;
-    returns(&hub, at, &json!({"replicas": 1})).await;
-    pair.hub.stop_apiserver();
+    let (mut stage, mut syncer) = deployed(flags).await;
+    let at = web(&stage.shop);
+    set_status(&stage.edge, at, true, &json!({"replicas": 1})).await;
+    returns(&stage.hub, at, &json!({"replicas": 1})).await;
+    stage.pair.hub.stop_apiserver();
     syncer.wait_for_log("cannot reach the hub", SOON).await;
-    set_status(&edge, at, true, &json!({"replicas": 2})).await;
-    pair.hub.start_apiserver().await;
-    returns(&pair.hub.objects(), at, &json!({"replicas": 2})).await;
+    set_status(&stage.edge, at, true, &json!({"replicas": 2})).await;
+    stage.pair.hub.start_apiserver().await;
+    returns(&stage.pair.hub.objects(), at, &json!({"replicas": 2})).await;
 }
 
 async fn what_people_write_into_a_status_at_the_hub_is_put_right(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&deployment(&shop, "web:1")).await;
-    hub.create(&select_deployments(&shop)).await;
-    let _syncer = pair.syncer(flags);
-    arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
-    let at = ["apps/v1", "deployments", &*shop, "web"];
-    set_status(&edge, at, true, &json!({"replicas": 1})).await;
-    returns(&hub, at, &json!({"replicas": 1})).await;
-    set_status(&hub, at, true, &json!({"replicas": 9, "readyReplicas": 9})).await;
-    returns(&hub, at, &json!({"replicas": 1})).await;
+    let (stage, _syncer) = deployed(flags).await;
+    let (hub, edge, at) = (&stage.hub, &stage.edge, web(&stage.shop));
+    set_status(edge, at, true, &json!({"replicas": 1})).await;
+    returns(hub, at, &json!({"replicas": 1})).await;
+    set_status(hub, at, true, &json!({"replicas": 9, "readyReplicas": 9})).await;
+    returns(hub, at, &json!({"replicas": 1})).await;
 }

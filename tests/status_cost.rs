@@ -2,16 +2,16 @@
 
 mod support;
 
-use std::time::Duration;
-
 use http::Method;
 use serde_json::json;
+use support::flow::any_moment;
 use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{JSON, config_map, namespace, path, syncer_config};
+use support::objects::{JSON, config_map, namespace, path};
 use support::rbac::{allow, configs, disallow, limited};
-use support::statuses::{deployment, returns, select_deployments, set_status, status_writes};
+use support::stage::{Stage, all_of, own_group, select, stage};
+use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
 use support::story::{SOON, arrives, becomes, copy_equals, crd, custom_object, drop_crds, install_crd};
-use support::{Syncer, eventually, shared_pair};
+use support::{Syncer, eventually};
 use tokio::time::Instant;
 
 in_both_modes!(
@@ -27,20 +27,11 @@ in_mode!(
 
 // Spec scenario 33.
 async fn a_forbidden_status_is_reported_blocks_nothing_and_arrives_when_granted(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
     hub.create(&deployment(&shop, "web:1")).await;
     hub.create(&config_map(&shop, "beside", json!({"v": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespaceScope": {"namespaces": [shop], "resources": [
-            {"group": "apps", "resource": "deployments", "apiVersion": "v1"},
-            {"group": "", "resource": "configmaps", "apiVersion": "v1"},
-        ]}}),
-    ))
-    .await;
+    select(&hub, &all_of(&shop, &[("apps", "deployments"), ("", "configmaps")])).await;
     allow(
         &hub,
         &shop,
@@ -52,7 +43,7 @@ async fn a_forbidden_status_is_reported_blocks_nothing_and_arrives_when_granted(
     .await;
     let mut syncer = Syncer::start(&limited(&pair.hub), &pair.edge.kubeconfig(), flags);
     arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
-    let at = ["apps/v1", "deployments", &*shop, "web"];
+    let at = web(&shop);
     set_status(&edge, at, true, &json!({"replicas": 1})).await;
     syncer
         .wait_for_log("deployments.apps \\\"web\\\" is forbidden", SOON)
@@ -62,15 +53,7 @@ async fn a_forbidden_status_is_reported_blocks_nothing_and_arrives_when_granted(
         .await;
     hub.replace(&config_map(&shop, "beside", json!({"v": "2"}))).await;
     copy_equals(&edge, &shop, "beside", &json!({"v": "2"})).await;
-    hub.merge_patch(
-        "apps/v1",
-        "deployments",
-        &shop,
-        "web",
-        &json!({"spec": {"replicas": 5}}),
-    )
-    .await;
-    becomes(&edge, at, "has 5 replicas", |copy| copy["spec"]["replicas"] == json!(5)).await;
+    scale(&hub, &edge, &shop).await;
     let status = format!("{shop}-status");
     allow(
         &hub,
@@ -91,21 +74,14 @@ async fn a_forbidden_status_is_reported_blocks_nothing_and_arrives_when_granted(
 }
 
 async fn an_equal_status_is_not_written_not_even_after_a_restart(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     install_crd(&[&hub, &edge], &crd(&group, "gauges", true)).await;
     hub.create(&namespace(&shop)).await;
     for name in ["a", "b"] {
         hub.create(&custom_object(&group, "gauges", &shop, name, 1)).await;
     }
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespaceScope": {"namespaces": [shop], "resources": [{"group": group, "resource": "gauges", "apiVersion": "v1"}]}}),
-    ))
-    .await;
+    select(&hub, &all_of(&shop, &[(&group, "gauges")])).await;
     let mut syncer = pair.syncer(flags);
     let [a, b] = ["a", "b"].map(|name| [version.as_str(), "gauges", &*shop, name]);
     for at in [a, b] {
@@ -145,15 +121,8 @@ async fn an_equal_status_is_not_written_not_even_after_a_restart(flags: Mode) {
 
 async fn a_hundred_changes_in_a_moment_cost_few_writes_and_the_last_one_arrives(flags: Mode) {
     const CHANGES: u64 = 100;
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&deployment(&shop, "web:1")).await;
-    hub.create(&select_deployments(&shop)).await;
-    let _syncer = pair.syncer(flags);
-    arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
-    let at = ["apps/v1", "deployments", &*shop, "web"];
+    let (Stage { pair, shop, hub, edge }, _syncer) = deployed(flags).await;
+    let at = web(&shop);
     let mark = pair.hub.audit_mark();
     let start = Instant::now();
     for change in 1..=CHANGES {
@@ -175,16 +144,14 @@ async fn a_hundred_changes_in_a_moment_cost_few_writes_and_the_last_one_arrives(
 
 // Spec scenario 37.
 async fn kill_9_at_any_moment_loses_no_status(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
     for index in 0..10 {
         let mut object = deployment(&shop, "web:1");
         object["metadata"]["name"] = json!(format!("web{index}"));
         hub.create(&object).await;
     }
-    hub.create(&select_deployments(&shop)).await;
+    select_deployments(&hub, &shop).await;
     {
         let _syncer = pair.syncer(flags);
         for index in 0..10 {
@@ -201,8 +168,7 @@ async fn kill_9_at_any_moment_loses_no_status(flags: Mode) {
             written.await.expect("the edge takes its status");
         }
         let mut syncer = pair.syncer(flags);
-        // From before it has connected to after it has come to rest.
-        tokio::time::sleep(Duration::from_millis(round * round * 2)).await;
+        any_moment(round).await;
         syncer.kill();
     }
     let _syncer = pair.syncer(flags);

@@ -3,14 +3,18 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use serde_json::json;
-use support::objects::{config_map, namespace, syncer_config};
-use support::story::{SOON, arrives, config_map_entry, copy_equals};
-use support::{AuditEvent, Pair, PairOptions, Server, eventually, holds_throughout, shared_pair};
+use support::objects::{config_map, namespace};
+use support::stage::{config_maps, numbered, select, stock};
+use support::story::{SOON, arrives, copy_equals};
+use support::{
+    AuditEvent, Pair, PairOptions, SYNCER, Server, comes_to_rest, eventually, holds_throughout, in_parallel,
+    shared_pair,
+};
 
-const SYNCER: &str = "edge-syncer/";
 const NO_HEARTBEAT: &str = "--heartbeat-interval=0s";
 
 /// Long enough for anything periodic below a minute to show, short enough for a test.
@@ -40,36 +44,17 @@ fn all_since(pair: &Pair, [hub, edge]: [Mark; 2]) -> Vec<AuditEvent> {
 
 /// Waits until the syncer has sent no request for a second, and gives all that it sent.
 async fn settled(pair: &Pair, marks: [Mark; 2]) -> Vec<AuditEvent> {
-    let requests = || all_since(pair, marks);
-    let mut last = (usize::MAX, tokio::time::Instant::now());
-    eventually("the syncer comes to rest", SOON, async || {
-        let count = requests().len();
-        if count != last.0 {
-            last = (count, tokio::time::Instant::now());
-        }
-        if last.1.elapsed() > Duration::from_secs(1) {
-            Ok(())
-        } else {
-            Err("requests go on")
-        }
+    comes_to_rest("the syncer sends nothing", Duration::from_secs(1), SOON, async || {
+        Ok::<_, Infallible>(all_since(pair, marks))
     })
-    .await;
-    requests()
+    .await
 }
 
 /// Creates the `ConfigMap`s `c0` to `c19` in a namespace at the hub, and selects them.
 async fn twenty_config_maps(pair: &Pair, shop: &str) {
     let hub = pair.hub.objects();
-    hub.create(&namespace(shop)).await;
-    for index in 0..20 {
-        hub.create(&config_map(shop, &format!("c{index}"), json!({"v": "1"})))
-            .await;
-    }
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(shop, &["*"])]}),
-    ))
-    .await;
+    stock(&hub, shop, &numbered(20), &json!({"v": "1"})).await;
+    select(&hub, &config_maps(shop, &["*"])).await;
 }
 
 // Spec scenario 40, for downsync.
@@ -255,11 +240,7 @@ async fn five_thousand_objects_of_4_kib_converge_in_less_than_10_mb() {
         }
     });
     in_parallel(creations, 16).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry("load", &["*"])]}),
-    ))
-    .await;
+    select(&hub, &config_maps("load", &["*"])).await;
     let mut syncer = pair.syncer(&[]);
     eventually("all copies arrive", Duration::from_secs(180), async || {
         let path = "/api/v1/namespaces/load/configmaps?limit=1&labelSelector=edge.kubestellar.io%2Fdownsynced%3Dtrue";
@@ -289,13 +270,4 @@ async fn five_thousand_objects_of_4_kib_converge_in_less_than_10_mb() {
         assert!(peak < 40_000, "peak memory {peak} kB");
     }
     syncer.terminate().await;
-}
-
-/// Runs futures, so many at once.
-async fn in_parallel<F: Future>(futures: impl Iterator<Item = F>, at_once: usize) {
-    use futures_util::StreamExt;
-    futures_util::stream::iter(futures)
-        .buffer_unordered(at_once)
-        .for_each(|_| async {})
-        .await;
 }

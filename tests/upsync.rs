@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
-use support::objects::{config_map, namespace, syncer_config};
+use support::objects::{config_map, namespace};
+use support::stage::{Stage, own_group, select, stage, stock};
 use support::story::{
-    A_WHILE, SOON, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, gone, install_crd,
+    A_WHILE, SOON, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd,
     remains, upsync_all,
 };
-use support::{Objects, eventually, holds_throughout, shared_pair};
+use support::{eventually, holds_throughout, shared_pair};
 
 in_both_modes!(
     named_and_starred_objects_go_up_follow_and_go,
@@ -24,29 +25,22 @@ in_both_modes!(
     an_overwrite_annotation_means_nothing_to_an_upsynced_object,
 );
 
-/// A config with these items of `upsync`.
-fn upsync(items: &Value) -> Value {
-    syncer_config("the-one", json!({"upsync": items}))
-}
-
-async fn edit(at: &Objects, shop: &str, name: &str, patch: Value) {
-    at.merge_patch("v1", "configmaps", shop, name, &patch).await;
-}
-
 // Spec scenario 8, but for its types.
 async fn named_and_starred_objects_go_up_follow_and_go(flags: Mode) {
     let pair = shared_pair().await;
     let [named, starred] = ["named", "starred"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     let _syncer = pair.syncer(flags);
-    hub.create(&upsync(&json!([
-        {"resources": ["configmaps"], "namespaces": [named], "names": ["a", "later"]},
-        upsync_all("", &["configmaps"], &starred),
-    ])))
+    select(
+        &hub,
+        &json!({"upsync": [
+            {"resources": ["configmaps"], "namespaces": [named], "names": ["a", "later"]},
+            upsync_all("", &["configmaps"], &starred),
+        ]}),
+    )
     .await;
     for shop in [&named, &starred] {
-        edge.create(&namespace(shop)).await;
-        edge.create(&config_map(shop, "a", json!({"k": "1"}))).await;
+        stock(&edge, shop, &["a"], &json!({"k": "1"})).await;
         let copy = arrives(&hub, "v1", "configmaps", shop, "a").await;
         assert_eq!(copy["data"], json!({"k": "1"}));
         assert_eq!(annotation(&copy, "upsynced"), json!(format!("ConfigMap/{shop}/a")));
@@ -69,8 +63,7 @@ async fn each_form_of_an_entry_selects_exactly_what_it_names(flags: Mode) {
     let pair = shared_pair().await;
     let [one, two] = ["one", "two"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{one}.example.org");
-    let version = format!("{group}/v1");
+    let (group, version) = own_group(&one);
     // Plural, namespaces, names, and what goes up of a and b in both namespaces.
     let cases: [(&str, Value, Value, &[&str]); 7] = [
         ("nameds", json!([one]), json!(["a"]), &["one/a"]),
@@ -105,7 +98,7 @@ async fn each_form_of_an_entry_selects_exactly_what_it_names(flags: Mode) {
         }
         items.push(item);
     }
-    hub.create(&upsync(&json!(items))).await;
+    select(&hub, &json!({"upsync": items})).await;
     let _syncer = pair.syncer(flags);
     let at_hub = async |plural: &str| -> Result<BTreeSet<String>, String> {
         let found = hub.try_list(&version, plural, "", "").await;
@@ -138,13 +131,10 @@ async fn each_form_of_an_entry_selects_exactly_what_it_names(flags: Mode) {
 }
 
 async fn a_starred_group_includes_types_that_appear_later_at_the_edge_and_at_the_hub(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     edge.create(&namespace(&shop)).await;
-    hub.create(&upsync(&json!([upsync_all(&group, &["*"], &shop)]))).await;
+    select(&hub, &json!({"upsync": [upsync_all(&group, &["*"], &shop)]})).await;
     let mut syncer = pair.syncer(flags);
     // The group comes into being at the edge.
     install_crd(&[&hub, &edge], &crd(&group, "firsts", true)).await;
@@ -163,20 +153,20 @@ async fn a_starred_group_includes_types_that_appear_later_at_the_edge_and_at_the
 }
 
 async fn a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let group = format!("{shop}.example.org");
-    let version = format!("{group}/v1");
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
     edge.create(&namespace(&shop)).await;
     install_crd(&[&edge], &crd(&group, "downs", true)).await;
     install_crd(&[&hub], &crd(&group, "ups", true)).await;
     edge.create(&custom_object(&group, "downs", &shop, "a", 1)).await;
     edge.create(&config_map(&shop, "a", json!({}))).await;
-    hub.create(&upsync(&json!([
-        upsync_all(&group, &["downs", "ups"], &shop),
-        upsync_all("", &["configmaps"], &shop),
-    ])))
+    select(
+        &hub,
+        &json!({"upsync": [
+            upsync_all(&group, &["downs", "ups"], &shop),
+            upsync_all("", &["configmaps"], &shop),
+        ]}),
+    )
     .await;
     let mut syncer = pair.syncer(flags);
     arrives(&hub, "v1", "configmaps", &shop, "a").await;
@@ -197,19 +187,15 @@ async fn a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up(fl
 }
 
 async fn what_people_do_to_an_upsynced_object_at_the_hub_is_put_right(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    edge.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
-    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
-        .await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&edge, &shop, &["a"], &json!({"v": "1"})).await;
+    select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
     let _syncer = pair.syncer(flags);
     copy_equals(&hub, &shop, "a", &json!({"v": "1"})).await;
-    edit(&hub, &shop, "a", json!({"data": {"v": "tampered"}})).await;
+    edit(&hub, &shop, "a", &json!({"data": {"v": "tampered"}})).await;
     copy_equals(&hub, &shop, "a", &json!({"v": "1"})).await;
     let label = json!({"metadata": {"labels": {"edge.kubestellar.io/upsynced": null}}});
-    edit(&hub, &shop, "a", label).await;
+    edit(&hub, &shop, "a", &label).await;
     let at = ["v1", "configmaps", &shop, "a"];
     becomes(&hub, at, "gets its label back", |copy| {
         copy["metadata"]["labels"]["edge.kubestellar.io/upsynced"] == json!("true")
@@ -222,9 +208,7 @@ async fn what_people_do_to_an_upsynced_object_at_the_hub_is_put_right(flags: Mod
 }
 
 async fn what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     edge.create(&namespace(&shop)).await;
     let object = |keys: &[&str]| {
         let all: serde_json::Map<String, Value> = keys.iter().map(|&key| (key.to_owned(), json!("x"))).collect();
@@ -234,8 +218,7 @@ async fn what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update(flag
         object
     };
     edge.create(&object(&["kept", "first", "second"])).await;
-    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
-        .await;
+    select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
     let _syncer = pair.syncer(flags);
     arrives(&hub, "v1", "configmaps", &shop, "a").await;
     for keys in [&["kept", "second"][..], &["kept"]] {
@@ -253,9 +236,7 @@ async fn what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update(flag
 }
 
 async fn owners_and_finalizers_of_the_edge_do_not_travel(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     edge.create(&namespace(&shop)).await;
     let holder = edge.create(&config_map(&shop, "owner", json!({}))).await;
     let mut owned = config_map(&shop, "owned", json!({"v": "1"}));
@@ -263,11 +244,10 @@ async fn owners_and_finalizers_of_the_edge_do_not_travel(flags: Mode) {
     owned["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": holder["metadata"]["uid"]}]);
     edge.create(&owned).await;
-    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
-        .await;
+    select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
     let _syncer = pair.syncer(flags);
     for data in [json!({"v": "1"}), json!({"v": "2"})] {
-        edit(&edge, &shop, "owned", json!({"data": data})).await;
+        edit(&edge, &shop, "owned", &json!({"data": data})).await;
         let copy = copy_equals(&hub, &shop, "owned", &data).await;
         assert_eq!(copy["metadata"]["finalizers"], Value::Null);
         assert_eq!(copy["metadata"]["ownerReferences"], Value::Null);
@@ -275,14 +255,12 @@ async fn owners_and_finalizers_of_the_edge_do_not_travel(flags: Mode) {
     // The finalizer holds the edge object, and its copy with it, until it is done.
     edge.delete("v1", "configmaps", &shop, "owned").await;
     remains(&hub, "v1", "configmaps", &shop, "owned").await;
-    edit(&edge, &shop, "owned", json!({"metadata": {"finalizers": null}})).await;
+    edit(&edge, &shop, "owned", &json!({"metadata": {"finalizers": null}})).await;
     gone(&hub, "v1", "configmaps", &shop, "owned").await;
 }
 
 async fn an_overwrite_annotation_means_nothing_to_an_upsynced_object(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let object = |value: &str| {
         let mut object = config_map(&shop, "a", json!({"v": value}));
         object["metadata"]["annotations"] = json!({"edge.kubestellar.io/downsync-overwrite": "false"});
@@ -290,8 +268,7 @@ async fn an_overwrite_annotation_means_nothing_to_an_upsynced_object(flags: Mode
     };
     edge.create(&namespace(&shop)).await;
     edge.create(&object("1")).await;
-    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
-        .await;
+    select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
     let _syncer = pair.syncer(flags);
     copy_equals(&hub, &shop, "a", &json!({"v": "1"})).await;
     edge.replace(&object("2")).await;

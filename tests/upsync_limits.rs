@@ -4,12 +4,14 @@ mod support;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
-use support::objects::{config_map, namespace, syncer_config};
+use support::objects::{config_map, namespace};
 use support::rbac::{allow, configs, disallow, limited};
+use support::stage::{Stage, config_maps, deselect, select, stage, stock};
 use support::story::{
-    A_WHILE, SOON, annotation, arrives, config_map_entry, copy_equals, remains, reselect, stays_absent, upsync_all,
+    A_WHILE, SOON, annotation, arrives, config_map_entry, copy_equals, edit, remains, reselect, stays_absent,
+    upsync_all,
 };
-use support::{Objects, Syncer, holds_throughout, shared_pair};
+use support::{Syncer, holds_throughout, shared_pair};
 
 in_both_modes!(
     somebody_elses_object_at_the_hub_is_never_touched_and_named_once,
@@ -20,15 +22,6 @@ in_both_modes!(
     what_the_edges_owner_denies_does_not_go_up,
     what_the_hub_forbids_is_reported_blocks_nothing_and_goes_up_when_granted,
 );
-
-/// A config with these items of `upsync`.
-fn upsync(items: &Value) -> Value {
-    syncer_config("the-one", json!({"upsync": items}))
-}
-
-async fn edit(at: &Objects, shop: &str, name: &str, patch: Value) {
-    at.merge_patch("v1", "configmaps", shop, name, &patch).await;
-}
 
 // Spec scenario 35, for a named and a starred entry.
 async fn somebody_elses_object_at_the_hub_is_never_touched_and_named_once(flags: Mode) {
@@ -47,10 +40,13 @@ async fn somebody_elses_object_at_the_hub_is_never_touched_and_named_once(flags:
         hub.get("v1", "configmaps", &named, "a").await,
         hub.get("v1", "configmaps", &starred, "a").await,
     ];
-    hub.create(&upsync(&json!([
-        {"resources": ["configmaps"], "namespaces": [named], "names": ["a", "b", "proof"]},
-        upsync_all("", &["configmaps"], &starred),
-    ])))
+    select(
+        &hub,
+        &json!({"upsync": [
+            {"resources": ["configmaps"], "namespaces": [named], "names": ["a", "b", "proof"]},
+            upsync_all("", &["configmaps"], &starred),
+        ]}),
+    )
     .await;
     let mut syncer = pair.syncer(flags);
     for (shop, before) in [&named, &starred].into_iter().zip(before) {
@@ -77,12 +73,9 @@ async fn somebody_elses_object_at_the_hub_is_never_touched_and_named_once(flags:
 }
 
 async fn an_upsynced_object_that_people_unmark_is_theirs(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     edge.create(&namespace(&shop)).await;
-    hub.create(&upsync(&json!([upsync_all("", &["configmaps"], &shop)])))
-        .await;
+    select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
     let mut syncer = pair.syncer(flags);
     let key = "edge.kubestellar.io/upsynced";
     let patches = [
@@ -102,7 +95,7 @@ async fn an_upsynced_object_that_people_unmark_is_theirs(flags: Mode) {
     for (name, patch) in patches {
         edge.create(&config_map(&shop, name, json!({"v": "1"}))).await;
         copy_equals(&hub, &shop, name, &json!({"v": "1"})).await;
-        edit(&hub, &shop, name, patch).await;
+        edit(&hub, &shop, name, &patch).await;
         let line = format!("object=ConfigMap/{shop}/{name} advice=\"delete or rename one of the two");
         syncer.wait_for_log(&line, SOON).await;
         edge.delete("v1", "configmaps", &shop, name).await;
@@ -113,9 +106,7 @@ async fn an_upsynced_object_that_people_unmark_is_theirs(flags: Mode) {
 
 // Spec scenario 36.
 async fn an_object_selected_both_ways_is_upsynced_only(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     for side in [&hub, &edge] {
         side.create(&namespace(&shop)).await;
     }
@@ -123,18 +114,18 @@ async fn an_object_selected_both_ways_is_upsynced_only(flags: Mode) {
     hub.create(&config_map(&shop, "both-at-hub", json!({"v": "hub"}))).await;
     edge.create(&config_map(&shop, "both-at-edge", json!({"v": "edge"})))
         .await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({
+    select(
+        &hub,
+        &json!({
             "namespacedObjects": [config_map_entry(&shop, &["*"])],
             "upsync": [{"resources": ["configmaps"], "namespaces": [shop], "names": ["both-at-hub", "both-at-edge"]}],
         }),
-    ))
+    )
     .await;
     let _syncer = pair.syncer(flags);
     copy_equals(&edge, &shop, "down", &json!({"v": "hub"})).await;
     copy_equals(&hub, &shop, "both-at-edge", &json!({"v": "edge"})).await;
-    edit(&hub, &shop, "both-at-edge", json!({"data": {"v": "hub"}})).await;
+    edit(&hub, &shop, "both-at-edge", &json!({"data": {"v": "hub"}})).await;
     copy_equals(&hub, &shop, "both-at-edge", &json!({"v": "edge"})).await;
     stays_absent(&edge, "v1", "configmaps", &shop, "both-at-hub").await;
     let object = remains(&edge, "v1", "configmaps", &shop, "both-at-edge").await;
@@ -144,16 +135,9 @@ async fn an_object_selected_both_ways_is_upsynced_only(flags: Mode) {
 
 // Spec section 4.
 async fn copies_do_not_travel_back_to_where_they_came_from(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace(&shop)).await;
-    hub.create(&config_map(&shop, "down", json!({"v": "1"}))).await;
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"namespacedObjects": [config_map_entry(&shop, &["down"])]}),
-    ))
-    .await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["down"], &json!({"v": "1"})).await;
+    select(&hub, &config_maps(&shop, &["down"])).await;
     let _syncer = pair.syncer(flags);
     copy_equals(&edge, &shop, "down", &json!({"v": "1"})).await;
     edge.create(&config_map(&shop, "up", json!({"v": "1"}))).await;
@@ -161,7 +145,7 @@ async fn copies_do_not_travel_back_to_where_they_came_from(flags: Mode) {
     let up = json!([upsync_all("", &["configmaps"], &shop)]);
     reselect(&hub, &json!({"namespacedObjects": [], "upsync": up})).await;
     copy_equals(&hub, &shop, "up", &json!({"v": "1"})).await;
-    edit(&edge, &shop, "down", json!({"data": {"v": "edge"}})).await;
+    edit(&edge, &shop, "down", &json!({"data": {"v": "edge"}})).await;
     let origin = remains(&hub, "v1", "configmaps", &shop, "down").await;
     assert_eq!(origin["data"], json!({"v": "1"}));
     assert_eq!(annotation(&origin, "upsynced"), Value::Null);
@@ -190,8 +174,7 @@ async fn system_objects_and_the_syncers_own_never_go_up(flags: Mode) {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": shop, "name": "l"}});
     let account = |name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": shop, "name": name}});
     for space in [&shop, &own] {
-        edge.create(&namespace(space)).await;
-        edge.create(&config_map(space, "ordinary", json!({}))).await;
+        stock(&edge, space, &["ordinary"], &json!({})).await;
         edge.create(&config_map(space, "kube-root-ca.crt", json!({"ca.crt": "edge"})))
             .await;
     }
@@ -208,11 +191,14 @@ async fn system_objects_and_the_syncers_own_never_go_up(flags: Mode) {
         edge.create(&object).await;
     }
     let everywhere = |group: &str, resources: &[&str]| json!({"apiGroup": group, "resources": resources, "namespaces": ["*"], "names": ["*"]});
-    hub.create(&upsync(&json!([
-        everywhere("", &["configmaps", "serviceaccounts", "secrets", "events"]),
-        everywhere("events.k8s.io", &["*"]),
-        everywhere("coordination.k8s.io", &["*"]),
-    ])))
+    select(
+        &hub,
+        &json!({"upsync": [
+            everywhere("", &["configmaps", "serviceaccounts", "secrets", "events"]),
+            everywhere("events.k8s.io", &["*"]),
+            everywhere("coordination.k8s.io", &["*"]),
+        ]}),
+    )
     .await;
     let _syncer = Syncer::start_with_env(
         &pair.hub.kubeconfig(),
@@ -256,8 +242,7 @@ async fn system_objects_and_the_syncers_own_never_go_up(flags: Mode) {
     })
     .await;
     assert_eq!(hub.get("v1", "namespaces", "", &own).await, None);
-    hub.delete("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "the-one")
-        .await;
+    deselect(&hub).await;
 }
 
 async fn what_the_edges_owner_denies_does_not_go_up(flags: Mode) {
@@ -265,15 +250,17 @@ async fn what_the_edges_owner_denies_does_not_go_up(flags: Mode) {
     let [shop, secret] = ["shop", "secret"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     for space in [&shop, &secret] {
-        edge.create(&namespace(space)).await;
-        edge.create(&config_map(space, "a", json!({}))).await;
+        stock(&edge, space, &["a"], &json!({})).await;
         edge.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": space, "name": "s"}}))
             .await;
     }
-    hub.create(&upsync(&json!([
-        upsync_all("", &["configmaps", "secrets"], &shop),
-        upsync_all("", &["configmaps"], &secret),
-    ])))
+    select(
+        &hub,
+        &json!({"upsync": [
+            upsync_all("", &["configmaps", "secrets"], &shop),
+            upsync_all("", &["configmaps"], &secret),
+        ]}),
+    )
     .await;
     let syncer = pair.syncer(&[&["--deny=secrets", "--deny-namespace=secret-*"], flags].concat());
     arrives(&hub, "v1", "configmaps", &shop, "a").await;
@@ -287,16 +274,17 @@ async fn what_the_edges_owner_denies_does_not_go_up(flags: Mode) {
 }
 
 async fn what_the_hub_forbids_is_reported_blocks_nothing_and_goes_up_when_granted(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let all = json!(["get", "list", "watch", "create", "patch", "delete"]);
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": "s"}});
     edge.create(&namespace(&shop)).await;
     edge.create(&secret).await;
     edge.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
-    hub.create(&upsync(&json!([upsync_all("", &["configmaps", "secrets"], &shop)])))
-        .await;
+    select(
+        &hub,
+        &json!({"upsync": [upsync_all("", &["configmaps", "secrets"], &shop)]}),
+    )
+    .await;
     let rules = json!([
         configs(&["get", "list", "watch", "patch"]),
         {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": all},

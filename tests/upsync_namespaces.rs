@@ -3,15 +3,15 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
+use support::flow::upsync_config_maps;
 use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace, syncer_config};
+use support::objects::{config_map, namespace};
+use support::stage::{Stage, deselect, numbered, select, stage, stock};
 use support::story::{
-    SOON, annotation, arrives, copy_equals, gone, leaves, remains, reselect, stays_absent, upsync_all,
+    SOON, annotation, arrives, copy_equals, edit, gone, leaves, remains, stays_absent, uids, upsync_all,
 };
-use support::{AuditEvent, Objects, Pair, eventually, shared_pair};
+use support::{AuditEvent, Objects, Pair, SYNCER, Syncer, eventually, flow, shared_pair};
 
 in_both_modes!(
     a_namespace_is_made_at_the_hub_for_the_first_object_and_marked,
@@ -30,10 +30,14 @@ in_mode!(
     a_restart_with_everything_in_step_writes_nothing_at_the_hub,
 );
 
-const SYNCER: &str = "edge-syncer/";
-
-fn select(shop: &str, names: &[&str]) -> Value {
-    json!({"upsync": [{"resources": ["configmaps"], "namespaces": [shop], "names": names}]})
+/// A test that begins with one `ConfigMap` that has gone up.
+async fn one_goes_up(flags: Mode) -> (Stage, Syncer) {
+    let stage = stage().await;
+    stock(&stage.edge, &stage.shop, &["a"], &json!({})).await;
+    select(&stage.hub, &upsync_config_maps(&stage.shop, &["*"])).await;
+    let syncer = stage.pair.syncer(flags);
+    arrives(&stage.hub, "v1", "configmaps", &stage.shop, "a").await;
+    (stage, syncer)
 }
 
 async fn a_namespace_is_made_at_the_hub_for_the_first_object_and_marked(flags: Mode) {
@@ -41,13 +45,12 @@ async fn a_namespace_is_made_at_the_hub_for_the_first_object_and_marked(flags: M
     let [used, unused] = ["used", "unused"].map(|prefix| pair.namespace(prefix));
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     for space in [&used, &unused] {
-        edge.create(&namespace(space)).await;
-        edge.create(&config_map(space, "not-selected", json!({}))).await;
+        stock(&edge, space, &["not-selected"], &json!({})).await;
     }
-    hub.create(&syncer_config(
-        "the-one",
-        json!({"upsync": [{"resources": ["configmaps"], "namespaces": ["*"], "names": ["a", "proof"]}]}),
-    ))
+    select(
+        &hub,
+        &json!({"upsync": [{"resources": ["configmaps"], "namespaces": ["*"], "names": ["a", "proof"]}]}),
+    )
     .await;
     let _syncer = pair.syncer(flags);
     edge.create(&config_map("default", "proof", json!({"v": used}))).await;
@@ -71,11 +74,10 @@ async fn only_an_empty_namespace_that_upsync_has_made_is_deleted_at_the_hub(flag
     hub.create(&namespace(&there)).await;
     let mut items = Vec::new();
     for space in [&there, &shared, &made] {
-        edge.create(&namespace(space)).await;
-        edge.create(&config_map(space, "a", json!({}))).await;
+        stock(&edge, space, &["a"], &json!({})).await;
         items.push(upsync_all("", &["configmaps"], space));
     }
-    hub.create(&syncer_config("the-one", json!({"upsync": items}))).await;
+    select(&hub, &json!({"upsync": items})).await;
     let _syncer = pair.syncer(flags);
     for space in [&there, &shared, &made] {
         arrives(&hub, "v1", "configmaps", space, "a").await;
@@ -98,34 +100,21 @@ async fn only_an_empty_namespace_that_upsync_has_made_is_deleted_at_the_hub(flag
 }
 
 async fn what_comes_back_after_its_namespace_has_been_deleted_gets_a_new_one(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    edge.create(&config_map(&shop, "a", json!({}))).await;
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
-    let mut syncer = pair.syncer(flags);
-    arrives(&hub, "v1", "configmaps", &shop, "a").await;
-    edge.delete("v1", "configmaps", &shop, "a").await;
-    leaves(&hub, &shop).await;
+    let (stage, mut syncer) = one_goes_up(flags).await;
+    let (shop, hub, edge) = (&stage.shop, &stage.hub, &stage.edge);
+    edge.delete("v1", "configmaps", shop, "a").await;
+    leaves(hub, shop).await;
     // As long as it is on its way out, nothing can be created in it.
-    edge.create(&config_map(&shop, "a", json!({"v": "2"}))).await;
+    edge.create(&config_map(shop, "a", json!({"v": "2"}))).await;
     syncer.wait_for_log("is being terminated", SOON).await;
-    hub.remove_namespaces(std::slice::from_ref(&shop)).await;
-    copy_equals(&hub, &shop, "a", &json!({"v": "2"})).await;
-    let space = arrives(&hub, "v1", "namespaces", "", &shop).await;
+    hub.remove_namespaces(std::slice::from_ref(shop)).await;
+    copy_equals(hub, shop, "a", &json!({"v": "2"})).await;
+    let space = arrives(hub, "v1", "namespaces", "", shop).await;
     assert_eq!(annotation(&space, "upsynced"), json!(format!("Namespace//{shop}")));
 }
 
 async fn a_namespace_emptied_while_the_syncer_was_away_is_deleted_at_the_hub(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    edge.create(&config_map(&shop, "a", json!({}))).await;
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
-    let mut syncer = pair.syncer(flags);
-    arrives(&hub, "v1", "configmaps", &shop, "a").await;
+    let (Stage { pair, shop, hub, edge }, mut syncer) = one_goes_up(flags).await;
     syncer.kill();
     edge.remove_namespaces(std::slice::from_ref(&shop)).await;
     let _syncer = pair.syncer(flags);
@@ -135,92 +124,37 @@ async fn a_namespace_emptied_while_the_syncer_was_away_is_deleted_at_the_hub(fla
 
 // Spec section 4: as scenario 28, the other way round.
 async fn deselecting_keeps_what_is_at_the_hub_until_the_edge_deletes_it_in_either_order(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    for name in ["a", "b", "c"] {
-        edge.create(&config_map(&shop, name, json!({}))).await;
-    }
-    hub.create(&syncer_config("the-one", select(&shop, &["a", "b", "c"])))
-        .await;
-    let _syncer = pair.syncer(flags);
-    for name in ["a", "b", "c"] {
-        arrives(&hub, "v1", "configmaps", &shop, name).await;
-    }
-    // Deleted first, deselected second.
-    edge.delete("v1", "configmaps", &shop, "a").await;
-    reselect(&hub, &select(&shop, &["c"])).await;
-    gone(&hub, "v1", "configmaps", &shop, "a").await;
-    remains(&hub, "v1", "configmaps", &shop, "b").await;
-    // Deselected first, deleted second.
-    edge.delete("v1", "configmaps", &shop, "b").await;
-    gone(&hub, "v1", "configmaps", &shop, "b").await;
-    remains(&hub, "v1", "configmaps", &shop, "c").await;
-    // The whole config goes, and then its object.
-    hub.delete("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "the-one")
-        .await;
-    remains(&hub, "v1", "configmaps", &shop, "c").await;
-    edge.delete("v1", "configmaps", &shop, "c").await;
-    gone(&hub, "v1", "configmaps", &shop, "c").await;
-    leaves(&hub, &shop).await;
+    let flow = flow::upsync().await;
+    let _syncer = flow.deselected_in_either_order(flags).await;
+    leaves(&flow.to, &flow.shop).await;
 }
 
 // Spec scenario 37.
 async fn what_the_edge_deletes_while_it_is_away_goes_also_when_nothing_selects_it_any_more(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    let names = ["selected", "deselected", "kept", "lost"];
-    for name in names {
-        edge.create(&config_map(&shop, name, json!({}))).await;
-    }
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
-    let mut syncer = pair.syncer(flags);
-    let mut uids = BTreeMap::new();
-    for name in names {
-        let copy = arrives(&hub, "v1", "configmaps", &shop, name).await;
-        uids.insert(name, copy["metadata"]["uid"].clone());
-    }
-    syncer.kill();
-    reselect(&hub, &select(&shop, &["selected", "lost"])).await;
-    edge.delete("v1", "configmaps", &shop, "selected").await;
-    edge.delete("v1", "configmaps", &shop, "deselected").await;
-    hub.delete("v1", "configmaps", &shop, "lost").await;
-    let mut syncer = pair.syncer(flags);
-    gone(&hub, "v1", "configmaps", &shop, "selected").await;
-    gone(&hub, "v1", "configmaps", &shop, "deselected").await;
-    arrives(&hub, "v1", "configmaps", &shop, "lost").await;
-    let kept = remains(&hub, "v1", "configmaps", &shop, "kept").await;
-    assert_eq!(kept["metadata"]["uid"], uids["kept"]);
+    let flow = flow::upsync().await;
+    let mut syncer = flow.changed_while_it_is_away(flags).await;
     // No config names the type any more when it comes back.
     syncer.kill();
-    hub.delete("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "the-one")
-        .await;
-    edge.delete("v1", "configmaps", &shop, "kept").await;
-    let _syncer = pair.syncer(flags);
-    gone(&hub, "v1", "configmaps", &shop, "kept").await;
-    remains(&hub, "v1", "configmaps", &shop, "lost").await;
+    deselect(&flow.to).await;
+    flow.from.delete("v1", "configmaps", &flow.shop, "kept").await;
+    let _syncer = flow.pair.syncer(flags);
+    flow.copy_goes("kept").await;
+    flow.copy_remains("lost").await;
 }
 
 // Spec scenario 39.
 async fn an_edge_restart_loses_and_doubles_nothing(flags: Mode) {
-    let mut pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    let name = |index: usize| format!("c{index}");
-    for index in 0..10 {
-        edge.create(&config_map(&shop, &name(index), json!({"v": "1"}))).await;
-    }
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
+    let Stage {
+        mut pair,
+        shop,
+        hub,
+        edge,
+    } = stage().await;
+    let names = numbered(10);
+    stock(&edge, &shop, &names, &json!({"v": "1"})).await;
+    select(&hub, &upsync_config_maps(&shop, &["*"])).await;
     let mut syncer = pair.syncer(flags);
-    let mut uids = Vec::new();
-    for index in 0..10 {
-        let copy = arrives(&hub, "v1", "configmaps", &shop, &name(index)).await;
-        uids.push(copy["metadata"]["uid"].clone());
-    }
+    let uids = uids(&hub, &shop, &names, &json!({"v": "1"})).await;
     // At once, so that the syncer may or may not have heard of these.
     edge.delete("v1", "configmaps", &shop, "c0").await;
     edge.replace(&config_map(&shop, "c1", json!({"v": "2"}))).await;
@@ -228,34 +162,33 @@ async fn an_edge_restart_loses_and_doubles_nothing(flags: Mode) {
     pair.edge.stop_apiserver();
     syncer.wait_for_log("cannot reach the edge", SOON).await;
     // What people do at the hub meanwhile is put right as well.
-    hub.merge_patch("v1", "configmaps", &shop, "c2", &json!({"data": {"v": "tampered"}}))
-        .await;
+    edit(&hub, &shop, "c2", &json!({"data": {"v": "tampered"}})).await;
     pair.edge.start_apiserver().await;
     let edge = pair.edge.objects();
     edge.replace(&config_map(&shop, "c3", json!({"v": "3"}))).await;
     gone(&hub, "v1", "configmaps", &shop, "c0").await;
     copy_equals(&hub, &shop, "new", &json!({"v": "1"})).await;
-    for (index, uid) in uids.iter().enumerate().skip(1) {
-        let value = match index {
-            1 => "2",
-            3 => "3",
+    for (name, uid) in names.iter().zip(&uids).skip(1) {
+        let value = match name.as_str() {
+            "c1" => "2",
+            "c3" => "3",
             _ => "1",
         };
-        let copy = copy_equals(&hub, &shop, &name(index), &json!({"v": value})).await;
-        assert_eq!(copy["metadata"]["uid"], *uid, "c{index} was created again");
+        let copy = copy_equals(&hub, &shop, name, &json!({"v": value})).await;
+        assert_eq!(copy["metadata"]["uid"], *uid, "{name} was created again");
     }
     assert!(syncer.is_running());
 }
 
 async fn an_outage_of_the_hub_delays_upsync_and_loses_nothing(flags: Mode) {
-    let mut pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    for name in ["changed", "deleted"] {
-        edge.create(&config_map(&shop, name, json!({"v": "1"}))).await;
-    }
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
+    let Stage {
+        mut pair,
+        shop,
+        hub,
+        edge,
+    } = stage().await;
+    stock(&edge, &shop, &["changed", "deleted"], &json!({"v": "1"})).await;
+    select(&hub, &upsync_config_maps(&shop, &["*"])).await;
     let mut syncer = pair.syncer(flags);
     for name in ["changed", "deleted"] {
         arrives(&hub, "v1", "configmaps", &shop, name).await;
@@ -274,53 +207,18 @@ async fn an_outage_of_the_hub_delays_upsync_and_loses_nothing(flags: Mode) {
 
 // Spec scenario 37.
 async fn kill_9_at_any_moment_loses_nothing_on_the_way_up(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
-    for index in 0..30 {
-        edge.create(&config_map(&shop, &format!("c{index}"), json!({"round": "0"})))
-            .await;
+    let flow = flow::upsync().await;
+    let (_syncer, data) = flow.survives_crashes(flags).await;
+    for name in &numbered(30)[1..] {
+        copy_equals(&flow.to, &flow.shop, name, &data).await;
     }
-    let mut uids: BTreeMap<String, Value> = BTreeMap::new();
-    for round in 1..=12_u64 {
-        let mut syncer = pair.syncer(flags);
-        // From before it has connected to after it has come to rest.
-        tokio::time::sleep(std::time::Duration::from_millis(round * round * 2)).await;
-        syncer.kill();
-        for copy in hub
-            .list("v1", "configmaps", &shop, "edge.kubestellar.io/upsynced=true")
-            .await
-        {
-            let name = copy["metadata"]["name"].as_str().expect("it has a name").to_owned();
-            let uid = copy["metadata"]["uid"].clone();
-            let known = uids.entry(name.clone()).or_insert_with(|| uid.clone());
-            assert_eq!(*known, uid, "{name} was created again");
-        }
-        for index in 0..30 {
-            let data = json!({"round": round.to_string()});
-            edge.replace(&config_map(&shop, &format!("c{index}"), data)).await;
-        }
-    }
-    edge.delete("v1", "configmaps", &shop, "c0").await;
-    let _syncer = pair.syncer(flags);
-    for index in 1..30 {
-        copy_equals(&hub, &shop, &format!("c{index}"), &json!({"round": "12"})).await;
-    }
-    gone(&hub, "v1", "configmaps", &shop, "c0").await;
+    flow.copy_goes("c0").await;
 }
 
 async fn a_restart_with_everything_in_step_writes_nothing_at_the_hub(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    edge.create(&namespace(&shop)).await;
-    for index in 0..10 {
-        edge.create(&config_map(&shop, &format!("c{index}"), json!({"v": "1"})))
-            .await;
-    }
-    hub.create(&syncer_config("the-one", select(&shop, &["*"]))).await;
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&edge, &shop, &numbered(10), &json!({"v": "1"})).await;
+    select(&hub, &upsync_config_maps(&shop, &["*"])).await;
     let mut syncer = pair.syncer(&[flags, &["--heartbeat-interval=0s"]].concat());
     // Created, and half of them updated, which leaves other field managers behind.
     for index in 0..10 {

@@ -3,17 +3,16 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::objects::{namespace, syncer_config};
-use support::story::{SOON, arrives, crd, custom_object};
-use support::{shared_pair, wait_for_crd};
+use support::objects::namespace;
+use support::stage::{Stage, select, stage};
+use support::story::{SOON, arrives, crd, custom_object, drop_crds};
+use support::wait_for_crd;
 
 /// Found with the `ClusterPolicies` of Kyverno, which exist at `v1` and `v2beta1`: an API server publishes the versions of a new
 /// CRD one after the other. Looked at in between, the edge served `v2beta1` only, and the copies were refused for good.
 #[tokio::test]
 async fn a_version_that_the_edge_serves_later_than_another_is_used_from_then_on() {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
     let definition = format!("gauges.{group}");
     let at_hub = crd(&group, "gauges", true);
@@ -32,7 +31,7 @@ async fn a_version_that_the_edge_serves_later_than_another_is_used_from_then_on(
     let selection = json!({"namespaceScope": {"namespaces": [shop], "resources": [
         {"group": group, "resource": "gauges", "apiVersion": "v1"},
     ]}});
-    hub.create(&syncer_config("the-one", selection)).await;
+    select(&hub, &selection).await;
     let mut syncer = pair.syncer(&[]);
     syncer.wait_for_log("the edge serves another version", SOON).await;
 
@@ -50,8 +49,5 @@ async fn a_version_that_the_edge_serves_later_than_another_is_used_from_then_on(
     let copy = arrives(&edge, &format!("{group}/v1"), "gauges", &shop, "gauge").await;
     assert_eq!(copy["spec"], json!({"size": 1}));
     assert_eq!(copy["status"], Value::Null);
-    for side in [&hub, &edge] {
-        side.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
-            .await;
-    }
+    drop_crds(&[&hub, &edge], &[&definition]).await;
 }

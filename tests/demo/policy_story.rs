@@ -4,7 +4,7 @@
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::print::{heading, line, line_with, megabytes, timed_line};
+use crate::print::{heading, line, line_with, megabytes, stop, timed_line};
 use crate::support::edge_watch::{Change, EdgeWatch};
 use crate::support::objects::{config_map, namespace, path, syncer_config};
 use crate::support::policy::{
@@ -170,13 +170,7 @@ impl PolicyStory {
 
     /// Ends the syncer as a service manager would, and then all the rest.
     pub(crate) async fn end(mut self) {
-        heading("Stop");
-        let (status, took) = self.syncer.terminate().await;
-        assert!(
-            status.success(),
-            "the syncer ended with {status} after it was asked to stop"
-        );
-        timed_line("syncer", "has ended, as it was asked to", took);
+        stop(&mut self.syncer).await;
         drop(self);
         line("", "the servers and the engine have been stopped and all files removed");
     }

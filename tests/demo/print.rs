@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::support::Syncer;
+
 /// The name of a step.
 pub(crate) fn heading(text: &str) {
     println!("\n{text}");
@@ -35,4 +37,15 @@ pub(crate) fn timed_line(who: &str, what: &str, time: Duration) {
 pub(crate) fn megabytes(bytes: u64) -> String {
     let tenths = (bytes + 50_000) / 100_000;
     format!("{}.{} MB", tenths / 10, tenths % 10)
+}
+
+/// The last step of each story: the syncer is asked to end.
+pub(crate) async fn stop(syncer: &mut Syncer) {
+    heading("Stop");
+    let (status, took) = syncer.terminate().await;
+    assert!(
+        status.success(),
+        "the syncer ended with {status} after it was asked to stop"
+    );
+    timed_line("syncer", "has ended, as it was asked to", took);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::print::{heading, line, line_with, megabytes, timed_line};
+use crate::print::{heading, line, line_with, megabytes, stop, timed_line};
 use crate::support::edge_watch::{Change, EdgeWatch};
 use crate::support::objects::{config_map, namespace, syncer_config};
 use crate::support::{Pair, PairOptions, Server, Syncer};
@@ -159,6 +159,7 @@ impl Story {
         line("hub", "the API server is killed");
         while start.elapsed() < OUTAGE {
             self.check_copies_stay().await;
+            // Between two looks: the outage is to last, whatever they show.
             sleep(Duration::from_millis(100)).await;
         }
         timed_line(
@@ -253,13 +254,7 @@ impl Story {
 
     /// Ends the syncer as a service manager would, and then all the rest.
     pub(crate) async fn end(mut self) {
-        heading("Stop");
-        let (status, took) = self.syncer.terminate().await;
-        assert!(
-            status.success(),
-            "the syncer ended with {status} after it was asked to stop"
-        );
-        timed_line("syncer", "has ended, as it was asked to", took);
+        stop(&mut self.syncer).await;
         drop(self);
         line("", "the servers have been stopped and all files removed");
     }

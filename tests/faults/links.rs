@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::join;
 
 use crate::story::{Links, RECOVERED, Story, common_pair};
+use crate::support::fault_proxy::Link;
 use crate::support::modes::{Mode, POLL, WATCH};
 
 /// How soon a half-open link must have been noticed, and a little for a busy machine.
@@ -38,6 +39,11 @@ async fn half_open(side: &str, mode: Mode) {
             start.elapsed()
         );
     }
+    recovers(&links, side, story).await;
+}
+
+/// Puts the link right, and checks that the outage was one and has been made up for.
+async fn recovers(links: &Links, side: &str, mut story: Story) {
     links.at(side).heal().await;
     story.is_in_step().await;
     story.tells_of_one_outage(side).await;
@@ -55,17 +61,19 @@ async fn a_link_that_is_cut_is_resumed() {
 }
 
 async fn cut(side: &str, mode: Mode) {
+    broken(side, mode, Link::cut).await;
+}
+
+/// A link breaks in a way that is noticed as soon as something is sent.
+async fn broken(side: &str, mode: Mode, fault: impl AsyncFn(&Link)) {
     let pair = common_pair().await;
     let links = Links::to(pair).await;
     let mut story = Story::between(pair, &links, mode).await;
-    links.at(side).cut().await;
+    fault(links.at(side)).await;
     story.change_hub().await;
     story.disturb_edge().await;
     story.says(&format!("cannot reach the {side}"), RECOVERED).await;
-    links.at(side).heal().await;
-    story.is_in_step().await;
-    story.tells_of_one_outage(side).await;
-    story.ends_well().await;
+    recovers(&links, side, story).await;
 }
 
 #[tokio::test]
@@ -79,17 +87,7 @@ async fn connections_that_are_reset_are_opened_again() {
 }
 
 async fn reset(side: &str, mode: Mode) {
-    let pair = common_pair().await;
-    let links = Links::to(pair).await;
-    let mut story = Story::between(pair, &links, mode).await;
-    links.at(side).reset().await;
-    story.change_hub().await;
-    story.disturb_edge().await;
-    story.says(&format!("cannot reach the {side}"), RECOVERED).await;
-    links.at(side).heal().await;
-    story.is_in_step().await;
-    story.tells_of_one_outage(side).await;
-    story.ends_well().await;
+    broken(side, mode, Link::reset).await;
 }
 
 #[tokio::test]

@@ -43,6 +43,7 @@ async fn stopped(side: &str) {
     for story in [&mut watching, &mut polling] {
         story.says(&format!("cannot reach the {side}"), STOPPED).await;
     }
+    // It is to be away for all that time, also when it has been noticed long before.
     sleep_until(start + STOPPED).await;
     at(&mut pair, side).resume();
     for story in [&mut watching, &mut polling] {

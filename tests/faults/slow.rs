@@ -45,54 +45,69 @@ async fn a_list_that_takes_minutes_is_read_to_its_end_when_polling() {
 }
 
 async fn large_list(mode: Mode) {
-    let pair = Pair::start(PairOptions::default()).await;
-    let links = Links::to(&pair).await;
-    let shop = Story::prepare(&pair.hub).await;
     // 800 kB: 100 s.
-    fill(&pair.hub, &shop, 200, 4000).await;
-    links.hub.narrow(NARROW).await;
-    let (hub, edge) = (links.hub.kubeconfig(&pair.hub), links.edge.kubeconfig(&pair.edge));
-    let syncer = Story::syncer(&shop, &hub, &edge, mode);
-    let mut story = Story::begin_within(LONG, &pair.hub, &pair.edge, shop, syncer).await;
-    story.change_hub().await;
-    story.is_in_step_within(LONG).await;
-    assert!(!story.syncer.log().contains("cannot reach"));
-    links.hub.heal().await;
-    story.ends_well().await;
+    let mut large = Large::begin("hub", mode, 200, 4000).await;
+    large.story.change_hub().await;
+    large.story.is_in_step_within(LONG).await;
+    large.was_no_outage();
+    large.ends_well().await;
 }
 
 #[tokio::test]
 #[ignore = "takes minutes: scripts/test --long"]
 async fn objects_that_take_long_to_send_arrive_one_after_the_other() {
-    let pair = Pair::start(PairOptions::default()).await;
-    let links = Links::to(&pair).await;
-    let shop = Story::prepare(&pair.hub).await;
     // 13 s each, of the 34 s that an API server allows: side by side, all would fail.
-    fill(&pair.hub, &shop, 6, 100_000).await;
-    links.edge.narrow(NARROW).await;
-    let (hub, edge) = (links.hub.kubeconfig(&pair.hub), links.edge.kubeconfig(&pair.edge));
-    let syncer = Story::syncer(&shop, &hub, &edge, POLL_THE_HUB);
-    let mut story = Story::begin_within(LONG, &pair.hub, &pair.edge, shop, syncer).await;
-    assert!(!story.syncer.log().contains("cannot reach"));
-    assert!(!story.syncer.log().contains("failed"));
-    links.edge.heal().await;
-    story.ends_well().await;
+    let large = Large::begin("edge", POLL_THE_HUB, 6, 100_000).await;
+    large.was_no_outage();
+    assert!(!large.story.syncer.log().contains("failed"));
+    large.ends_well().await;
 }
 
 #[tokio::test]
 #[ignore = "takes minutes: scripts/test --long"]
 async fn an_object_that_takes_minutes_to_receive_arrives_when_watching() {
-    let pair = Pair::start(PairOptions::default()).await;
-    let links = Links::to(&pair).await;
-    let shop = Story::prepare(&pair.hub).await;
-    fill(&pair.hub, &shop, 1, 900_000).await;
-    links.hub.narrow(NARROW).await;
-    let (hub, edge) = (links.hub.kubeconfig(&pair.hub), links.edge.kubeconfig(&pair.edge));
-    let syncer = Story::syncer(&shop, &hub, &edge, WATCH);
-    let mut story = Story::begin_within(LONG, &pair.hub, &pair.edge, shop, syncer).await;
-    assert!(!story.syncer.log().contains("cannot reach"));
-    links.hub.heal().await;
-    story.ends_well().await;
+    let large = Large::begin("hub", WATCH, 1, 900_000).await;
+    large.was_no_outage();
+    large.ends_well().await;
+}
+
+/// A story with large objects over a narrow link.
+struct Large {
+    // First, so that on drop the syncer ends before what it talks to.
+    story: Story,
+    links: Links,
+    /// Which of the links is narrow.
+    side: &'static str,
+    _pair: Pair,
+}
+
+impl Large {
+    /// Creates so many objects of so many bytes at the hub, and waits until they are at the edge.
+    async fn begin(side: &'static str, mode: Mode, count: u32, bytes: usize) -> Self {
+        let pair = Pair::start(PairOptions::default()).await;
+        let links = Links::to(&pair).await;
+        let shop = Story::prepare(&pair.hub).await;
+        fill(&pair.hub, &shop, count, bytes).await;
+        links.at(side).narrow(NARROW).await;
+        let (hub, edge) = (links.hub.kubeconfig(&pair.hub), links.edge.kubeconfig(&pair.edge));
+        let syncer = Story::syncer(&shop, &hub, &edge, mode);
+        let story = Story::begin_within(LONG, &pair.hub, &pair.edge, shop, syncer).await;
+        Self {
+            story,
+            links,
+            side,
+            _pair: pair,
+        }
+    }
+
+    fn was_no_outage(&self) {
+        assert!(!self.story.syncer.log().contains("cannot reach"));
+    }
+
+    async fn ends_well(mut self) {
+        self.links.at(self.side).heal().await;
+        self.story.ends_well().await;
+    }
 }
 
 /// Creates objects that hold so many bytes each, which no compression makes fewer.

@@ -12,8 +12,8 @@ use tokio::sync::OnceCell;
 
 use crate::support::fault_proxy::{FaultProxy, Link};
 use crate::support::modes::Mode;
-use crate::support::objects::{config_map, namespace, syncer_config};
-use crate::support::story::config_map_entry;
+use crate::support::objects::{config_map, syncer_config};
+use crate::support::stage::{config_maps, stock};
 use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually, unique_suffix};
 
 /// How long it may take until everything is in step after a fault has gone: the longest back-off, 30 s, and some.
@@ -44,12 +44,14 @@ impl Story {
     pub(crate) async fn prepare(hub: &Server) -> String {
         let shop = format!("shop-{}", unique_suffix());
         let hub = hub.objects();
-        hub.create(&namespace(&shop)).await;
-        for name in ["kept", "changed", "gone-1", "gone-2", "gone-3"] {
-            hub.create(&config_map(&shop, name, json!({"round": "0"}))).await;
-        }
-        let selected = json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]});
-        hub.create(&syncer_config(&shop, selected)).await;
+        stock(
+            &hub,
+            &shop,
+            &["kept", "changed", "gone-1", "gone-2", "gone-3"],
+            &json!({"round": "0"}),
+        )
+        .await;
+        hub.create(&syncer_config(&shop, config_maps(&shop, &["*"]))).await;
         shop
     }
 

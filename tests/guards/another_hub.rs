@@ -7,7 +7,8 @@ use crate::bench::{
     select_all,
 };
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::objects::{config_map, syncer_config};
+use crate::support::stage::stock;
 use crate::support::story::{A_WHILE, SOON, arrives, copy_equals};
 use crate::support::{Pair, PairOptions, Syncer, eventually, install_crds};
 
@@ -21,7 +22,7 @@ in_both_modes!(
 async fn begin(flags: Mode) -> (Pair, Syncer) {
     let pair = Pair::start(PairOptions::default()).await;
     create(&pair.hub.objects(), "shop", 3).await;
-    pair.hub.objects().create(&select_all("shop")).await;
+    select_all(&pair.hub.objects(), "shop").await;
     let syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     copies_become(&pair.edge.objects(), "shop", DOWNSYNCED, &names(0..3)).await;
     nothing_is_held(&pair.hub.objects(), "the-one").await;
@@ -43,10 +44,8 @@ fn said(syncer: &Syncer, text: &str) -> usize {
 /// The new hub selects the same namespace, and has only `c0` and something new in it.
 async fn lives_on_until_confirmed(pair: &Pair, syncer: &mut Syncer) {
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    hub.create(&namespace("shop")).await;
-    hub.create(&config_map("shop", "c0", json!({"v": "2"}))).await;
-    hub.create(&config_map("shop", "new", json!({"v": "2"}))).await;
-    hub.create(&select_all("shop")).await;
+    stock(&hub, "shop", &["c0", "new"], &json!({"v": "2"})).await;
+    select_all(&hub, "shop").await;
     let token = is_held(&hub, "the-one", "OtherCluster", "another cluster answers").await;
     let mut all = names(0..3);
     all.insert("new".into());

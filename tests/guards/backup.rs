@@ -20,7 +20,7 @@ in_both_modes!(
 async fn begin(flags: Mode) -> (Pair, Syncer) {
     let mut pair = Pair::start(PairOptions::default()).await;
     create(&pair.hub.objects(), "shop", 3).await;
-    pair.hub.objects().create(&select_all("shop")).await;
+    select_all(&pair.hub.objects(), "shop").await;
     pair.hub.stop();
     pair.hub.back_up();
     pair.hub.start_again().await;

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::stage::{CONFIG_API, numbered, select, stock};
 use crate::support::story::{SOON, config_map_entry};
 use crate::support::{Objects, eventually, holds_throughout};
 
-pub(crate) const API: &str = "edge.kubestellar.io/v2alpha1";
 /// Annotation by which people confirm.
 pub(crate) const CONFIRM: &str = "edge.kubestellar.io/confirm-deletes";
 /// Heartbeats often, so that a test need not wait for what they bring.
@@ -16,15 +15,13 @@ pub(crate) const EACH_SECOND: &str = "--heartbeat-interval=1s";
 pub(crate) const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced=true";
 pub(crate) const UPSYNCED: &str = "edge.kubestellar.io/upsynced=true";
 
-/// A config called `the-one` that selects the `ConfigMap`s of a namespace, and Secrets of it upward.
-pub(crate) fn select_all(shop: &str) -> Value {
-    syncer_config(
-        "the-one",
-        json!({
-            "namespacedObjects": [config_map_entry(shop, &["*"])],
-            "upsync": [{"resources": ["secrets"], "namespaces": [shop], "names": ["*"]}],
-        }),
-    )
+/// Selects the `ConfigMap`s of a namespace, and Secrets of it upward.
+pub(crate) async fn select_all(hub: &Objects, shop: &str) {
+    let spec = json!({
+        "namespacedObjects": [config_map_entry(shop, &["*"])],
+        "upsync": [{"resources": ["secrets"], "namespaces": [shop], "names": ["*"]}],
+    });
+    select(hub, &spec).await;
 }
 
 /// `c0`, `c1`, ...
@@ -34,10 +31,7 @@ pub(crate) fn names(range: std::ops::Range<usize>) -> BTreeSet<String> {
 
 /// Creates a namespace with so many `ConfigMap`s in it.
 pub(crate) async fn create(at: &Objects, shop: &str, count: usize) {
-    at.create(&namespace(shop)).await;
-    for name in names(0..count) {
-        at.create(&config_map(shop, &name, json!({"v": "1"}))).await;
-    }
+    stock(at, shop, &numbered(count), &json!({"v": "1"})).await;
 }
 
 pub(crate) async fn delete(at: &Objects, shop: &str, names: &BTreeSet<String>) {
@@ -88,7 +82,7 @@ pub(crate) async fn copies_stay(
 
 /// Condition `DeletesHeld` of a config.
 pub(crate) async fn condition(hub: &Objects, config: &str) -> Result<Value, String> {
-    let found = hub.try_get(API, "syncerconfigs", "", config).await;
+    let found = hub.try_get(CONFIG_API, "syncerconfigs", "", config).await;
     let config = found.map_err(|error| error.to_string())?.ok_or("there is no config")?;
     let conditions = config["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let held = conditions
@@ -130,7 +124,7 @@ pub(crate) async fn nothing_is_held(hub: &Objects, config: &str) {
 /// Does what the message asks people to do.
 pub(crate) async fn confirm(hub: &Objects, config: &str, token: &str) {
     let patch = json!({"metadata": {"annotations": {CONFIRM: token}}});
-    hub.merge_patch(API, "syncerconfigs", "", config, &patch).await;
+    hub.merge_patch(CONFIG_API, "syncerconfigs", "", config, &patch).await;
 }
 
 /// A Secret, for upsync.

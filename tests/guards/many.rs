@@ -12,8 +12,9 @@ use crate::bench::{
 };
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
+use crate::support::stage::{Stage, stage};
 use crate::support::story::{A_WHILE, SOON, copy_equals};
-use crate::support::{Pair, PairOptions, Syncer, eventually, shared_pair};
+use crate::support::{Pair, PairOptions, Syncer, comes_to_rest, shared_pair};
 
 in_both_modes!(
     thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew,
@@ -27,7 +28,7 @@ in_both_modes!(
 /// A namespace with copies of so many objects, and a syncer.
 async fn begin(pair: &Pair, shop: &str, flags: Mode, more: &[&str], count: usize) -> Syncer {
     create(&pair.hub.objects(), shop, count).await;
-    pair.hub.objects().create(&select_all(shop)).await;
+    select_all(&pair.hub.objects(), shop).await;
     let syncer = pair.syncer(&[flags, &[EACH_SECOND], more].concat());
     copies_become(&pair.edge.objects(), shop, DOWNSYNCED, &names(0..count)).await;
     nothing_is_held(&pair.hub.objects(), "the-one").await;
@@ -46,17 +47,8 @@ async fn some_are_held(pair: &Pair, shop: &str, all: usize) -> (String, BTreeSet
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     let token = is_held(&hub, "the-one", "TooMany", "copies are to go at once").await;
     // Those that were under way are done.
-    let mut last = (copies(&edge, shop, DOWNSYNCED).await, Instant::now());
-    let left = eventually("no more go", SOON, async || {
-        let found = copies(&edge, shop, DOWNSYNCED).await;
-        if found != last.0 {
-            last = (found, Instant::now());
-        }
-        if last.1.elapsed() > A_WHILE {
-            last.0.clone()
-        } else {
-            Err("some went just now".to_owned())
-        }
+    let left = comes_to_rest("the copies stay as they are", A_WHILE, SOON, async || {
+        copies(&edge, shop, DOWNSYNCED).await
     })
     .await;
     assert!(left.len() + 20 >= all, "only {} of {all} are left", left.len());
@@ -64,9 +56,7 @@ async fn some_are_held(pair: &Pair, shop: &str, all: usize) -> (String, BTreeSet
 }
 
 async fn thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     let (token, _) = some_are_held(&pair, &shop, 40).await;
@@ -89,9 +79,7 @@ async fn thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew(flags:
 }
 
 async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     let (token, left) = some_are_held(&pair, &shop, 40).await;
@@ -125,9 +113,7 @@ async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode
 }
 
 async fn held_deletes_go_on_after_their_time(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=5s"], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     some_are_held(&pair, &shop, 40).await;

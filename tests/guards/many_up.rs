@@ -8,9 +8,10 @@ use crate::bench::{
     EACH_SECOND, UPSYNCED, confirm, copies_become, copies_stay, create, delete, is_held, names, nothing_is_held,
 };
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, select, stage};
 use crate::support::story::{A_WHILE, arrives, config_map_entry, upsync_all};
-use crate::support::{Pair, PairOptions, shared_pair};
+use crate::support::{Pair, PairOptions};
 
 in_both_modes!(
     thirty_of_forty_that_go_at_the_edge_are_held_at_the_hub,
@@ -18,12 +19,9 @@ in_both_modes!(
 );
 
 async fn thirty_of_forty_that_go_at_the_edge_are_held_at_the_hub(flags: Mode) {
-    let pair = shared_pair().await;
-    let shop = pair.namespace("shop");
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let Stage { pair, shop, hub, edge } = stage().await;
     create(&edge, &shop, 40).await;
-    let selected = json!({"upsync": [upsync_all("", &["configmaps"], &shop)]});
-    hub.create(&syncer_config("the-one", selected)).await;
+    select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     copies_become(&hub, &shop, UPSYNCED, &names(0..40)).await;
     syncer.signal("STOP");
@@ -50,7 +48,7 @@ async fn another_edge_deletes_nothing_at_the_hub(flags: Mode) {
         "namespacedObjects": [config_map_entry("down", &["*"])],
         "upsync": [upsync_all("", &["configmaps"], "up")],
     });
-    hub.create(&syncer_config("the-one", selected)).await;
+    select(&hub, &selected).await;
     let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     copies_become(&hub, "up", UPSYNCED, &names(0..3)).await;
     nothing_is_held(&hub, "the-one").await;

@@ -89,6 +89,15 @@ pub struct KubeconfigParts {
     pub current_context: Option<String>,
 }
 
+impl KubeconfigParts {
+    /// What most kubeconfigs have, but for what `change` makes of it.
+    pub fn with(change: impl FnOnce(&mut Self)) -> Self {
+        let mut parts = Self::default();
+        change(&mut parts);
+        parts
+    }
+}
+
 /// One context with its cluster and user, to be put into a kubeconfig with others.
 #[derive(Clone, Debug)]
 pub struct KubeconfigEntry {

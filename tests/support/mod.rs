@@ -13,6 +13,7 @@ mod audit;
 mod certs;
 pub mod edge_watch;
 pub mod fault_proxy;
+pub mod flow;
 pub mod kubeconfig;
 mod launch;
 pub mod modes;
@@ -23,12 +24,13 @@ pub mod process;
 pub mod rbac;
 mod server;
 mod shapes;
+pub mod stage;
 pub mod statuses;
 pub mod story;
 mod syncer;
 pub mod travel;
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
@@ -38,7 +40,7 @@ pub use kubeconfig::{Ca, Credential, KubeconfigEntry, KubeconfigParts, User};
 pub use objects::Objects;
 pub use pair::{Pair, PairLease, PairOptions, install_crds, shared_pair, shared_pair_with, wait_for_crd};
 pub use server::{Server, ServerOptions, TEST_USER_AGENT};
-pub use syncer::Syncer;
+pub use syncer::{SYNCER, Syncer};
 
 /// How often a condition is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -78,6 +80,46 @@ pub async fn holds_throughout<E: Display>(what: &str, period: Duration, mut chec
         }
         sleep(POLL_INTERVAL).await;
     }
+}
+
+/// Looks again and again until what it sees has not changed for the time of `rest`, and returns that. A look that fails
+/// begins the time anew. Panics at the deadline with `what` should stay and what was seen last.
+pub async fn comes_to_rest<T: PartialEq + Debug, E: Display>(
+    what: &str,
+    rest: Duration,
+    deadline: Duration,
+    mut look: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
+    let mut last: Option<(T, Instant)> = None;
+    eventually(&format!("{what} for {rest:?}"), deadline, async || {
+        let seen = match look().await {
+            Ok(seen) => seen,
+            Err(error) => {
+                last = None;
+                return Err(error.to_string());
+            }
+        };
+        match last.take() {
+            Some((before, since)) if before == seen => {
+                if since.elapsed() > rest {
+                    return Ok(seen);
+                }
+                last = Some((before, since));
+            }
+            _ => last = Some((seen, Instant::now())),
+        }
+        Err(format!("just now it was {:?}", last.as_ref().map(|(seen, _)| seen)))
+    })
+    .await
+}
+
+/// Runs futures, so many at once.
+pub async fn in_parallel<F: Future>(futures: impl Iterator<Item = F>, at_once: usize) {
+    use futures_util::StreamExt;
+    futures_util::stream::iter(futures)
+        .buffer_unordered(at_once)
+        .for_each(|_| async {})
+        .await;
 }
 
 /// Five random letters and digits, fit for the end of an object's name and different at each call.

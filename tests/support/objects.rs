@@ -5,8 +5,11 @@
 //! with the request and the server's reason when they fail; the `try_` variants and [`Objects::send`] return errors,
 //! for use within [`super::eventually`] and where an error is what a test expects.
 
+use std::path::Path;
+
 use http::{Method, Request};
 use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -30,6 +33,19 @@ impl Objects {
     /// Uses `client` for everything.
     pub fn new(client: Client) -> Self {
         Self { client }
+    }
+
+    /// Uses what a kubeconfig says, by its current context or this one.
+    pub async fn by_kubeconfig(file: &Path, context: Option<&str>) -> Self {
+        let kubeconfig = Kubeconfig::read_from(file).expect("it can be parsed");
+        let options = KubeConfigOptions {
+            context: context.map(str::to_owned),
+            ..KubeConfigOptions::default()
+        };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .expect("it is complete");
+        Self::new(Client::try_from(config).expect("its credentials can be used"))
     }
 
     /// The client.

@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{JSON, Objects, path, syncer_config};
-use super::story::{SOON, becomes};
-use super::{AuditEvent, Pair, eventually};
-
-/// How the user agent of the syncer begins.
-const SYNCER: &str = "edge-syncer/";
+use super::modes::Mode;
+use super::objects::{JSON, Objects, namespace, path};
+use super::stage::{Stage, all_of, select, stage};
+use super::story::{SOON, arrives, becomes};
+use super::{AuditEvent, Pair, SYNCER, Syncer, eventually};
 
 /// A Deployment called `web`.
 pub fn deployment(shop: &str, image: &str) -> Value {
@@ -25,18 +24,13 @@ pub fn deployment(shop: &str, image: &str) -> Value {
     })
 }
 
-/// A config that selects all Deployments of a namespace.
-pub fn select_deployments(shop: &str) -> Value {
-    syncer_config(
-        "the-one",
-        json!({"namespaceScope": {"namespaces": [shop], "resources": [
-            {"group": "apps", "resource": "deployments", "apiVersion": "v1"},
-        ]}}),
-    )
+/// Selects all Deployments of a namespace.
+pub async fn select_deployments(hub: &Objects, shop: &str) {
+    select(hub, &all_of(shop, &[("apps", "deployments")])).await;
 }
 
 /// An object by `apiVersion`, plural, namespace and name.
-type At<'a> = [&'a str; 4];
+pub type At<'a> = [&'a str; 4];
 
 /// Replaces the whole status of an object, through the subresource or in the object itself.
 pub async fn set_status(side: &Objects, at: At<'_>, subresource: bool, status: &Value) {
@@ -70,4 +64,28 @@ pub fn status_writes(pair: &Pair, mark: u64, object: &str) -> Vec<AuditEvent> {
     requests
         .filter(|event| event.is_write() && event.uri.contains(object))
         .collect()
+}
+
+/// The Deployment of [`deployment`] at either side.
+pub fn web(shop: &str) -> At<'_> {
+    ["apps/v1", "deployments", shop, "web"]
+}
+
+/// People change the Deployment at the hub, and the copy follows; gives the copy.
+pub async fn scale(hub: &Objects, edge: &Objects, shop: &str) -> Value {
+    let patch = json!({"spec": {"replicas": 5}});
+    hub.merge_patch("apps/v1", "deployments", shop, "web", &patch).await;
+    let is_scaled = |copy: &Value| copy["spec"]["replicas"] == json!(5);
+    becomes(edge, web(shop), "has 5 replicas", is_scaled).await
+}
+
+/// A test that begins with a Deployment that has arrived at the edge.
+pub async fn deployed(flags: Mode) -> (Stage, Syncer) {
+    let stage = stage().await;
+    stage.hub.create(&namespace(&stage.shop)).await;
+    stage.hub.create(&deployment(&stage.shop, "web:1")).await;
+    select_deployments(&stage.hub, &stage.shop).await;
+    let syncer = stage.pair.syncer(flags);
+    arrives(&stage.edge, "apps/v1", "deployments", &stage.shop, "web").await;
+    (stage, syncer)
 }

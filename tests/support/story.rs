@@ -83,11 +83,27 @@ pub async fn copy_equals(at: &Objects, namespace: &str, name: &str, data: &Value
     .await
 }
 
-/// Changes the spec of the `SyncerConfig` `the-one`; a list in it replaces the old one.
+/// Waits until `ConfigMap`s hold `data`, and gives their uids, which tell whether one was created again later.
+pub async fn uids(at: &Objects, namespace: &str, names: &[impl AsRef<str>], data: &Value) -> Vec<Value> {
+    let mut uids = Vec::new();
+    for name in names {
+        let copy = copy_equals(at, namespace, name.as_ref(), data).await;
+        uids.push(copy["metadata"]["uid"].clone());
+    }
+    uids
+}
+
+/// Changes the spec of the `SyncerConfig` `the-one`, which [`super::stage::select`] has made; a list in it replaces the
+/// old one.
 pub async fn reselect(hub: &Objects, spec: &Value) {
     let patch = json!({"spec": spec});
     hub.merge_patch("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", "the-one", &patch)
         .await;
+}
+
+/// Changes a `ConfigMap` by a JSON merge patch.
+pub async fn edit(at: &Objects, namespace: &str, name: &str, patch: &Value) {
+    at.merge_patch("v1", "configmaps", namespace, name, patch).await;
 }
 
 /// The value of an annotation of ours, named without its prefix; `null` if it has none.
@@ -193,6 +209,16 @@ pub async fn drop_crds(sides: &[&Objects], definitions: &[&str]) {
                 .await;
         }
     }
+}
+
+/// Makes a server serve the type of a CRD that has one version, or stop that; its objects stay.
+pub async fn serve(side: &Objects, definition: &str, served: bool) {
+    let mut object = side
+        .get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", definition)
+        .await
+        .expect("the CRD has been installed");
+    object["spec"]["versions"][0]["served"] = json!(served);
+    side.replace(&object).await;
 }
 
 /// A CRD as [`crd`] makes it, but without a status subresource.

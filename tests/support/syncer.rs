@@ -8,6 +8,9 @@ use tokio::time::Instant;
 
 use super::process::{Folder, Leashed, complain, log_tail};
 
+/// How the user agent of the syncer begins.
+pub const SYNCER: &str = "edge-syncer/";
+
 /// How long the syncer may take to end after SIGTERM before the test fails.
 const TERMINATE_DEADLINE: Duration = Duration::from_secs(30);
 

@@ -5,13 +5,10 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::objects::{JSON, namespace, path, syncer_config};
 use super::story::{SOON, arrives};
-use super::{AuditEvent, Objects, PairLease, PairOptions, Syncer, eventually, shared_pair_with};
-
-const SYNCER: &str = "edge-syncer/";
+use super::{AuditEvent, Objects, PairLease, PairOptions, SYNCER, Syncer, comes_to_rest, eventually, shared_pair_with};
 
 /// One object's way from hub to edge, all of it told by [`Travel::tell`].
 pub struct Kind {
@@ -287,20 +284,13 @@ impl Travel {
 
     /// Waits until the syncer has sent nothing, and nobody has changed the copy, for a second; gives the copy.
     pub async fn quiet(&self) -> Value {
-        let mut last = (0, Value::Null, Instant::now());
-        eventually("all comes to rest", SOON, async || {
+        let rest = Duration::from_secs(1);
+        let (_, copy) = comes_to_rest("requests and copy stay as they are", rest, SOON, async || {
             let requests = self.requests_since(self.start).len();
-            let copy = self.at(&self.edge).await?;
-            if requests != last.0 || copy != last.1 {
-                last = (requests, copy, Instant::now());
-            }
-            if last.2.elapsed() > Duration::from_secs(1) {
-                Ok(last.1.clone())
-            } else {
-                Err("there are still changes".to_owned())
-            }
+            self.at(&self.edge).await.map(|copy| (requests, copy))
         })
-        .await
+        .await;
+        copy
     }
 
     async fn restart(&self, mark: u64) -> Syncer {

@@ -1,0 +1,187 @@
+//! Failures, watches that break, and how a source ends.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_told_with_growing_waits_until_one_up_and_a_watch_that_lived_forgets_them() {
+    local(async {
+        let mut answers: Vec<Answer> = (0..9).map(|_| unreachable()).collect();
+        let (feed, watch) = fed();
+        answers.extend([page(5, "", &[object("a", 1)]), watch, open(&[])]);
+        let bench = Bench::paged(answers);
+        let mut source = bench.source(Style::Whole);
+        for _ in 0..9 {
+            source.expect(&["down no route"]).await;
+        }
+        source.expect(&["up", "begin", "object a@1", "complete"]).await;
+        source.quiet(6).await;
+        feed.send(Err(Error::Unreachable("reset".into()))).unwrap();
+        source.expect(&["down reset", "up"]).await;
+        source.quiet(100).await;
+        assert_eq!(bench.asked()[9..], ["list", "watch 5", "watch 5"]);
+        let gaps = bench.gaps();
+        assert_backs_off(&gaps[..9], 0);
+        assert_backs_off(&[gaps[10] - 6.0], 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_opens_and_breaks_at_once_over_and_over_is_backed_off() {
+    for breaks in [
+        || cut(&[]),
+        || cut(&[bookmark(5)]),
+        || cut(&[added("a", 5)]),
+        || ends(&[error(500)]),
+    ] {
+        local(async {
+            let mut answers = vec![page(5, "", &[])];
+            answers.extend((0..8).map(|_| breaks()));
+            answers.push(open(&[]));
+            let bench = Bench::paged(answers);
+            let mut source = bench.source(Style::Whole);
+            source.expect(&["up", "begin", "complete"]).await;
+            let mut downs = 0;
+            while downs < 8 {
+                downs += u32::from(source.next().await.starts_with("down"));
+            }
+            source.expect(&["up"]).await;
+            assert_backs_off(&bench.gaps()[1..], 0);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_time_gets_it_within_reason() {
+    for (asked, given) in [(120, 120.0), (u64::MAX, 600.0)] {
+        local(async {
+            let busy = Error::Status(Box::new(ApiStatus {
+                code: 429,
+                ..ApiStatus::default()
+            }));
+            let answers = vec![
+                Ok(Response {
+                    status: 429,
+                    retry_after: Some(Duration::from_secs(asked)),
+                    body: stream::empty().boxed_local(),
+                }),
+                page(5, "", &[]),
+                open(&[]),
+            ];
+            let bench = Bench::paged(answers);
+            let mut source = bench.source(Style::Whole);
+            source
+                .expect(&[&format!("down {busy}"), "up", "begin", "complete"])
+                .await;
+            assert_backs_off(&[bench.gaps()[0] - given], 0);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_cut_resumes_after_its_last_event_without_a_list() {
+    for (said, resumes) in [
+        (vec![modified("a", 7)], "watch 7"),
+        (vec![modified("a", 7), deleted("a", 8)], "watch 8"),
+        (vec![modified("a", 7), bookmark(9)], "watch 9"),
+        // Half an event was not told and has to come again.
+        (vec![modified("a", 7), r#"{"type":"ADDED","object":"#.into()], "watch 7"),
+        (vec![modified("a", 7), line("ADDED", r#"{"metadata":{}}"#)], "watch 7"),
+        (vec![], "watch 5"),
+    ] {
+        local(async {
+            let bench = Bench::paged(vec![
+                page(5, "", &[object("a", 1)]),
+                cut(&said),
+                open(&[added("b", 20)]),
+            ]);
+            let mut source = bench.source(Style::Whole);
+            source.expect(&["up", "begin", "object a@1", "complete"]).await;
+            while !source.next().await.starts_with("down") {}
+            source.expect(&["up", "object b@20"]).await;
+            assert_eq!(bench.asked(), ["list", "watch 5", resumes]);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_every_watch_at_once_is_not_flooded() {
+    local(async {
+        let mut answers = vec![page(5, "", &[])];
+        answers.extend((0..30).map(|_| ends(&[])));
+        answers.push(open(&[]));
+        let bench = Bench::paged(answers);
+        let mut source = bench.source(Style::Whole);
+        source.expect(&["up", "begin", "complete"]).await;
+        source.quiet(160).await;
+        let gaps = bench.gaps();
+        assert_eq!(gaps.len(), 31);
+        assert!(gaps[1..].iter().all(|gap| (2.5..5.002).contains(gap)), "{gaps:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_never_said_a_word_is_not_trusted_to_know_its_version() {
+    for (said, next) in [(vec![], "list"), (vec![bookmark(9)], "watch 9")] {
+        local(async {
+            let bench = Bench::paged(vec![
+                page(5, "", &[object("a", 1)]),
+                open(&said),
+                // A server that was restored: older versions, other objects.
+                if said.is_empty() {
+                    page(2, "", &[object("b", 2)])
+                } else {
+                    open(&[])
+                },
+                open(&[]),
+            ]);
+            let mut source = bench.source(Style::Whole);
+            source.expect(&["up", "begin", "object a@1", "complete"]).await;
+            source.quiet(179).await;
+            assert!(source.next().await.starts_with("down"));
+            source.expect(&["up"]).await;
+            if said.is_empty() {
+                source.expect(&["begin", "object b@2", "complete, back at 2"]).await;
+            }
+            assert_eq!(bench.asked()[..3], ["list", "watch 5", next]);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_nobody_listens_to_ends_with_its_next_word() {
+    local(async {
+        let (feed, watch) = fed();
+        let bench = Bench::paged(vec![page(5, "", &[]), watch]);
+        let mut source = bench.source(Style::Whole);
+        source.expect(&["up", "begin", "complete"]).await;
+        let Reader { events, handle } = source;
+        drop(events);
+        sleep(Duration::from_secs(1)).await;
+        feed.send(chunk(&added("a", 6))).unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert!(handle.task.is_finished());
+        assert!(feed.is_closed(), "the connection is given back");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_ends_when_its_handle_is_dropped() {
+    local(async {
+        let (feed, watch) = fed();
+        let bench = Bench::paged(vec![page(5, "", &[]), watch]);
+        let mut source = bench.source(Style::Whole);
+        source.expect(&["up", "begin", "complete"]).await;
+        let Reader { mut events, handle } = source;
+        drop(handle);
+        assert!(events.recv().await.is_none());
+        assert!(feed.is_closed(), "the connection is given back");
+    })
+    .await;
+}
