@@ -30,6 +30,7 @@ in_both_modes!(
     of_contradicting_conversions_the_first_by_config_name_counts_and_the_other_is_reported,
     a_conversion_may_join_two_kinds,
     an_object_goes_up_as_another_kind,
+    what_was_given_another_kind_goes_with_its_origin_also_when_nothing_selects_it,
 );
 
 const CRDS: [&str; 3] = ["apiextensions.k8s.io/v1", "customresourcedefinitions", ""];
@@ -417,5 +418,42 @@ async fn an_object_goes_up_as_another_kind(flags: Mode) {
     edge.delete(&version, "betas", &shop, "b").await;
     let _syncer = pair.syncer(flags);
     gone(&hub, &version, "alphas", &shop, "a").await;
+    drop_crds(&[&hub, &edge], &[&format!("alphas.{group}"), &format!("betas.{group}")]).await;
+}
+
+// Of both directions at once: while the syncer is away, the config goes, and then the origins.
+async fn what_was_given_another_kind_goes_with_its_origin_also_when_nothing_selects_it(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    alphas_and_betas(&hub, &edge, &group).await;
+    hub.create(&namespace(&shop)).await;
+    edge.create(&namespace(&shop)).await;
+    hub.create(&custom_object(&group, "alphas", &shop, "down", 1)).await;
+    edge.create(&custom_object(&group, "betas", &shop, "up", 1)).await;
+    let item = |kind: &str, name: &str| custom_ref(&group, kind, json!(shop), name);
+    let join = |name: &str| json!({"upstream": item("Alpha", name), "downstream": item("Beta", name)});
+    select_by_kind(
+        &hub,
+        &json!({
+            "downSyncedResources": [item("Alpha", "down")],
+            "upSyncedResources": [item("Beta", "up")],
+            "conversions": [join("down"), join("up")],
+        }),
+    )
+    .await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&edge, &version, "betas", &shop, "down").await;
+    arrives(&hub, &version, "alphas", &shop, "up").await;
+    syncer.kill();
+    deselect_by_kind(&hub).await;
+    let mut syncer = pair.syncer(flags);
+    remains(&edge, &version, "betas", &shop, "down").await;
+    remains(&hub, &version, "alphas", &shop, "up").await;
+    syncer.kill();
+    hub.delete(&version, "alphas", &shop, "down").await;
+    edge.delete(&version, "betas", &shop, "up").await;
+    let _syncer = pair.syncer(flags);
+    gone(&edge, &version, "betas", &shop, "down").await;
+    gone(&hub, &version, "alphas", &shop, "up").await;
     drop_crds(&[&hub, &edge], &[&format!("alphas.{group}"), &format!("betas.{group}")]).await;
 }

@@ -18,6 +18,7 @@ in_both_modes!(
     only_an_empty_namespace_that_upsync_has_made_is_deleted_at_the_hub,
     what_comes_back_after_its_namespace_has_been_deleted_gets_a_new_one,
     a_namespace_emptied_while_the_syncer_was_away_is_deleted_at_the_hub,
+    a_namespace_emptied_just_before_a_restart_is_deleted_at_the_hub,
     deselecting_keeps_what_is_at_the_hub_until_the_edge_deletes_it_in_either_order,
     what_the_edge_deletes_while_it_is_away_goes_also_when_nothing_selects_it_any_more,
     an_edge_restart_loses_and_doubles_nothing,
@@ -97,6 +98,18 @@ async fn only_an_empty_namespace_that_upsync_has_made_is_deleted_at_the_hub(flag
     let space = remains(&hub, "v1", "namespaces", "", &shared).await;
     assert_eq!(annotation(&space, "upsynced"), json!(format!("Namespace//{shared}")));
     remains(&hub, "v1", "secrets", &shared, "theirs").await;
+}
+
+// It is kept for ten seconds, in which the syncer crashes; after that nothing selects anything.
+async fn a_namespace_emptied_just_before_a_restart_is_deleted_at_the_hub(flags: Mode) {
+    let (Stage { pair, shop, hub, edge }, mut syncer) = one_goes_up(flags).await;
+    deselect(&hub).await;
+    edge.delete("v1", "configmaps", &shop, "a").await;
+    gone(&hub, "v1", "configmaps", &shop, "a").await;
+    syncer.kill();
+    remains(&hub, "v1", "namespaces", "", &shop).await;
+    let _syncer = pair.syncer(flags);
+    leaves(&hub, &shop).await;
 }
 
 async fn what_comes_back_after_its_namespace_has_been_deleted_gets_a_new_one(flags: Mode) {
