@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::{null_is_default, parse_config};
+use super::{Config, null_is_default};
 
 /// Lowercase plural of the kind.
 pub const RESOURCE: &str = "edgesyncconfigs";
@@ -12,13 +12,7 @@ pub const RESOURCE: &str = "edgesyncconfigs";
 pub const KIND: &str = "EdgeSyncConfig";
 
 /// One config: its name and what it selects.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EdgeSyncConfig {
-    /// `metadata.name`.
-    pub name: String,
-    /// The selection.
-    pub spec: Spec,
-}
+pub type EdgeSyncConfig = Config<Spec>;
 
 /// `spec`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -66,14 +60,6 @@ pub struct Conversion {
     /// At the edge.
     #[serde(deserialize_with = "null_is_default")]
     pub downstream: Ref,
-}
-
-impl EdgeSyncConfig {
-    /// Reads a config from the JSON of the whole object. The error says what is wrong with it.
-    pub fn parse(object: &[u8]) -> Result<Self, serde_json::Error> {
-        let (name, spec) = parse_config(object)?;
-        Ok(Self { name, spec })
-    }
 }
 
 #[cfg(test)]

@@ -54,19 +54,33 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads `metadata.name` and `spec` from the JSON of a whole config object. The error says what is wrong with it.
-fn parse_config<'de, T: Default + Deserialize<'de>>(object: &'de [u8]) -> Result<(String, T), serde_json::Error> {
-    #[derive(Deserialize)]
-    #[serde(bound = "T: Default + Deserialize<'de>")]
-    struct Wire<T> {
-        metadata: WireMeta,
-        #[serde(default, deserialize_with = "null_is_default")]
-        spec: T,
+/// One config of either kind: its name and what it selects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config<Spec> {
+    /// `metadata.name`.
+    pub name: String,
+    /// The selection.
+    pub spec: Spec,
+}
+
+impl<'de, Spec: Default + Deserialize<'de>> Config<Spec> {
+    /// Reads a config from the JSON of the whole object. The error says what is wrong with it.
+    pub fn parse(object: &'de [u8]) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        #[serde(bound = "Spec: Default + Deserialize<'de>")]
+        struct Wire<Spec> {
+            metadata: WireMeta,
+            #[serde(default, deserialize_with = "null_is_default")]
+            spec: Spec,
+        }
+        #[derive(Deserialize)]
+        struct WireMeta {
+            name: String,
+        }
+        let wire: Wire<Spec> = serde_json::from_slice(object)?;
+        Ok(Self {
+            name: wire.metadata.name,
+            spec: wire.spec,
+        })
     }
-    #[derive(Deserialize)]
-    struct WireMeta {
-        name: String,
-    }
-    let wire: Wire<T> = serde_json::from_slice(object)?;
-    Ok((wire.metadata.name, wire.spec))
 }

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use super::{null_is_default, parse_config};
+use super::{Config, null_is_default};
 
 /// Lowercase plural of the kind.
 pub const RESOURCE: &str = "syncerconfigs";
@@ -13,13 +13,7 @@ pub const RESOURCE: &str = "syncerconfigs";
 pub const KIND: &str = "SyncerConfig";
 
 /// One config: its name and what it selects.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SyncerConfig {
-    /// `metadata.name`.
-    pub name: String,
-    /// The selection.
-    pub spec: Spec,
-}
+pub type SyncerConfig = Config<Spec>;
 
 /// `spec`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -115,14 +109,6 @@ pub struct Upsync {
     /// Names, `*` for all.
     #[serde(deserialize_with = "null_is_default")]
     pub names: Vec<String>,
-}
-
-impl SyncerConfig {
-    /// Reads a config from the JSON of the whole object. The error says what is wrong with it.
-    pub fn parse(object: &[u8]) -> Result<Self, serde_json::Error> {
-        let (name, spec) = parse_config(object)?;
-        Ok(Self { name, spec })
-    }
 }
 
 #[cfg(test)]
