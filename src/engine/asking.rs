@@ -408,6 +408,13 @@ mod tests {
     use super::*;
     use crate::cluster::{ApiServer, RateLimit, Response};
 
+    #[test]
+    fn a_type_is_gone_only_when_its_side_has_said_so_several_times() {
+        for (rounds, selected, expected) in [(2, false, false), (3, false, true), (9, true, false), (10, true, true)] {
+            assert_eq!(is_gone(rounds, selected), expected, "{rounds} {selected}");
+        }
+    }
+
     /// A server that has these paths, and answers a bare 404 to all others, as a proxy does.
     struct Paths(BTreeMap<&'static str, &'static str>);
 
