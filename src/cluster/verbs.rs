@@ -187,8 +187,8 @@ impl Cluster {
         #[derive(serde::Deserialize)]
         struct List {
             metadata: ListMeta,
-            #[serde(default)]
-            items: Vec<serde::de::IgnoredAny>,
+            /// `null` in an empty list of metadata.
+            items: Option<Vec<serde::de::IgnoredAny>>,
         }
         let mut path = format!("{}?limit=1", resource.path(&name.namespace, ""));
         parameter(&mut path, "fieldSelector", &format!("metadata.name={}", name.name));
@@ -196,7 +196,7 @@ impl Cluster {
         let answer = self.call(Method::GET, &path, accept, None, Bytes::new()).await?;
         let list: List = serde_json::from_slice(&answer).map_err(|_| Error::BadAnswer(first_line(&answer)))?;
         let version = list.metadata.resource_version.parse().unwrap_or_default();
-        Ok((!list.items.is_empty(), version))
+        Ok((list.items.is_some_and(|items| !items.is_empty()), version))
     }
 
     /// Reads any path as JSON (discovery).
