@@ -1,5 +1,6 @@
-//! The assumptions about API servers, held against a real one.
+//! The assumptions about API servers, held against a real one and against the one of the simulation.
 
+mod sim;
 mod support;
 
 #[path = "assumptions/bench.rs"]
@@ -13,9 +14,11 @@ use edge_syncer::cluster::Side;
 use edge_syncer::cluster::access::AccessSource;
 use edge_syncer::cluster::reload::Reloading;
 use futures_util::FutureExt as _;
+use serde_json::json;
 use support::objects::namespace;
 use support::process::complain;
 use support::{Server, ServerOptions, unique_suffix};
+use tokio::task::LocalSet;
 
 #[tokio::test]
 async fn a_real_server_does_what_is_assumed_of_it() {
@@ -38,4 +41,24 @@ async fn a_real_server_does_what_is_assumed_of_it() {
         complain(&format!("case {name}"));
         case(&bench).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_simulated_server_does_what_is_assumed_of_a_real_one() {
+    let cases = async {
+        for (name, case) in CASES {
+            let (simulated, port) = sim::server::Server::alone();
+            let compact = || async { simulated.store.borrow_mut().compact() }.boxed_local();
+            let bench = Bench {
+                server: &port,
+                namespace: "case".to_owned(),
+                compact: &compact,
+            };
+            simulated.create("people", "namespaces", "", &bench.namespace, json!({}));
+            // Shown when the case fails.
+            complain(&format!("case {name}"));
+            case(&bench).await;
+        }
+    };
+    LocalSet::new().run_until(cases).await;
 }

@@ -99,7 +99,7 @@ struct Gate {
     /// Released by people or by time.
     allowed: BTreeSet<Key>,
     /// Deletes of the last minute.
-    done: VecDeque<Instant>,
+    done: VecDeque<(Instant, Key)>,
     /// What is to go and what there is, and when it was counted.
     counted: Option<(Instant, usize, usize)>,
 }
@@ -132,7 +132,7 @@ impl Gate {
     }
 
     fn forget_old(&mut self, now: Instant) {
-        while self.done.front().is_some_and(|&at| now.duration_since(at) >= PASS) {
+        while self.done.front().is_some_and(|(at, _)| now.duration_since(*at) >= PASS) {
             self.done.pop_front();
         }
     }
@@ -205,7 +205,7 @@ impl Guard {
     /// A delete has been done.
     pub(super) fn deleted(&mut self, key: &Key, direction: Direction, now: Instant) {
         let gate = self.gates.entry(direction).or_default();
-        gate.done.push_back(now);
+        gate.done.push_back((now, key.clone()));
         gate.counted = None;
         self.seen_to(key, direction);
     }
@@ -294,8 +294,20 @@ impl Engine {
             doomed += more_doomed;
             copies += more_copies;
         }
-        let allowed = self.guard.gates.get(&direction).map_or(0, |gate| gate.allowed.len());
-        (now, doomed.saturating_sub(allowed), copies)
+        let Some(gate) = self.guard.gates.get(&direction) else {
+            return (now, doomed, copies);
+        };
+        // The copies' side may not have told yet that they are gone, and they count as done.
+        let is_ours = |key: &Key| {
+            let state = self.types.get(&key.type_id);
+            state.is_some_and(|state| state.inventory.has_ours(&key.name))
+        };
+        let told_late = gate.done.iter().filter(|(_, key)| is_ours(key)).count();
+        (
+            now,
+            doomed.saturating_sub(gate.allowed.len()),
+            copies.saturating_sub(told_late),
+        )
     }
 
     /// The origins' side of a direction is not to be trusted until it is confirmed.
@@ -331,8 +343,16 @@ impl Engine {
     pub(super) fn end_holds(&mut self) {
         let now = Instant::now();
         for direction in [Direction::Down, Direction::Up] {
-            if self.report.is_failing(&Subject::Side(direction.origin())) {
+            let until = self
+                .guard
+                .gates
+                .get(&direction)
+                .and_then(|gate| gate.hold.as_ref()?.until);
+            let soon = now + self.setup.delete_limits.grace.saturating_sub(PASS);
+            if until.is_some_and(|until| until <= soon) && self.report.is_failing(&Subject::Side(direction.origin())) {
                 self.origins_are_unsteady(direction);
+                // What is held asks nothing, so it may be that nobody has asked since it came back.
+                self.ask_identity(direction.origin());
             }
         }
         let over: Vec<Direction> = self
@@ -424,11 +444,17 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::ObjectName;
+    use crate::engine::Task;
 
     const LIMITS: Limits = Limits {
         most: 20,
         grace: Duration::from_secs(600),
     };
+
+    fn a_copy() -> Key {
+        Key::new(0, Task::Object, ObjectName::new("shop", "a"))
+    }
 
     #[test]
     fn many_and_most_are_too_many() {
@@ -443,7 +469,7 @@ mod tests {
             (500, 0, 1001, false),
         ] {
             let gate = Gate {
-                done: std::iter::repeat_n(now, done).collect(),
+                done: std::iter::repeat_n((now, a_copy()), done).collect(),
                 ..Gate::default()
             };
             assert_eq!(
@@ -463,7 +489,7 @@ mod tests {
     fn deletes_one_by_one_are_one_pass_for_a_minute() {
         let now = Instant::now();
         let mut gate = Gate::default();
-        gate.done.extend([now, now + PASS / 2]);
+        gate.done.extend([(now, a_copy()), (now + PASS / 2, a_copy())]);
         gate.forget_old(now + PASS);
         assert_eq!(gate.done.len(), 1);
     }

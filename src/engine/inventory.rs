@@ -148,6 +148,19 @@ impl Inventory {
             .map(|(name, _)| name)
     }
 
+    /// True if there is a copy of ours, as far as the copies' side has told.
+    pub(super) fn has_ours(&self, name: &ObjectName) -> bool {
+        self.objects
+            .get(name)
+            .is_some_and(|record| record.seen.copy.state == CopyState::Ours)
+    }
+
+    /// The highest version that any copy was seen at, or seen to go at.
+    pub(super) fn copies_reached(&self) -> u64 {
+        let versions = self.objects.values().map(|record| record.seen.version);
+        versions.max().unwrap_or_default()
+    }
+
     /// True if there is an origin that wants a copy.
     pub(super) fn is_wanted(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(|record| record.wanted != 0)

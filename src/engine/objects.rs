@@ -309,7 +309,7 @@ impl Engine {
         };
         source.settled = true;
         source.listing = false;
-        let (list, covers, scope) = (source.list, source.covers, source.scope.clone());
+        let (list, covers, scope, known) = (source.list, source.covers, source.scope.clone(), source.known);
         match feed {
             Feed::Configs(kind) => {
                 self.source_has_listed(id, versions);
@@ -327,7 +327,8 @@ impl Engine {
                 let Some(state) = self.types.get_mut(&type_id) else {
                     return;
                 };
-                if versions.go_back() {
+                let before = versions.before.max(known);
+                if (Versions { before, ..versions }).go_back() {
                     let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
                     log::warn!(
                         "the {side} has gone back to older versions, looking at everything again resource={resource}"
@@ -363,6 +364,10 @@ impl Engine {
         self.more_are_doomed(direction, missing.len());
         for name in missing {
             self.enqueue(type_id, name, None);
+        }
+        if direction == Direction::Up {
+            // Which namespaces at the hub are not used is told only once all of upsync is listed.
+            self.upsync_left_a_namespace();
         }
     }
 

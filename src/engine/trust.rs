@@ -31,6 +31,8 @@ pub(super) struct Question {
     due: Option<Instant>,
     /// Asked in vain since the last answer.
     failures: u32,
+    /// The last answer was that of another cluster.
+    was_other: bool,
 }
 
 /// The questions to both sides.
@@ -74,8 +76,10 @@ impl Engine {
         let Some((direction, resource)) = self.versions_key(feed) else {
             return;
         };
-        if self.reached(direction, resource, version) && matches!(feed, Feed::Origins(..)) {
-            // Those of configs grow with every heartbeat, and are written with others or at the end.
+        let is_higher = self.reached(direction, resource, version);
+        // Those of configs grow with every heartbeat, and are written with others or at the end. Those of the edge are
+        // not in the record, which lies there and may be among them itself.
+        if is_higher && direction == Direction::Down && matches!(feed, Feed::Origins(..)) {
             self.keep_versions_in_record();
         }
     }
@@ -107,6 +111,10 @@ impl Engine {
 
     /// The version that what a source reads is known to have reached.
     pub(super) fn known_version(&self, feed: Feed) -> u64 {
+        if let Feed::Copies(type_id, _) = feed {
+            let state = self.types.get(&type_id);
+            return state.map_or(0, |state| state.inventory.copies_reached());
+        }
         self.versions_key(feed)
             .map_or(0, |(direction, resource)| self.reached_by(direction, &resource))
     }
@@ -167,6 +175,11 @@ impl Engine {
         let pace = self.pace(side);
         for (&id, source) in &mut self.sources {
             if source.feed.side() == side {
+                if let Feed::Copies(type_id, _) = source.feed {
+                    // The new source does not know what the old one was told.
+                    let known = self.types.get(&type_id).map(|state| state.inventory.copies_reached());
+                    source.known = known.unwrap_or_default();
+                }
                 let reading = Reading {
                     resource: source.resource.clone(),
                     scope: source.scope.clone(),
@@ -257,14 +270,19 @@ impl Engine {
                 }
             }
             Some(expected) if expected != found => {
+                self.guard.questions.to(side).was_other = true;
                 let reason = Reason::OtherCluster { expected, found };
                 self.hold_deletes(direction, reason, None);
             }
-            Some(_) if self.guard.distrusts(direction) => {
-                self.judge_anew(direction);
-                self.read_anew(side);
+            Some(_) => {
+                if self.guard.distrusts(direction) {
+                    self.judge_anew(direction);
+                }
+                // The right one is back: from versions of the other nothing can be gone on from.
+                if std::mem::take(&mut self.guard.questions.to(side).was_other) {
+                    self.read_anew(side);
+                }
             }
-            Some(_) => {}
         }
     }
 

@@ -126,6 +126,10 @@ impl Resolver<'_> {
             if !self.knows(Side::Edge, group, &version) {
                 return;
             }
+            if self.edge.resources(group, &version).next().is_none() {
+                // The edge lists the version and lacks it: whatever said so is asked again.
+                self.missing(Side::Edge, entry.direction, group, &version, "*", Some(&entry.place));
+            }
             for served in self.edge.resources(group, &version) {
                 let resource = &served.resource.resource;
                 if served.watchable && !never_travels(group, resource) {

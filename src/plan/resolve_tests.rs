@@ -235,6 +235,19 @@ fn upsync_of_a_whole_group_follows_what_the_edge_has() {
 }
 
 #[test]
+fn a_version_of_a_whole_group_that_the_edge_lists_and_does_not_serve_is_asked_for_again() {
+    let wanted = wanted(&serde_json::json!({"upsync": [
+        {"apiGroup": "g", "resources": ["*"], "namespaces": ["*"], "names": ["a"]}]}));
+    let both = with(&[]);
+    assert!(resolve(&wanted, &both, &both).missing.is_empty());
+    let mut edge = with(&[]);
+    edge.known.insert(("g".into(), "v1".into()), Served::NotServed);
+    let plan = resolve(&wanted, &both, &edge);
+    let missing = (plan.missing[0].side, &*plan.missing[0].group, &*plan.missing[0].version);
+    assert_eq!(missing, (Side::Edge, "g", "v1"));
+}
+
+#[test]
 fn what_both_directions_select_goes_up_only() {
     let mut spec = serde_json::json!({"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
         "objectsByNamespace": [{"namespace": "shop", "names": ["x", "y"]}]}]});

@@ -39,6 +39,7 @@ table!(
     apply_removes_what_its_manager_no_longer_applies,
     apply_keeps_what_others_have_added,
     apply_with_an_old_version_is_a_conflict_and_with_another_uid_never_succeeds,
+    what_names_the_version_of_an_object_that_is_gone_only_creates_it_when_applied,
     // Deletes.
     a_delete_with_preconditions_needs_them_to_hold,
     a_finalizer_delays_the_delete,
@@ -286,6 +287,17 @@ async fn apply_with_an_old_version_is_a_conflict_and_with_another_uid_never_succ
     bench.apply("test", true, &object).await.fails(409, "Conflict");
 }
 
+async fn what_names_the_version_of_an_object_that_is_gone_only_creates_it_when_applied(bench: &Bench<'_>) {
+    let gone = bench.create("it").await;
+    bench.delete("it", &Value::Null).await.is(200);
+    let patch = json!({"metadata": {"resourceVersion": version(&gone)}});
+    bench.merge("it", &patch).await.fails(404, "NotFound");
+    bench.put(&gone).await.fails(404, "NotFound");
+    let mut object = bench.object("it", "2");
+    object["metadata"]["resourceVersion"] = json!(version(&gone));
+    bench.apply("test", true, &object).await.is(201);
+}
+
 async fn a_delete_with_preconditions_needs_them_to_hold(bench: &Bench<'_>) {
     let old = bench.create("it").await;
     let new = bench.change("it", "2").await;
@@ -397,6 +409,10 @@ async fn selectors_and_metadata_narrow_a_list(bench: &Bench<'_>) {
     assert_eq!(list["kind"], "PartialObjectMetadataList");
     assert_eq!(list["items"][1]["metadata"]["labels"], json!({"key": "value"}));
     assert!(list["items"][1].get("data").is_none(), "{list}");
+    let none = bench.path("?fieldSelector=metadata.name%3Dnobody");
+    let list = bench.get_as(accept, &none).await.is(200);
+    assert_eq!(list["items"], Value::Null, "an empty list of metadata is null");
+    assert_eq!(bench.get(&none).await.is(200)["items"], json!([]));
     let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     let one = bench.get_as(accept, &bench.path("b")).await.is(200);
     assert_eq!(one["kind"], "PartialObjectMetadata");

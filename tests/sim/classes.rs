@@ -70,7 +70,7 @@ pub enum Class {
     HubRestored,
     /// Another hub answers at the same address for a while.
     OtherHub,
-    /// Most of what there is at the hub is deleted at once.
+    /// Most of what there is at the hub, or at the edge, is deleted at once.
     MassDelete,
 }
 
@@ -122,26 +122,27 @@ impl Class {
 
     /// True for what only people can judge: deletes are held until they do. Such a class does not come with those that
     /// take from the syncer what it knows of before, or that lie where a disaster is to be told from a lie.
-    pub fn is_disaster(self) -> bool {
-        matches!(self, Self::HubRestored | Self::OtherHub | Self::MassDelete)
+    /// If objects go up, the edge's own restore is one too.
+    pub fn is_disaster(self, upsync: bool) -> bool {
+        matches!(self, Self::HubRestored | Self::OtherHub | Self::MassDelete) || self == Self::EdgeRestored && upsync
+    }
+
+    /// True if people have to confirm what it does before deletes go on.
+    pub fn needs_people(self, upsync: bool) -> bool {
+        self.is_disaster(upsync) && self != Self::MassDelete
     }
 
     /// True if the class may come with a disaster.
     pub fn goes_with_disaster(self) -> bool {
-        !self.is_disaster()
+        !self.is_disaster(true)
             && !matches!(
                 self,
-                Self::Crash
-                    | Self::TwoSyncers
-                    | Self::ClockJump
-                    | Self::EmptyList
-                    | Self::Definitions
-                    | Self::EdgeRestored
+                Self::Crash | Self::TwoSyncers | Self::ClockJump | Self::EmptyList | Self::Definitions
             )
     }
 
     /// What people are like in runs of these classes.
-    pub fn habits(classes: &[Self]) -> Habits {
+    pub fn habits(classes: &[Self], upsync: bool) -> Habits {
         let any = |class: Self| classes.contains(&class);
         Habits {
             poison: any(Self::Poison),
@@ -151,6 +152,7 @@ impl Class {
             hands_off: any(Self::Contention) || any(Self::Selection),
             recreate: any(Self::Contention) || any(Self::Late),
             many: any(Self::MassDelete),
+            upsync,
         }
     }
 
@@ -284,8 +286,11 @@ async fn restore(run: &mut Run, side: Side) {
     let pause = run.dice.u64(20..200);
     run.work_for(Duration::from_secs(pause)).await;
     let uids = format!("{side}-{}", run.dice.u32(..));
-    run.server(side)
-        .become_another(backup.with_uids(&uids), "the hub was restored from a backup");
+    let why = match side {
+        Side::Hub => "the hub was restored from a backup",
+        Side::Edge => "the edge was restored from a backup",
+    };
+    run.server(side).become_another(backup.with_uids(&uids), why);
 }
 
 async fn another_hub(run: &mut Run) {
@@ -302,15 +307,17 @@ async fn another_hub(run: &mut Run) {
     run.server(Side::Hub).become_another(own, "");
 }
 
-/// Somebody deletes most of what there is at the hub, by mistake or not.
+/// Somebody deletes most of what there is at a side, by mistake or not.
 fn mass_delete(run: &mut Run) {
-    run.note("many objects are deleted at the hub");
-    run.ledger.borrow_mut().mass = Some((Instant::now() + HELD, 0));
-    run.world.hub_deletes_many();
+    let at = if run.world.habits.upsync {
+        run.any_side()
+    } else {
+        Side::Hub
+    };
+    run.note(&format!("many objects are deleted at the {at}"));
+    run.expect_mass(at);
+    run.world.delete_many(at);
 }
-
-/// How long a mass of deletes is held.
-const HELD: Duration = Duration::from_secs(600);
 
 /// A spell of `trouble` that begins now.
 pub fn spell(trouble: Trouble, time: Duration, chance: f64) -> Spell {

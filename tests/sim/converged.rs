@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::converged_up;
 use super::fields;
-use super::ledger::{BYSTANDER, DOWNSYNC, RECORD};
+use super::ledger::{BYSTANDER, DOWNSYNC, RECORD, UPSYNC};
 use super::store::{Key, Store};
 use super::types::{self, Type};
 
@@ -25,16 +26,21 @@ enum Selected {
     Whole,
 }
 
-/// Everything in which the edge is not what the hub wants, and the objects that it is about.
+/// Everything in which either side is not what the other wants, and the objects that it is about.
 pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>) -> Vec<(String, Key)> {
     let specs: Vec<&Value> = hub.of(CONFIGS, "").map(|(_, config)| &config["spec"]).collect();
-    let mut all = Vec::new();
+    let mut all = converged_up::differences(hub, edge, &specs);
     for ty in types::served(hub) {
         if types::by_name(edge, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
             continue;
         }
         for (key, origin) in hub.of(&ty.qualified(), "") {
-            let selected = selection(&specs, &ty, key);
+            let selected = match selection(&specs, &ty, key) {
+                // One that upsync has made has to be there for its contents all the same.
+                Selected::Whole if ty.is_namespace() && UPSYNC.owns(origin) => Selected::Implied,
+                _ if !ty.is_namespace() && goes_up(&specs, key, origin) => continue,
+                selected => selected,
+            };
             if selected != Selected::No && !key.name.starts_with("poison") {
                 if selected == Selected::Implied && is_bare(&specs, hub, key) {
                     continue;
@@ -59,6 +65,11 @@ pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>)
     all
 }
 
+/// What upsync has made or selects is not for downsync.
+fn goes_up(specs: &[&Value], key: &Key, object: &Value) -> bool {
+    UPSYNC.owns(object) || converged_up::is_selected(specs.iter().copied(), key)
+}
+
 /// True if a copy without origin has to go, or to be released.
 fn may_go(specs: &[&Value], hub: &Store, key: &Key, copy: &Value) -> bool {
     let protected = &*key.resource == "namespaces" && (&*key.name == "default" || key.name.starts_with("kube-"));
@@ -79,7 +90,7 @@ fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key) -> bool {
                 .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)
     };
     !hub.all()
-        .any(|(key, _)| key.namespace == namespace.name && selected(key))
+        .any(|(key, object)| key.namespace == namespace.name && selected(key) && !goes_up(specs, key, object))
 }
 
 fn is_hands_off(object: &Value) -> bool {
@@ -87,7 +98,8 @@ fn is_hands_off(object: &Value) -> bool {
     value.is_some_and(|value| !value.is_empty() && value != "true")
 }
 
-fn items<'a>(spec: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+/// The items of a list in a spec.
+pub fn items<'a>(spec: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     spec[field].as_array().into_iter().flatten()
 }
 
@@ -106,7 +118,8 @@ fn is_named(specs: &[&Value], qualified: &str) -> bool {
     })
 }
 
-fn contains(list: &Value, name: &str) -> bool {
+/// True if a list of names has this one, or all.
+pub fn contains(list: &Value, name: &str) -> bool {
     let names = list.as_array().into_iter().flatten();
     names.into_iter().any(|one| one == "*" || one == name)
 }
@@ -181,11 +194,16 @@ fn copy_is_wrong(selected: Selected, origin: &Value, copy: Option<&Value>) -> Op
     if let Some(path) = lacks(&expected, copy, String::new()) {
         return Some(format!("differs in {path}"));
     }
-    let extra = fields::owners(copy).into_iter().find(|(path, manager)| {
+    let (path, manager) = extra_field(&expected, copy)?;
+    Some(format!("has {} of {manager}, which the hub has not", path.join(".")))
+}
+
+/// A field of a copy, and its manager, that ought to have gone: it is the syncer's or people's, and not expected.
+pub fn extra_field(expected: &Value, copy: &Value) -> Option<(Vec<String>, String)> {
+    fields::owners(copy).into_iter().find(|(path, manager)| {
         let ours = manager == "edge-syncer" || manager.starts_with("kubectl");
-        ours && !is_marked(path) && !has(&expected, path)
-    });
-    extra.map(|(path, manager)| format!("has {} of {manager}, which the hub has not", path.join(".")))
+        ours && !is_marked(path) && !has(expected, path)
+    })
 }
 
 /// What is wrong with the status at the hub, if anything is (spec section 5).
@@ -196,8 +214,8 @@ fn status_is_wrong(ty: &Type, selected: Selected, origin: &Value, copy: &Value) 
     (returns && ours && differs).then(|| "has another status at the hub".into())
 }
 
-/// What of an object is to be at the edge.
-fn travelling(origin: &Value) -> Value {
+/// What of an object is to be at the other side.
+pub fn travelling(origin: &Value) -> Value {
     let mut expected = origin.clone();
     let is_namespace = origin["kind"] == "Namespace";
     let Some(top) = expected.as_object_mut() else {
@@ -209,9 +227,13 @@ fn travelling(origin: &Value) -> Value {
     };
     meta.retain(|key, _| matches!(key.as_str(), "labels" | "annotations"));
     for pairs in meta.values_mut().filter_map(Value::as_object_mut) {
-        pairs.retain(|key, _| !key.contains("kcp.io/"));
+        pairs.retain(|key, _| !key.contains("kcp.io/") && !is_mark(key));
     }
     expected
+}
+
+fn is_mark(key: &str) -> bool {
+    key == DOWNSYNC.mark || key == UPSYNC.mark || Some(key) == DOWNSYNC.adopted
 }
 
 /// Marks, and what belongs to the edge whoever wrote it.
@@ -219,15 +241,13 @@ fn is_marked(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path[..] {
         ["status", ..] | ["metadata", "finalizers", ..] | ["spec", "finalizers"] => true,
-        ["metadata", "labels" | "annotations", key] => {
-            key == DOWNSYNC.mark || key == DOWNSYNC.adopted || key == "kubernetes.io/metadata.name"
-        }
+        ["metadata", "labels" | "annotations", key] => is_mark(key) || key == "kubernetes.io/metadata.name",
         _ => false,
     }
 }
 
 /// The first path at which `object` has not what `expected` has.
-fn lacks(expected: &Value, object: &Value, path: String) -> Option<String> {
+pub fn lacks(expected: &Value, object: &Value, path: String) -> Option<String> {
     let Some(fields) = expected.as_object() else {
         return (expected != object).then_some(path);
     };

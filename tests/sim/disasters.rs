@@ -7,6 +7,8 @@ use super::ledger::MASS;
 use super::store::Key;
 use super::world::{CONFIGS, World};
 
+/// So many are many.
+pub const MANY: usize = 60;
 /// The annotation that lets deletes go on.
 const CONFIRM: &str = "edge.kubestellar.io/confirm-deletes";
 
@@ -18,7 +20,7 @@ impl World {
             "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
         let spec = json!({"spec": {"namespacedObjects": all}});
         self.hub.create("kubectl-create", CONFIGS, "", "many", spec);
-        for index in 0..60 {
+        for index in 0..MANY {
             let body = self.content("configmaps");
             let name = format!("{MASS}-{index}");
             self.hub.create("kubectl-create", "configmaps", "shop", &name, body);
@@ -26,11 +28,22 @@ impl World {
     }
 
     /// They all go at once.
-    pub fn hub_deletes_many(&mut self) {
-        let many = self.objects(Side::Hub);
-        for key in many.into_iter().filter(|key| key.name.starts_with(MASS)) {
-            self.hub.delete(&key);
+    pub fn delete_many(&mut self, side: Side) {
+        for key in self.many(side) {
+            self.server(side).delete(&key);
         }
+    }
+
+    /// True if most of them are there.
+    pub fn has_many(&self, side: Side) -> bool {
+        self.many(side).len() > MANY / 2
+    }
+
+    fn many(&self, side: Side) -> Vec<Key> {
+        let namespace = if side == Side::Hub { "shop" } else { "field" };
+        let mut objects = self.objects(side);
+        objects.retain(|key| &*key.namespace == namespace && key.name.starts_with(MASS));
+        objects
     }
 
     /// Somebody reads at the configs that deletes are held, and lets them go on. False if none are.

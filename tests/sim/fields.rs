@@ -89,6 +89,23 @@ pub fn apply(live: &Value, config: &Value, by: Writer<'_>) -> Value {
     merged
 }
 
+/// The fields that `config` would change and others own, each with one of its owners, by their paths without `f:`.
+pub fn contested(live: &Value, config: &Value, by: Writer<'_>) -> Vec<(Vec<String>, String)> {
+    let wanted = paths(config);
+    let entries = decode(live);
+    let others = entries.iter().filter(|entry| !entry.is(by, "Apply"));
+    others
+        .flat_map(|entry| {
+            entry
+                .paths
+                .intersection(&wanted)
+                .map(move |path| (path, &entry.manager))
+        })
+        .filter(|(path, _)| get(live, path) != get(config, path))
+        .map(|(path, manager)| (plain(path), manager.clone()))
+        .collect()
+}
+
 /// Any other write: `new` instead of `live` (`Null` if there was none). What differs becomes the writer's.
 pub fn update(live: &Value, mut new: Value, by: Writer<'_>) -> Value {
     let (changed, removed) = compare(live, &new);
@@ -120,11 +137,14 @@ fn entry_is_writer(manager: &str, operation: &str, by: Writer<'_>) -> bool {
 /// The manager of each leaf that stands in `object` and that is owned by anybody, by its path without `f:`.
 pub fn owners(object: &Value) -> Vec<(Vec<String>, String)> {
     let entries = decode(object);
-    let plain = |path: &Vec<String>| path.iter().map(|key| key[2..].to_owned()).collect();
     entries
         .iter()
         .flat_map(|entry| entry.paths.iter().map(|path| (plain(path), entry.manager.clone())))
         .collect()
+}
+
+fn plain(path: &[String]) -> Vec<String> {
+    path.iter().map(|key| key[2..].to_owned()).collect()
 }
 
 fn entry(object: &Value, by: Writer<'_>, operation: &str, paths: Paths) -> Entry {

@@ -9,28 +9,40 @@ use tokio::time::{Instant, sleep};
 
 use super::classes::Class;
 use super::converged::{LEFT_OVER, differences, is_config};
+use super::converged_up::{is_in_conflict, used_by_others};
 use super::ledger::{Counts, Ledger, RECORD};
 use super::panics;
 use super::request::Verb;
 use super::run::Run;
 use super::store::Key;
 
-/// The most heartbeats an hour on one config.
-const HEARTBEATS: u64 = 4;
+/// The most requests an hour about one config: two heartbeats, and one more when the hour holds three.
+const HEARTBEATS: u64 = 3;
 /// How long deletes are held while nobody confirms them.
 const UNCONFIRMED: Duration = Duration::from_secs(2 * 3600);
 /// The most questions an hour for a kind of configs that the hub lacks: one in five minutes or more.
 const KIND_QUESTIONS: u64 = 13;
-/// When the last trailing write is done: the versions of the hub are recorded 10 minutes after the last of them.
-const SETTLED: Duration = Duration::from_secs(1000);
-/// How long after the last fault the sides may still differ: the longest back-off is 5 minutes, a deaf watch takes 3
-/// to be noticed, and one thing may have to wait for another.
-const CONVERGENCE: Duration = Duration::from_secs(30 * 60);
+/// When the last trailing look is done: what is held is looked at when it is let go after 10 minutes, though it may have
+/// gone before that.
+const SETTLED: Duration = Duration::from_secs(620);
+/// How long after the last fault the sides may still differ: deletes may be held for 10 minutes, and what comes after
+/// that for 10 more, the longest back-off is 5, and a deaf watch takes 3 to be noticed.
+const CONVERGENCE: Duration = Duration::from_secs(25 * 60);
 /// The time in which nothing may happen.
 const IDLE: Duration = Duration::from_secs(3600);
-/// The most requests about one object that keeps failing, in an hour: a back-off of at least 150 s, and three requests
-/// a try (reading it at the hub, looking at its copy, applying it).
-const FAILING: u64 = 75;
+/// The most requests about one object that keeps failing, in an hour: a back-off of 150 s to 300 s, so hardly ever more
+/// than 20 tries, and three requests a try (reading it at the hub, looking at its copy, applying it).
+const FAILING: u64 = 60;
+/// The same for one whose place somebody else's has: two requests a try.
+const CONFLICTING: u64 = 40;
+/// How often in an hour a namespace of upsync at the hub that others use is looked at, to see whether it is empty.
+const LOOKS: u64 = 7;
+/// Sources of a syncer at each side for downsync. At the hub: two kinds of configs, CRDs, namespaces, panels, and three
+/// types in three namespaces each. At the edge: these types, and CRDs once more for what is missing.
+const SOURCES: [(Side, u64); 2] = [(Side::Hub, 14), (Side::Edge, 7)];
+/// And for upsync. At the edge: one cluster-scoped type, and two in three namespaces each. At the hub: these types, and
+/// namespaces.
+const UPWARD_SOURCES: [(Side, u64); 2] = [(Side::Hub, 4), (Side::Edge, 7)];
 
 impl Run {
     /// True once a promise is broken.
@@ -52,10 +64,8 @@ impl Run {
             return Duration::ZERO;
         }
         self.calm(classes).await;
-        if classes
-            .iter()
-            .any(|class| matches!(class, Class::HubRestored | Class::OtherHub))
-        {
+        let upsync = self.world.habits.upsync;
+        if classes.iter().any(|class| class.needs_people(upsync)) {
             // Nobody looks for a while: what may be a disaster is held, and all else goes on.
             self.converge(|why| why != LEFT_OVER).await;
             sleep(UNCONFIRMED).await;
@@ -141,8 +151,8 @@ impl Run {
             let each = match () {
                 () if key.name.starts_with("poison") => FAILING,
                 () if self.heartbeat.is_some() && is_config(&key) => HEARTBEATS,
-                // The first heartbeat after a fault may be what tells that a side is back.
-                () if self.heartbeat.is_some() && matches!(&*key.name, "kube-system" | "default") => 2,
+                () if self.is_in_conflict(&key) => CONFLICTING,
+                () if self.world.habits.upsync && &*key.resource == "namespaces" => LOOKS,
                 // A list that is due once more in this hour may be newer than the recorded version.
                 () if &*key.name == RECORD => 1,
                 () => 0,
@@ -157,20 +167,35 @@ impl Run {
         self.check_idle(&mut ledger, &before, &counts);
     }
 
+    fn is_in_conflict(&self, key: &Key) -> bool {
+        let world = &self.world;
+        is_in_conflict(&world.hub.store.borrow(), &world.edge.store.borrow(), key)
+    }
+
     fn check_idle(&self, ledger: &mut Ledger, before: &Counts, after: &Counts) {
+        let lacks = |side| side == Side::Hub && self.world.hub.store.borrow().lacks.is_some();
+        let used = used_by_others(&self.world.hub.store.borrow()) as u64;
         for (&(side, verb), count) in after {
             let count = count - before.get(&(side, verb)).copied().unwrap_or_default();
-            let most = match verb {
-                Verb::Watch => 40 * self.processes.len() as u64,
-                Verb::List if self.pace != Pace::Watch => u64::MAX,
-                Verb::List | Verb::Stream if side == Side::Hub && self.world.hub.store.borrow().lacks.is_some() => {
-                    KIND_QUESTIONS * self.processes.len() as u64
-                }
+            let upward: &[_] = if self.world.habits.upsync { &UPWARD_SOURCES } else { &[] };
+            let sources = SOURCES.iter().chain(upward).filter(|(of, _)| *of == side);
+            let sources: u64 = sources.map(|(_, most)| most).sum();
+            let asked = if lacks(side) { KIND_QUESTIONS } else { 0 };
+            // One look asks for each group, and in each type that is served.
+            let looks = if side == Side::Hub { used * LOOKS * 7 } else { 0 };
+            let each = match verb {
+                Verb::Watch => sources,
+                // Each source looks once a minute.
+                Verb::List if self.pace != Pace::Watch => sources * 61 + asked + looks,
+                Verb::List => asked + looks,
+                Verb::Stream => asked,
+                Verb::Discover => looks,
                 // Judged by the object.
-                Verb::Get | Verb::Apply | Verb::MergePatch | Verb::JsonPatch | Verb::Delete => u64::MAX,
+                Verb::Get | Verb::Apply | Verb::MergePatch | Verb::JsonPatch | Verb::Delete => continue,
+                Verb::Create if self.world.habits.upsync => continue,
                 _ => 0,
             };
-            if count > most {
+            if count > each * self.processes.len() as u64 {
                 ledger.break_promise(format!("{count} times {verb:?} at the {side} in an idle hour"), &[]);
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! Nothing here knows the syncer's state. The truth is what the stores held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
@@ -11,19 +11,24 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::converged;
+use super::converged_up;
 use super::request::{Ask, Verb};
 use super::store::{Change, Key};
 use super::trace::Trace;
 use super::types::Type;
 
-/// How old a proof of absence may be when the delete that rests on it takes effect: a reply and the requests between
-/// take at most 30 s each. Counted on the syncer's clock, which stands still when the machine is suspended.
-const PROOF_AGE: Duration = Duration::from_secs(180);
+/// How old a proof of absence may be when the delete that rests on it takes effect. Between them are a look at the copy,
+/// a list by name and the two questions who the side is: six requests of at most 80 ms each, since one that takes longer
+/// here is never answered. Counted on the syncer's clock, which stands still when the machine is suspended.
+const PROOF_AGE: Duration = Duration::from_millis(480);
+
+/// Namespaces that upsync may have at the hub.
+const HUB_NAMESPACES: usize = 5;
 
 /// Requests in a run. One that has more is in a loop.
 const MOST_REQUESTS: u64 = 60_000;
 
-/// One flow of objects, and how its copies say that they are copies. Upsync will be another one.
+/// One flow of objects, and how its copies say that they are copies.
 pub struct Flow {
     /// Where the objects are from.
     pub from: Side,
@@ -31,8 +36,8 @@ pub struct Flow {
     pub to: Side,
     /// The ownership annotation, and the label that selects copies.
     pub mark: &'static str,
-    /// The annotation of a copy that was there before.
-    pub adopted: &'static str,
+    /// The annotation of a copy that was there before, where there are such copies.
+    pub adopted: Option<&'static str>,
 }
 
 /// Hub to edge.
@@ -40,11 +45,19 @@ pub const DOWNSYNC: Flow = Flow {
     from: Side::Hub,
     to: Side::Edge,
     mark: "edge.kubestellar.io/downsynced",
-    adopted: "edge.kubestellar.io/adopted",
+    adopted: Some("edge.kubestellar.io/adopted"),
+};
+
+/// Edge to hub.
+pub const UPSYNC: Flow = Flow {
+    from: Side::Edge,
+    to: Side::Hub,
+    mark: "edge.kubestellar.io/upsynced",
+    adopted: None,
 };
 
 /// Every flow there is.
-pub const FLOWS: [Flow; 1] = [DOWNSYNC];
+pub const FLOWS: [Flow; 2] = [DOWNSYNC, UPSYNC];
 
 impl Flow {
     /// True if `object` carries the exact ownership value of its own identity.
@@ -62,7 +75,8 @@ impl Flow {
 
     /// True if a copy was there before.
     pub fn is_adopted(&self, object: &Value) -> bool {
-        object["metadata"]["annotations"][self.adopted] == "true"
+        self.adopted
+            .is_some_and(|adopted| object["metadata"]["annotations"][adopted] == "true")
     }
 }
 
@@ -71,9 +85,8 @@ pub const BYSTANDER: &str = "bystander";
 
 /// Names of objects of which there are many.
 pub const MASS: &str = "many";
-/// So many of a mass may go before it is seen to be one: when they go one by one, half of all copies, of which there are
-/// some 80, and what workers have at that moment.
-const MOST_OF_MASS: usize = 44;
+/// So many may go at any time. More, and more than half of all copies, are a mass.
+pub const MOST: usize = 20;
 
 /// The one object that the syncer writes for itself.
 pub const RECORD: &str = "edge-syncer-types";
@@ -99,7 +112,49 @@ pub struct Write<'a> {
     pub origin_type_served: bool,
 }
 
-/// How many requests there were, by side and verb.
+/// What a request about one object is for, as far as it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Errand {
+    /// Bringing an object in step.
+    Object,
+    /// The record of types.
+    Record,
+    /// Who a side is.
+    Identity,
+    /// The heartbeat on a config, or a look at it.
+    Heartbeat,
+    /// A namespace at the hub, which may be an object like others, or one that upsync makes and clears away.
+    HubNamespace,
+}
+
+impl Errand {
+    /// `None` for a request about a whole collection.
+    pub fn of(side: Side, ask: &Ask) -> Option<Self> {
+        let target = &ask.target;
+        Some(match &*target.name {
+            "" => return None,
+            RECORD => Self::Record,
+            "kube-system" | "default" if target.resource == "namespaces" => Self::Identity,
+            _ if converged::is_config(&key_of(ask)) => Self::Heartbeat,
+            _ if side == Side::Hub && target.resource == "namespaces" => Self::HubNamespace,
+            _ => Self::Object,
+        })
+    }
+}
+
+/// A mass of deletes that is to be held.
+pub struct Mass {
+    /// Until when.
+    pub until: Instant,
+    /// The side at which they were deleted.
+    pub at: Side,
+    /// How many of them have gone at the other side.
+    pub gone: usize,
+    /// How many copies have gone there since.
+    pub all_gone: usize,
+}
+
+/// How many requests there were, by side and verb; the pages of a list are one.
 pub type Counts = BTreeMap<(Side, Verb), u64>;
 
 /// See the module's doc.
@@ -123,15 +178,23 @@ pub struct Ledger {
     /// What any config ever asked for.
     specs: Vec<Value>,
     /// Origins that a disaster took, whose copies are to stay until people confirm that they may go.
-    pub lost: BTreeMap<Key, &'static str>,
-    /// Until when deletes of a mass are held, and how many of it have gone.
-    pub mass: Option<(Instant, usize)>,
+    pub lost: BTreeMap<(Side, Key), &'static str>,
+    /// Deletes that are to be held.
+    pub mass: Option<Mass>,
+    /// The copies at each side.
+    copies: BTreeSet<(Side, Key)>,
+    /// What ever was one.
+    once_copies: BTreeSet<(Side, Key)>,
+    /// Lists may lie, so that a namespace looks empty that is not.
+    pub lists_lie: bool,
     /// Configs are marked with the time.
     pub heartbeat: bool,
     /// Requests about one object that are under way, by process.
-    in_flight: BTreeMap<u32, usize>,
-    /// The most of them that a process may have.
-    pub most_in_flight: usize,
+    in_flight: BTreeMap<(u32, Errand), usize>,
+    /// How many objects a process may bring in step at once.
+    pub workers: usize,
+    /// How many it may read besides: sources that poll read what has changed.
+    pub readers: usize,
 }
 
 impl Ledger {
@@ -150,9 +213,13 @@ impl Ledger {
             specs: Vec::new(),
             lost: BTreeMap::new(),
             mass: None,
+            copies: BTreeSet::new(),
+            once_copies: BTreeSet::new(),
+            lists_lie: false,
             heartbeat: false,
             in_flight: BTreeMap::new(),
-            most_in_flight: usize::MAX,
+            workers: usize::MAX / 2,
+            readers: 0,
         }
     }
 
@@ -193,23 +260,35 @@ impl Ledger {
     }
 
     fn note_request(&mut self, process: u32, side: Side, ask: &Ask) {
-        *self.counts.entry((side, ask.verb)).or_default() += 1;
-        if ask.target.name.is_empty() {
-            return;
+        if ask.asked("continue").is_empty() {
+            *self.counts.entry((side, ask.verb)).or_default() += 1;
         }
-        let key = key_of(ask);
-        *self.about.entry(key).or_default() += 1;
-        let in_flight = self.in_flight.entry(process).or_default();
-        *in_flight += 1;
-        if *in_flight > self.most_in_flight {
-            let what = format!("{in_flight} requests in flight, {} allowed", self.most_in_flight);
-            self.break_promise(what, &[]);
+        let Some(errand) = Errand::of(side, ask) else {
+            return;
+        };
+        *self.about.entry(key_of(ask)).or_default() += 1;
+        *self.in_flight.entry((process, errand)).or_default() += 1;
+        let of = |errand| self.in_flight.get(&(process, errand)).copied().unwrap_or_default();
+        let workers = self.workers + self.readers;
+        // A worker may ask who a side is, beside the two questions of the engine; and there are as many namespaces at
+        // the hub for upsync to make and to clear away as have names.
+        let (objects, asked) = (of(Errand::Object), of(Errand::Identity));
+        let namespaces = of(Errand::HubNamespace);
+        let too_many = match errand {
+            Errand::Record => of(errand) > 1,
+            // Whoever polls reads a config too.
+            Errand::Heartbeat => of(errand) > 2,
+            Errand::Object | Errand::Identity => objects + asked.saturating_sub(2) > workers,
+            Errand::HubNamespace => namespaces > workers + HUB_NAMESPACES,
+        };
+        if too_many {
+            self.break_promise(format!("{} requests like {ask} in flight", of(errand)), &[]);
         }
     }
 
     /// A request is over, answered or not.
-    pub fn ends(&mut self, process: u32, about_object: bool) {
-        if about_object && let Some(in_flight) = self.in_flight.get_mut(&process) {
+    pub fn ends(&mut self, process: u32, errand: Errand) {
+        if let Some(in_flight) = self.in_flight.get_mut(&(process, errand)) {
             *in_flight -= 1;
         }
     }
@@ -222,14 +301,19 @@ impl Ledger {
             self.specs.push(config["spec"].clone());
         }
         let exists = change.after.is_some();
-        if exists && side == Side::Hub {
-            self.lost.remove(&change.key);
+        let place = (side, change.key.clone());
+        let owned = |object: &Value| FLOWS.iter().any(|flow| flow.to == side && flow.owns(object));
+        if change.after.as_deref().is_some_and(owned) {
+            self.copies.insert(place.clone());
+            self.once_copies.insert(place.clone());
+        } else {
+            self.copies.remove(&place);
+        }
+        if exists {
+            self.lost.remove(&place);
         }
         let now = self.clock();
-        let entry = self
-            .existence
-            .entry((side, change.key.clone()))
-            .or_insert((now, exists));
+        let entry = self.existence.entry(place).or_insert((now, exists));
         if entry.1 != exists {
             *entry = (now, exists);
         }
@@ -261,13 +345,13 @@ impl Ledger {
             }
             return;
         }
-        let Some(flow) = FLOWS.iter().find(|flow| flow.to == side) else {
-            self.break_promise(
-                format!("wrote {key} at the {side}, where nothing is to be written"),
-                &[&key],
-            );
-            return;
+        let flow = match side {
+            Side::Edge => &DOWNSYNC,
+            Side::Hub => &UPSYNC,
         };
+        if side == Side::Hub {
+            self.check_upward(write, &key);
+        }
         let Some(before) = before.filter(|_| ask.verb == Verb::Delete) else {
             return;
         };
@@ -277,7 +361,44 @@ impl Ledger {
         if flow.is_adopted(before) {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
-        self.check_proof(write.process, flow, &key, write.origin_type_served);
+        if side == Side::Edge || !write.ty.is_namespace() {
+            self.check_proof(write.process, flow, &key, write.origin_type_served);
+        }
+    }
+
+    /// Something was written at the hub: a copy of what the edge has and a config has selected, or a namespace for such
+    /// copies; nothing of anybody else.
+    fn check_upward(&mut self, write: &Write<'_>, key: &Key) {
+        let theirs = |object: Option<&Value>| object.is_some_and(|object| !UPSYNC.owns(object));
+        if theirs(write.before) {
+            self.break_promise(format!("wrote {key} at the hub, which is somebody else's"), &[key]);
+        }
+        if write.ask.verb != Verb::Delete && theirs(write.after) {
+            self.break_promise(format!("wrote {key} at the hub and did not mark it"), &[key]);
+        }
+        let selected = |key: &Key| converged_up::is_selected(&self.specs, key);
+        if !write.ty.is_namespace() {
+            if !selected(key) {
+                self.break_promise(format!("wrote {key} at the hub, which nothing ever selected"), &[key]);
+            }
+            return;
+        }
+        let mut within = self
+            .existence
+            .iter()
+            .filter(|((_, inner), _)| inner.namespace == key.name);
+        let wrong = if write.ask.verb == Verb::Delete {
+            !self.lists_lie && within.any(|((side, _), (_, exists))| *side == Side::Hub && *exists)
+        } else {
+            !within.any(|((side, inner), _)| *side == Side::Edge && selected(inner))
+        };
+        if wrong {
+            let what = format!(
+                "{:?} of {key} at the hub, which is not empty, or not needed",
+                write.ask.verb
+            );
+            self.break_promise(what, &[key]);
+        }
     }
 
     /// A status was returned to the hub: to an object that some config has selected, and nothing else was changed.
@@ -293,7 +414,10 @@ impl Ledger {
         if write.ty.is_namespace() || write.ty.is_definition() {
             self.break_promise(format!("wrote the status of {key}, which is the hub's own"), &[key]);
         }
-        if !converged::is_selected(&self.specs, write.ty, key) {
+        // The status of one that has just lost its mark may still be written: nothing of the write depends on the mark.
+        let was_copy = self.once_copies.contains(&(Side::Hub, key.clone()));
+        let upsynced = converged_up::is_selected(&self.specs, key) && was_copy;
+        if !upsynced && !converged::is_selected(&self.specs, write.ty, key) {
             self.break_promise(
                 format!("wrote the status of {key}, which nothing ever selected"),
                 &[key],
@@ -314,22 +438,35 @@ impl Ledger {
             self.break_promise(what, &[key]);
             return;
         }
-        if let Some(why) = self.lost.get(key) {
+        if let Some(why) = self.lost.get(&(flow.from, key.clone())) {
             self.break_promise(format!("deleted {key} although {why}"), &[key]);
         }
-        if let Some((until, gone)) = &mut self.mass
-            && key.name.starts_with(MASS)
-            && Instant::now() < *until
-        {
-            *gone += 1;
-            if *gone > MOST_OF_MASS {
-                self.break_promise(format!("deleted {key}, one of many at once"), &[key]);
-            }
-        }
+        self.check_mass(flow, key);
         let told = self.proofs.get(&(process, flow.from, key.clone()));
         let told = told.is_some_and(|&at| recent(at));
         if !told && origin_type_served {
             self.break_promise(format!("deleted {key} without a proof that its origin is gone"), &[key]);
+        }
+    }
+
+    /// One of a mass has gone: together they may not be many, and more than half of what there was.
+    fn check_mass(&mut self, flow: &Flow, key: &Key) {
+        let left = self.copies.iter().filter(|(side, _)| *side == flow.to).count();
+        let Some(mass) = &mut self.mass else {
+            return;
+        };
+        if mass.at != flow.from || Instant::now() >= mass.until {
+            return;
+        }
+        let copies = left + mass.all_gone;
+        mass.all_gone += 1;
+        if !key.name.starts_with(MASS) {
+            return;
+        }
+        mass.gone += 1;
+        if mass.gone > MOST && mass.gone * 2 > copies {
+            let what = format!("deleted {key}, number {} of {copies} at once", mass.gone);
+            self.break_promise(what, &[key]);
         }
     }
 
@@ -352,7 +489,12 @@ fn rest(object: Option<&Value>) -> Value {
     object
 }
 
-/// The object that a request is about.
+/// The object that a request is about. A create names it in its body.
 pub fn key_of(ask: &Ask) -> Key {
-    Key::new(&ask.target.qualified(), &ask.target.namespace, &ask.target.name)
+    let body: Value = match ask.verb {
+        Verb::Create => serde_json::from_slice(&ask.body).unwrap_or_default(),
+        _ => Value::Null,
+    };
+    let name = body["metadata"]["name"].as_str().unwrap_or(&ask.target.name);
+    Key::new(&ask.target.qualified(), &ask.target.namespace, name)
 }

@@ -2,9 +2,11 @@
 //!
 //! The same seed gives the same run. A run has three parts: people work on both sides while faults strike (`classes`);
 //! everything calms down and the sides have to become the same (`converged`); and for an hour nothing may happen.
-//! What must never happen is checked when it happens (`ledger`).
+//! What must never happen is checked when it happens (`ledger`). In some runs objects go up to the hub too: `field` has
+//! the people who make them, `converged_up` judges what became of them.
 //!
-//! The simulated server is faithful in what the syncer relies on, and no more:
+//! The simulated server is faithful in what the syncer relies on, and no more (`tests/assumptions` holds it and a real one
+//! against the same cases):
 //! - `store` versions, the past, what is compacted; `types` discovery; `verbs` and `fields` the writing verbs and who
 //!   owns which field, every list taken as one field; `reading` and `watch` the reading verbs;
 //! - `weather` what goes wrong on the way to it and back; `server` all of that behind the border.
@@ -17,23 +19,25 @@
 
 pub mod classes;
 mod converged;
-mod disasters;
+mod converged_up;
+pub mod disasters;
+mod field;
 mod fields;
 mod judge;
-mod ledger;
+pub mod ledger;
 mod panics;
 mod patch;
 mod reading;
 mod refusal;
-mod request;
+pub mod request;
 pub mod run;
 pub mod seeds;
-mod server;
-mod store;
+pub mod server;
+pub mod store;
 pub mod trace;
 mod types;
 mod users;
 mod verbs;
 mod watch;
-mod weather;
-mod world;
+pub mod weather;
+pub mod world;

@@ -141,7 +141,7 @@ impl Server {
         }
         let objects = store.at(version).ok_or_else(Refusal::expired)?;
         let mut picked = filter.pick(&objects);
-        if weather.empties() {
+        if weather.empties(&ask.target.qualified()) {
             picked.clear();
         }
         let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(picked.len());
@@ -164,7 +164,10 @@ impl Server {
         } else {
             (format!("{}List", filter.ty.kind), filter.ty.api_version())
         };
-        let list = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": items});
+        let mut list = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": items});
+        if ask.metadata_only && items.is_empty() {
+            list["items"] = Value::Null;
+        }
         Ok(Answer::Body(200, list.to_string()))
     }
 
@@ -172,12 +175,13 @@ impl Server {
         let filter = Filter::of(ask, self.type_of(ask)?);
         let version = ask.asked("resourceVersion").parse();
         let version: u64 = version.map_err(|_| Refusal::bad_request("resourceVersion: not a number"))?;
-        let expired = version < self.store.borrow().compacted() || self.weather.borrow_mut().expires();
+        // What is compacted is told in the stream; something before the server, or an older one, may say so at once.
+        let bad = self.weather.borrow_mut().expires();
+        if bad && self.weather.borrow_mut().dice.bool() {
+            return Err(Refusal::expired());
+        }
         let mut watch = Watch::new(self, filter, version, seconds(ask));
-        if expired {
-            if self.weather.borrow_mut().dice.bool() {
-                return Err(Refusal::expired());
-            }
+        if bad || version < self.store.borrow().compacted() {
             watch.fail(&Refusal::expired());
         }
         Ok(Answer::Watch(Box::new(watch)))
@@ -195,7 +199,7 @@ impl Server {
             let objects = store.at(store.version()).unwrap_or_default();
             (store.version(), filter.pick(&objects))
         };
-        let objects = if self.weather.borrow_mut().empties() {
+        let objects = if self.weather.borrow_mut().empties(&ask.target.qualified()) {
             Vec::new()
         } else {
             objects

@@ -96,6 +96,18 @@ impl Refusal {
         Self::new(409, "Conflict", &message, &ty.details(name))
     }
 
+    /// An apply without force would change what others own: the fields and their owners.
+    pub fn contested(ty: &Type, name: &str, fields: &[(Vec<String>, String)]) -> Self {
+        let mut details = ty.details(name);
+        let cause = |(path, manager): &(Vec<String>, String)| {
+            json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager:?}"),
+                "field": format!(".{}", path.join("."))})
+        };
+        details["causes"] = fields.iter().map(cause).collect();
+        let message = format!("Apply failed with {} conflicts", fields.len());
+        Self::new(409, "Conflict", &message, &details)
+    }
+
     /// The object does not pass validation.
     pub fn invalid(ty: &Type, name: &str, field: &str, why: &str) -> Self {
         let mut details = ty.details(name);

@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::classes::{ALL, Class, spell};
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Mass};
 use super::panics;
 use super::server::{Port, Server};
 use super::store::Key;
@@ -28,9 +28,12 @@ use super::world::World;
 /// So few that overflow is a matter of course.
 const QUEUE_CAPACITY: usize = 32;
 const WORKERS: usize = 4;
-/// What a syncer may have in flight beside its workers: the record of types, the question who each side is,
-/// the heartbeat.
-const BESIDE_WORKERS: usize = 4;
+/// Sources that poll and read what has changed, one object at a time each. More than these never came together.
+const READERS: usize = 4;
+/// Share of the runs in which objects go up to the hub too.
+const UPWARD: f64 = 0.15;
+/// How long a mass of deletes is held.
+const HELD: Duration = Duration::from_secs(600);
 /// Between two heartbeats, in runs in which people have to be told of something.
 const HEARTBEAT: Duration = Duration::from_secs(1800);
 /// The most requests an hour at a side that is away or flapping: some twenty sources at a back-off of 30 s and the
@@ -86,7 +89,7 @@ pub struct Run {
 /// Runs `seed`, with `only` this class of faults or any.
 pub fn run(seed: u64, only: Option<Class>) -> Outcome {
     let mut dice = Rng::with_seed(seed);
-    let classes = only.map_or_else(|| any_classes(&mut dice), |class| vec![class]);
+    let classes = only.map_or_else(|| any_classes(&mut dice, is_upward(seed)), |class| vec![class]);
     run_with(seed, dice, classes, async |run, classes| run.turbulence(classes).await)
 }
 
@@ -97,16 +100,8 @@ pub fn run_with(
     classes: Vec<Class>,
     turbulence: impl AsyncFnOnce(&mut Run, &[Class]),
 ) -> Outcome {
-    // Jitter of the syncer itself.
-    fastrand::seed(seed);
-    panics::watch();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without I/O needs nothing");
-    LocalSet::new().block_on(&runtime, async move {
-        let mut run = Run::new(&mut dice, &classes);
+    on_a_clock_of_its_own(seed, async move {
+        let mut run = Run::new(&mut dice, &classes, is_upward(seed));
         run.vary(seed);
         run.world.found();
         run.start();
@@ -116,11 +111,43 @@ pub fn run_with(
     })
 }
 
+/// Runs a story in an empty world in which nothing goes wrong by chance. The story starts the syncer itself, and is
+/// judged as if it had had these classes.
+pub fn tell(classes: &[Class], upsync: bool, story: impl AsyncFnOnce(&mut Run)) -> Outcome {
+    on_a_clock_of_its_own(0, async move {
+        let mut run = Run::new(&mut Rng::with_seed(0), classes, upsync);
+        run.pace = Pace::Watch;
+        for side in [Side::Hub, Side::Edge] {
+            *run.server(side).weather.borrow_mut() = Weather::fine();
+        }
+        story(&mut run).await;
+        let converged_in = run.judge(classes).await;
+        run.outcome(0, classes.to_vec(), converged_in)
+    })
+}
+
+fn on_a_clock_of_its_own<F: Future>(seed: u64, run: F) -> F::Output {
+    // Jitter of the syncer itself.
+    fastrand::seed(seed);
+    panics::watch();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs nothing");
+    LocalSet::new().block_on(&runtime, run)
+}
+
+/// Whether objects go up to the hub too. These dice are their own, so that nothing else of a run depends on them.
+fn is_upward(seed: u64) -> bool {
+    Rng::with_seed(seed.rotate_left(32)).f64() < UPWARD
+}
+
 /// One class in a third of the runs, several in the others.
-fn any_classes(dice: &mut Rng) -> Vec<Class> {
+fn any_classes(dice: &mut Rng, upsync: bool) -> Vec<Class> {
     let count = if dice.f64() < 0.33 { 1 } else { dice.usize(2..6) };
     let mut classes = dice.choose_multiple(ALL, count);
-    if let Some(&disaster) = classes.iter().find(|class| class.is_disaster()) {
+    if let Some(&disaster) = classes.iter().find(|class| class.is_disaster(upsync)) {
         classes.retain(|&class| class == disaster || class.goes_with_disaster());
     }
     classes.sort();
@@ -143,22 +170,23 @@ fn weather(dice: &mut Rng, trap: &Rc<Trap>) -> Weather {
 }
 
 impl Run {
-    fn new(dice: &mut Rng, classes: &[Class]) -> Self {
+    fn new(dice: &mut Rng, classes: &[Class], upsync: bool) -> Self {
         let ledger = Rc::new(RefCell::new(Ledger::new()));
-        let disaster = classes.iter().any(|class| class.is_disaster());
-        ledger.borrow_mut().most_in_flight = WORKERS + BESIDE_WORKERS;
+        let disaster = classes.iter().any(|class| class.is_disaster(upsync));
+        ledger.borrow_mut().workers = WORKERS;
         ledger.borrow_mut().heartbeat = disaster;
+        ledger.borrow_mut().lists_lie = classes.contains(&Class::EmptyList);
         let trap = Rc::new(Trap::default());
-        let hub = Server::new(Side::Hub, weather(dice, &trap), Rc::clone(&ledger), None);
-        let edge = Server::new(
-            Side::Edge,
-            weather(dice, &trap),
-            Rc::clone(&ledger),
-            Some(Rc::clone(&hub)),
-        );
+        let hub = Server::new(Side::Hub, weather(dice, &trap), Rc::clone(&ledger));
+        let edge = Server::new(Side::Edge, weather(dice, &trap), Rc::clone(&ledger));
+        hub.faces(&edge);
+        edge.faces(&hub);
         let polls = dice.f64() < 0.1;
+        if polls {
+            ledger.borrow_mut().readers = READERS;
+        }
         Self {
-            world: World::new(hub, edge, dice.fork(), Class::habits(classes)),
+            world: World::new(hub, edge, dice.fork(), Class::habits(classes, upsync)),
             dice: dice.fork(),
             ledger,
             trap,
@@ -236,10 +264,7 @@ impl Run {
             status_interval: Duration::from_secs(1),
             heartbeat: self.heartbeat,
             clock: || "2026-01-01T00:00:00Z".to_owned(),
-            delete_limits: Limits {
-                most: 20,
-                grace: Duration::from_secs(600),
-            },
+            delete_limits: Limits { most: 20, grace: HELD },
             renaming: true,
         };
         self.processes
@@ -279,6 +304,23 @@ impl Run {
     /// A side that does not answer for a while.
     pub fn down(&mut self, side: Side, silent: bool, time: Duration) {
         self.add(side, spell(Trouble::Down { silent }, time, 1.0));
+    }
+
+    /// Trouble that every request of a side meets for a while.
+    pub fn strike(&mut self, side: Side, trouble: Trouble, time: Duration) {
+        self.add(side, spell(trouble, time, 1.0));
+    }
+
+    /// From now on a mass of deletes at a side is to be held. If their namespace went before, they are held already.
+    pub fn expect_mass(&mut self, at: Side) {
+        if self.world.has_many(at) {
+            self.ledger.borrow_mut().mass = Some(Mass {
+                until: Instant::now() + HELD,
+                at,
+                gone: 0,
+                all_gone: 0,
+            });
+        }
     }
 
     fn add(&mut self, side: Side, spell: Spell) {

@@ -1,8 +1,8 @@
 //! One simulated API server: a store behind the border of [`ApiServer`], and the weather between.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use super::fields::Writer;
-use super::ledger::{Ledger, Write, key_of};
+use super::ledger::{Errand, Ledger, Write, key_of};
 use super::patch::json_patch;
 use super::refusal::Refusal;
 use super::request::{Ask, Verb};
@@ -39,8 +39,8 @@ pub struct Server {
     pub changed: Notify,
     /// Counts restarts: no connection survives one.
     pub epoch: Cell<u32>,
-    /// The side that objects here are copies of.
-    pub origin: Option<Rc<Server>>,
+    /// The other side, which objects here are copies of.
+    pub other: OnceCell<Weak<Server>>,
     /// The ledger knows every change up to this version.
     pub noted: Cell<u64>,
     /// Namespaces and CRDs that are being emptied.
@@ -75,18 +75,20 @@ impl ApiServer for Port {
 struct UnderWay<'a> {
     server: &'a Server,
     process: u32,
-    about_object: bool,
+    errand: Option<Errand>,
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.server.ledger.borrow_mut().ends(self.process, self.about_object);
+        if let Some(errand) = self.errand {
+            self.server.ledger.borrow_mut().ends(self.process, errand);
+        }
     }
 }
 
 impl Server {
     /// A server that holds what every cluster holds.
-    pub fn new(side: Side, weather: Weather, ledger: Rc<RefCell<Ledger>>, origin: Option<Rc<Server>>) -> Rc<Self> {
+    pub fn new(side: Side, weather: Weather, ledger: Rc<RefCell<Ledger>>) -> Rc<Self> {
         let server = Rc::new(Self {
             side,
             store: RefCell::new(Store::new(
@@ -97,7 +99,7 @@ impl Server {
             ledger,
             changed: Notify::new(),
             epoch: Cell::new(0),
-            origin,
+            other: OnceCell::new(),
             noted: Cell::new(0),
             closing: RefCell::default(),
             start: Instant::now(),
@@ -106,6 +108,21 @@ impl Server {
             server.create("kube-apiserver", "namespaces", "", name, json!({}));
         }
         server
+    }
+
+    /// A server on its own in fine weather, and the way of a process to it.
+    pub fn alone() -> (Rc<Self>, Port) {
+        let server = Self::new(Side::Hub, Weather::fine(), Rc::new(RefCell::new(Ledger::new())));
+        let port = Port {
+            server: Rc::clone(&server),
+            process: 1,
+        };
+        (server, port)
+    }
+
+    /// Objects here are copies of what `other` has.
+    pub fn faces(&self, other: &Rc<Self>) {
+        let _ = self.other.set(Rc::downgrade(other));
     }
 
     /// The wall clock as this server sees it.
@@ -124,14 +141,14 @@ impl Server {
     }
 
     async fn serve(self: &Rc<Self>, process: u32, ask: Ask) -> Result<Response, Error> {
-        let about_object = !ask.target.name.is_empty();
+        let errand = Errand::of(self.side, &ask);
         if !self.ledger.borrow_mut().begins(process, self.side, &ask) {
             return std::future::pending().await;
         }
         let _under_way = UnderWay {
             server: self,
             process,
-            about_object,
+            errand,
         };
         let trap = Rc::clone(&self.weather.borrow().trap);
         let killed = trap.count();
@@ -250,7 +267,7 @@ impl Server {
         if ask.target.subresource == "status" && !ty.status {
             return Err(Refusal::no_type());
         }
-        let key = ty.key(&ask.target.namespace, &ask.target.name);
+        let key = key_of(ask);
         let before = self.store.borrow().get(&key).cloned();
         let version = self.store.borrow().version();
         let answer = self.write(ask, &ty, &key);
@@ -262,9 +279,9 @@ impl Server {
     }
 
     fn note_write(&self, process: u32, ask: &Ask, ty: &Type, before: Option<&Value>) {
-        let served = self.origin.as_ref().is_none_or(|origin| {
+        let served = self.other.get().and_then(Weak::upgrade).is_none_or(|other| {
             let qualified = ask.target.qualified();
-            types::by_name(&origin.store.borrow(), &qualified).is_some()
+            types::by_name(&other.store.borrow(), &qualified).is_some()
         });
         let after = self.store.borrow().get(&key_of(ask)).cloned();
         let write = Write {
@@ -293,7 +310,7 @@ impl Server {
         let mut store = self.store.borrow_mut();
         let store = &mut *store;
         let Written { object, created } = match ask.verb {
-            Verb::Apply => verbs::apply(store, ty, key, read()?, by)?,
+            Verb::Apply => verbs::apply(store, ty, key, read()?, by, ask.asked("force") == "true")?,
             Verb::MergePatch => {
                 let change: Value = read()?;
                 verbs::patch(store, ty, key, merging(&change), by)?
@@ -305,9 +322,7 @@ impl Server {
             Verb::Replace => verbs::replace(store, ty, key, read()?, by)?,
             Verb::Create => {
                 let object: Value = read()?;
-                let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                let key = ty.key(&ask.target.namespace, name);
-                verbs::create(store, ty, &key, object.clone(), by, ask.asked("dryRun") == "All")?
+                verbs::create(store, ty, key, object, by, ask.asked("dryRun") == "All")?
             }
             Verb::Delete => {
                 let options: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
@@ -317,6 +332,12 @@ impl Server {
                     resource_version: text("resourceVersion"),
                 };
                 let object = verbs::delete(store, ty, key, &only_if, &now)?;
+                if store.get(key).is_none() {
+                    let details = ty.details(&key.name);
+                    let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                        "details": details});
+                    return Ok(Answer::Body(200, success.to_string()));
+                }
                 Written { object, created: false }
             }
             _ => return Err(Refusal::bad_request("what is this?")),
@@ -336,10 +357,10 @@ impl Server {
             let closes = &*change.key.resource == "namespaces" || &*change.key.resource == types::DEFINITIONS;
             if closes && after["metadata"]["deletionTimestamp"].is_string() {
                 if self.closing.borrow_mut().insert(change.key.clone()) {
-                    spawn_local(Rc::clone(self).close(change.key.clone()));
+                    spawn_local(Rc::clone(self).close(change.key.clone(), self.epoch.get()));
                 }
             } else if change.before.is_none() && &*change.key.resource == types::DEFINITIONS {
-                spawn_local(Rc::clone(self).establish(change.key.clone()));
+                spawn_local(Rc::clone(self).establish(change.key.clone(), self.epoch.get()));
             }
         }
         if !changes.is_empty() {
@@ -347,9 +368,8 @@ impl Server {
         }
     }
 
-    /// Serves a new CRD after a while.
-    pub async fn establish(self: Rc<Self>, key: Key) {
-        let epoch = self.epoch.get();
+    /// Serves a new CRD after a while, unless the server restarts before.
+    pub async fn establish(self: Rc<Self>, key: Key, epoch: u32) {
         let milliseconds = self.weather.borrow_mut().dice.u64(50..1500);
         sleep(Duration::from_millis(milliseconds)).await;
         if self.epoch.get() != epoch {
@@ -361,9 +381,9 @@ impl Server {
         self.patch("kube-apiserver", &key, &finalizer);
     }
 
-    /// Empties a namespace or a type that is going, and takes it away when nothing is left.
-    pub async fn close(self: Rc<Self>, key: Key) {
-        let epoch = self.epoch.get();
+    /// Empties a namespace or a type that is going, and takes it away when nothing is left, unless the server restarts
+    /// before.
+    pub async fn close(self: Rc<Self>, key: Key, epoch: u32) {
         loop {
             let milliseconds = self.weather.borrow_mut().dice.u64(200..4000);
             sleep(Duration::from_millis(milliseconds)).await;

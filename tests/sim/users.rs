@@ -13,7 +13,6 @@ use super::server::Server;
 use super::store::{Key, Object, Store};
 use super::types::{self, Type};
 use super::verbs::{self, Preconditions, merging};
-use edge_syncer::cluster::Side;
 
 /// What users and controllers do at this side, past the weather. A refusal is theirs to bear.
 impl Server {
@@ -99,11 +98,11 @@ impl Server {
             .map(|(key, _)| key.clone())
             .collect();
         for key in &closing {
-            spawn_local(Rc::clone(self).close(key.clone()));
+            spawn_local(Rc::clone(self).close(key.clone(), self.epoch.get()));
         }
         for (key, object) in store.of(types::DEFINITIONS, "") {
             if object["status"].is_null() && !closing.contains(key) {
-                spawn_local(Rc::clone(self).establish(key.clone()));
+                spawn_local(Rc::clone(self).establish(key.clone(), self.epoch.get()));
             }
         }
         *self.closing.borrow_mut() = closing;
@@ -140,9 +139,7 @@ impl Server {
             after,
         };
         for (key, object) in lost {
-            if self.side == Side::Hub {
-                ledger.lost.insert(key.clone(), why);
-            }
+            ledger.lost.insert((self.side, key.clone()), why);
             ledger.changed(self.side, &change(&key, Some(object), None));
         }
         for (key, object) in store.all() {

@@ -50,12 +50,20 @@ pub fn create(
         meta.remove("deletionTimestamp");
     }
     let named = named(ty, key, object);
+    validate(ty, key, &named, None)?;
     let object = fields::update(&Value::Null, named, by);
     Ok(written(born(store, ty, key, object, by, dry), true))
 }
 
-/// Server-side apply with force.
-pub fn apply(store: &mut Store, ty: &Type, key: &Key, mut config: Value, by: Writer<'_>) -> Result<Written, Refusal> {
+/// Server-side apply.
+pub fn apply(
+    store: &mut Store,
+    ty: &Type,
+    key: &Key,
+    mut config: Value,
+    by: Writer<'_>,
+    force: bool,
+) -> Result<Written, Refusal> {
     let live = store.get(key).cloned();
     drop_status(ty, by, &mut config, None);
     if config["metadata"]["name"] != *key.name || config["kind"] != ty.kind || config["apiVersion"] != ty.api_version()
@@ -63,11 +71,22 @@ pub fn apply(store: &mut Store, ty: &Type, key: &Key, mut config: Value, by: Wri
         return Err(Refusal::bad_request("the object does not match the path"));
     }
     let Some(live) = live else {
+        if !config["metadata"]["uid"].is_null() {
+            let why = "uid mismatch: the provided object specified a uid, and no existing object was found";
+            return Err(Refusal::conflict(ty, &key.name, why));
+        }
         may_create(store, ty, key)?;
         let object = fields::apply(&named(ty, key, json!({})), &config, by);
+        validate(ty, key, &object, None)?;
         return Ok(written(born(store, ty, key, object, by, false), true));
     };
+    is_the_one(ty, key, &config, &live)?;
+    let contested = fields::contested(&live, &config, by);
+    if !force && !contested.is_empty() {
+        return Err(Refusal::contested(ty, &key.name, &contested));
+    }
     let next = fields::apply(&live, &config, by);
+    validate(ty, key, &next, Some(&live))?;
     Ok(written(commit(store, ty, key, &live, next), false))
 }
 
@@ -82,6 +101,7 @@ pub fn patch(
     let live = Rc::clone(store.get(key).ok_or_else(|| Refusal::not_found(ty, &key.name))?);
     let mut next = (*live).clone();
     change(&mut next).map_err(|why| Refusal::invalid(ty, &key.name, "patch", &why))?;
+    is_the_one(ty, key, &next, &live)?;
     replace(store, ty, key, next, by)
 }
 
@@ -106,6 +126,7 @@ pub fn replace(store: &mut Store, ty: &Type, key: &Key, mut next: Value, by: Wri
         drop_status(ty, by, &mut next, Some(&live));
     }
     let next = named(ty, key, next);
+    validate(ty, key, &next, Some(&live))?;
     let next = fields::update(&live, next, by);
     Ok(written(commit(store, ty, key, &live, next), false))
 }
@@ -141,6 +162,46 @@ pub fn merging(change: &Value) -> impl FnOnce(&mut Value) -> Result<(), String> 
     move |object| {
         patch::merge(object, change);
         Ok(())
+    }
+}
+
+/// What a patch says of version and UID holds: both are compared after the patch was laid over the object, the UID as a
+/// field that cannot change.
+fn is_the_one(ty: &Type, key: &Key, next: &Value, live: &Value) -> Result<(), Refusal> {
+    let (asked, meta) = (&next["metadata"], &live["metadata"]);
+    let differs = |field: &str| !asked[field].is_null() && asked[field] != meta[field];
+    if differs("resourceVersion") {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        return Err(Refusal::conflict(ty, &key.name, why));
+    }
+    if differs("uid") {
+        return Err(Refusal::invalid(ty, &key.name, "metadata.uid", "field is immutable"));
+    }
+    Ok(())
+}
+
+/// The schema of a `ConfigMap`, the one type whose contents are looked at.
+fn validate(ty: &Type, key: &Key, next: &Value, live: Option<&Value>) -> Result<(), Refusal> {
+    if !ty.group.is_empty() || ty.resource != "configmaps" {
+        return Ok(());
+    }
+    let invalid = |why: &str| Err(Refusal::invalid(ty, &key.name, "data", why));
+    let data = &next["data"];
+    match data {
+        Value::Null => {}
+        Value::Object(pairs) if pairs.values().all(Value::is_string) => {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            if !pairs.keys().all(|key| !key.is_empty() && key.chars().all(is_plain)) {
+                return invalid("a valid config key must consist of alphanumeric characters, '-', '_' or '.'");
+            }
+        }
+        _ => return Err(Refusal::bad_request("json: cannot unmarshal into ConfigMap.data")),
+    }
+    match live.filter(|live| live["immutable"] == true) {
+        Some(live) if live["data"] != *data || next["immutable"] != true => {
+            invalid("field is immutable when `immutable` is set")
+        }
+        _ => Ok(()),
     }
 }
 
@@ -302,13 +363,17 @@ mod tests {
     fn a_write_that_changes_nothing_makes_no_version() {
         let (mut store, ty, key) = shop();
         let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}});
-        assert!(apply(&mut store, &ty, &key, config.clone(), by("one")).unwrap().created);
+        assert!(
+            apply(&mut store, &ty, &key, config.clone(), by("one"), true)
+                .unwrap()
+                .created
+        );
         let version = store.version();
         let later = Writer {
             now: "later",
             ..by("one")
         };
-        assert!(!apply(&mut store, &ty, &key, config, later).unwrap().created);
+        assert!(!apply(&mut store, &ty, &key, config, later, true).unwrap().created);
         let same = json!({"data": {"x": "1"}});
         patch(&mut store, &ty, &key, merging(&same), later).unwrap();
         assert_eq!(store.version(), version);

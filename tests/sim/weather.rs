@@ -37,6 +37,12 @@ pub enum Trouble {
     Forbidden(String),
     /// 404 for one type (or for everything, if empty: the workspace is gone).
     NotServed(String),
+    /// Requests of that verb are answered with a page.
+    PageFor(Verb),
+    /// Requests of that verb are refused with 503.
+    RefusedFor(Verb),
+    /// The same as the next, for one type alone.
+    EmptyListOf(&'static str),
     /// Lists are empty though they answer with success. No correct server does that.
     EmptyList,
     /// Group versions other than the core one answer 503 when asked what they serve.
@@ -150,6 +156,17 @@ pub struct Weather {
 }
 
 impl Weather {
+    /// Nothing goes wrong, and nothing is left to chance.
+    pub fn fine() -> Self {
+        Self {
+            dice: Rng::with_seed(0),
+            spells: Vec::new(),
+            streaming: Streaming::Works,
+            page: usize::MAX,
+            trap: Rc::default(),
+        }
+    }
+
     /// The kind of trouble that `which` picks, if this request meets it.
     fn meets(&mut self, which: impl Fn(&Trouble) -> bool) -> Option<Trouble> {
         let now = Instant::now();
@@ -207,6 +224,12 @@ impl Weather {
             let code = if self.dice.bool() { 429 } else { 503 };
             return Some(Early::Refused(Refusal::busy(code, self.dice.u64(1..20))));
         }
+        if self.is(&Trouble::PageFor(ask.verb)) {
+            return Some(Early::Page);
+        }
+        if self.is(&Trouble::RefusedFor(ask.verb)) {
+            return Some(Early::Refused(Refusal::busy(503, 1)));
+        }
         self.about_type(ask).map(Early::Refused)
     }
 
@@ -248,9 +271,12 @@ impl Weather {
         Late::Arrives
     }
 
-    /// True if a list answers with nothing.
-    pub fn empties(&mut self) -> bool {
+    /// True if a list of that type answers with nothing.
+    pub fn empties(&mut self, resource: &str) -> bool {
         self.is(&Trouble::EmptyList)
+            || self
+                .meets(|trouble| matches!(trouble, Trouble::EmptyListOf(of) if *of == resource))
+                .is_some()
     }
 
     /// True if a version to go on from is said to be too old.

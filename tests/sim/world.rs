@@ -22,10 +22,15 @@ const NAMESPACED: [(&str, &str, &str); 3] = [
     ("gauges.example.org", "example.org", "gauges"),
 ];
 const PANELS: &str = "panels.example.org";
-const CRDS: [(&str, &str, &str, &str); 2] = [
+/// Name, plural, kind, scope. Those that are synced to the edge come first.
+const CRDS: [(&str, &str, &str, &str); 4] = [
     ("gauges.example.org", "gauges", "Gauge", "Namespaced"),
     (PANELS, "panels", "Panel", "Cluster"),
+    ("reports.field.example.org", "reports", "Report", "Namespaced"),
+    ("summaries.field.example.org", "summaries", "Summary", "Cluster"),
 ];
+/// How many of them are synced to the edge.
+const DOWNWARD: usize = 2;
 /// Configs.
 pub const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
 const OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
@@ -48,6 +53,8 @@ pub struct Habits {
     pub recreate: bool,
     /// They have many objects.
     pub many: bool,
+    /// They have objects at the edge that go up to the hub.
+    pub upsync: bool,
 }
 
 /// The two sides and those who work there.
@@ -78,11 +85,13 @@ impl World {
         }
     }
 
-    fn pick<T: Clone>(&mut self, items: &[T]) -> Option<T> {
+    /// One of them, if there are any.
+    pub(super) fn pick<T: Clone>(&mut self, items: &[T]) -> Option<T> {
         (!items.is_empty()).then(|| items[self.dice.usize(0..items.len())].clone())
     }
 
-    fn some<T: Copy>(&mut self, items: &[T]) -> T {
+    /// One of them.
+    pub(super) fn some<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.dice.usize(0..items.len())]
     }
 
@@ -103,9 +112,9 @@ impl World {
                     .create("kubectl-create", "namespaces", "", namespace, json!({}));
             }
         }
-        for index in 0..CRDS.len() {
+        for index in 0..self.definitions().len() {
             self.define(Side::Hub, index);
-            if self.dice.f64() < 0.5 {
+            if index >= DOWNWARD || self.dice.f64() < 0.5 {
                 self.define(Side::Edge, index);
             }
         }
@@ -119,11 +128,23 @@ impl World {
         for _ in 0..self.dice.u32(0..4) {
             self.edge_creates();
         }
+        if self.habits.upsync {
+            self.found_the_field();
+        }
+    }
+
+    /// The CRDs of this run.
+    fn definitions(&self) -> &'static [(&'static str, &'static str, &'static str, &'static str)] {
+        if self.habits.upsync { &CRDS } else { &CRDS[..DOWNWARD] }
     }
 
     /// One deed.
     pub fn act(&mut self) {
         let habits = self.habits;
+        if habits.upsync && self.dice.bool() {
+            self.act_in_the_field();
+            return;
+        }
         match self.dice.u32(0..100) {
             0..28 => self.hub_creates(),
             28..48 => self.hub_edits(),
@@ -162,7 +183,7 @@ impl World {
     pub fn define_all(&mut self) -> bool {
         let mut defined = true;
         for side in [Side::Hub, Side::Edge] {
-            for (index, definition) in CRDS.iter().enumerate() {
+            for (index, definition) in self.definitions().iter().enumerate() {
                 self.define(side, index);
                 let key = Key::new(DEFINITIONS, "", definition.0);
                 let store = self.server(side).store.borrow();
@@ -176,7 +197,8 @@ impl World {
         defined
     }
 
-    fn server(&self, side: Side) -> &Rc<Server> {
+    /// One of the servers.
+    pub(super) fn server(&self, side: Side) -> &Rc<Server> {
         match side {
             Side::Hub => &self.hub,
             Side::Edge => &self.edge,
@@ -186,8 +208,9 @@ impl World {
     /// Creates a CRD.
     pub fn define(&mut self, side: Side, index: usize) {
         let (name, plural, kind, scope) = CRDS[index];
+        let (_, group) = name.split_once('.').expect("the name of a CRD has its group");
         let spec = json!({
-            "group": "example.org", "scope": scope,
+            "group": group, "scope": scope,
             "names": {"plural": plural, "singular": plural, "kind": kind, "listKind": format!("{kind}List")},
             "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
@@ -198,7 +221,7 @@ impl World {
 
     /// Deletes a CRD and all its objects.
     pub fn undefine(&mut self, side: Side) -> usize {
-        let index = self.dice.usize(0..CRDS.len());
+        let index = self.dice.usize(0..self.definitions().len());
         self.server(side).delete(&Key::new(DEFINITIONS, "", CRDS[index].0));
         index
     }
@@ -371,7 +394,7 @@ impl World {
         }
         let mut cluster = vec![
             json!({"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1",
-            "objects": CRDS.map(|definition| definition.0)}),
+            "objects": CRDS[..DOWNWARD].iter().map(|definition| definition.0).collect::<Vec<_>>()}),
         ];
         let mut panels = json!({"group": "example.org", "resource": "panels", "apiVersion": "v1"});
         if self.dice.bool() {

@@ -1,0 +1,108 @@
+//! Whether the hub has what the edge is to give it, judged by what both stores hold and nothing else (spec section 4).
+
+use serde_json::Value;
+
+use super::converged::{LEFT_OVER, contains, extra_field, items, lacks, travelling};
+use super::ledger::{DOWNSYNC, RECORD, UPSYNC};
+use super::store::{Key, Store};
+use super::types;
+
+/// True if any of these configs selects the object for upsync. One without a namespace is of a cluster-scoped type.
+pub fn is_selected<'a>(specs: impl IntoIterator<Item = &'a Value>, key: &Key) -> bool {
+    let (resource, group) = key.resource.split_once('.').unwrap_or((&key.resource, ""));
+    let selects = |item: &Value| {
+        item["apiGroup"].as_str().unwrap_or_default() == group
+            && contains(&item["resources"], resource)
+            && contains(&item["names"], &key.name)
+            && (key.namespace.is_empty() || contains(&item["namespaces"], &key.namespace))
+    };
+    specs.into_iter().any(|spec| items(spec, "upsync").any(selects))
+}
+
+/// Everything in which the hub is not what the edge is to give it, and the objects that it is about.
+pub fn differences(hub: &Store, edge: &Store, specs: &[&Value]) -> Vec<(String, Key)> {
+    let mut all = Vec::new();
+    for ty in types::served(edge) {
+        if types::by_name(hub, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
+            continue;
+        }
+        for (key, origin) in edge.of(&ty.qualified(), "") {
+            if is_selected(specs.iter().copied(), key) && !DOWNSYNC.owns(origin) && &*key.name != RECORD {
+                let why = copy_is_wrong(ty.status, origin, hub.get(key).map(std::ops::Deref::deref));
+                all.extend(why.map(|why| (why, key.clone())));
+            }
+        }
+    }
+    for (key, copy) in hub.all().filter(|(_, object)| UPSYNC.owns(object)) {
+        if &*key.resource == "namespaces" {
+            if is_idle(hub, edge, specs, key) {
+                all.push(("is a namespace of upsync and empty".into(), key.clone()));
+            }
+            continue;
+        }
+        // One that has lost its label while nobody was looking is never found again.
+        let is_labelled = copy["metadata"]["labels"][UPSYNC.mark] == "true";
+        if is_labelled && edge.get(key).is_none() {
+            all.push((LEFT_OVER.to_owned(), key.clone()));
+        }
+        if is_labelled && edge.get(key).is_some_and(|at| DOWNSYNC.owns(at)) {
+            all.push(("is a copy of its own copy".into(), key.clone()));
+        }
+    }
+    all
+}
+
+/// The namespaces of upsync at the hub in which there is no copy, but something of others.
+pub fn used_by_others(hub: &Store) -> usize {
+    let ours = hub.of("namespaces", "").filter(|(_, object)| UPSYNC.owns(object));
+    ours.filter(|(key, _)| {
+        let within = hub.all().filter(|(inner, _)| inner.namespace == key.name);
+        let owned: Vec<bool> = within.map(|(_, object)| UPSYNC.owns(object)).collect();
+        !owned.is_empty() && !owned.contains(&true)
+    })
+    .count()
+}
+
+/// True if the edge object `key` is not to go up because somebody else's object is in its place.
+pub fn is_in_conflict(hub: &Store, edge: &Store, key: &Key) -> bool {
+    let is_foreign = hub.get(key).is_some_and(|object| !UPSYNC.owns(object));
+    is_foreign && edge.get(key).is_some_and(|object| !DOWNSYNC.owns(object))
+}
+
+/// True if nothing is in a namespace at the hub, and nothing is to come into it.
+fn is_idle(hub: &Store, edge: &Store, specs: &[&Value], namespace: &Key) -> bool {
+    let within = |key: &Key| key.namespace == namespace.name;
+    let is_empty = !hub.all().any(|(key, _)| within(key));
+    let is_needed = edge
+        .all()
+        .any(|(key, object)| within(key) && is_selected(specs.iter().copied(), key) && !DOWNSYNC.owns(object));
+    is_empty && !is_needed
+}
+
+fn copy_is_wrong(status: bool, origin: &Value, copy: Option<&Value>) -> Option<String> {
+    let Some(copy) = copy else {
+        return Some("is missing at the hub".into());
+    };
+    if !UPSYNC.owns(copy) {
+        // Somebody else's, which stays as it is.
+        return None;
+    }
+    if copy["metadata"]["deletionTimestamp"].is_string() {
+        return Some("is terminating at the hub".into());
+    }
+    if copy["metadata"]["labels"][UPSYNC.mark] != "true" {
+        return Some("lacks the label at the hub".into());
+    }
+    let expected = travelling(origin);
+    if let Some(path) = lacks(&expected, copy, String::new()) {
+        return Some(format!("differs at the hub in {path}"));
+    }
+    if status && origin["status"].is_object() && copy["status"] != origin["status"] {
+        return Some("has another status at the hub".into());
+    }
+    let (path, manager) = extra_field(&expected, copy)?;
+    Some(format!(
+        "has {} of {manager} at the hub, which the edge has not",
+        path.join(".")
+    ))
+}

@@ -1,0 +1,251 @@
+//! What once went wrong, told again step by step: each story has an empty world and nothing of chance, so that it stays
+//! the same whatever else changes.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use edge_syncer::cluster::Side;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::check;
+use crate::sim::classes::Class;
+use crate::sim::disasters::MANY;
+use crate::sim::ledger::MASS;
+use crate::sim::request::Verb;
+use crate::sim::run::{Run, tell};
+use crate::sim::store::{Key, Store};
+use crate::sim::weather::Trouble;
+use crate::sim::world::CONFIGS;
+
+const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
+
+fn settings(name: &str) -> Key {
+    Key::new("configmaps", "shop", name)
+}
+
+/// All `ConfigMap`s of a namespace go down.
+fn downsync(run: &Run) {
+    let hub = &run.world.hub;
+    hub.create("people", "namespaces", "", "shop", json!({}));
+    let all = json!([{"group": "", "resource": "configmaps", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
+    hub.create(
+        "people",
+        CONFIGS,
+        "",
+        "the-one",
+        json!({"spec": {"namespacedObjects": all}}),
+    );
+}
+
+/// All `ConfigMap`s of these namespaces go up.
+fn upsync(run: &Run, namespaces: &[&str]) {
+    let all = json!([{"resources": ["configmaps"], "namespaces": namespaces, "names": ["*"]}]);
+    run.world
+        .hub
+        .create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": all}}));
+}
+
+/// One object at the hub, and its copy at the edge.
+async fn one_copy(run: &mut Run) -> Key {
+    downsync(run);
+    let key = settings("a");
+    run.world
+        .hub
+        .create("people", &key.resource, "shop", "a", json!({"data": {"x": "1"}}));
+    run.start();
+    seconds(20).await;
+    assert!(run.world.edge.store.borrow().get(&key).is_some(), "it has arrived");
+    key
+}
+
+async fn seconds(seconds: u64) {
+    sleep(Duration::from_secs(seconds)).await;
+}
+
+fn patch(run: &Run, key: &Key, change: &Value) {
+    let patched = run.world.edge.patch("kubectl-edit", key, change);
+    assert!(patched.is_some(), "it is there");
+}
+
+fn unlabel(run: &Run, key: &Key) {
+    patch(run, key, &json!({"metadata": {"labels": {DOWNSYNCED: null}}}));
+}
+
+#[test]
+fn a_proxys_page_with_status_200_is_no_answer_to_a_delete() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.strike(Side::Edge, Trouble::PageFor(Verb::Delete), Duration::from_secs(5));
+        run.world.hub.delete(&key);
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_copy_that_loses_its_label_as_its_origin_goes_is_deleted_all_the_same() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        unlabel(run, &key);
+        run.world.hub.delete(&key);
+    }));
+}
+
+#[test]
+fn a_copy_that_loses_its_label_while_its_deletion_waits_is_deleted_all_the_same() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.strike(Side::Edge, Trouble::RefusedFor(Verb::Delete), Duration::from_secs(60));
+        run.world.hub.delete(&key);
+        seconds(10).await;
+        unlabel(run, &key);
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_copy_whose_label_went_while_the_hub_was_away_is_deleted_all_the_same() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.down(Side::Hub, false, Duration::from_secs(100));
+        seconds(10).await;
+        unlabel(run, &key);
+        seconds(10).await;
+        run.world.hub.delete(&key);
+        seconds(100).await;
+    }));
+}
+
+#[test]
+fn an_origin_that_an_empty_list_did_not_name_and_a_worker_found_is_missed_when_it_goes() {
+    check(&tell(&[Class::EmptyList], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        run.strike(Side::Hub, Trouble::EmptyListOf("configmaps"), Duration::from_secs(20));
+        run.start();
+        seconds(30).await;
+        // Nobody tells that it goes: the next list does not name it, as the first did not.
+        run.down(Side::Hub, false, Duration::from_secs(30));
+        run.world.hub.delete(&key);
+        run.world.hub.forget_versions();
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_copy_without_its_label_that_waits_for_a_finalizer_is_made_again_when_it_is_gone() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        patch(
+            run,
+            &key,
+            &json!({"metadata": {"finalizers": ["controller.example.org/held"]}}),
+        );
+        run.world.edge.delete(&key);
+        seconds(5).await;
+        unlabel(run, &key);
+        seconds(5).await;
+        patch(run, &key, &json!({"metadata": {"finalizers": null}}));
+    }));
+}
+
+#[test]
+fn a_copy_that_turns_up_after_the_origins_were_listed_is_held_against_them() {
+    check(&tell(&[], false, async |run| {
+        one_copy(run).await;
+        let marks = json!({"labels": {DOWNSYNCED: "true"}, "annotations": {DOWNSYNCED: "ConfigMap/shop/b"}});
+        run.world
+            .edge
+            .create("velero", "configmaps", "shop", "b", json!({"metadata": marks}));
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn an_edge_restored_from_a_backup_gets_its_copies_back_though_objects_go_up_too() {
+    check(&tell(&[Class::EdgeRestored], true, async |run| {
+        upsync(run, &["field"]);
+        run.world.edge.create("people", "namespaces", "", "field", json!({}));
+        let key = one_copy(run).await;
+        let backup = run.world.edge.store.borrow().clone();
+        run.world.edge.store.borrow_mut().skip(1000);
+        run.world.hub.patch("people", &key, &json!({"data": {"x": "2"}}));
+        run.world
+            .edge
+            .create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+        seconds(30).await;
+        run.world
+            .edge
+            .become_another(backup, "the edge was restored from a backup");
+    }));
+}
+
+#[test]
+fn the_record_of_two_syncers_is_left_alone_though_all_config_maps_go_up() {
+    check(&tell(&[], true, async |run| {
+        downsync(run);
+        upsync(run, &["*"]);
+        run.start();
+        seconds(30).await;
+        run.world
+            .hub
+            .create("people", "configmaps", "shop", "a", json!({"data": {"x": "1"}}));
+        run.start_another();
+        seconds(30).await;
+    }));
+}
+
+#[test]
+fn a_mass_of_deletes_is_held_at_half_though_the_edge_tells_late_of_its_own() {
+    check(&tell(&[Class::MassDelete], false, async |run| {
+        run.world.hub_creates_many();
+        run.start();
+        seconds(60).await;
+        run.strike(Side::Edge, Trouble::Late, Duration::from_secs(120));
+        run.expect_mass(Side::Hub);
+        for index in 0..MANY {
+            run.world.hub.delete(&settings(&format!("{MASS}-{index}")));
+            sleep(Duration::from_millis(300)).await;
+        }
+    }));
+}
+
+#[test]
+fn what_happens_after_another_hub_has_answered_is_not_taken_for_what_that_one_has_told() {
+    check(&tell(&[Class::OtherHub], false, async |run| {
+        one_copy(run).await;
+        let hub = Rc::clone(&run.world.hub);
+        let own = hub.store.borrow().clone();
+        let mut other = Store::new("other", own.version() + 2);
+        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
+        other.put(&Key::new("namespaces", "", "default"), default);
+        hub.become_another(other, "another hub answers");
+        seconds(10).await;
+        hub.become_another(own, "");
+        seconds(10).await;
+        for name in ["b", "c", "d", "e"] {
+            hub.create("people", "configmaps", "shop", name, json!({"data": {"x": "1"}}));
+        }
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_namespace_that_upsync_left_while_the_syncer_was_away_is_cleared_away() {
+    check(&tell(&[], true, async |run| {
+        upsync(run, &["field"]);
+        let key = Key::new("configmaps", "field", "a");
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        edge.create("people", "namespaces", "", "field", json!({}));
+        edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+        run.start();
+        seconds(30).await;
+        assert!(hub.store.borrow().get(&key).is_some(), "it has arrived");
+        run.kill().await;
+        hub.delete(&key);
+        edge.delete(&key);
+        run.start();
+        seconds(60).await;
+    }));
+}
