@@ -243,3 +243,31 @@ async fn without_the_flag_nothing_listens_and_a_taken_address_is_one_clear_line(
         format!("edge-syncer: cannot listen at {address} (--listen-address): Address already in use (os error 98)");
     assert_eq!(log.lines().last(), Some(&*expected), "{log}");
 }
+
+#[tokio::test]
+async fn a_standby_is_well_and_ready_and_has_figures_once_it_leads() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let election = ["--leader-elect", "--lease-duration=6s", ANYWHERE];
+    let mut leader = pair.syncer(&election);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let mut standby = pair.syncer(&election);
+    standby.wait_for_log("standing by", SOON).await;
+    let address = address_of(&mut standby).await;
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(get(address, path).await, (200, "ok, standing by\n".to_owned()));
+    }
+    shows(address, &["edge_syncer_leading 0"]).await;
+    leader.terminate().await;
+    shows(
+        address,
+        &[
+            "edge_syncer_leading 1",
+            "edge_syncer_side_up{side=\"hub\"} 1",
+            "edge_syncer_objects{direction=\"downsync\",state=\"in_step\"} 2",
+        ],
+    )
+    .await;
+    assert_eq!(get(address, "/healthz").await, (200, "ok\n".to_owned()));
+}

@@ -36,12 +36,18 @@ fn the_same_seed_gives_the_same_run() {
     }
 }
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 #[test]
-fn outlives_days_without_the_hub() {
-    let classes = vec![Class::Offline];
+fn outlives_a_month_without_the_hub_and_thirty_restarts() {
+    let classes = vec![Class::Offline, Class::Crash];
     let outcome = run_with(2, Rng::with_seed(2), classes, async |run, _| {
         run.work_for(Duration::from_secs(120)).await;
-        away(run, Side::Hub, true, Duration::from_secs(3 * 86_400)).await;
+        for _ in 0..30 {
+            away(run, Side::Hub, true, DAY).await;
+            run.kill().await;
+            run.start();
+        }
     });
     check(&outcome);
     assert!(

@@ -196,7 +196,8 @@ impl Cluster {
     /// Server-side apply with force: creates the object or makes the fields of `body` so. Returns as much of the object as
     /// it is then as `answer` says, and whether it was created.
     ///
-    /// A `resourceVersion` in `body` is a precondition: the object must exist at that version.
+    /// A `resourceVersion` in `body` is a precondition for an object that exists: it must be at that version. One that does
+    /// not exist is created all the same.
     pub async fn apply(
         &self,
         resource: &ResourceType,
