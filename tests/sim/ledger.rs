@@ -164,6 +164,8 @@ pub struct Ledger {
     /// Promises that were broken, with the objects they are about.
     pub broken: Vec<(String, Vec<String>)>,
     requests: u64,
+    /// Requests that the run may have.
+    pub most_requests: u64,
     /// Requests so far, by side and verb.
     pub counts: Counts,
     /// Requests about one object so far.
@@ -204,6 +206,7 @@ impl Ledger {
             trace: Trace::new(),
             broken: Vec::new(),
             requests: 0,
+            most_requests: MOST_REQUESTS,
             counts: Counts::new(),
             about: BTreeMap::new(),
             suspended: Duration::ZERO,
@@ -241,15 +244,16 @@ impl Ledger {
     /// A request begins. False if there have been so many that the run has to end.
     pub fn begins(&mut self, process: u32, side: Side, ask: &Ask) -> bool {
         self.requests += 1;
-        if self.requests > MOST_REQUESTS {
-            if self.requests == MOST_REQUESTS + 1 {
+        let most = self.most_requests;
+        if self.requests > most {
+            if self.requests == most + 1 {
                 let about = if ask.target.name.is_empty() {
                     None
                 } else {
                     Some(key_of(ask))
                 };
                 self.break_promise(
-                    format!("more than {MOST_REQUESTS} requests, now {ask}"),
+                    format!("more than {most} requests, now {ask}"),
                     about.as_ref().as_slice(),
                 );
             }
