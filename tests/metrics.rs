@@ -83,11 +83,15 @@ async fn a_story_is_told_in_figures() {
     )
     .await;
     assert_eq!(get(address, "/readyz").await, (200, "ok\n".to_owned()));
-    let (_, page) = get(address, "/metrics").await;
-    assert!(
-        page.contains("edge_syncer_last_heartbeat_timestamp_seconds 1"),
-        "{page}"
-    );
+    eventually("the metrics show a heartbeat", SOON, async || {
+        let (_, page) = get(address, "/metrics").await;
+        if page.contains("edge_syncer_last_heartbeat_timestamp_seconds 1") {
+            Ok(())
+        } else {
+            Err(page)
+        }
+    })
+    .await;
 
     // A failure: what the edge refuses.
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"namespace": shop, "name": "none"},

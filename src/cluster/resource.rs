@@ -20,6 +20,17 @@ pub struct ResourceType {
 }
 
 impl ResourceType {
+    /// The type of namespaces.
+    pub fn namespaces() -> Self {
+        Self {
+            group: String::new(),
+            version: "v1".into(),
+            resource: "namespaces".into(),
+            kind: "Namespace".into(),
+            namespaced: false,
+        }
+    }
+
     /// `group/version` as it stands in `apiVersion`; the core group gives the version alone.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

@@ -16,7 +16,7 @@ use super::error::first_line;
 use super::json::ListMeta;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::stream::{Listing, Watching};
-use super::{ApiServer, Body, Error, RateLimit, Side};
+use super::{ApiServer, Body, Error, RateLimit, Response, Side};
 
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
 /// Metadata alone is several times smaller.
@@ -340,17 +340,7 @@ impl Cluster {
             Some(version) => parameter(&mut query, "resourceVersion", version),
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         }
-        selectors(&mut query, request);
-        let path = format!("{}?{query}", collection(request));
-        let response = self
-            .answer(request_for(
-                Method::GET,
-                &path,
-                request.content.accept(false),
-                None,
-                Bytes::new(),
-            ))
-            .await?;
+        let response = self.read(request, query, request.content.accept(false)).await?;
         Ok(Watching::new(response.body, Rc::clone(&self.contact)))
     }
 
@@ -360,18 +350,16 @@ impl Cluster {
         if !continue_token.is_empty() {
             parameter(&mut query, "continue", continue_token);
         }
+        let response = self.read(request, query, request.content.accept(true)).await?;
+        Ok(response.body)
+    }
+
+    /// Opens a list or watch of the collection, narrowed by its selectors; the body is still to be read.
+    async fn read(&self, request: &ListRequest, mut query: String, accept: &str) -> Result<Response, Error> {
         selectors(&mut query, request);
         let path = format!("{}?{query}", collection(request));
-        let response = self
-            .answer(request_for(
-                Method::GET,
-                &path,
-                request.content.accept(true),
-                None,
-                Bytes::new(),
-            ))
-            .await?;
-        Ok(response.body)
+        self.answer(request_for(Method::GET, &path, accept, None, Bytes::new()))
+            .await
     }
 
     fn page_size(&self, content: Content) -> usize {

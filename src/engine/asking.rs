@@ -338,7 +338,7 @@ impl Engine {
 
     /// A source was told that its type is not served.
     pub(super) fn type_vanished(&mut self, id: SourceId, side: Side) {
-        if let Some(resource) = self.sources.get(&id).map(|source| source.resource.clone()) {
+        if let Some(resource) = self.sources.get(&id).map(|source| source.reading.resource.clone()) {
             self.forget(side, &resource);
         }
     }

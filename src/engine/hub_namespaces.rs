@@ -101,16 +101,6 @@ impl HubNamespaces {
     }
 }
 
-fn namespaces() -> ResourceType {
-    ResourceType {
-        group: String::new(),
-        version: "v1".into(),
-        resource: "namespaces".into(),
-        kind: "Namespace".into(),
-        namespaced: false,
-    }
-}
-
 impl Engine {
     pub(super) fn hub_namespace_seen(&mut self, meta: &Meta) {
         let known = &mut self.hub_namespaces;
@@ -128,7 +118,7 @@ impl Engine {
         let upsyncs = self.types.values().any(|state| state.plan.direction == Direction::Up);
         if upsyncs && self.hub_namespaces.source.is_none() {
             let reading = Reading {
-                resource: namespaces(),
+                resource: ResourceType::namespaces(),
                 scope: Scope::default(),
                 style: Style::Labelled(UPSYNCED_SELECTOR),
             };
@@ -264,7 +254,7 @@ impl Engine {
 async fn make_namespace(hub: &Cluster, namespace: &str) -> Result<(), Error> {
     let mark = mark(Direction::Up);
     let at = Address {
-        resource: namespaces(),
+        resource: ResourceType::namespaces(),
         name: ObjectName::new("", namespace),
     };
     let object = json!({
@@ -285,7 +275,7 @@ async fn make_namespace(hub: &Cluster, namespace: &str) -> Result<(), Error> {
 /// Deletes a namespace if it is ours and empty.
 async fn clear_namespace(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Error> {
     let name = ObjectName::new("", namespace);
-    let object = match hub.get(&namespaces(), &name, Content::Metadata).await {
+    let object = match hub.get(&ResourceType::namespaces(), &name, Content::Metadata).await {
         Ok(object) => object,
         Err(error) if error.proves_absent(namespace) => return Ok(End::Cleared),
         Err(error) => return Err(error),
@@ -302,7 +292,7 @@ async fn clear_namespace(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Erro
         uid: meta.uid,
         resource_version: meta.resource_version,
     };
-    match hub.delete(&namespaces(), &name, &only_if).await {
+    match hub.delete(&ResourceType::namespaces(), &name, &only_if).await {
         Ok(()) => {
             log::info!("deleted at the hub, since upsync has left it object=Namespace//{namespace}");
             Ok(End::Cleared)

@@ -94,6 +94,11 @@ impl Record {
         self.copy_list
     }
 
+    /// True if a copy of ours is there, as far as the copies' side has told.
+    fn has_ours(&self) -> bool {
+        self.seen.copy.state == CopyState::Ours
+    }
+
     fn has_copy(&self) -> bool {
         self.seen.copy.state != CopyState::Absent
     }
@@ -105,12 +110,12 @@ impl Record {
 
     /// True if a copy of ours is there, or may be.
     fn may_have_ours(&self) -> bool {
-        self.seen.copy.state == CopyState::Ours || self.unsure || self.vanished
+        self.has_ours() || self.unsure || self.vanished
     }
 
     fn is_orphan(&self) -> bool {
         let judged = self.missed || self.retiring || self.busy;
-        self.origin_list == 0 && self.seen.copy.state == CopyState::Ours && !judged
+        self.origin_list == 0 && self.has_ours() && !judged
     }
 
     /// True if a worker has something to do for it.
@@ -144,15 +149,13 @@ impl Inventory {
     pub(super) fn ours(&self) -> impl Iterator<Item = &ObjectName> {
         self.objects
             .iter()
-            .filter(|(_, record)| record.seen.copy.state == CopyState::Ours)
+            .filter(|(_, record)| record.has_ours())
             .map(|(name, _)| name)
     }
 
     /// True if there is a copy of ours, as far as the copies' side has told.
     pub(super) fn has_ours(&self, name: &ObjectName) -> bool {
-        self.objects
-            .get(name)
-            .is_some_and(|record| record.seen.copy.state == CopyState::Ours)
+        self.objects.get(name).is_some_and(Record::has_ours)
     }
 
     /// The highest version that any copy was seen at, or seen to go at.
@@ -255,7 +258,7 @@ impl Inventory {
     /// `content`.
     pub(super) fn copy_is(&mut self, name: &ObjectName, content: u64) {
         if let Some(record) = self.objects.get_mut(name)
-            && record.seen.copy.state == CopyState::Ours
+            && record.has_ours()
             && record.settled == 0
             && !record.busy
         {
@@ -306,7 +309,7 @@ impl Inventory {
         record.copy_list = 0;
         record.copy_told = true;
         // Its origin is gone, and it may have lost no more than its label.
-        let retiring = record.retiring && !record.busy && record.seen.copy.state == CopyState::Ours;
+        let retiring = record.retiring && !record.busy && record.has_ours();
         // The version stays, so that a worker's older answer does not bring the copy back.
         record.seen = Seen {
             version,
@@ -377,10 +380,8 @@ impl Inventory {
 
     /// How many copies are to go, and how many copies of ours there are.
     pub(super) fn count_doomed(&self) -> (usize, usize) {
-        let ours = |record: &&Record| record.seen.copy.state == CopyState::Ours;
-        let doomed = |record: &&Record| ours(record) && record.retiring;
-        let all = self.objects.values();
-        (all.clone().filter(doomed).count(), all.filter(ours).count())
+        let ours = self.objects.values().filter(|record| record.has_ours());
+        (ours.clone().filter(|record| record.retiring).count(), ours.count())
     }
 
     /// How many objects are in step, and for how many there is something to do.

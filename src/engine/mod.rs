@@ -50,7 +50,7 @@ use self::replan::{ConfigKind, Selecting};
 use self::types::TypeState;
 use self::work::Done;
 use crate::cluster::discovery::Discovery;
-use crate::cluster::{Cluster, Error, ObjectName, ResourceType, Scope, Side};
+use crate::cluster::{Cluster, Error, ObjectName, Side};
 use crate::plan::Filter;
 use crate::queue::{Queue, QueueKey};
 use crate::report::Report;
@@ -203,9 +203,7 @@ impl Feed {
 
 struct SourceState {
     feed: Feed,
-    resource: ResourceType,
-    scope: Scope,
-    style: Style,
+    reading: Reading,
     /// The list that is under way or was the last.
     list: Generation,
     /// A list is under way.
@@ -226,7 +224,7 @@ struct SourceState {
 impl SourceState {
     /// True if what it tells now is whole objects, not their metadata alone.
     fn tells_whole(&self) -> bool {
-        match self.style {
+        match self.reading.style {
             Style::Whole | Style::Labelled(_) => true,
             Style::Metadata => false,
             Style::LookThenWatch(_) => !self.listing || self.covers == Covers::Labelled,
@@ -439,9 +437,7 @@ impl Engine {
         let handle = source::start(self.cluster(feed.side()), &reading, pace, id, events);
         let state = SourceState {
             feed,
-            resource: reading.resource,
-            scope: reading.scope,
-            style: reading.style,
+            reading,
             list: 0,
             listing: false,
             covers: Covers::Everything,

@@ -242,7 +242,7 @@ impl Engine {
         let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Record::copy_list));
         let is_news = known.is_none_or(|known| known.seen.version != seen.version);
         let drifted = state.inventory.copy_seen(name, list, seen, keep);
-        if direction == Direction::Up && whole && is_news && known_is_ours(&state.inventory, name) {
+        if direction == Direction::Up && whole && is_news && state.inventory.has_ours(name) {
             let (_, copy) = state
                 .both(name)
                 .ok_or_else(|| Error::BadAnswer("no such name".into()))?;
@@ -309,7 +309,8 @@ impl Engine {
         };
         source.settled = true;
         source.listing = false;
-        let (list, covers, scope, known) = (source.list, source.covers, source.scope.clone(), source.known);
+        let (list, covers, known) = (source.list, source.covers, source.known);
+        let scope = source.reading.scope.clone();
         match feed {
             Feed::Configs(kind) => {
                 self.source_has_listed(id, versions);
@@ -413,8 +414,8 @@ impl Engine {
     /// What a source is about, for people.
     fn source_name(&self, id: SourceId) -> Option<(Side, String)> {
         let source = self.sources.get(&id)?;
-        let mut name = source.resource.qualified();
-        if let Some(namespace) = &source.scope.namespace {
+        let mut name = source.reading.resource.qualified();
+        if let Some(namespace) = &source.reading.scope.namespace {
             name = format!("{name} in namespace {namespace}");
         }
         Some((source.feed.side(), name))
@@ -426,12 +427,6 @@ impl Engine {
             self.queue.add(Key::new(type_id, Task::Object, name), class, body);
         }
     }
-}
-
-fn known_is_ours(inventory: &Inventory, name: &ObjectName) -> bool {
-    inventory
-        .get(name)
-        .is_some_and(|known| known.seen.copy.state == CopyState::Ours)
 }
 
 /// True for what a syncer keeps at the edge for itself, whichever its namespace is or was.

@@ -13,7 +13,7 @@ pub(super) struct Silent([bool; 2]);
 
 impl Silent {
     fn of(&mut self, side: Side) -> &mut bool {
-        &mut self.0[usize::from(side == Side::Edge)]
+        &mut self.0[side as usize]
     }
 }
 

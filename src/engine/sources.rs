@@ -131,7 +131,7 @@ impl Engine {
         let (Some(source), Some(state)) = (self.sources.get_mut(&id), self.types.get(&type_id)) else {
             return;
         };
-        let scope = &source.scope;
+        let scope = &source.reading.scope;
         source.unnamed = state
             .inventory
             .unlabelled()

@@ -17,7 +17,7 @@ use crate::cluster::{Error, Side};
 use crate::plan::Direction;
 use crate::queue::back_off;
 use crate::report::Subject;
-use crate::source::{self, Reading, SourceId, Versions};
+use crate::source::{self, SourceId, Versions};
 use crate::sync::identity;
 
 /// How often in a row a side is asked that cannot tell who it is. A new cluster can after a few seconds.
@@ -41,7 +41,7 @@ pub(super) struct Questions([Question; 2]);
 
 impl Questions {
     fn to(&mut self, side: Side) -> &mut Question {
-        &mut self.0[usize::from(side == Side::Edge)]
+        &mut self.0[side as usize]
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
@@ -138,20 +138,14 @@ impl Engine {
     /// An earlier run knew the hub at these versions. The configs may have been listed before this was known.
     pub(super) fn remember_versions(&mut self, versions: BTreeMap<String, u64>) {
         for (resource, version) in versions {
-            let configs = self
-                .sources
-                .values_mut()
-                .find(|source| matches!(source.feed, Feed::Configs(_)) && source.resource.qualified() == resource);
+            let configs = self.sources.values_mut().find(|source| {
+                matches!(source.feed, Feed::Configs(_)) && source.reading.resource.qualified() == resource
+            });
             let listed_at = configs.map_or(0, |source| {
                 source.known = source.known.max(version);
                 source.listed_at
             });
-            let known = self
-                .guard
-                .versions
-                .entry((Direction::Down, resource.clone()))
-                .or_default();
-            *known = version.max(*known);
+            self.reached(Direction::Down, resource.clone(), version);
             if listed_at != 0 && listed_at < version {
                 self.went_back(Direction::Down, resource, version, listed_at);
             }
@@ -180,13 +174,8 @@ impl Engine {
                     let known = self.types.get(&type_id).map(|state| state.inventory.copies_reached());
                     source.known = known.unwrap_or_default();
                 }
-                let reading = Reading {
-                    resource: source.resource.clone(),
-                    scope: source.scope.clone(),
-                    style: source.style,
-                };
                 let events = self.outlets.of(source.feed).clone();
-                source.handle = source::start(&cluster, &reading, pace, id, events);
+                source.handle = source::start(&cluster, &source.reading, pace, id, events);
             }
         }
     }

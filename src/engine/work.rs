@@ -130,9 +130,11 @@ impl Engine {
         if doomed && !self.may_delete(key, direction) {
             return None;
         }
+        let state = self.types.get(&key.type_id)?;
         let identity = Rc::clone(self.identity(direction.origin()));
-        let origin_type = self.types.get(&key.type_id)?.origin_type().qualified();
-        let origin_version = self.reached_by(direction, &origin_type);
+        // Of what may not be deleted, nobody asks for it.
+        let origin_type = doomed.then(|| state.origin_type().qualified());
+        let origin_version = origin_type.map_or(0, |resource| self.reached_by(direction, &resource));
         let state = self.types.get_mut(&key.type_id)?;
         let (origin, copy_at) = state.both(&key.name)?;
         let selection = state.allowed(&key.name);

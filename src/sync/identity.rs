@@ -69,13 +69,7 @@ impl Identity {
 
 /// The UID that names a cluster; `None` if it has none of the namespaces.
 pub async fn read(cluster: &Cluster) -> Result<Option<String>, Error> {
-    let namespaces = ResourceType {
-        group: String::new(),
-        version: "v1".into(),
-        resource: "namespaces".into(),
-        kind: "Namespace".into(),
-        namespaced: false,
-    };
+    let namespaces = ResourceType::namespaces();
     for name in NAMESPACES {
         let at = ObjectName::new("", name);
         match cluster.get(&namespaces, &at, Content::Metadata).await {

@@ -11,9 +11,21 @@ use super::store::{Key, Store};
 use super::weather::{Moment, Spell, Trouble};
 use super::world::Habits;
 
-/// A class of faults. A run has one, several, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+/// Defines the classes, and the list of all of them.
+macro_rules! classes {
+    ($($(#[$doc:meta])* $class:ident,)*) => {
+        /// A class of faults. A run has one, several, or none.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Class {
+            $($(#[$doc])* $class,)*
+        }
+
+        /// Every class.
+        pub const ALL: &[Class] = &[$(Class::$class,)*];
+    };
+}
+
+classes! {
     /// Nothing goes wrong; people work.
     Calm,
     /// Requests that never arrive.
@@ -74,50 +86,10 @@ pub enum Class {
     MassDelete,
 }
 
-/// Every class.
-pub const ALL: [Class; 29] = {
-    use Class::{
-        Busy, Calm, ClockJump, Contention, Crash, Cut, Definitions, EdgeRestored, EmptyList, Expired, Flapping,
-        Forbidden, Html, HubRestored, Late, LostReply, LostRequest, MassDelete, NoBookmarks, NotServed, Offline,
-        OtherHub, PartialDiscovery, Poison, Selection, Terminating, Truncated, TwoSyncers, Unauthorized,
-    };
-    [
-        Calm,
-        LostRequest,
-        LostReply,
-        Cut,
-        Truncated,
-        Expired,
-        Late,
-        NoBookmarks,
-        Busy,
-        Unauthorized,
-        Forbidden,
-        NotServed,
-        EmptyList,
-        Html,
-        PartialDiscovery,
-        Definitions,
-        Terminating,
-        Poison,
-        Contention,
-        Selection,
-        Crash,
-        ClockJump,
-        Flapping,
-        Offline,
-        TwoSyncers,
-        EdgeRestored,
-        HubRestored,
-        OtherHub,
-        MassDelete,
-    ]
-};
-
 impl Class {
     /// The class of that name.
     pub fn named(name: &str) -> Option<Self> {
-        ALL.into_iter().find(|class| format!("{class:?}") == name)
+        ALL.iter().copied().find(|class| format!("{class:?}") == name)
     }
 
     /// True for what only people can judge: deletes are held until they do. Such a class does not come with those that

@@ -146,7 +146,7 @@ fn is_upward(seed: u64) -> bool {
 /// One class in a third of the runs, several in the others.
 fn any_classes(dice: &mut Rng, upsync: bool) -> Vec<Class> {
     let count = if dice.f64() < 0.33 { 1 } else { dice.usize(2..6) };
-    let mut classes = dice.choose_multiple(ALL, count);
+    let mut classes = dice.choose_multiple(ALL.iter().copied(), count);
     if let Some(&disaster) = classes.iter().find(|class| class.is_disaster(upsync)) {
         classes.retain(|&class| class == disaster || class.goes_with_disaster());
     }
