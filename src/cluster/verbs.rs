@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
+use serde_json::json;
 use tokio::sync::Semaphore;
 
 use self::exchange::{UPLOADS, request as request_for};
@@ -233,12 +234,15 @@ impl Cluster {
     /// itself, and touches nothing else: the server applies it to whatever the object is then, so that no edit of
     /// others is lost. Returns the metadata.
     ///
-    /// The field manager is one of its own, so that what we own of the object stays apart from its status.
+    /// The field manager is one of its own, so that what we own of the object stays apart from its status. An object that
+    /// has not the annotation `only_with`, a key and its value, is left alone: an error with code 422, as for a status that
+    /// the object's schema refuses.
     pub async fn replace_status(
         &self,
         resource: &ResourceType,
         name: &ObjectName,
         subresource: bool,
+        only_with: Option<(&str, &str)>,
         status: &str,
     ) -> Result<Bytes, Error> {
         let mut path = resource.path(&name.namespace, &name.name);
@@ -247,7 +251,13 @@ impl Cluster {
         }
         path.push_str("?fieldManager=");
         path.push_str(STATUS_FIELD_MANAGER);
-        let body = format!(r#"[{{"op":"add","path":"/status","value":{status}}}]"#);
+        let test = only_with.map_or_else(String::new, |(key, value)| {
+            // In a JSON pointer (RFC 6901), `~` and `/` are escaped.
+            let key = key.replace('~', "~0").replace('/', "~1");
+            let test = json!({"op": "test", "path": format!("/metadata/annotations/{key}"), "value": value});
+            format!("{test},")
+        });
+        let body = format!(r#"[{test}{{"op":"add","path":"/status","value":{status}}}]"#);
         let kind = Some("application/json-patch+json");
         let accept = Content::Metadata.accept(false);
         self.call(Method::PATCH, &path, accept, kind, Bytes::from(body)).await

@@ -88,7 +88,7 @@ impl StatusRecord {
                 self.written = Some(Written { status, version, kept });
             }
             Returned::Equal(status) if !self.told => self.edge = Some(status),
-            Returned::Equal(_) | Returned::Gone => {}
+            Returned::Equal(_) | Returned::Gone | Returned::NotOurs => {}
         }
     }
 
@@ -162,6 +162,7 @@ impl Engine {
             at_edge: state.at_edge(&key.name),
             at_hub,
             path,
+            direction: state.plan.direction,
             body,
             hub_status,
         })
@@ -180,6 +181,10 @@ impl Engine {
             Ok(returned) => {
                 if let Some(status) = state.inventory.status(&key.name) {
                     status.write_ended(returned, Instant::now());
+                }
+                if returned == Returned::NotOurs && state.inventory.was_wrong_about(&key.name) {
+                    self.enqueue(key.type_id, key.name.clone(), None);
+                    return queue::Done::Finished;
                 }
                 if let Returned::Written { .. } = returned {
                     let object = key.name.of_kind(&state.plan.at_hub.kind).to_string();

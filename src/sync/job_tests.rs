@@ -1,11 +1,6 @@
-use std::cell::RefCell;
-use std::collections::VecDeque;
-
-use futures_util::FutureExt;
-use futures_util::future::LocalBoxFuture;
-
 use super::*;
-use crate::cluster::{ApiServer, RateLimit, ResourceType, Response};
+use crate::cluster::ResourceType;
+use crate::sync::scripted::scripted;
 
 const OURS: Copy = Copy {
     state: CopyState::Ours,
@@ -59,36 +54,6 @@ fn a_protected_namespace_is_never_deleted() {
         let retirement = retirement(copy, true);
         assert!(matches!(retirement, Retirement::Leave(_)), "{copy:?} {retirement:?}");
     }
-}
-
-/// An edge that answers from a script and keeps what it was asked, as `METHOD path body`.
-struct Scripted {
-    answers: RefCell<VecDeque<(u16, &'static str)>>,
-    asked: Rc<RefCell<Vec<String>>>,
-}
-
-impl ApiServer for Scripted {
-    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
-        let body = String::from_utf8_lossy(request.body()).into_owned();
-        self.asked
-            .borrow_mut()
-            .push(format!("{} {} {body}", request.method(), request.uri()));
-        let (status, body) = self
-            .answers
-            .borrow_mut()
-            .pop_front()
-            .expect("the script has an answer left");
-        async move { Ok(Response::whole(status, body)) }.boxed_local()
-    }
-}
-
-fn scripted(side: Side, answers: &[(u16, &'static str)]) -> (Cluster, Rc<RefCell<Vec<String>>>) {
-    let asked = Rc::default();
-    let server = Scripted {
-        answers: RefCell::new(answers.iter().copied().collect()),
-        asked: Rc::clone(&asked),
-    };
-    (Cluster::new(side, Box::new(server), RateLimit::new(None)), asked)
 }
 
 fn job() -> Job {

@@ -7,5 +7,7 @@ pub mod kinds;
 pub mod managed_fields;
 pub mod object;
 pub mod ownership;
+#[cfg(test)]
+mod scripted;
 pub mod status_return;
 pub mod upsync;

@@ -6,8 +6,9 @@ use bytes::Bytes;
 
 use super::job::{Failure, check_name, failed};
 use crate::cluster::{Cluster, Content, Error, Side};
-use crate::plan::StatusPath;
+use crate::plan::{Direction, StatusPath};
 use crate::sync::object::{Address, Meta, Status};
+use crate::sync::ownership::mark;
 
 /// One status to bring to the hub.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct StatusJob {
     pub at_hub: Address,
     /// Where its status is written.
     pub path: StatusPath,
+    /// Which way the object travels. The hub's is written only while it is ours if upsync has made it.
+    pub direction: Direction,
     /// The edge object, if it is at hand; otherwise it is read.
     pub body: Option<Bytes>,
     /// [`Status::hash`] of the hub object as last seen; 0 if it has none, absent if unknown.
@@ -38,6 +41,8 @@ pub enum Returned {
     Equal(u64),
     /// One of the two objects is not there.
     Gone,
+    /// The hub object is no longer a copy of ours.
+    NotOurs,
 }
 
 /// Brings one status to the hub.
@@ -59,19 +64,112 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
     }
     let Address { resource, name } = &job.at_hub;
     let subresource = job.path == StatusPath::Subresource;
-    let written = hub.replace_status(resource, name, subresource, &status.text).await;
+    let ownership = name.of_kind(&resource.kind).to_string();
+    let only_with = (job.direction == Direction::Up).then_some((mark(Direction::Up), &*ownership));
+    let written = hub
+        .replace_status(resource, name, subresource, only_with, &status.text)
+        .await;
     match written.and_then(|object| Ok(Meta::parse(&object)?.version_number())) {
         Ok(version) => Ok(Returned::Written {
             status: status.hash,
             version,
         }),
         Err(error) if error.proves_absent(&name.name) => Ok(Returned::Gone),
+        Err(error) if only_with.is_some() && error.is_rejection() && !is_ours(hub, &job.at_hub).await? => {
+            Ok(Returned::NotOurs)
+        }
         Err(error) => Err(failed(Side::Hub, "returning the status")(error)),
     }
+}
+
+/// True if upsync has made the object at the hub, and nobody has taken it over.
+async fn is_ours(hub: &Cluster, at: &Address) -> Result<bool, Failure> {
+    let failed = failed(Side::Hub, "reading");
+    let object = match hub.get(&at.resource, &at.name, Content::Metadata).await {
+        Ok(object) => object,
+        Err(error) if error.proves_absent(&at.name.name) => return Ok(false),
+        Err(error) => return Err(failed(error)),
+    };
+    let meta = check_name(&at.name, &object).and_then(|()| Meta::parse(&object));
+    Ok(meta.map_err(failed)?.is_copy_of(Direction::Up, &at.resource.kind))
 }
 
 async fn read(edge: &Cluster, at: &Address) -> Result<Bytes, Error> {
     let object = edge.get(&at.resource, &at.name, Content::Full).await?;
     check_name(&at.name, &object)?;
     Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ObjectName, ResourceType};
+    use crate::sync::scripted::scripted;
+
+    const WRITTEN: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"9"}}"#;
+    const INVALID: &str =
+        r#"{"kind":"Status","reason":"Invalid","message":"testing value failed","details":{"name":"a"},"code":422}"#;
+    const THEIRS: &str = WRITTEN;
+    const OURS: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"8","annotations":{"edge.kubestellar.io/upsynced":"Gauge/shop/a"}}}"#;
+    const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"gauges"},"code":404}"#;
+
+    fn job(direction: Direction) -> StatusJob {
+        let resource = ResourceType {
+            group: "example.org".into(),
+            version: "v1".into(),
+            resource: "gauges".into(),
+            kind: "Gauge".into(),
+            namespaced: true,
+        };
+        let address = Address {
+            resource,
+            name: ObjectName::new("shop", "a"),
+        };
+        StatusJob {
+            at_edge: address.clone(),
+            at_hub: address,
+            path: StatusPath::Subresource,
+            direction,
+            body: Some(Bytes::from_static(br#"{"status":{"v":1}}"#)),
+            hub_status: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn only_upsync_asks_for_its_mark_in_the_same_request() {
+        let write = r#"[{"op":"add","path":"/status","value":{"v":1}}]"#;
+        let test =
+            r#"{"op":"test","path":"/metadata/annotations/edge.kubestellar.io~1upsynced","value":"Gauge/shop/a"}"#;
+        for (direction, body) in [
+            (Direction::Down, write.to_owned()),
+            (Direction::Up, format!("[{test},{}", &write[1..])),
+        ] {
+            let (edge, _) = scripted(Side::Edge, &[]);
+            let (hub, asked) = scripted(Side::Hub, &[(200, WRITTEN)]);
+            let returned = reconcile(&hub, &edge, job(direction)).await.unwrap();
+            assert!(matches!(returned, Returned::Written { version: 9, .. }), "{returned:?}");
+            let asked = asked.borrow()[0].clone();
+            assert!(asked.starts_with("PATCH /apis/example.org/v1/namespaces/shop/gauges/a/status?"));
+            assert!(asked.ends_with(&format!(" {body}")), "{asked}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_apart_from_an_object_that_is_no_longer_ours() {
+        for (then, expected) in [
+            ((200, THEIRS), Some(Returned::NotOurs)),
+            ((404, GONE), Some(Returned::NotOurs)),
+            ((200, OURS), None),
+            ((503, "{}"), None),
+        ] {
+            let (edge, _) = scripted(Side::Edge, &[]);
+            let (hub, _) = scripted(Side::Hub, &[(422, INVALID), then]);
+            let returned = reconcile(&hub, &edge, job(Direction::Up)).await;
+            assert_eq!(returned.ok(), expected, "{then:?}");
+        }
+        let (edge, _) = scripted(Side::Edge, &[]);
+        let (hub, asked) = scripted(Side::Hub, &[(422, INVALID)]);
+        assert!(reconcile(&hub, &edge, job(Direction::Down)).await.is_err());
+        assert_eq!(asked.borrow().len(), 1);
+    }
 }

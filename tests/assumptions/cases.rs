@@ -227,6 +227,24 @@ async fn a_json_patch_whose_test_fails_is_refused(bench: &Bench<'_>) {
     assert_eq!(bench.get(&path).await.is(200), it);
     let taken = bench.send(Method::PATCH, &path, JSON_PATCH, &steps("1")).await.is(200);
     assert_eq!(taken["data"]["value"], "2");
+
+    // Of an annotation that is not there, with annotations and without any.
+    let mark = |value: &str| {
+        json!([
+            {"op": "test", "path": "/metadata/annotations/example.org~1mark", "value": value},
+            {"op": "replace", "path": "/data/value", "value": "3"},
+        ])
+    };
+    for annotations in [json!({}), json!({"other": "a"}), json!({"example.org/mark": "b"})] {
+        bench
+            .merge("it", &json!({"metadata": {"annotations": annotations}}))
+            .await
+            .is(200);
+        let refused = bench.send(Method::PATCH, &path, JSON_PATCH, &mark("a")).await;
+        refused.fails(422, "Invalid");
+    }
+    let taken = bench.send(Method::PATCH, &path, JSON_PATCH, &mark("b")).await.is(200);
+    assert_eq!(taken["data"]["value"], "3");
 }
 
 async fn apply_creates_once_and_is_idempotent(bench: &Bench<'_>) {

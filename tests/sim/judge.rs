@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::classes::Class;
 use super::converged::{LEFT_OVER, differences, is_config};
 use super::converged_up::{is_in_conflict, used_by_others};
-use super::ledger::{Counts, Ledger, RECORD};
+use super::ledger::{Counts, DOWNSYNC, Ledger, RECORD};
 use super::panics;
 use super::request::Verb;
 use super::run::Run;
@@ -107,7 +107,18 @@ impl Run {
 
     fn differences(&self) -> Vec<(String, Key)> {
         let world = &self.world;
-        differences(&world.hub.store.borrow(), &world.edge.store.borrow(), &world.bystanders)
+        let edge = world.edge.store.borrow();
+        let mut all = differences(&world.hub.store.borrow(), &edge, &world.bystanders);
+        // What a backup brings back and has lost its label before the syncer could see it is not found again.
+        let ledger = self.ledger.borrow();
+        let is_hidden = |key: &Key| {
+            let is_unlabelled = edge
+                .get(key)
+                .is_some_and(|copy| copy["metadata"]["labels"][DOWNSYNC.mark].is_null());
+            is_unlabelled && ledger.revived.contains(&(Side::Edge, key.clone()))
+        };
+        all.retain(|(why, key)| why != LEFT_OVER || !is_hidden(key));
+        all
     }
 
     /// Waits until there is no difference that `counts`.

@@ -181,12 +181,12 @@ pub struct Ledger {
     specs: Vec<Value>,
     /// Origins that a disaster took, whose copies are to stay until people confirm that they may go.
     pub lost: BTreeMap<(Side, Key), &'static str>,
+    /// What a backup has brought back.
+    pub revived: BTreeSet<(Side, Key)>,
     /// Deletes that are to be held.
     pub mass: Option<Mass>,
     /// The copies at each side.
     copies: BTreeSet<(Side, Key)>,
-    /// What ever was one.
-    once_copies: BTreeSet<(Side, Key)>,
     /// Lists may lie, so that a namespace looks empty that is not.
     pub lists_lie: bool,
     /// Configs are marked with the time.
@@ -215,9 +215,9 @@ impl Ledger {
             proofs: BTreeMap::new(),
             specs: Vec::new(),
             lost: BTreeMap::new(),
+            revived: BTreeSet::new(),
             mass: None,
             copies: BTreeSet::new(),
-            once_copies: BTreeSet::new(),
             lists_lie: false,
             heartbeat: false,
             in_flight: BTreeMap::new(),
@@ -309,7 +309,6 @@ impl Ledger {
         let owned = |object: &Value| FLOWS.iter().any(|flow| flow.to == side && flow.owns(object));
         if change.after.as_deref().is_some_and(owned) {
             self.copies.insert(place.clone());
-            self.once_copies.insert(place.clone());
         } else {
             self.copies.remove(&place);
         }
@@ -408,19 +407,17 @@ impl Ledger {
     /// A status was returned to the hub: to an object that some config has selected, and nothing else was changed.
     fn check_status(&mut self, write: &Write<'_>, key: &Key) {
         let operations: Value = serde_json::from_slice(&write.ask.body).unwrap_or_default();
-        let is_status = |one: &Value| one["op"] == "add" && one["path"] == "/status";
-        let status_alone = operations
-            .as_array()
-            .is_some_and(|all| all.len() == 1 && is_status(&all[0]));
+        let is_status = |one: &&Value| one["op"] == "add" && one["path"] == "/status";
+        let changes = operations.as_array().into_iter().flatten();
+        let changes: Vec<_> = changes.filter(|one| one["op"] != "test").collect();
+        let status_alone = changes.len() == 1 && changes.iter().all(is_status);
         if write.ask.verb != Verb::JsonPatch || !status_alone || rest(write.before) != rest(write.after) {
             self.break_promise(format!("wrote more than the status of {key}"), &[key]);
         }
         if write.ty.is_namespace() || write.ty.is_definition() {
             self.break_promise(format!("wrote the status of {key}, which is the hub's own"), &[key]);
         }
-        // The status of one that has just lost its mark may still be written: nothing of the write depends on the mark.
-        let was_copy = self.once_copies.contains(&(Side::Hub, key.clone()));
-        let upsynced = converged_up::is_selected(&self.specs, key) && was_copy;
+        let upsynced = converged_up::is_selected(&self.specs, key) && write.before.is_some_and(|it| UPSYNC.owns(it));
         if !upsynced && !converged::is_selected(&self.specs, write.ty, key) {
             self.break_promise(
                 format!("wrote the status of {key}, which nothing ever selected"),

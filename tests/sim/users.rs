@@ -126,6 +126,8 @@ impl Server {
             gone.map(|(key, object)| (key.clone(), Rc::clone(object))).collect()
         };
         let mut ledger = self.ledger.borrow_mut();
+        let back = store.all().filter(|(key, _)| self.store.borrow().get(key).is_none());
+        ledger.revived.extend(back.map(|(key, _)| (self.side, key.clone())));
         ledger.trace.add(format!(
             "{} is another server now, at version {}",
             self.side,

@@ -19,6 +19,7 @@ use crate::sim::weather::Trouble;
 use crate::sim::world::CONFIGS;
 
 const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
+const UPSYNCED: &str = "edge.kubestellar.io/upsynced";
 
 fn settings(name: &str) -> Key {
     Key::new("configmaps", "shop", name)
@@ -247,5 +248,38 @@ fn a_namespace_that_upsync_left_while_the_syncer_was_away_is_cleared_away() {
         edge.delete(&key);
         run.start();
         seconds(60).await;
+    }));
+}
+
+#[test]
+fn the_status_of_what_somebody_has_taken_over_unnoticed_is_left_alone() {
+    check(&tell(&[], true, async |run| {
+        let up = json!([{"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["field"], "names": ["*"]}]);
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        hub.create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": up}}));
+        edge.create("people", "namespaces", "", "field", json!({}));
+        edge.create("people", "deployments.apps", "field", "a", json!({"spec": {"x": "1"}}));
+        let key = Key::new("deployments.apps", "field", "a");
+        let report = |count: u32| {
+            let status = json!({"status": {"found": count}});
+            assert!(edge.patch_status("controller", &key, &status).is_some(), "it is there");
+        };
+        report(1);
+        run.start();
+        seconds(30).await;
+        assert_eq!(
+            hub.store.borrow().get(&key).expect("it has arrived")["status"]["found"],
+            1
+        );
+        run.strike(Side::Hub, Trouble::Late, Duration::from_secs(60));
+        hub.patch("people", &key, &json!({"metadata": {"annotations": {UPSYNCED: null}}}));
+        report(2);
+        seconds(30).await;
+        report(3);
+        seconds(30).await;
+        assert_eq!(
+            hub.store.borrow().get(&key).expect("nobody deletes it")["status"]["found"],
+            1
+        );
     }));
 }

@@ -1,0 +1,42 @@
+//! A side that answers from a script, for tests of what is asked and what is made of the answers.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use crate::cluster::{ApiServer, Cluster, Error, RateLimit, Response, Side};
+
+/// A side that answers from a script and keeps what it was asked, as `METHOD path body`.
+struct Scripted {
+    answers: RefCell<VecDeque<(u16, &'static str)>>,
+    asked: Rc<RefCell<Vec<String>>>,
+}
+
+impl ApiServer for Scripted {
+    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        let body = String::from_utf8_lossy(request.body()).into_owned();
+        self.asked
+            .borrow_mut()
+            .push(format!("{} {} {body}", request.method(), request.uri()));
+        let (status, body) = self
+            .answers
+            .borrow_mut()
+            .pop_front()
+            .expect("the script has an answer left");
+        async move { Ok(Response::whole(status, body)) }.boxed_local()
+    }
+}
+
+/// A side with these answers, status and body, and what it was asked.
+pub(super) fn scripted(side: Side, answers: &[(u16, &'static str)]) -> (Cluster, Rc<RefCell<Vec<String>>>) {
+    let asked = Rc::default();
+    let server = Scripted {
+        answers: RefCell::new(answers.iter().copied().collect()),
+        asked: Rc::clone(&asked),
+    };
+    (Cluster::new(side, Box::new(server), RateLimit::new(None)), asked)
+}
