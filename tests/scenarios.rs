@@ -12,5 +12,7 @@ mod load;
 mod metadata;
 #[path = "scenarios/order.rs"]
 mod order;
+#[path = "scenarios/room.rs"]
+mod room;
 #[path = "scenarios/versions.rs"]
 mod versions;
