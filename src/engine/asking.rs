@@ -175,13 +175,14 @@ impl Engine {
             .collect()
     }
 
-    /// Types whose origins a side is thought to lack, where that makes their copies go: what is only retained, and what
-    /// is selected at the edge. A core type never is: the core group cannot go from a server that works.
+    /// Types that a side is thought to lack, where much follows from it: what is only retained, since its copies go with
+    /// its origins, and it is forgotten with its copies; and origins at the edge, selected or not. A core type never is:
+    /// the core group cannot go from a server that works.
     fn to_confirm(&self, side: Side) -> BTreeSet<(String, String)> {
         let missing = self.selecting.missing.iter();
         missing
-            .filter(|missing| missing.side == side && missing.is_origin() && !missing.group.is_empty())
-            .filter(|missing| missing.place.is_none() || side == Side::Edge)
+            .filter(|missing| missing.side == side && !missing.group.is_empty())
+            .filter(|missing| missing.place.is_none() || missing.is_origin() && side == Side::Edge)
             .map(|missing| (missing.group.clone(), missing.resource.clone()))
             .collect()
     }
@@ -189,8 +190,9 @@ impl Engine {
     pub(super) fn discovered(&mut self, side: Side, answers: Answers) {
         let before = self.asking(side).discovery.clone();
         self.asking(side).under_way = false;
-        let gone_before = self.selecting.gone.clone();
+        let before_it = (self.selecting.gone.clone(), self.selecting.without_copies.clone());
         self.count_gone(side, &answers.lacking);
+        self.note_without_copies(side, &answers.lacking);
         let answered = answers
             .served
             .iter()
@@ -227,7 +229,7 @@ impl Engine {
         if learnt {
             self.asking(side).failures = 0;
         }
-        if learnt || self.selecting.gone != gone_before {
+        if learnt || before_it != (self.selecting.gone.clone(), self.selecting.without_copies.clone()) {
             self.replan();
         }
         let unknown = self.has_unknown(side);
@@ -253,20 +255,23 @@ impl Engine {
         !self.unknown(side).is_empty() || side == Side::Edge && self.selecting.unknown.edge_groups
     }
 
+    /// Types of which a side has confirmed that it lacks the copies, so that there are none.
+    fn note_without_copies(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {
+        let copies = |known: &SyncedType| (known.group.clone(), known.resource.clone());
+        let saved = self.record.saved.iter().flatten();
+        let lacking = saved.filter(|known| known.direction.copy() == side && lacking.contains(&copies(known)));
+        let lacking: Vec<_> = lacking.cloned().collect();
+        let without_copies = &mut self.selecting.without_copies;
+        without_copies.retain(|known| known.direction.copy() != side);
+        without_copies.extend(lacking);
+    }
+
     /// Counts how often in a row a side has confirmed that it lacks the origins of a type.
     fn count_gone(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {
-        let missing = self.selecting.missing.iter();
-        let lacking: BTreeSet<SyncedType> = missing
-            .filter(|missing| missing.side == side && missing.is_origin())
-            .filter(|missing| lacking.contains(&(missing.group.clone(), missing.resource.clone())))
-            .flat_map(|missing| {
-                let saved = self.record.saved.iter().flatten();
-                saved.filter(|known| {
-                    (known.direction, known.origin()) == (missing.direction, (&*missing.group, &*missing.resource))
-                })
-            })
-            .cloned()
-            .collect();
+        let origins = |known: &SyncedType| (known.origin().0.to_owned(), known.origin().1.to_owned());
+        let saved = self.record.saved.iter().flatten();
+        let lacking = saved.filter(|known| known.direction.origin() == side && lacking.contains(&origins(known)));
+        let lacking: BTreeSet<SyncedType> = lacking.cloned().collect();
         let gone = &mut self.selecting.gone;
         gone.retain(|known, _| known.direction.origin() != side || lacking.contains(known));
         for known in lacking {

@@ -106,6 +106,8 @@ pub(super) struct Selecting {
     problems: BTreeSet<Problem>,
     /// How often in a row a side has said that it does not serve the origins of a type.
     pub(super) gone: BTreeMap<SyncedType, u32>,
+    /// Types whose copies' side has confirmed that it does not serve them.
+    pub(super) without_copies: BTreeSet<SyncedType>,
     /// Configs that cannot be read; their last readable form stays in force.
     unreadable: BTreeMap<ConfigName, Problem>,
 }
@@ -320,12 +322,13 @@ impl Engine {
         record.extend(plan.types.values().filter(|planned| planned.selected).map(synced_type));
         // A retained type that the side of its copies no longer serves has no copies.
         let lost = |known: &SyncedType| {
-            plan.missing.iter().any(|missing| {
+            let is_retained = plan.missing.iter().any(|missing| {
                 !missing.is_origin()
                     && missing.place.is_none()
                     && (missing.direction, &missing.group, &missing.resource)
                         == (known.direction, &known.group, &known.resource)
-            })
+            });
+            is_retained && self.selecting.without_copies.contains(known)
         };
         record.retain(|known| !lost(known));
         self.record.set(record);

@@ -15,6 +15,7 @@ use crate::queue::{self, Class};
 use crate::report::Subject;
 use crate::source::SourceId;
 use crate::sync::job::{self, Change, Failure, Job, Outcome, Why};
+use crate::sync::object::Address;
 use crate::sync::ownership::is_protected_namespace;
 use crate::sync::status_return::{self, Returned};
 
@@ -181,46 +182,24 @@ impl Engine {
         let Some(state) = self.types.get_mut(type_id) else {
             return queue::Done::Finished;
         };
-        let side = state.plan.direction.copy();
+        let direction = state.plan.direction;
+        let side = direction.copy();
         let Some((_, copy_at)) = state.both(name) else {
             return queue::Done::Finished;
         };
         let object = copy_at.for_people();
         match &outcome.change {
-            Change::OtherCluster(found) => {
-                let (direction, found) = (state.plan.direction, found.clone());
-                state.inventory.failed(name, false);
-                let expected = self.identity(direction.origin()).expected().unwrap_or_default();
-                self.hold_deletes(direction, Reason::OtherCluster { expected, found }, Some(key.clone()));
-                return queue::Done::Finished;
+            Change::OtherCluster(_) | Change::WentBack(_) | Change::Held => {
+                return self.delete_held(key, &outcome.change);
             }
-            &Change::WentBack(to) => {
-                let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
-                state.inventory.failed(name, false);
-                let from = self.reached_by(direction, &resource);
-                self.hold_deletes(direction, Reason::WentBack { resource, from, to }, Some(key.clone()));
-                return queue::Done::Finished;
-            }
-            Change::Held => {
-                // It was not known to be gone when the worker began.
-                state.inventory.failed(name, false);
-                state.inventory.gone_from_origin(name);
-                return queue::Done::Again;
-            }
-            Change::Deleted | Change::Released => {
-                let direction = state.plan.direction;
-                self.guard.deleted(key, direction, Instant::now());
-            }
-            _ => {
-                let direction = state.plan.direction;
+            Change::Conflict => {
+                state.inventory.failed(name, true);
                 self.guard.seen_to(key, direction);
+                self.report.conflict(side, &object);
+                return queue::Done::Refused(REFUSED_WAIT);
             }
-        }
-        let state = self.types.get_mut(type_id).expect("looked up above");
-        if outcome.change == Change::Conflict {
-            state.inventory.failed(name, true);
-            self.report.conflict(side, &object);
-            return queue::Done::Refused(REFUSED_WAIT);
+            Change::Deleted | Change::Released => self.guard.deleted(key, direction, Instant::now()),
+            _ => self.guard.seen_to(key, direction),
         }
         let terminates = outcome.change == Change::Left(Why::Terminating);
         if terminates && outcome.desired_hash != 0 && !state.inventory.is_watched(name) {
@@ -244,24 +223,58 @@ impl Engine {
             self.report.works(&Subject::Thing(side, object.clone()));
         }
         self.report.change(side, &object, &outcome.change);
-        let is_there = matches!(outcome.change, Change::Created | Change::Adopted | Change::Updated);
-        if copy_at.resource.is("", "namespaces") && is_there {
-            self.namespace_is_there(side, &name.name);
-        }
-        if matches!(outcome.change, Change::Deleted | Change::Left(Why::Gone)) {
-            self.upsync_left_a_namespace();
-        }
-        if matches!(outcome.change, Change::Left(Why::Gone)) {
-            self.drop_type_without_copies(*type_id);
-        }
-        if matches!(outcome.change, Change::MarkedHandsOff | Change::Left(Why::HandsOff)) {
-            self.watch_unlabelled(*type_id);
-        }
+        self.others_follow(*type_id, &copy_at, &outcome.change);
         // Again without a new entry: news that came meanwhile may have left a body at hand.
         if again {
             queue::Done::Again
         } else {
             queue::Done::Finished
+        }
+    }
+
+    /// A copy whose origin is gone was held back from its end.
+    fn delete_held(&mut self, key: &Key, change: &Change) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
+        state.inventory.failed(&key.name, false);
+        let reason = match change {
+            Change::OtherCluster(found) => Reason::OtherCluster {
+                expected: self.identity(direction.origin()).expected().unwrap_or_default(),
+                found: found.clone(),
+            },
+            &Change::WentBack(to) => Reason::WentBack {
+                from: self.reached_by(direction, &resource),
+                resource,
+                to,
+            },
+            _ => {
+                // It was not known to be gone when the worker began.
+                state.inventory.gone_from_origin(&key.name);
+                return queue::Done::Again;
+            }
+        };
+        self.hold_deletes(direction, reason, Some(key.clone()));
+        queue::Done::Finished
+    }
+
+    /// What the end of one object's work means for others.
+    fn others_follow(&mut self, type_id: TypeId, copy_at: &Address, change: &Change) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        match change {
+            Change::Created | Change::Adopted | Change::Updated if copy_at.resource.is("", "namespaces") => {
+                self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);
+            }
+            Change::Deleted => self.upsync_left_a_namespace(),
+            Change::Left(Why::Gone) => {
+                self.upsync_left_a_namespace();
+                self.drop_type_without_copies(type_id);
+            }
+            Change::MarkedHandsOff | Change::Left(Why::HandsOff) => self.watch_unlabelled(type_id),
+            _ => {}
         }
     }
 

@@ -12,7 +12,7 @@ use crate::cluster::ObjectName;
 pub(super) struct Memory {
     /// By the hash of a name: the version, and in the lowest bit the round that named the object last.
     known: HashMap<u64, u64>,
-    /// Each complete list is a round, 0 and 1 in turn; one that fails is repeated.
+    /// Each complete list is a round, 0 and 1 in turn; one that fails is repeated, and what it named counts for nothing.
     round: u64,
     under_way: bool,
 }
@@ -23,6 +23,11 @@ impl Memory {
         if !self.under_way {
             self.under_way = true;
             self.round ^= 1;
+            return;
+        }
+        let unnamed = self.round ^ 1;
+        for version in self.known.values_mut() {
+            *version = *version & !1 | unnamed;
         }
     }
 
@@ -114,6 +119,20 @@ mod tests {
         memory.list_completes();
         memory.list_begins();
         assert!(memory.is_named(&name("a"), 3) && memory.is_named(&name("b"), 3));
+    }
+
+    #[test]
+    fn what_only_a_failed_list_named_is_forgotten() {
+        let mut memory = two_known();
+        memory.list_begins();
+        memory.is_named(&name("a"), 3);
+        memory.remember(&name("c"), 4);
+        memory.list_begins();
+        memory.is_named(&name("b"), 3);
+        memory.list_completes();
+        memory.list_begins();
+        assert!(!memory.is_named(&name("a"), 3) && !memory.is_named(&name("c"), 4));
+        assert!(memory.is_named(&name("b"), 3));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use super::ledger::{DOWNSYNC, RECORD, UPSYNC};
 use super::store::{Key, Store};
 use super::types;
 
+/// Said of a namespace at the hub that upsync has made and nothing is in any more.
+pub const IDLE: &str = "is a namespace of upsync and empty";
+
 /// True if any of these configs selects the object for upsync. One without a namespace is of a cluster-scoped type.
 pub fn is_selected<'a>(specs: impl IntoIterator<Item = &'a Value>, key: &Key) -> bool {
     let (resource, group) = key.resource.split_once('.').unwrap_or((&key.resource, ""));
@@ -36,7 +39,7 @@ pub fn differences(hub: &Store, edge: &Store, specs: &[&Value]) -> Vec<(String, 
     for (key, copy) in hub.all().filter(|(_, object)| UPSYNC.owns(object)) {
         if &*key.resource == "namespaces" {
             if is_idle(hub, edge, specs, key) {
-                all.push(("is a namespace of upsync and empty".into(), key.clone()));
+                all.push((IDLE.to_owned(), key.clone()));
             }
             continue;
         }

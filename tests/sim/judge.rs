@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::classes::Class;
 use super::converged::{LEFT_OVER, differences, is_config};
-use super::converged_up::{is_in_conflict, used_by_others};
+use super::converged_up::{self, is_in_conflict, used_by_others};
 use super::ledger::{Counts, DOWNSYNC, Ledger, RECORD};
 use super::panics;
 use super::request::Verb;
@@ -66,10 +66,12 @@ impl Run {
         self.calm(classes).await;
         let upsync = self.world.habits.upsync;
         if classes.iter().any(|class| class.needs_people(upsync)) {
-            // Nobody looks for a while: what may be a disaster is held, and all else goes on.
-            self.converge(|why| why != LEFT_OVER).await;
+            // Nobody looks for a while: what may be a disaster is held, with the namespace that it may be in, and all else
+            // goes on.
+            let is_held = |why: &str| [LEFT_OVER, converged_up::IDLE].contains(&why);
+            self.converge(|why| !is_held(why)).await;
             sleep(UNCONFIRMED).await;
-            self.converge(|why| why != LEFT_OVER).await;
+            self.converge(|why| !is_held(why)).await;
             self.ledger.borrow_mut().lost.clear();
             self.operator = true;
         }

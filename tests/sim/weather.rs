@@ -41,6 +41,8 @@ pub enum Trouble {
     PageFor(Verb),
     /// Requests of that verb are refused with 503.
     RefusedFor(Verb),
+    /// Something else answers requests of that verb with a bare 404.
+    NotFoundFor(Verb),
     /// The same as the next, for one type alone.
     EmptyListOf(&'static str),
     /// Lists are empty though they answer with success. No correct server does that.
@@ -229,6 +231,9 @@ impl Weather {
         }
         if self.is(&Trouble::RefusedFor(ask.verb)) {
             return Some(Early::Refused(Refusal::busy(503, 1)));
+        }
+        if self.is(&Trouble::NotFoundFor(ask.verb)) {
+            return Some(Early::Refused(Refusal::no_path()));
         }
         self.about_type(ask).map(Early::Refused)
     }

@@ -119,6 +119,19 @@ fn a_copy_whose_label_went_while_the_hub_was_away_is_deleted_all_the_same() {
 }
 
 #[test]
+fn a_proxys_404_is_no_proof_that_a_deselected_type_has_no_copies() {
+    check(&tell(&[Class::NotServed], false, async |run| {
+        let key = one_copy(run).await;
+        for verb in [Verb::List, Verb::Discover] {
+            run.strike(Side::Edge, Trouble::NotFoundFor(verb), Duration::from_secs(60));
+        }
+        run.world.hub.delete(&Key::new(CONFIGS, "", "the-one"));
+        run.world.hub.delete(&key);
+        seconds(120).await;
+    }));
+}
+
+#[test]
 fn an_origin_that_an_empty_list_did_not_name_and_a_worker_found_is_missed_when_it_goes() {
     check(&tell(&[Class::EmptyList], false, async |run| {
         let key = one_copy(run).await;
