@@ -8,8 +8,8 @@ use crate::load::{config_maps, create_all, name};
 use crate::table::seconds;
 
 const OBJECTS: u32 = 200;
-/// What is broken in all.
-const CUTS: u32 = 1000;
+/// Connections to either side that are made again in all.
+const RECONNECTS: u64 = 1000;
 /// How long a connection may hold before it is cut: enough to start all watches, not to be at rest.
 const HOLDS: Duration = Duration::from_millis(50);
 /// Far more than the longest back-off.
@@ -20,12 +20,14 @@ pub(super) async fn run(stage: &mut Stage, longest: Duration) {
     stage.select().await;
     stage.catch_up(&format!("{OBJECTS} ConfigMaps")).await;
     stage.progress(&format!(
-        "cutting both links {CUTS} times, or for {} s",
+        "cutting both links until it has connected again {RECONNECTS} times, or for {} s",
         longest.as_secs()
     ));
     let (start, mut cuts) = (Instant::now(), 0);
+    let first: u64 = connections(stage).iter().sum();
+    let reconnects = |stage: &Stage| connections(stage).iter().sum::<u64>() - first;
     let mut told = start;
-    while cuts < CUTS && start.elapsed() < longest {
+    while reconnects(stage) < RECONNECTS && start.elapsed() < longest {
         let before = connections(stage);
         stage.life.hub.cut().await;
         stage.life.edge.cut().await;
@@ -50,10 +52,14 @@ pub(super) async fn run(stage: &mut Stage, longest: Duration) {
         sleep(HOLDS).await;
         if told.elapsed() > super::MINUTE {
             told = Instant::now();
-            stage.note(&format!("after {cuts} cuts"));
+            stage.note(&format!("after {} reconnects", reconnects(stage)));
         }
     }
-    let what = format!("{cuts} cuts of both links in {}", seconds(start.elapsed()));
+    let what = format!(
+        "{} reconnects after {cuts} cuts of both links in {}",
+        reconnects(stage),
+        seconds(start.elapsed())
+    );
     stage.catch_up(&what).await;
 }
 
