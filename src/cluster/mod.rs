@@ -14,6 +14,7 @@ pub mod connect;
 mod contact;
 pub mod discovery;
 mod error;
+mod gzip;
 mod json;
 mod pieces;
 mod rate;

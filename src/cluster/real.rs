@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use kube::client::Body as KubeBody;
 
 use super::connect::Connection;
-use super::{ApiServer, Error, Response};
+use super::{ApiServer, Error, Response, gzip};
 
 /// An API server behind a kube client, which adds the server's address, credentials and TLS.
 pub struct RealServer(pub Connection);
@@ -27,10 +27,15 @@ impl ApiServer for RealServer {
                 .get(http::header::RETRY_AFTER)
                 .and_then(|value| value.to_str().ok()?.parse().ok())
                 .map(Duration::from_secs);
+            let packed = head
+                .headers
+                .get(http::header::CONTENT_ENCODING)
+                .is_some_and(|it| it == "gzip");
             let body = body
                 .into_data_stream()
                 .map(|chunk| chunk.map_err(|error| unreachable(&error)))
                 .boxed_local();
+            let body = if packed { gzip::unpack(body) } else { body };
             Ok(Response {
                 status: head.status.as_u16(),
                 retry_after,

@@ -17,7 +17,7 @@ use super::error::first_line;
 use super::json::ListMeta;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::stream::{Listing, Watching};
-use super::{ApiServer, Body, Error, RateLimit, Response, Side};
+use super::{ApiServer, Body, Error, RateLimit, Side};
 
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
 /// Metadata alone is several times smaller.
@@ -350,7 +350,10 @@ impl Cluster {
             Some(version) => parameter(&mut query, "resourceVersion", version),
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         }
-        let response = self.read(request, query, request.content.accept(false)).await?;
+        let mut read = read_for(request, query, request.content.accept(false));
+        // Whatever stands before the server might compress it, and keep events back until there are enough.
+        read.headers_mut().remove(http::header::ACCEPT_ENCODING);
+        let response = self.answer(read).await?;
         Ok(Watching::new(response.body, Rc::clone(&self.contact)))
     }
 
@@ -360,16 +363,8 @@ impl Cluster {
         if !continue_token.is_empty() {
             parameter(&mut query, "continue", continue_token);
         }
-        let response = self.read(request, query, request.content.accept(true)).await?;
-        Ok(response.body)
-    }
-
-    /// Opens a list or watch of the collection, narrowed by its selectors; the body is still to be read.
-    async fn read(&self, request: &ListRequest, mut query: String, accept: &str) -> Result<Response, Error> {
-        selectors(&mut query, request);
-        let path = format!("{}?{query}", collection(request));
-        self.answer(request_for(Method::GET, &path, accept, None, Bytes::new()))
-            .await
+        let read = read_for(request, query, request.content.accept(true));
+        Ok(self.answer(read).await?.body)
     }
 
     fn page_size(&self, content: Content) -> usize {
@@ -403,19 +398,25 @@ impl Cluster {
     }
 }
 
-fn collection(request: &ListRequest) -> String {
-    request
-        .resource
-        .path(request.scope.namespace.as_deref().unwrap_or_default(), "")
-}
-
-fn selectors(query: &mut String, request: &ListRequest) {
-    if let Some(name) = &request.scope.name {
-        parameter(query, "fieldSelector", &format!("metadata.name={name}"));
+/// What opens a list or watch of the collection, narrowed by its selectors.
+fn read_for(request: &ListRequest, mut query: String, accept: &str) -> http::Request<Bytes> {
+    let scope = &request.scope;
+    if let Some(name) = &scope.name {
+        parameter(&mut query, "fieldSelector", &format!("metadata.name={name}"));
     }
     if let Some(labels) = request.label_selector {
-        parameter(query, "labelSelector", labels);
+        parameter(&mut query, "labelSelector", labels);
     }
+    let collection = request
+        .resource
+        .path(scope.namespace.as_deref().unwrap_or_default(), "");
+    request_for(
+        Method::GET,
+        &format!("{collection}?{query}"),
+        accept,
+        None,
+        Bytes::new(),
+    )
 }
 
 fn parameter(query: &mut String, key: &str, value: &str) {

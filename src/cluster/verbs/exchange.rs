@@ -116,11 +116,13 @@ impl Cluster {
     }
 }
 
+/// A request whose answer may come compressed.
 pub(super) fn request(method: Method, path: &str, accept: &str, kind: Option<&str>, body: Bytes) -> Request<Bytes> {
     let mut request = Request::builder()
         .method(method)
         .uri(path)
-        .header(http::header::ACCEPT, accept);
+        .header(http::header::ACCEPT, accept)
+        .header(http::header::ACCEPT_ENCODING, "gzip");
     if let Some(kind) = kind {
         request = request.header(http::header::CONTENT_TYPE, kind);
     }

@@ -1,0 +1,132 @@
+//! Answers that the server has compressed. API servers do that to those of more than 128 kB, but never to watches.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::write::GzDecoder;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+
+use super::{Body, Error};
+
+/// What is unpacked at a time, in compressed bytes. The worst that can come of it is a thousand times as much.
+const BITE: usize = 1024;
+
+/// What is left to do of a compressed body.
+struct Packed {
+    body: Body,
+    /// What has come and was not unpacked yet.
+    rest: Bytes,
+    unpacked: GzDecoder<Vec<u8>>,
+    ended: bool,
+}
+
+/// The body that a compressed one stands for. Not polling it is the back-pressure, as ever: at no time is more of it in
+/// memory than its next piece. What is no such body, or not a whole one, ends in [`Error::BadAnswer`].
+pub(super) fn unpack(body: Body) -> Body {
+    let packed = Packed {
+        body,
+        rest: Bytes::new(),
+        unpacked: GzDecoder::new(Vec::new()),
+        ended: false,
+    };
+    stream::try_unfold(packed, async |mut packed| {
+        let piece = packed.next().await?;
+        Ok(piece.map(|piece| (piece, packed)))
+    })
+    .boxed_local()
+}
+
+impl Packed {
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        let bad = |error: std::io::Error| Error::BadAnswer(format!("a compressed body: {error}"));
+        while !self.ended {
+            if self.rest.is_empty() {
+                if let Some(more) = self.body.next().await {
+                    self.rest = more?;
+                } else {
+                    self.ended = true;
+                    self.unpacked.try_finish().map_err(bad)?;
+                }
+            }
+            let bite = self.rest.split_to(self.rest.len().min(BITE));
+            self.unpacked.write_all(&bite).map_err(bad)?;
+            let piece = std::mem::take(self.unpacked.get_mut());
+            if !piece.is_empty() {
+                return Ok(Some(Bytes::from(piece)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// What comes of a body in pieces of so many bytes, and the longest piece that it came in.
+    async fn unpacked(packed: &[u8], pieces: usize) -> Result<(Vec<u8>, usize), Error> {
+        let pieces: Vec<_> = packed
+            .chunks(pieces)
+            .map(|piece| Ok(Bytes::copy_from_slice(piece)))
+            .collect();
+        let mut body = unpack(stream::iter(pieces).boxed_local());
+        let (mut all, mut longest) = (Vec::new(), 0);
+        while let Some(piece) = body.next().await {
+            let piece = piece?;
+            longest = longest.max(piece.len());
+            all.extend_from_slice(&piece);
+        }
+        Ok((all, longest))
+    }
+
+    fn some_text() -> Vec<u8> {
+        let lines = (0..5000_u32).map(|index| format!("line {} {}\n", index, index.wrapping_mul(2_654_435_761)));
+        lines.collect::<String>().into_bytes()
+    }
+
+    #[tokio::test]
+    async fn a_body_comes_out_as_it_went_in_however_it_is_cut() {
+        for text in [some_text(), Vec::new()] {
+            let packed = packed(&text);
+            for pieces in [1, 7, BITE, usize::MAX] {
+                assert_eq!(unpacked(&packed, pieces).await.unwrap().0, text, "{pieces}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_cut_or_changed_or_was_never_compressed_is_no_answer() {
+        let whole = packed(&some_text());
+        let mut changed = whole.clone();
+        changed[whole.len() / 2] ^= 1;
+        let cuts = [1, 5, whole.len() / 2, whole.len() - 8, whole.len() - 1];
+        let mut bad: Vec<&[u8]> = cuts.iter().map(|&cut| &whole[..cut]).collect();
+        bad.extend([&changed[..], b"", b"{\"kind\":\"List\"}"]);
+        for body in bad {
+            let result = unpacked(body, 100).await;
+            assert!(
+                matches!(result, Err(Error::BadAnswer(_))),
+                "{} bytes: {result:?}",
+                body.len()
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_small_body_that_stands_for_a_huge_one_comes_in_pieces() {
+        let huge = vec![b' '; 64 << 20];
+        let (all, longest) = unpacked(&packed(&huge), usize::MAX).await.unwrap();
+        assert_eq!(all.len(), huge.len());
+        assert!(longest <= 2 << 20, "{longest}");
+    }
+}
