@@ -8,8 +8,8 @@ use support::modes::{Mode, in_both_modes};
 use support::objects::{config_map, namespace, syncer_config};
 use support::shared_pair;
 use support::stage::{
-    CONFIG_API, Stage, config_map_ref, custom_ref, deselect_by_kind, namespace_ref, own_group, reselect_by_kind,
-    select_by_kind, stage, stock,
+    CONFIG_API, Stage, config_map_ref, custom_ref, deselect_by_kind, later_configs_are_followed, namespace_ref,
+    own_group, reselect_by_kind, select_by_kind, stage, stock,
 };
 use support::story::{
     SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone, install_crd,
@@ -146,6 +146,7 @@ async fn configs_of_both_kinds_act_as_their_union_and_deleting_one_keeps_what_an
     }
     deselect_by_kind(&hub).await;
     hub.delete(CONFIG_API, "syncerconfigs", "", "second").await;
+    later_configs_are_followed(&hub, &edge, &shop).await;
     for name in names {
         hub.replace(&config_map(&shop, name, json!({"v": "2"}))).await;
     }

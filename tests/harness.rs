@@ -18,4 +18,4 @@ mod waiting;
 use std::time::Duration;
 
 /// How long anything may take here, where no syncer has to catch up with anything.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);

@@ -211,21 +211,22 @@ async fn what_the_user_set_in_a_service_travels() {
     let pair = managed_pair().await;
     let space = pair.namespace("kinds");
     pair.hub.objects().create(&namespace(&space)).await;
+    // Of those that servers do not give out by themselves as long as there are others.
     let kind =
-        service(json!({"type": "NodePort", "clusterIP": "10.96.200.7", "ports": [{"port": 80, "nodePort": 31_207}]}));
+        service(json!({"type": "NodePort", "clusterIP": "10.96.0.200", "ports": [{"port": 80, "nodePort": 30_017}]}));
     let travel = Travel::new(pair, kind, &space, "it");
     travel.create_at_hub().await;
     travel.select().await;
     let _syncer = travel.pair.syncer(&[]);
-    let copy = travel.copy_has("/spec/clusterIP", &json!("10.96.200.7")).await;
-    assert_eq!(copy["spec"]["ports"][0]["nodePort"], json!(31_207));
+    let copy = travel.copy_has("/spec/clusterIP", &json!("10.96.0.200")).await;
+    assert_eq!(copy["spec"]["ports"][0]["nodePort"], json!(30_017));
     travel
         .change(
             &travel.hub,
-            &json!({"spec": {"ports": [{"port": 80, "nodePort": 31_208}]}}),
+            &json!({"spec": {"ports": [{"port": 80, "nodePort": 30_018}]}}),
         )
         .await;
-    travel.copy_has("/spec/ports/0/nodePort", &json!(31_208)).await;
+    travel.copy_has("/spec/ports/0/nodePort", &json!(30_018)).await;
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use support::story::{
     SOON, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, gone, install_crd, remains,
     stays_absent,
 };
-use support::{Objects, Syncer, shared_pair};
+use support::{Objects, Syncer, eventually, shared_pair};
 
 in_both_modes!(
     a_denatured_crd_arrives_by_its_own_name_whichever_name_the_entry_has,
@@ -324,18 +324,23 @@ async fn of_contradicting_conversions_the_first_by_config_name_counts_and_the_ot
         all_config_maps(&shop, json!([renamed("x", "from-a"), renamed("x", "second")])),
     ))
     .await;
-    let mut syncer = pair.syncer(flags);
+    let syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", &shop, "from-a").await;
     for name in ["from-b", "second", "x"] {
         stays_absent(&edge, "v1", "configmaps", &shop, name).await;
     }
-    syncer.wait_for_log("contradicts another conversion", SOON).await;
-    let log = syncer.log();
     for config in ["EdgeSyncConfig//a", "EdgeSyncConfig//b"] {
-        let reports = log
-            .lines()
-            .filter(|line| line.contains("contradicts") && line.contains(config));
-        assert_eq!(reports.count(), 1, "{config}: {log}");
+        let reports = || {
+            let log = syncer.log();
+            let of_it = |line: &&str| line.contains("contradicts another conversion") && line.contains(config);
+            log.lines().filter(of_it).count()
+        };
+        eventually("a contradiction is told", SOON, async || match reports() {
+            0 => Err(syncer.log()),
+            _ => Ok(()),
+        })
+        .await;
+        assert_eq!(reports(), 1, "{config}: {}", syncer.log());
     }
     // With the first one gone, the other counts.
     hub.delete(CONFIG_API, "edgesyncconfigs", "", "a").await;

@@ -116,7 +116,7 @@ async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namesp
     serve(&hub, &definition, false).await;
     eventually(
         "the copy goes once the hub has confirmed",
-        Duration::from_secs(90),
+        Duration::from_secs(300),
         async || match edge.get(&version, "gauges", &shop, "a").await {
             None => Ok(()),
             Some(_) => Err("it is still there"),

@@ -2,11 +2,10 @@
 
 mod support;
 
-use http::Method;
 use serde_json::json;
 use support::flow::any_moment;
 use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{JSON, config_map, namespace, path};
+use support::objects::{config_map, namespace};
 use support::rbac::{allow, configs, disallow, limited};
 use support::stage::{Stage, all_of, own_group, select, stage};
 use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
@@ -160,12 +159,8 @@ async fn kill_9_at_any_moment_loses_no_status(flags: Mode) {
     }
     for round in 1..=12_u64 {
         for index in 0..10 {
-            let target = path("apps/v1", "deployments", &shop, &format!("web{index}"));
-            let mut object = edge.read(&target).await.expect("the copies stay");
-            object["status"] = json!({"observedGeneration": round});
-            let target = format!("{target}/status");
-            let written = edge.send(Method::PUT, &target, JSON, Some(&object));
-            written.await.expect("the edge takes its status");
+            let at = ["apps/v1", "deployments", &shop, &format!("web{index}")];
+            set_status(&edge, at, true, &json!({"observedGeneration": round})).await;
         }
         let mut syncer = pair.syncer(flags);
         any_moment(round).await;

@@ -11,7 +11,7 @@ use support::stage::{Stage, deselect, numbered, select, stage, stock};
 use support::story::{
     SOON, annotation, arrives, copy_equals, edit, gone, leaves, remains, stays_absent, uids, upsync_all,
 };
-use support::{AuditEvent, Objects, Pair, SYNCER, Syncer, eventually, flow, shared_pair};
+use support::{AuditEvent, AuditMark, Objects, Pair, SYNCER, Syncer, eventually, flow, shared_pair};
 
 in_both_modes!(
     a_namespace_is_made_at_the_hub_for_the_first_object_and_marked,
@@ -279,7 +279,7 @@ async fn copies(hub: &Objects, shop: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-async fn watches_the_hub(pair: &Pair, mark: u64) {
+async fn watches_the_hub(pair: &Pair, mark: AuditMark) {
     eventually("the syncer watches the hub's copies", SOON, async || {
         let requests = pair.hub.requests_since(SYNCER, mark);
         let is_watch = |event: &&AuditEvent| event.verb == "watch" && event.uri.contains("/configmaps");

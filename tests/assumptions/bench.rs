@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 /// How long a server may take for anything. Far longer than it does.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 /// How long a watch in which nothing may happen is listened to.
 const A_WHILE: Duration = Duration::from_millis(300);
 

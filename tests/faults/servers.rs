@@ -41,7 +41,7 @@ async fn stopped(side: &str) {
         polling.change_hub().await;
     }
     for story in [&mut watching, &mut polling] {
-        story.says(&format!("cannot reach the {side}"), STOPPED).await;
+        story.says(&format!("cannot reach the {side}"), RECOVERED).await;
     }
     // It is to be away for all that time, also when it has been noticed long before.
     sleep_until(start + STOPPED).await;

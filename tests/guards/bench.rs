@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::support::stage::{CONFIG_API, numbered, select, stock};
-use crate::support::story::{SOON, config_map_entry};
+use crate::support::story::{SOON, arrives, config_map_entry};
 use crate::support::{Objects, eventually, holds_throughout};
 
 /// Annotation by which people confirm.
@@ -119,6 +119,12 @@ pub(crate) async fn nothing_is_held(hub: &Objects, config: &str) {
         }
     })
     .await;
+}
+
+/// The UID that tells a cluster from others, once it has one.
+pub(crate) async fn identity(side: &Objects) -> String {
+    let space = arrives(side, "v1", "namespaces", "", "kube-system").await;
+    space["metadata"]["uid"].as_str().expect("it has a UID").to_owned()
 }
 
 /// Does what the message asks people to do.

@@ -13,8 +13,8 @@ use crate::bench::{
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
 use crate::support::stage::{Stage, stage};
-use crate::support::story::{A_WHILE, SOON, copy_equals};
-use crate::support::{Pair, PairOptions, Syncer, comes_to_rest, shared_pair};
+use crate::support::story::{SOON, copy_equals};
+use crate::support::{Pair, PairOptions, Syncer, eventually, shared_pair};
 
 in_both_modes!(
     thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew,
@@ -42,13 +42,22 @@ async fn delete_at_once(pair: &Pair, syncer: &mut Syncer, shop: &str, gone: &BTr
     syncer.signal("CONT");
 }
 
-/// Waits until deletes are held, when the first of them may have been done, and gives the token.
-async fn some_are_held(pair: &Pair, shop: &str, all: usize) -> (String, BTreeSet<String>) {
+/// Waits until deletes are held, when the first of them may have been done, and gives the token and the copies that are
+/// left. `kept` is how many copies are not to go at all.
+async fn some_are_held(pair: &Pair, shop: &str, all: usize, kept: usize) -> (String, BTreeSet<String>) {
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     let token = is_held(&hub, "the-one", "TooMany", "copies are to go at once").await;
-    // Those that were under way are done.
-    let left = comes_to_rest("the copies stay as they are", A_WHILE, SOON, async || {
-        copies(&edge, shop, DOWNSYNCED).await
+    // Those that were under way are done when no more are left than are held.
+    let left = eventually("what is not held has gone", SOON, async || {
+        let left = copies(&edge, shop, DOWNSYNCED).await?;
+        let condition = condition(&hub, "the-one").await?;
+        let message = condition["message"].as_str().unwrap_or_default();
+        let held = left.len().saturating_sub(kept);
+        if message.contains(&format!("; {held} objects are held;")) {
+            Ok(left)
+        } else {
+            Err(format!("{} are left: {message}", left.len()))
+        }
     })
     .await;
     assert!(left.len() + 20 >= all, "only {} of {all} are left", left.len());
@@ -59,12 +68,13 @@ async fn thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew(flags:
     let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
-    let (token, _) = some_are_held(&pair, &shop, 40).await;
+    let (token, _) = some_are_held(&pair, &shop, 40, 10).await;
     syncer.wait_for_log(&format!("confirm-deletes={token}"), SOON).await;
     assert_eq!(syncer.log().matches("deletes are held").count(), 1);
     confirm(&hub, "the-one", &token).await;
     copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
     nothing_is_held(&hub, "the-one").await;
+    syncer.wait_for_log("deletes go on", SOON).await;
     assert_eq!(syncer.log().matches("deletes go on").count(), 1);
     // The token, which still stands on the config, is for that hold alone.
     for name in names(0..30) {
@@ -72,7 +82,7 @@ async fn thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew(flags:
     }
     copies_become(&edge, &shop, DOWNSYNCED, &names(0..40)).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
-    let (next, _) = some_are_held(&pair, &shop, 40).await;
+    let (next, _) = some_are_held(&pair, &shop, 40, 10).await;
     assert_ne!(next, token);
     confirm(&hub, "the-one", &next).await;
     copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
@@ -82,7 +92,7 @@ async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode
     let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
-    let (token, left) = some_are_held(&pair, &shop, 40).await;
+    let (token, left) = some_are_held(&pair, &shop, 40, 10).await;
     hub.replace(&config_map(&shop, "c35", json!({"v": "2"}))).await;
     copy_equals(&edge, &shop, "c35", &json!({"v": "2"})).await;
     hub.create(&config_map(&shop, "new", json!({"v": "2"}))).await;
@@ -114,9 +124,9 @@ async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode
 
 async fn held_deletes_go_on_after_their_time(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
-    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=5s"], 40).await;
+    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=15s"], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
-    some_are_held(&pair, &shop, 40).await;
+    some_are_held(&pair, &shop, 40, 10).await;
     copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
     syncer
         .wait_for_log("deletes go on direction=downsync because=\"the time is over\"", SOON)
@@ -125,13 +135,13 @@ async fn held_deletes_go_on_after_their_time(flags: Mode) {
 }
 
 async fn an_outage_of_the_hub_begins_the_time_anew(flags: Mode) {
-    const HELD_FOR: Duration = Duration::from_secs(10);
+    const HELD_FOR: Duration = Duration::from_secs(20);
     let mut pair = Pair::start(PairOptions::default()).await;
     let shop = "shop".to_owned();
     let edge = pair.edge.objects();
-    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=10s"], 40).await;
+    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=20s"], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
-    let (_, left) = some_are_held(&pair, &shop, 40).await;
+    let (_, left) = some_are_held(&pair, &shop, 40, 10).await;
     pair.hub.stop_apiserver();
     syncer.wait_for_log("cannot reach the hub", SOON).await;
     // Longer than they are held.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::bench::{
-    EACH_SECOND, UPSYNCED, confirm, copies_become, copies_stay, create, delete, is_held, names, nothing_is_held,
+    EACH_SECOND, UPSYNCED, confirm, copies_become, copies_stay, create, delete, identity, is_held, names,
+    nothing_is_held,
 };
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace};
@@ -56,7 +57,9 @@ async fn another_edge_deletes_nothing_at_the_hub(flags: Mode) {
     pair.edge.lose_data();
     pair.edge.start_again().await;
     let edge = pair.edge.objects();
-    let token = is_held(&hub, "the-one", "OtherCluster", "upsync: another cluster answers").await;
+    // One that has just begun to start is nobody yet.
+    let another = format!("upsync: another cluster answers: {} instead of", identity(&edge).await);
+    let token = is_held(&hub, "the-one", "OtherCluster", &another).await;
     // What comes from the hub is there again.
     for name in names(0..3) {
         arrives(&edge, "v1", "configmaps", "down", &name).await;

@@ -79,10 +79,12 @@ async fn a_syncer_can_be_watched_and_ended() {
     let mut polite = Syncer::start_program(Path::new("/bin/sh"), &["-c", POLITE], &[("GREETING", "hello")]);
     polite.wait_for_log("ready hello", SOON).await;
     assert!(polite.is_running());
-    assert!(polite.resident_kb() > 0 && polite.peak_kb() >= polite.resident_kb());
+    // In this order, since it may have more a moment later.
+    let (resident, peak) = (polite.resident_kb(), polite.peak_kb());
+    assert!(resident > 0 && peak >= resident, "{resident} {peak}");
     let (status, took) = polite.terminate().await;
     assert_eq!(status.code(), Some(7));
-    assert!(took < SOON);
+    assert!(took < SOON, "{took:?}");
     assert!(polite.log().ends_with("bye\n"));
     assert!(!polite.is_running());
 
@@ -118,7 +120,7 @@ impl Victim {
     /// The process ids of the victim's server, and its folder.
     async fn report(&mut self) -> (Vec<u32>, PathBuf) {
         let path = self.report.path().join("report");
-        let text = eventually("the victim reports", Duration::from_secs(90), async || {
+        let text = eventually("the victim reports", Duration::from_secs(300), async || {
             std::fs::read_to_string(&path).map_err(|error| error.to_string())
         })
         .await;

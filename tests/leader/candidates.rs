@@ -21,8 +21,12 @@ pub(crate) const ENDS: &str = "no longer leading";
 /// What it says while another one leads.
 pub(crate) const STANDBY: &str = "standing by";
 
-/// A short one, where a test waits until it has expired.
-pub(crate) const SHORT: &str = "--lease-duration=6s";
+/// A short one, where a test waits until it has expired; long enough that a busy machine does not lose it.
+pub(crate) const SHORT: &str = "--lease-duration=12s";
+
+/// A long one, where a test tells a Lease that was released from one that has expired: the standby looks every four
+/// seconds, and takes what was not released after 20 to 40.
+pub(crate) const LONG: &str = "--lease-duration=30s";
 
 /// The pair without the Lease of the test before, and one `ConfigMap` that is selected.
 pub(crate) async fn pair_with_one_config_map() -> (PairLease, String) {

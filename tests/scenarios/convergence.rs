@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace, syncer_config};
-use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, numbered, select, stage, stock};
+use crate::support::stage::{
+    CONFIG_API, Stage, all_of, config_maps, later_configs_are_followed, numbered, select, stage, stock,
+};
 use crate::support::story::{SOON, annotation, config_map_entry, copy_equals, gone, remains, stays_absent, uids};
 use crate::support::{Objects, shared_pair};
 
@@ -56,6 +58,7 @@ async fn two_configs_act_as_their_union_and_deleting_one_keeps_what_the_other_co
     stays_absent(&edge, "v1", "configmaps", &shop, "neither").await;
 
     hub.delete(CONFIG_API, "syncerconfigs", "", "one").await;
+    later_configs_are_followed(&hub, &edge, &shop).await;
     remains(&edge, "v1", "configmaps", &shop, "first").await;
     for (space, name) in names {
         hub.replace(&config_map(space, name, json!({"v": "2"}))).await;

@@ -77,7 +77,7 @@ async fn create_all(hub: &Objects, spaces: &[String], body: &str) {
 }
 
 async fn all_arrive(edge: &Objects, spaces: &[String], body: &str) {
-    eventually("all copies arrive", Duration::from_secs(120), async || {
+    eventually("all copies arrive", Duration::from_secs(900), async || {
         // Lists of a thousand objects, one right after the other, would slow down what is waited for.
         tokio::time::sleep(Duration::from_millis(200)).await;
         let copies = edge.try_list("v1", "configmaps", "", COPIES).await;

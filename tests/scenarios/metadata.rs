@@ -60,8 +60,10 @@ async fn add_at_edge(edge: &Objects, [api_version, plural, shop, name]: [&str; 4
     let added = json!({
         "labels": {"added": "edge"}, "annotations": {"added": "edge"}, "finalizers": ["example.org/edge"],
     });
-    let copy = arrives(edge, api_version, plural, shop, name).await;
+    let mut copy = arrives(edge, api_version, plural, shop, name).await;
     if name == "updated" {
+        // Whatever the syncer does to it meanwhile.
+        copy["metadata"]["resourceVersion"].take();
         // As a controller without server-side apply.
         edge.update_as("some-controller", &with_metadata(copy, &added)).await;
     } else {

@@ -6,7 +6,7 @@ use crate::infrastructure::ordinary;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::stage::{all_of_each, deselect, numbered, select, stock};
 use crate::support::story::{SOON, arrives, leaves};
-use crate::support::{AuditEvent, SYNCER, Server, eventually, shared_pair};
+use crate::support::{AuditEvent, AuditMark, SYNCER, Server, eventually, shared_pair};
 
 in_both_modes!(a_namespace_goes_after_all_in_it_when_all_went_while_the_syncer_was_away,);
 
@@ -51,7 +51,7 @@ async fn a_namespace_goes_after_all_in_it_when_all_went_while_the_syncer_was_awa
 }
 
 /// Waits until a namespace and all copies in it are deleted, and checks that the namespace was the last of them.
-async fn goes_last(server: &Server, space: &str, mark: u64) {
+async fn goes_last(server: &Server, space: &str, mark: AuditMark) {
     let edge = server.objects();
     for (_, plural) in TYPES {
         eventually(&format!("{plural} of {space} go"), SOON, async || {

@@ -45,11 +45,49 @@ impl AuditEvent {
     }
 }
 
-/// The requests in the log behind the byte offset `mark`, one event for each: the last stage that it has reached.
-pub(super) fn read(path: &Path, user_agent_prefix: &str, mark: u64) -> Vec<AuditEvent> {
+/// A moment. What came before it does not count after it, even if it is logged later.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditMark {
+    /// Where the log ended: all that comes later is logged behind it.
+    offset: u64,
+    /// The moment, by the clock of this machine, which is the server's too.
+    at: u64,
+}
+
+impl AuditMark {
+    /// This moment.
+    pub(super) fn now(path: &Path) -> Self {
+        Self {
+            offset: std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
+            at: micros_of(&edge_syncer::cli::logger::time_of_day_in_micros()),
+        }
+    }
+}
+
+/// Microseconds of an RFC 3339 time in UTC with six decimals, of which only differences mean anything.
+pub fn micros_of(time: &str) -> u64 {
+    let numbers: Vec<u64> = time
+        .split(|letter: char| !letter.is_ascii_digit())
+        .filter_map(|part| part.parse().ok())
+        .collect();
+    let [year, month, day, hour, minute, second, micros] = numbers[..] else {
+        panic!("{time:?} is no time with microseconds");
+    };
+    // Of years that begin with March, so that a leap day is the last of its year.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+    (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + micros
+}
+
+/// The requests in the log that came after `mark`, one event for each: the last stage that it has reached.
+pub(super) fn read(path: &Path, user_agent_prefix: &str, mark: AuditMark) -> Vec<AuditEvent> {
     let mut text = Vec::new();
     if let Ok(mut file) = std::fs::File::open(path) {
-        file.seek(SeekFrom::Start(mark))
+        file.seek(SeekFrom::Start(mark.offset))
             .expect("a file can be read from any offset");
         file.read_to_end(&mut text).expect("the audit log can be read");
     }
@@ -64,7 +102,8 @@ pub(super) fn read(path: &Path, user_agent_prefix: &str, mark: u64) -> Vec<Audit
             continue;
         };
         let field = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
-        if !field("userAgent").starts_with(user_agent_prefix) {
+        let received = field("requestReceivedTimestamp");
+        if !field("userAgent").starts_with(user_agent_prefix) || micros_of(&received) < mark.at {
             continue;
         }
         let event = AuditEvent {
@@ -77,7 +116,7 @@ pub(super) fn read(path: &Path, user_agent_prefix: &str, mark: u64) -> Vec<Audit
                 .and_then(|code| code.try_into().ok())
                 .unwrap_or(0),
             stage: field("stage"),
-            received: field("requestReceivedTimestamp"),
+            received,
         };
         if let Some(&position) = index.get(&field("auditID")) {
             events[position] = event;

@@ -14,6 +14,7 @@ use super::kubeconfig::KubeconfigParts;
 use super::launch;
 use super::process::{Folder, Leashed};
 use super::server::Server;
+use super::story::SOON;
 use super::{eventually, unique_suffix};
 
 /// A running proxy. Dropping it cuts all of its links.
@@ -33,7 +34,7 @@ impl FaultProxy {
         let url = format!("http://127.0.0.1:{port}");
         let config = kube::Config::new(url.parse().expect("our own URL is valid"));
         let client = Client::try_from(config).expect("plain HTTP needs no settings");
-        eventually("the fault proxy answers", Duration::from_secs(30), async || {
+        eventually("the fault proxy answers", SOON, async || {
             ask(&client, Method::GET, "/version", None).await
         })
         .await;

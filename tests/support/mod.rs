@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-pub use audit::AuditEvent;
+pub use audit::{AuditEvent, AuditMark, micros_of};
 pub use kubeconfig::{Ca, Credential, KubeconfigEntry, KubeconfigParts, User};
 pub use objects::Objects;
 pub use pair::{Pair, PairLease, PairOptions, install_crds, shared_pair, shared_pair_with, wait_for_crd};

@@ -18,6 +18,8 @@ pub use super::shapes::{config_map, edge_sync_config, namespace, path, plural, s
 
 /// `Content-Type` of a JSON merge patch.
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
+/// `Content-Type` of a JSON patch.
+pub const JSON_PATCH: &str = "application/json-patch+json";
 /// `Content-Type` of a server-side apply.
 pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 /// `Content-Type` of a whole object.
@@ -194,13 +196,7 @@ impl Objects {
             .replace('!', "%21")
             .replace(' ', "%20");
         let path = format!("{}?labelSelector={selector}", path(api_version, kind, namespace, ""));
-        // A server that has just got a CRD says for a moment that it is not ready.
-        let mut list = loop {
-            match self.read(&path).await {
-                Err(error) if code(&error) == 429 => sleep(POLL_INTERVAL).await,
-                other => break other?,
-            }
-        };
+        let mut list = self.read(&path).await?;
         Ok(match list["items"].take() {
             Value::Array(items) => items,
             _ => Vec::new(),
@@ -225,7 +221,13 @@ impl Objects {
         if expect("delete", &all, found(self.send(Method::DELETE, &all, JSON, None).await)).is_none() {
             return;
         }
-        for item in self.list(api_version, kind, namespace, "").await {
+        // The type itself may go meanwhile.
+        let left = expect(
+            "list",
+            &all,
+            found(self.try_list(api_version, kind, namespace, "").await),
+        );
+        for item in left.unwrap_or_default() {
             let metadata = &item["metadata"];
             let namespace = metadata["namespace"].as_str().unwrap_or_default();
             let path = path(
@@ -245,9 +247,12 @@ impl Objects {
 
     /// Reads any path; the answer must be JSON or `ok`.
     pub async fn read(&self, path: &str) -> Result<Value, kube::Error> {
-        let request = Request::get(path).body(Vec::new()).expect("paths of tests are valid");
-        let text = self.client.request_text(request).await?;
-        Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        once_ready(async || {
+            let request = Request::get(path).body(Vec::new()).expect("paths of tests are valid");
+            let text = self.client.request_text(request).await?;
+            Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        })
+        .await
     }
 
     /// Sends one request.
@@ -270,13 +275,27 @@ impl Objects {
         content_type: &str,
         body: Vec<u8>,
     ) -> Result<Value, kube::Error> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type)
-            .body(body)
-            .expect("paths of tests are valid");
-        self.client.request(request).await
+        once_ready(async || {
+            let request = Request::builder()
+                .method(method.clone())
+                .uri(path)
+                .header("content-type", content_type)
+                .body(body.clone())
+                .expect("paths of tests are valid");
+            self.client.request(request).await
+        })
+        .await
+    }
+}
+
+/// Sends a request again as long as the server says that it is not ready for it, as one does for a moment that has just
+/// got a CRD or has just started.
+async fn once_ready<T>(request: impl AsyncFn() -> Result<T, kube::Error>) -> Result<T, kube::Error> {
+    loop {
+        match request().await {
+            Err(error) if code(&error) == 429 => sleep(POLL_INTERVAL).await,
+            other => return other,
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Two servers, a hub and an edge, and one such pair shared by the tests of a binary.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use http::Method;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::objects::{Objects, code};
 use super::server::{Server, ServerOptions};
+use super::story::SOON;
 use super::{Syncer, eventually, unique_suffix};
 
 /// What is special about the two servers of a pair.
@@ -166,42 +166,51 @@ pub async fn install_crds(objects: &Objects) {
     }
 }
 
-/// Waits until the CRD `name` is established and the server answers for all of its versions.
+/// Waits until the CRD `name` is established and the server answers for all of its versions and names them where it tells
+/// what it serves.
 pub async fn wait_for_crd(objects: &Objects, name: &str) {
-    eventually(
-        &format!("the CRD {name} is served"),
-        Duration::from_secs(30),
-        async || {
-            let crd = objects
-                .try_get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", name)
-                .await;
-            let crd = crd.map_err(|error| error.to_string())?.ok_or("there is no such CRD")?;
-            let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            if !conditions
-                .iter()
-                .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-            {
-                return Err(format!("not established: {conditions:?}"));
-            }
-            let spec = &crd["spec"];
-            let plural = spec["names"]["plural"].as_str().unwrap_or_default();
-            for version in spec["versions"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter(|version| version["served"] == true)
-            {
-                let group = spec["group"].as_str().unwrap_or_default();
-                let version = version["name"].as_str().unwrap_or_default();
-                objects
-                    .try_list(&format!("{group}/{version}"), plural, "", "")
-                    .await
-                    .map_err(|error| error.to_string())?;
-            }
-            Ok(())
-        },
-    )
+    eventually(&format!("the CRD {name} is served"), SOON, async || {
+        let crd = objects
+            .try_get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", name)
+            .await;
+        let crd = crd.map_err(|error| error.to_string())?.ok_or("there is no such CRD")?;
+        let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        if !conditions
+            .iter()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+        {
+            return Err(format!("not established: {conditions:?}"));
+        }
+        let spec = &crd["spec"];
+        let (group, plural) = (&spec["group"], &spec["names"]["plural"]);
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        for version in versions.filter(|version| version["served"] == true) {
+            let [group, version, plural] =
+                [group, &version["name"], plural].map(|text| text.as_str().unwrap_or_default());
+            is_served(objects, &format!("{group}/{version}"), plural).await?;
+        }
+        Ok(())
+    })
     .await;
+}
+
+/// An error if a server does not list the objects of a type, or does not name the type or its version where it tells what
+/// it serves. It comes to do these things one after the other.
+async fn is_served(objects: &Objects, api_version: &str, plural: &str) -> Result<(), String> {
+    let told = |error: kube::Error| format!("{api_version} {plural}: {error}");
+    objects.try_list(api_version, plural, "", "").await.map_err(told)?;
+    let types = objects.read(&format!("/apis/{api_version}")).await.map_err(told)?;
+    let groups = objects.read("/apis").await.map_err(told)?;
+    let mut types = types["resources"].as_array().into_iter().flatten();
+    let groups = groups["groups"].as_array().into_iter().flatten();
+    let mut versions = groups.flat_map(|group| group["versions"].as_array().into_iter().flatten());
+    if !types.any(|one| one["name"] == plural) {
+        return Err(format!("{api_version} does not name {plural}"));
+    }
+    if !versions.any(|one| one["groupVersion"] == api_version) {
+        return Err(format!("{api_version} is not among the groups"));
+    }
+    Ok(())
 }
 
 /// The YAML documents in `manifests/crds`, each with the file that it is from.

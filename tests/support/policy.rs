@@ -18,7 +18,7 @@ use super::story::{SOON, arrives};
 
 /// How long the engine may take for a verdict. It looks at an object 30 s after a change and writes the report 10 s
 /// later, and no flag of it changes either.
-pub const JUDGED: Duration = Duration::from_secs(180);
+pub const JUDGED: Duration = Duration::from_secs(600);
 
 /// Where the engine lives.
 pub const ENGINE_NAMESPACE: &str = "kyverno";

@@ -87,7 +87,7 @@ impl Leashed {
     /// Waits until the shell has become the program, so that signals and memory figures are the program's.
     fn wait_for_exec(&mut self) {
         let command_line = format!("/proc/{}/cmdline", self.pid());
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while self.is_running() && Instant::now() < deadline {
             let text = std::fs::read(&command_line).unwrap_or_default();
             if !text.is_empty() && !contains(&text, LEASH_NAME.as_bytes()) {

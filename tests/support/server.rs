@@ -7,7 +7,7 @@ use http::header::{HeaderValue, USER_AGENT};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::audit::{self, AuditEvent};
+use super::audit::{self, AuditEvent, AuditMark};
 use super::certs::{self, Authority, Identity};
 use super::kubeconfig::{
     self, ADMIN_TOKEN, KubeconfigEntry, KubeconfigParts, LIMITED_TOKEN, Material, NEXT_ADMIN_TOKEN, User,
@@ -17,7 +17,7 @@ use super::objects::Objects;
 use super::process::{Folder, Leashed, log_tail};
 
 /// How long a server may take until it is ready. It takes about four seconds on an idle machine.
-const START_DEADLINE: Duration = Duration::from_secs(60);
+const START_DEADLINE: Duration = Duration::from_secs(180);
 
 /// What the serving certificates are for.
 const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
@@ -62,7 +62,7 @@ enum StartError {
 impl Server {
     /// Starts a server; `name` (`hub` or `edge`) appears in log file names and messages.
     ///
-    /// Panics with the end of the logs when it is not ready within a minute.
+    /// Panics with the end of the logs when it is not ready within three minutes.
     pub async fn start(name: &str, options: ServerOptions) -> Self {
         let mut attempts = 0;
         loop {
@@ -211,17 +211,17 @@ impl Server {
     /// The requests so far whose user agent starts with `user_agent_prefix`, one event per request, in the order in
     /// which they came. The server logs a request after it has answered it, so wait for what you expect.
     pub fn requests(&self, user_agent_prefix: &str) -> Vec<AuditEvent> {
-        self.requests_since(user_agent_prefix, 0)
+        self.requests_since(user_agent_prefix, AuditMark::default())
     }
 
-    /// A mark for [`Server::requests_since`]. Requests answered just before may be logged just after it.
-    pub fn audit_mark(&self) -> u64 {
-        std::fs::metadata(self.audit_log()).map_or(0, |metadata| metadata.len())
+    /// A mark for [`Server::requests_since`].
+    pub fn audit_mark(&self) -> AuditMark {
+        AuditMark::now(&self.audit_log())
     }
 
-    /// As [`Server::requests`], but only what has been logged since `mark` was taken. The end of a request (a watch)
-    /// that began before the mark counts too.
-    pub fn requests_since(&self, user_agent_prefix: &str, mark: u64) -> Vec<AuditEvent> {
+    /// As [`Server::requests`], but only what has come since `mark` was taken: neither what came just before and is
+    /// logged late, nor the end of a watch that began before.
+    pub fn requests_since(&self, user_agent_prefix: &str, mark: AuditMark) -> Vec<AuditEvent> {
         audit::read(&self.audit_log(), user_agent_prefix, mark)
     }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::objects::{Objects, config_map, edge_sync_config, namespace, syncer_config};
-use super::story::config_map_entry;
+use super::story::{arrives, config_map_entry};
 use super::{PairLease, shared_pair};
 
 /// Version of both kinds of configs.
@@ -54,6 +54,23 @@ pub async fn select(hub: &Objects, spec: &Value) {
 /// Deletes the `SyncerConfig` `the-one`.
 pub async fn deselect(hub: &Objects) {
     hub.delete(CONFIG_API, "syncerconfigs", "", "the-one").await;
+}
+
+/// Creates a config of each kind, called `later`, that selects something new in a namespace, and waits until that has
+/// arrived. Then the syncer also knows what has become of all configs before.
+pub async fn later_configs_are_followed(hub: &Objects, edge: &Objects, shop: &str) {
+    let names = ["proof", "proof-by-kind"];
+    for name in names {
+        hub.create(&config_map(shop, name, json!({}))).await;
+    }
+    hub.create(&syncer_config("later", config_maps(shop, &names[..1])))
+        .await;
+    let refs = [config_map_ref(shop, names[1])];
+    hub.create(&edge_sync_config("later", json!({"downSyncedResources": refs})))
+        .await;
+    for name in names {
+        arrives(edge, "v1", "configmaps", shop, name).await;
+    }
 }
 
 /// The spec of a `SyncerConfig` that selects `ConfigMap`s of one namespace and nothing else.

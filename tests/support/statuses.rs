@@ -6,7 +6,7 @@ use super::modes::Mode;
 use super::objects::{JSON, Objects, namespace, path};
 use super::stage::{Stage, all_of, select, stage};
 use super::story::{SOON, arrives, becomes};
-use super::{AuditEvent, Pair, SYNCER, Syncer, eventually};
+use super::{AuditEvent, AuditMark, Pair, SYNCER, Syncer, eventually};
 
 /// A Deployment called `web`.
 pub fn deployment(shop: &str, image: &str) -> Value {
@@ -59,7 +59,7 @@ pub async fn returns(hub: &Objects, at: At<'_>, status: &Value) -> Value {
 }
 
 /// The requests of the syncer that wrote a status of an object to the hub since `mark`.
-pub fn status_writes(pair: &Pair, mark: u64, object: &str) -> Vec<AuditEvent> {
+pub fn status_writes(pair: &Pair, mark: AuditMark, object: &str) -> Vec<AuditEvent> {
     let requests = pair.hub.requests_since(SYNCER, mark).into_iter();
     requests
         .filter(|event| event.is_write() && event.uri.contains(object))

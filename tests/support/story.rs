@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use http::Method;
 use serde_json::{Value, json};
 
-use super::objects::Objects;
+use super::objects::{JSON_PATCH, Objects, path};
 use super::{eventually, holds_throughout};
 
-/// How long anything that must happen may take. Far longer than it does, so that a busy machine fails no test.
-pub const SOON: Duration = Duration::from_secs(30);
+/// How long anything that must happen may take. Far longer than it does, also where the syncer waits its longest, half a
+/// minute, before it tries a server again: so that a busy machine fails no test.
+pub const SOON: Duration = Duration::from_secs(120);
 /// How long something that must not happen is watched for: many times what it would take.
 pub const A_WHILE: Duration = Duration::from_millis(700);
 /// `clusterScope[].objects` left out.
@@ -213,12 +215,11 @@ pub async fn drop_crds(sides: &[&Objects], definitions: &[&str]) {
 
 /// Makes a server serve the type of a CRD that has one version, or stop that; its objects stay.
 pub async fn serve(side: &Objects, definition: &str, served: bool) {
-    let mut object = side
-        .get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", definition)
-        .await
-        .expect("the CRD has been installed");
-    object["spec"]["versions"][0]["served"] = json!(served);
-    side.replace(&object).await;
+    let target = path("apiextensions.k8s.io/v1", "customresourcedefinitions", "", definition);
+    // Without a version, since the server itself writes into the CRD at the same time.
+    let patch = json!([{"op": "replace", "path": "/spec/versions/0/served", "value": served}]);
+    let changed = side.send(Method::PATCH, &target, JSON_PATCH, Some(&patch)).await;
+    changed.unwrap_or_else(|error| panic!("cannot change whether {definition} is served: {error}"));
 }
 
 /// A CRD as [`crd`] makes it, but without a status subresource.

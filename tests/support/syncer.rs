@@ -12,7 +12,7 @@ use super::process::{Folder, Leashed, complain, log_tail};
 pub const SYNCER: &str = "edge-syncer/";
 
 /// How long the syncer may take to end after SIGTERM before the test fails.
-const TERMINATE_DEADLINE: Duration = Duration::from_secs(30);
+const TERMINATE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running `edge-syncer run`. Dropping it kills it; when the test is failing, its log is printed and kept.
 pub struct Syncer {
