@@ -59,6 +59,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Drops what happened, which takes far more memory than what came of it.
+    pub fn forget_story(&mut self) {
+        self.trace = Vec::new();
+    }
+
     /// What happened, for people: at most so many lines, and the verdict last, since that is what is read first.
     pub fn told(&self, most: usize) -> String {
         let Self { seed, classes, .. } = self;

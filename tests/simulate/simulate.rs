@@ -8,6 +8,7 @@
 mod sim;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use argh::FromArgs;
@@ -17,6 +18,9 @@ use sim::classes::{ALL, Class};
 use sim::run::{Outcome, run};
 use sim::seeds;
 use sim::trace::SHORT;
+
+/// So many runs are told as progress.
+const PROGRESS: u64 = 1000;
 
 /// Run the syncer between two simulated API servers.
 #[derive(FromArgs)]
@@ -54,20 +58,31 @@ fn main() -> ExitCode {
     let args: Args = argh::from_env();
     let start = Instant::now();
     let seeds = args.from..args.from.saturating_add(args.seeds);
-    let outcomes = seeds::run_all(seeds, args.threads, !args.all, |seed| run(seed, args.class));
-    let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.broken.is_empty()).collect();
-    for outcome in &failed {
-        if args.all {
-            println!("seed {} {:?}: {}", outcome.seed, outcome.classes, outcome.broken[0]);
-        } else {
-            println!("{}", outcome.told(SHORT));
+    let done = AtomicU64::new(0);
+    let outcomes = seeds::run_all(seeds, args.threads, !args.all, |seed| {
+        let mut outcome = run(seed, args.class);
+        tell_of(&outcome, &args);
+        outcome.forget_story();
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if done.is_multiple_of(PROGRESS) {
+            eprintln!("simulate: {done} of {} runs", args.seeds);
         }
-    }
-    for outcome in outcomes.iter().filter(|_| args.tell) {
-        println!("{}", outcome.told(usize::MAX));
-    }
+        outcome
+    });
+    let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.broken.is_empty()).collect();
     tell(&outcomes, failed.len(), start.elapsed());
     ExitCode::from(u8::from(!failed.is_empty()))
+}
+
+/// Tells of a run what is asked for.
+fn tell_of(outcome: &Outcome, args: &Args) {
+    if args.tell {
+        println!("{}", outcome.told(usize::MAX));
+    } else if !outcome.broken.is_empty() && args.all {
+        println!("seed {} {:?}: {}", outcome.seed, outcome.classes, outcome.broken[0]);
+    } else if !outcome.broken.is_empty() {
+        println!("{}", outcome.told(SHORT));
+    }
 }
 
 fn tell(outcomes: &[Outcome], failed: usize, time: Duration) {
