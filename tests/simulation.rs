@@ -5,6 +5,9 @@ mod sim;
 #[path = "simulation/stories.rs"]
 mod stories;
 
+#[path = "simulation/more_stories.rs"]
+mod more_stories;
+
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;

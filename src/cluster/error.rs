@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+/// What an API server answers for one API whose own server is away, while it serves all others (kube-aggregator,
+/// `pkg/apiserver/handler_proxy.go`).
+const AGGREGATED_AWAY: &str = "service unavailable";
+
 /// Why a request did not give what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -83,7 +87,10 @@ impl Error {
         match self {
             Self::Unreachable(_) => true,
             // 502 and 504 come from what stands before the server, 503 from a server that is starting or stopping.
-            Self::Status(status) => matches!(status.code, 502..=504) && status.reason.is_empty(),
+            Self::Status(status) => {
+                let nobody = matches!(status.code, 502..=504) && status.reason.is_empty();
+                nobody && status.message != AGGREGATED_AWAY
+            }
             Self::BadAnswer(_) => false,
         }
     }
@@ -275,6 +282,11 @@ mod tests {
         let body = r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}"#;
         assert!(!answer(504, body).is_unreachable());
         assert!(answer(504, "<html>Gateway Timeout</html>").is_unreachable());
+        assert!(answer(503, "<html>503 Service Unavailable</html>").is_unreachable());
+        assert!(
+            !answer(503, "service unavailable\n").is_unreachable(),
+            "one aggregated API"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Engine, Feed, TaskEnd};
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
 use crate::cluster::{Cluster, Error, ResourceType, Scope, Side};
-use crate::plan::{SyncedType, Types};
+use crate::plan::{Missing, SyncedType, Types};
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
@@ -123,8 +123,8 @@ impl Engine {
             self.asking(side).under_way = true;
             let confirm = self.to_confirm(side);
             let open = self.open_groups(side);
-            // Whether copies can go somewhere at another version.
-            let of_copies = self.missing_for_copies(side);
+            // Whether it is there at another version.
+            let elsewhere = self.missing_at_one_version(side);
             let cluster = std::rc::Rc::clone(self.cluster(side));
             let ask = async move {
                 let groups = if of_groups {
@@ -140,7 +140,7 @@ impl Engine {
                     let answer = discovery::discover(&cluster, &question).await;
                     answers.push((question, answer));
                 }
-                ask_other_versions(&cluster, &of_copies, &mut answers).await;
+                ask_other_versions(&cluster, &elsewhere, &mut answers).await;
                 let lacking = confirm_lacking(&cluster, confirm).await;
                 let answers = Answers {
                     served: answers,
@@ -163,16 +163,21 @@ impl Engine {
         groups.collect()
     }
 
-    /// Groups in which a side misses a type that copies are to be made of.
-    fn missing_for_copies(&self, side: Side) -> BTreeSet<String> {
-        let missing = self.selecting.missing.iter();
-        let unknown = self.unknown(side).into_iter().map(|(group, _)| group);
-        missing
-            .filter(|missing| missing.side == side && !missing.is_origin())
-            .map(|missing| missing.group.clone())
-            .chain(unknown.filter(|_| side == Side::Edge))
-            .filter(|group| !group.is_empty())
-            .collect()
+    /// Groups in which a side misses a type that would do at another version: what copies are to be made of, and what is
+    /// only retained.
+    fn missing_at_one_version(&self, side: Side) -> BTreeMap<String, BTreeSet<String>> {
+        let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let would_do = |missing: &&Missing| !missing.is_elsewhere && (!missing.is_origin() || missing.place.is_none());
+        let missing = self.selecting.missing.iter().filter(|missing| missing.side == side);
+        for missing in missing.filter(would_do) {
+            let resources = groups.entry(missing.group.clone()).or_default();
+            resources.insert(missing.resource.clone());
+        }
+        for (group, _) in self.unknown(side).into_iter().filter(|_| side == Side::Edge) {
+            groups.entry(group).or_default();
+        }
+        groups.remove("");
+        groups
     }
 
     /// Types that a side is thought to lack, where much follows from it: what is only retained, since its copies go with
@@ -356,17 +361,20 @@ fn versions_of(groups: &Groups, open: &BTreeSet<String>) -> Vec<GroupVersion> {
         .collect()
 }
 
-/// For each of these groups whose asked version a side does not have: what the other versions of the group serve.
+/// For each of these groups whose asked version a side does not have, or has without these resources: what the other
+/// versions of the group serve.
 async fn ask_other_versions(
     cluster: &Cluster,
-    groups: &BTreeSet<String>,
+    groups: &BTreeMap<String, BTreeSet<String>>,
     answers: &mut Vec<(GroupVersion, Result<Served, Error>)>,
 ) {
-    let lacking: BTreeSet<String> = answers
-        .iter()
-        .filter(|((group, _), answer)| groups.contains(group) && matches!(answer, Ok(Served::NotServed)))
-        .map(|((group, _), _)| group.clone())
-        .collect();
+    let lacks = |((group, _), answer): &&(GroupVersion, Result<Served, Error>)| match (groups.get(group), answer) {
+        (Some(_), Ok(Served::NotServed)) => true,
+        (Some(needed), Ok(Served::Resources(served))) => needed.iter().any(|resource| !served.contains_key(resource)),
+        _ => false,
+    };
+    let lacking = answers.iter().filter(lacks);
+    let lacking: BTreeSet<String> = lacking.map(|((group, _), _)| group.clone()).collect();
     if lacking.is_empty() {
         return;
     }

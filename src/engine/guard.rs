@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::trust::Questions;
-use super::{Engine, Key};
+use super::{Engine, Key, TypeId};
 use crate::plan::Direction;
 use crate::report::Subject;
 
@@ -208,6 +208,20 @@ impl Guard {
         gate.done.push_back((now, key.clone()));
         gate.counted = None;
         self.seen_to(key, direction);
+    }
+
+    /// There is no such type any more: what could go of it must not be taken off what others lose.
+    pub(super) fn forget(&mut self, type_id: TypeId) {
+        for gate in self.gates.values_mut() {
+            gate.held.retain(|key| key.type_id != type_id);
+            gate.allowed.retain(|key| key.type_id != type_id);
+        }
+    }
+
+    /// True if deletes of this type are held.
+    pub(super) fn holds_any(&self, type_id: TypeId, direction: Direction) -> bool {
+        let gate = self.gates.get(&direction);
+        gate.is_some_and(|gate| gate.held.iter().any(|key| key.type_id == type_id))
     }
 
     /// A worker has brought the object in step, whatever that took: that it could go is no longer so.

@@ -302,19 +302,22 @@ async fn clear_namespace(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Erro
     }
 }
 
-/// Asks, type by type, whether anything is in a namespace. An error proves nothing.
+/// Asks, type by type, whether anything is in a namespace. An error proves nothing. Each version of a group is asked for,
+/// since not every type of a group is served at the one that it prefers.
 async fn is_empty(hub: &Rc<Cluster>, namespace: &str) -> Result<bool, Error> {
     let mut group_versions = vec![(String::new(), "v1".to_owned())];
     for (group, versions) in discovery::groups(hub).await? {
-        group_versions.extend(versions.first().map(|version| (group, version.clone())));
+        group_versions.extend(versions.into_iter().map(|version| (group.clone(), version)));
     }
+    let mut asked = BTreeSet::new();
     for group_version in group_versions {
         let Served::Resources(resources) = discovery::discover(hub, &group_version).await? else {
-            continue;
+            // The hub has just listed it: that may be the 404 of something that stands before it.
+            return Err(Error::BadAnswer(format!("{group_version:?} is listed and not served")));
         };
         for served in resources.into_values() {
             let resource = served.resource;
-            let passes = matches!(resource.resource.as_str(), "events");
+            let passes = resource.resource == "events" || !asked.insert(resource.qualified());
             if resource.namespaced && served.watchable && !passes && has_any(hub, resource, namespace).await? {
                 return Ok(false);
             }
@@ -348,7 +351,61 @@ async fn has_any(hub: &Rc<Cluster>, resource: ResourceType, namespace: &str) -> 
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::LocalBoxFuture;
+
     use super::*;
+    use crate::cluster::{ApiServer, RateLimit, Response};
+
+    /// A hub that has these paths, and answers a bare 404 to all others, as a proxy does.
+    struct Paths(BTreeMap<&'static str, &'static str>);
+
+    impl ApiServer for Paths {
+        fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            let answer = match self.0.get(request.uri().path()) {
+                Some(body) => Response::whole(200, body),
+                None => Response::whole(404, "404 page not found"),
+            };
+            async move { Ok(answer) }.boxed_local()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_namespace_is_empty_only_if_every_version_of_every_group_says_so() {
+        const CORE: (&str, &str) = ("/api/v1", r#"{"kind":"APIResourceList","resources":[]}"#);
+        const GROUPS: (&str, &str) = (
+            "/apis",
+            r#"{"kind":"APIGroupList","groups":[{"name":"g","versions":[{"version":"v1"},{"version":"v1beta1"}]}]}"#,
+        );
+        const V1: (&str, &str) = (
+            "/apis/g/v1",
+            r#"{"kind":"APIResourceList","resources":[{"name":"as","namespaced":true,"kind":"A","verbs":["list","watch"]}]}"#,
+        );
+        const V1BETA1: (&str, &str) = (
+            "/apis/g/v1beta1",
+            r#"{"kind":"APIResourceList","resources":[{"name":"bs","namespaced":true,"kind":"B","verbs":["list","watch"]}]}"#,
+        );
+        const NONE: &str = r#"{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
+        const ONE: &str =
+            r#"{"kind":"List","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"b","namespace":"n"}}]}"#;
+        let (no_a, no_b) = (
+            ("/apis/g/v1/namespaces/n/as", NONE),
+            ("/apis/g/v1beta1/namespaces/n/bs", NONE),
+        );
+        for (expected, row, paths) in [
+            (Some(true), "nothing", vec![CORE, GROUPS, V1, V1BETA1, no_a, no_b]),
+            (
+                Some(false),
+                "at another version",
+                vec![CORE, GROUPS, V1, V1BETA1, no_a, (no_b.0, ONE)],
+            ),
+            (None, "a 404 for what is listed", vec![CORE, GROUPS, V1, no_a]),
+            (None, "a 404 for the core", vec![GROUPS, V1, V1BETA1, no_a, no_b]),
+        ] {
+            let server = Paths(paths.into_iter().collect());
+            let hub = Rc::new(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)));
+            assert_eq!(is_empty(&hub, "n").await.ok(), expected, "{row}");
+        }
+    }
 
     #[test]
     fn a_needed_namespace_does_not_wait_for_an_unused_one() {

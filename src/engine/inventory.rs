@@ -13,6 +13,10 @@ use crate::source::Covers;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
 
+/// Namespaces in memory before those are forgotten for the first time that nothing is in; later, twice as many as were
+/// left.
+const MANY: usize = 256;
+
 /// The number of one complete list of one source; objects remember the list that named them last. 0 is never used.
 pub(super) type Generation = u32;
 
@@ -118,9 +122,15 @@ impl Record {
         self.origin_list == 0 && self.has_ours() && !judged
     }
 
+    /// True if it has an origin that nothing selects, and a copy of which it is not known whether it is gone or has lost no
+    /// more than its label.
+    fn is_hidden(&self) -> bool {
+        self.vanished && self.wanted == 0 && self.origin_list != 0
+    }
+
     /// True if a worker has something to do for it.
     fn needs_worker(&self) -> bool {
-        self.wanted != 0 && !self.in_step() || self.retiring && self.may_have_ours()
+        self.wanted != 0 && !self.in_step() || self.retiring && self.may_have_ours() || self.is_hidden()
     }
 
     /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
@@ -142,6 +152,8 @@ type Hashing = BuildHasherDefault<DefaultHasher>;
 pub(super) struct Inventory {
     objects: HashMap<ObjectName, Record, Hashing>,
     namespaces: HashSet<Rc<str>, Hashing>,
+    /// How many namespaces were left after those were forgotten that nothing is in.
+    namespaces_left: usize,
 }
 
 impl Inventory {
@@ -156,6 +168,12 @@ impl Inventory {
     /// True if there is a copy of ours, as far as the copies' side has told.
     pub(super) fn has_ours(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(Record::has_ours)
+    }
+
+    /// True if there is a copy of ours, or a worker has to find out.
+    pub(super) fn may_have_ours(&self) -> bool {
+        let may_have = |record: &Record| record.has_ours() || record.busy || record.needs_worker();
+        self.objects.values().any(may_have)
     }
 
     /// The highest version that any copy was seen at, or seen to go at.
@@ -297,7 +315,8 @@ impl Inventory {
         }
     }
 
-    /// The copies' side says that the object is gone. True if its origin wants it back.
+    /// The copies' side says that the object is gone. True if its origin wants it back, or if a worker has to look whether
+    /// it is.
     pub(super) fn copy_gone(&mut self, name: &ObjectName, version: u64) -> bool {
         let Some(record) = self.objects.get_mut(name) else {
             return false;
@@ -308,8 +327,8 @@ impl Inventory {
         }
         record.copy_list = 0;
         record.copy_told = true;
-        // Its origin is gone, and it may have lost no more than its label.
-        let retiring = record.retiring && !record.busy && record.has_ours();
+        // Its origin is gone or not selected, and it may have lost no more than its label.
+        let hidden = (record.retiring || record.origin_list != 0) && !record.busy && record.has_ours();
         // The version stays, so that a worker's older answer does not bring the copy back.
         record.seen = Seen {
             version,
@@ -318,7 +337,7 @@ impl Inventory {
         record.written = 0;
         record.settled = 0;
         record.vanished = true;
-        if record.wanted != 0 || retiring {
+        if record.wanted != 0 || hidden {
             return true;
         }
         if !record.busy {
@@ -336,9 +355,12 @@ impl Inventory {
             let covered = covers == Covers::Everything || record.seen.labelled;
             record.copy_list != list && record.has_copy() && covered
         };
-        let mut names = self.names(unnamed, None);
+        let mut names = self.names(|record| unnamed(record) || record.is_hidden() && !record.busy, None);
         names.retain(|name| {
             let record = self.objects.get_mut(name).expect("named above");
+            if !record.has_copy() {
+                return true;
+            }
             if record.seen.version > version {
                 record.unsure = true;
                 record.settled = 0;
@@ -371,6 +393,12 @@ impl Inventory {
     /// True if the copies' side will tell when the copy goes: it carries the label by which it is watched.
     pub(super) fn is_watched(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(|record| record.seen.labelled)
+    }
+
+    /// True if there is a copy without that label.
+    pub(super) fn is_unlabelled(&self, name: &ObjectName) -> bool {
+        let unlabelled = |record: &Record| record.has_copy() && !record.seen.labelled;
+        self.objects.get(name).is_some_and(unlabelled)
     }
 
     /// True if the copy is to go: its origin is gone.
@@ -417,6 +445,12 @@ impl Inventory {
     pub(super) fn status(&mut self, name: &ObjectName) -> Option<&mut StatusRecord> {
         let record = self.objects.get_mut(name)?;
         Some(record.status.get_or_insert_default())
+    }
+
+    /// Statuses are written elsewhere from now on.
+    pub(super) fn forget_written_statuses(&mut self) {
+        let statuses = self.objects.values_mut().filter_map(|record| record.status.as_mut());
+        statuses.for_each(|status| status.forget_written());
     }
 
     /// Names of the unlabelled objects whose content is left to the edge: no list by label names them.
@@ -487,12 +521,12 @@ impl Inventory {
         again
     }
 
-    /// Forgets an object that exists on neither side.
+    /// Forgets an object that has no copy and whose origin, if there is one, wants none.
     fn drop_if_nothing(&mut self, name: &ObjectName) {
         if self
             .objects
             .get(name)
-            .is_some_and(|record| record.origin_list == 0 && !record.may_have_copy())
+            .is_some_and(|record| (record.origin_list == 0 || record.wanted == 0) && !record.may_have_copy())
         {
             self.objects.remove(name);
         }
@@ -500,6 +534,10 @@ impl Inventory {
 
     fn entry(&mut self, name: &ObjectName) -> &mut Record {
         if !self.objects.contains_key(name) {
+            if self.namespaces.len() >= MANY.max(2 * self.namespaces_left) {
+                self.namespaces.retain(|namespace| Rc::strong_count(namespace) > 1);
+                self.namespaces_left = self.namespaces.len();
+            }
             self.namespaces.insert(Rc::clone(&name.namespace));
             let shared = self.namespaces.get(&name.namespace).expect("inserted above");
             let key = ObjectName {

@@ -238,8 +238,8 @@ enum TaskEnd {
     Worked(Key, Done),
     /// A side has been asked what it serves.
     Discovered(Side, Answers),
-    /// The record of synced types has been read or written.
-    Recorded(Result<record::Kept, Error>),
+    /// The record of synced types has been read (`true`) or written.
+    Recorded(Result<record::Kept, Error>, bool),
     /// A side has been asked who it is.
     Identified(Side, Result<Option<String>, Error>),
     /// A namespace at the hub has been made, or cleared away.
@@ -379,7 +379,7 @@ impl Engine {
                 Event::Task(TaskEnd::Namespace(done)) => self.namespace_done(done),
                 Event::Task(TaskEnd::Beaten(beaten)) => self.beaten(beaten),
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),
-                Event::Task(TaskEnd::Recorded(result)) => self.recorded(result),
+                Event::Task(TaskEnd::Recorded(result, is_read)) => self.recorded(result, is_read),
                 Event::Source(id, event) => self.source_event(id, event),
                 Event::Asked(question) => self.asked(question),
                 Event::Due => {}

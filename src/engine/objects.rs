@@ -131,10 +131,20 @@ impl Engine {
         };
         let Some(name) = state.of_copy(meta) else { return };
         if state.inventory.copy_gone(&name, meta.version_number()) {
-            self.enqueue(type_id, name, None);
+            self.enqueue(type_id, name.clone(), None);
         }
+        self.stray_may_be_gone(type_id, &name);
         self.upsync_left_a_namespace();
         self.drop_type_without_copies(type_id);
+    }
+
+    /// If a copy that a former conversion made is gone, its name is free for what it belongs to now, which is looked for.
+    pub(super) fn stray_may_be_gone(&mut self, type_id: TypeId, name: &ObjectName) {
+        if let Some(state) = self.types.get_mut(&type_id)
+            && state.is_rid_of_stray(name)
+        {
+            self.restart_type(type_id);
+        }
     }
 
     /// An event without readable metadata names nothing that could be acted on. No API server sends one.
@@ -336,9 +346,13 @@ impl Engine {
                     );
                     state.inventory = Inventory::default();
                     self.restart_type(type_id);
+                    if side == Side::Edge {
+                        self.read_record_again();
+                    }
                     return;
                 }
                 state.looked = true;
+                let strays = state.strays();
                 let mut out_of_step = state.inventory.copies_listed(list, covers, versions.list);
                 if state.plan.gone_at_origin {
                     out_of_step.extend(state.inventory.origin_has_none());
@@ -348,6 +362,11 @@ impl Engine {
                     self.enqueue(type_id, name, None);
                 }
                 self.judge_orphans(type_id, orphans);
+                // Those that were there before the type was looked at again.
+                self.watch_unlabelled(type_id);
+                for name in strays {
+                    self.stray_may_be_gone(type_id, &name);
+                }
                 self.upsync_left_a_namespace();
                 self.drop_type_without_copies(type_id);
             }
@@ -390,7 +409,14 @@ impl Engine {
         if let Feed::Origins(type_id, _) = feed
             && let Some(state) = self.types.get(&type_id)
         {
-            self.origins_are_unsteady(state.plan.direction);
+            let direction = state.plan.direction;
+            // A type that cannot be read says nothing of the others.
+            if error.is_unreachable() || self.guard.holds_any(type_id, direction) {
+                self.origins_are_unsteady(direction);
+            }
+        }
+        if let Feed::Configs(kind) = feed {
+            self.configs_broke_off(kind);
         }
         if error.is_unreachable() {
             self.queue.side_is_down(side, Instant::now(), fastrand::f64());
@@ -412,7 +438,7 @@ impl Engine {
     }
 
     /// What a source is about, for people.
-    fn source_name(&self, id: SourceId) -> Option<(Side, String)> {
+    pub(super) fn source_name(&self, id: SourceId) -> Option<(Side, String)> {
         let source = self.sources.get(&id)?;
         let mut name = source.reading.resource.qualified();
         if let Some(namespace) = &source.reading.scope.namespace {

@@ -19,6 +19,7 @@ use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, SyncedType};
 use crate::queue::back_off;
 use crate::report::Subject;
+use crate::sync::object::Meta;
 
 /// Name of the `ConfigMap`. It lies in the syncer's own namespace, or in `default` where it has none.
 pub(super) const NAME: &str = "edge-syncer-types";
@@ -45,15 +46,21 @@ pub(super) struct Kept {
 
 /// The record as this process knows it.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Record {
-    /// The types that the edge has; absent until it was read.
+    /// The types that the edge has; absent until it was read. While the edge refuses to keep a record, those that it
+    /// should have.
     pub(super) saved: Option<BTreeSet<SyncedType>>,
+    /// It has been read, and the edge has not gone back since.
+    is_read: bool,
+    /// What it says of the hub is known.
+    hub_is_known: bool,
     /// The types that it should have.
     wanted: BTreeSet<SyncedType>,
     under_way: bool,
     due: Option<Instant>,
     failures: u32,
-    /// The edge refuses to keep a record, and this was said.
+    /// The edge refuses to keep a record, and this was said. It is asked again from time to time.
     refused: bool,
     /// The versions that the edge has.
     saved_versions: BTreeMap<String, u64>,
@@ -85,7 +92,9 @@ impl Record {
     /// What the record should say from now on.
     pub(super) fn set(&mut self, wanted: BTreeSet<SyncedType>) {
         self.wanted = wanted;
-        if self.saved.as_ref().is_some_and(|saved| *saved != self.wanted) && !self.refused {
+        if self.refused {
+            self.saved = Some(self.wanted.clone());
+        } else if self.saved.as_ref().is_some_and(|saved| *saved != self.wanted) {
             self.hasten();
         }
     }
@@ -101,13 +110,14 @@ impl Engine {
         self.record.due = None;
         let edge = Rc::clone(&self.setup.edge);
         let name = self.record_name();
-        let write = self.record.saved.is_some().then(|| self.to_be_kept());
+        let is_read = !self.record.is_read;
+        let write = self.record.is_read.then(|| self.to_be_kept());
         let task = async move {
             let result = match write {
                 None => read(&edge, &name).await,
                 Some(kept) => save(&edge, &name, &kept).await.map(|()| kept),
             };
-            TaskEnd::Recorded(result)
+            TaskEnd::Recorded(result, is_read)
         };
         self.tasks.push(task.boxed_local());
     }
@@ -115,7 +125,7 @@ impl Engine {
     /// Writes what has grown since the last write before the process ends, if the edge answers soon.
     pub(super) async fn save_record_at_last(&mut self) {
         let (name, kept) = (self.record_name(), self.to_be_kept());
-        if self.record.saved.is_none() || self.record.refused || self.record.saved_versions == kept.hub_versions {
+        if !self.record.is_read || self.record.refused || self.record.saved_versions == kept.hub_versions {
             return;
         }
         let edge = Rc::clone(&self.setup.edge);
@@ -171,51 +181,69 @@ impl Engine {
         self.record.due = Some(Instant::now());
     }
 
-    pub(super) fn recorded(&mut self, result: Result<Kept, Error>) {
+    pub(super) fn recorded(&mut self, result: Result<Kept, Error>, is_read: bool) {
         self.record.under_way = false;
         match result {
-            Ok(kept) => {
-                self.record.failures = 0;
-                let first = self.record.saved.is_none();
-                if first {
-                    self.record.wanted.clone_from(&kept.types);
-                }
-                self.record.saved = Some(kept.types);
-                self.record.saved_versions.clone_from(&kept.hub_versions);
-                if first {
-                    self.remember_hub(kept.hub, kept.hub_versions);
-                }
-            }
-            Err(error)
-                if !error
-                    .status()
-                    .is_some_and(|status| matches!(status.code, 403 | 404 | 422)) =>
-            {
-                let doing = "keeping the record";
-                if error.is_unreachable() {
-                    self.side_is_silent(Side::Edge, doing, &error);
-                } else {
-                    let subject = Subject::Thing(Side::Edge, format!("ConfigMap {NAME}"));
-                    self.report.failed(subject, doing, &error);
-                }
+            Ok(kept) => self.record_is(kept, is_read),
+            Err(error) => {
                 self.record.failures = (self.record.failures + 1).min(30);
                 let wait = back_off(self.record.failures, fastrand::f64());
                 self.record.due = Some(Instant::now() + wait);
-                return;
-            }
-            Err(error) => {
+                if !is_refusal(&error) {
+                    self.record_failed(&error);
+                    return;
+                }
+                if std::mem::replace(&mut self.record.refused, true) {
+                    return;
+                }
                 log::warn!(
                     "cannot keep the record of synced types at the edge; copies that are deselected while the syncer is \
                      down will stay error={:?} advice=\"allow it to get and patch the ConfigMap {NAME}\"",
                     error.to_string()
                 );
-                self.record.refused = true;
                 self.record.saved.get_or_insert_default();
                 self.ask_identity(Side::Hub);
                 self.ask_identity(Side::Edge);
             }
         }
         self.replan();
+    }
+
+    /// The record has been read, or written.
+    fn record_is(&mut self, kept: Kept, is_read: bool) {
+        let record = &mut self.record;
+        record.failures = 0;
+        if std::mem::take(&mut record.refused) {
+            log::info!("the record of synced types can be kept at the edge now");
+        }
+        if is_read {
+            record.is_read = true;
+            // Others may be known already: it was refused until now, or the edge has gone back.
+            record.wanted.extend(kept.types.iter().cloned());
+        }
+        record.saved = Some(kept.types);
+        record.saved_versions.clone_from(&kept.hub_versions);
+        if !std::mem::replace(&mut record.hub_is_known, true) {
+            self.remember_hub(kept.hub, kept.hub_versions);
+        }
+    }
+
+    /// The edge has gone back to older versions, and the record with it: it may lack types, or name some whose copies are
+    /// there again.
+    pub(super) fn read_record_again(&mut self) {
+        if std::mem::take(&mut self.record.is_read) {
+            self.record.hasten();
+        }
+    }
+
+    fn record_failed(&mut self, error: &Error) {
+        let doing = "keeping the record";
+        if error.is_unreachable() {
+            self.side_is_silent(Side::Edge, doing, error);
+        } else {
+            let subject = Subject::Thing(Side::Edge, format!("ConfigMap {NAME}"));
+            self.report.failed(subject, doing, error);
+        }
     }
 
     /// The record of an earlier run says which hub the copies are from.
@@ -227,6 +255,13 @@ impl Engine {
         self.ask_identity(Side::Hub);
         self.ask_identity(Side::Edge);
     }
+}
+
+/// True if the edge refuses to keep a record: it may not be read or written, or its namespace is not there. A 404 that says
+/// nothing of either is that of something that stands before the edge.
+fn is_refusal(error: &Error) -> bool {
+    let code = error.status().map(|status| status.code);
+    matches!(code, Some(403 | 404 | 422)) && !error.is_type_not_served()
 }
 
 fn config_maps() -> ResourceType {
@@ -242,6 +277,7 @@ fn config_maps() -> ResourceType {
 async fn read(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
     match edge.get(&config_maps(), name, Content::Full).await {
         Ok(body) => {
+            check(name, &body)?;
             let object: Value = serde_json::from_slice(&body)
                 .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
             let text = |key: &str| object["data"][key].as_str().unwrap_or_default();
@@ -283,9 +319,19 @@ async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Erro
         },
         "data": data,
     });
-    edge.apply(&config_maps(), name, Bytes::from(object.to_string()), Content::Metadata)
-        .await
-        .map(|_| ())
+    let body = Bytes::from(object.to_string());
+    let (kept, _) = edge.apply(&config_maps(), name, body, Content::Metadata).await?;
+    check(name, &kept)
+}
+
+/// An answer about anything else than the record, such as a proxy's page with status 200, is none.
+fn check(name: &ObjectName, answer: &[u8]) -> Result<(), Error> {
+    let got = Meta::parse(answer)?.object_name();
+    if got == *name {
+        Ok(())
+    } else {
+        Err(Error::BadAnswer(format!("asked for {name:?}, got {got:?}")))
+    }
 }
 
 /// One `group/version/resource` a line, and ` of group/resource` where the origins are of another type.
@@ -325,7 +371,41 @@ fn parse(direction: Direction, text: &str) -> BTreeSet<SyncedType> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::LocalBoxFuture;
+
     use super::*;
+    use crate::cluster::{ApiServer, RateLimit, Response};
+
+    /// An edge that has one answer to everything.
+    struct Says(&'static str);
+
+    impl ApiServer for Says {
+        fn send(&self, _: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            let answer = Response::whole(200, self.0);
+            async move { Ok(answer) }.boxed_local()
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_about_something_else_is_no_record() {
+        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1"}}"#;
+        let name = ObjectName::new("default", NAME);
+        for (answer, expected) in [
+            (RECORD, true),
+            ("<html>log in</html>", false),
+            ("{}", false),
+            (r#"{"kind":"Status","metadata":{},"error":"log in"}"#, false),
+            (r#"{"metadata":{"namespace":"default","name":"another"}}"#, false),
+        ] {
+            let edge = Cluster::new(Side::Edge, Box::new(Says(answer)), RateLimit::new(None));
+            assert_eq!(read(&edge, &name).await.is_ok(), expected, "reading {answer}");
+            assert_eq!(
+                save(&edge, &name, &Kept::default()).await.is_ok(),
+                expected,
+                "writing {answer}"
+            );
+        }
+    }
 
     #[test]
     fn reads_what_it_writes_and_leaves_out_the_rest() {

@@ -249,6 +249,16 @@ impl Engine {
         }
     }
 
+    /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait for its
+    /// end, which may never come.
+    pub(super) fn configs_broke_off(&mut self, kind: ConfigKind) {
+        let selecting = &mut self.selecting;
+        let broke_off = selecting.listing.remove(&kind).is_some();
+        if broke_off && selecting.changed && selecting.are_known() && selecting.listing.is_empty() {
+            self.replan();
+        }
+    }
+
     /// The hub has no such kind. Once its configs were read, that is no reason to forget them.
     pub(super) fn configs_not_served(&mut self, kind: ConfigKind, error: &Error) {
         if self.selecting.known(kind) == Known::No {
@@ -348,7 +358,11 @@ impl Engine {
             }
             if state.plan.at_hub == planned.at_hub && state.plan.at_edge == planned.at_edge {
                 let state = self.types.get_mut(&type_id).expect("found above");
+                if state.plan.status != planned.status {
+                    state.inventory.forget_written_statuses();
+                }
                 state.plan = planned;
+                self.forget_failures(type_id, false);
                 self.restart_type(type_id);
                 return;
             }
@@ -408,14 +422,16 @@ impl Engine {
         let origins = std::mem::take(&mut state.origin_sources);
         let unlabelled = std::mem::take(&mut state.unlabelled_sources);
         for id in origins.into_values().chain(unlabelled.into_values()).chain(copies) {
-            self.sources.remove(&id);
+            self.end_source(id);
         }
     }
 
     fn drop_type(&mut self, type_id: TypeId) {
+        self.forget_failures(type_id, true);
         self.end_sources(type_id);
         self.types.remove(&type_id);
         self.queue.forget(|key| key.type_id == type_id);
+        self.guard.forget(type_id);
     }
 
     /// A deselected type is dropped, and leaves the record, when no copy of it is left.
@@ -423,7 +439,7 @@ impl Engine {
         let Some(state) = self.types.get(&type_id) else {
             return;
         };
-        if state.plan.selected || !state.looked || state.inventory.ours().next().is_some() {
+        if state.plan.selected || !state.looked || state.inventory.may_have_ours() {
             return;
         }
         let dropped = synced_type(&state.plan);

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::{Engine, Feed, TypeId};
 use crate::cluster::{Error, ObjectName, Scope};
-use crate::plan::{Direction, Selector};
+use crate::plan::{Direction, Selection, Selector};
+use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
 use crate::sync::object::Meta;
 use crate::sync::ownership::mark_selector;
@@ -63,9 +64,34 @@ impl Engine {
             now.insert(scope, id);
         }
         for id in old.into_values() {
-            self.sources.remove(&id);
+            self.end_source(id);
         }
         now
+    }
+
+    /// What nothing selects any more fails no longer; with `all`, nor does anything else of the type.
+    pub(super) fn forget_failures(&mut self, type_id: TypeId, all: bool) {
+        let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
+            return;
+        };
+        let direction = state.plan.direction;
+        for name in state.inventory.names(|_| true, None) {
+            let selected = !all && state.selection(&name) != Selection::None;
+            let Some((origin, copy)) = state.both(&name).filter(|_| !selected) else {
+                continue;
+            };
+            for (side, object) in [(direction.origin(), origin), (direction.copy(), copy)] {
+                self.report.forget(&Subject::Thing(side, object.for_people()));
+            }
+        }
+    }
+
+    /// Ends a source. That it fails is no longer so.
+    pub(super) fn end_source(&mut self, id: SourceId) {
+        if let Some((side, thing)) = self.source_name(id) {
+            self.report.forget(&Subject::Thing(side, thing));
+        }
+        self.sources.remove(&id);
     }
 
     pub(super) fn start_copy_source(&mut self, type_id: TypeId) {

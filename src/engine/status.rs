@@ -7,9 +7,10 @@
 use bytes::Bytes;
 use tokio::time::{Duration, Instant};
 
+use super::work::REFUSED_WAIT;
 use super::{Engine, Key, Task, TypeId, drift};
 use crate::cluster::{ObjectName, Side};
-use crate::plan::{Direction, Selection};
+use crate::plan::{Direction, Selection, StatusPath};
 use crate::queue::{self, Class};
 use crate::report::Subject;
 use crate::sync::job::Failure;
@@ -90,6 +91,17 @@ impl StatusRecord {
             Returned::Equal(status) if !self.told => self.edge = Some(status),
             Returned::Equal(_) | Returned::Gone | Returned::NotOurs => {}
         }
+    }
+
+    /// True if a write has changed nothing at the hub: a type that has got a subresource for its status since ignores what
+    /// is written in the object itself.
+    fn was_ignored(&self, returned: Returned) -> bool {
+        matches!(returned, Returned::Written { version, .. } if version != 0 && version == self.hub_version)
+    }
+
+    /// It is written elsewhere from now on.
+    pub(super) fn forget_written(&mut self) {
+        self.written = None;
     }
 
     /// True if there is something to write and nobody writes it: what comes meanwhile is looked at when the write ends, so
@@ -179,12 +191,25 @@ impl Engine {
         let subject = |side| Subject::Thing(side, format!("the status of {qualified}"));
         match result {
             Ok(returned) => {
+                let path = state.plan.status;
                 if let Some(status) = state.inventory.status(&key.name) {
+                    let ignored = path == Some(StatusPath::Main) && status.was_ignored(returned);
                     status.write_ended(returned, Instant::now());
+                    if ignored {
+                        let resource = state.plan.at_hub.clone();
+                        self.forget(Side::Hub, &resource);
+                    }
                 }
+                let Some(state) = self.types.get_mut(&key.type_id) else {
+                    return queue::Done::Finished;
+                };
                 if returned == Returned::NotOurs && state.inventory.was_wrong_about(&key.name) {
                     self.enqueue(key.type_id, key.name.clone(), None);
                     return queue::Done::Finished;
+                }
+                if returned == Returned::Gone {
+                    // Whoever tells of either object brings it back before that; who polls may tell late.
+                    return queue::Done::Refused(REFUSED_WAIT);
                 }
                 if let Returned::Written { .. } = returned {
                     let object = key.name.of_kind(&state.plan.at_hub.kind).to_string();
@@ -199,6 +224,11 @@ impl Engine {
                 queue::Done::Unreachable(side)
             }
             Err(Failure { side, doing, error, .. }) => {
+                if side == Side::Hub && error.is_type_not_served() {
+                    // It may have lost its subresource.
+                    let resource = state.plan.at_hub.clone();
+                    self.forget(side, &resource);
+                }
                 if !error.is_conflict() {
                     // One line a type: what is wrong with one status, a permission mostly, is wrong with all.
                     self.report.failed(subject(side), doing, &error);

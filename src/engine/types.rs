@@ -127,19 +127,22 @@ impl TypeState {
         let copy = meta.object_name();
         let origin_type = self.origin_type();
         let kind = qualified(&origin_type.group, &origin_type.kind);
+        let ours = meta.is_copy_of(self.plan.direction, &self.copy_type().kind);
         let origin = match meta.renamed_from() {
             Some((of_kind, _)) if of_kind != kind => return None,
             Some((_, origin)) => Some(ObjectName {
                 namespace: copy.namespace.clone(),
                 name: origin.into(),
             }),
+            // From before there was a conversion that gives it another kind.
+            None if ours && self.plan.naming.is_elsewhere(&copy) => Some(copy.clone()),
             None => None,
         };
         match self.plan.direction {
             Direction::Down => {
                 let now = self.plan.naming.at_hub(&copy);
                 match origin {
-                    Some(origin) if now.as_ref() != Some(&origin) => {
+                    Some(origin) if ours && now.as_ref() != Some(&origin) => {
                         self.strays.insert(copy.clone(), origin);
                     }
                     _ => {
@@ -160,6 +163,17 @@ impl TypeState {
                 None => self.plan.naming.at_edge(&copy),
             },
         }
+    }
+
+    /// Names of the copies that a conversion made which is no longer in force.
+    pub(super) fn strays(&self) -> Vec<ObjectName> {
+        let known = |name: &&ObjectName| self.inventory.get(name).is_some();
+        self.strays.keys().filter(known).cloned().collect()
+    }
+
+    /// True if such a copy is there no longer, for the first time.
+    pub(super) fn is_rid_of_stray(&mut self, name: &ObjectName) -> bool {
+        self.inventory.get(name).is_none() && self.strays.remove(name).is_some()
     }
 
     /// How an object is selected.

@@ -14,13 +14,14 @@ use crate::plan::{Direction, Selection};
 use crate::queue::{self, Class};
 use crate::report::Subject;
 use crate::source::SourceId;
-use crate::sync::job::{self, Change, Failure, Job, Outcome, Why};
+use crate::sync::job::{self, Change, Failure, Job, Outcome, Seen, Why};
 use crate::sync::object::Address;
 use crate::sync::ownership::is_protected_namespace;
 use crate::sync::status_return::{self, Returned};
 
-/// Between two tries of an object that a webhook refuses, or whose place somebody else's object has.
-const REFUSED_WAIT: Duration = Duration::from_secs(300);
+/// Between two tries of an object that a webhook refuses, or whose place somebody else's object has, and of a status
+/// whose object is not there.
+pub(super) const REFUSED_WAIT: Duration = Duration::from_secs(300);
 
 /// What a worker ended with, and whether others wait for its kind.
 pub(super) struct Done {
@@ -207,8 +208,13 @@ impl Engine {
             state.inventory.failed(name, true);
             return queue::Done::Retry(None);
         }
+        let goes = outcome.desired_hash == 0 && (terminates || outcome.change == Change::Deleted);
+        // The same, and nobody waits for it.
+        let gone = (goes && state.inventory.is_unlabelled(name)).then_some(Seen::ABSENT);
         let source = state.copy_source.and_then(|id| self.sources.get(&id));
-        let again = state.inventory.settle(name, outcome.desired_hash, outcome.copy);
+        let again = state
+            .inventory
+            .settle(name, outcome.desired_hash, outcome.copy.or(gone));
         if outcome.desired_hash != 0 || outcome.change == Change::Left(Why::NotSelected) {
             let origins = state.origin_source(name).and_then(|id| self.sources.get(&id));
             state
@@ -223,6 +229,7 @@ impl Engine {
             self.report.works(&Subject::Thing(side, object.clone()));
         }
         self.report.change(side, &object, &outcome.change);
+        self.stray_may_be_gone(*type_id, name);
         self.others_follow(*type_id, &copy_at, &outcome.change);
         // Again without a new entry: news that came meanwhile may have left a body at hand.
         if again {
@@ -268,8 +275,7 @@ impl Engine {
             Change::Created | Change::Adopted | Change::Updated if copy_at.resource.is("", "namespaces") => {
                 self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);
             }
-            Change::Deleted => self.upsync_left_a_namespace(),
-            Change::Left(Why::Gone) => {
+            Change::Deleted | Change::Released | Change::Left(Why::Gone) => {
                 self.upsync_left_a_namespace();
                 self.drop_type_without_copies(type_id);
             }

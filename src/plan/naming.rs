@@ -52,6 +52,11 @@ impl Naming {
         (!self.is_left_out(&edge.name)).then(|| edge.clone())
     }
 
+    /// True if a conversion gives objects of that name another kind.
+    pub fn is_elsewhere(&self, name: &ObjectName) -> bool {
+        self.elsewhere.contains(&*name.name)
+    }
+
     /// True if the object has its name by a conversion.
     pub fn renames(&self, edge: &ObjectName) -> bool {
         self.to_hub.contains_key(&*edge.name)

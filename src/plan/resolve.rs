@@ -248,7 +248,10 @@ impl Resolver<'_> {
             return;
         }
         let origins = self.discovery(direction.origin());
-        let origin = origins.find(of_group, version, of_resource).cloned();
+        let origin = origins
+            .find(of_group, version, of_resource)
+            .or_else(|| origins.find_other(of_group, of_resource))
+            .cloned();
         let copies = self.discovery(direction.copy());
         let copy = copies
             .find(&known.group, version, &known.resource)

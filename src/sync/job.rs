@@ -192,6 +192,10 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
         Direction::Down => (hub, edge),
         Direction::Up => (edge, hub),
     };
+    if job.selection == Selection::None && job.look_first && !job.may_delete {
+        let hidden = look_for_hidden(copies, &job).await;
+        return hidden.map_err(failed(copies.side(), "reading"));
+    }
     let read = read_desired(origins, &job).await;
     let desired = match read.map_err(failed(origins.side(), "reading"))? {
         Read::Absent => return retire(origins, copies, &job).await,
@@ -228,6 +232,21 @@ pub(super) async fn look(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Er
         Err(error) if error.proves_absent(&name.name) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The origin of a copy is not selected, and the copy may be gone or have lost no more than its label: then it still goes
+/// when its origin goes.
+async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
+    let Some(meta) = look(copies, job).await? else {
+        return Ok(done(Change::Left(Why::Gone), Some(Seen::ABSENT)));
+    };
+    let seen = Seen {
+        copy: meta.copy(job.direction, &job.copy_at.resource.kind),
+        labelled: meta.is_labelled(job.direction),
+        hash: 0,
+        version: meta.version_number(),
+    };
+    Ok(done(Change::Left(Why::NotSelected), Some(seen)))
 }
 
 /// What reading the origin gave.

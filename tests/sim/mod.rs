@@ -35,7 +35,7 @@ pub mod seeds;
 pub mod server;
 pub mod store;
 pub mod trace;
-mod types;
+pub mod types;
 mod users;
 mod verbs;
 mod watch;

@@ -8,9 +8,12 @@ use std::time::Duration;
 use edge_syncer::cluster::{Cluster, RateLimit, Side};
 use edge_syncer::engine::{self, Limits, Setup};
 use edge_syncer::plan::Filter;
+use edge_syncer::serve::Question;
 use edge_syncer::source::Pace;
 use edge_syncer::sync::job::Policy;
 use fastrand::Rng;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -85,10 +88,13 @@ pub struct Run {
     /// Syncers that run.
     pub(super) processes: Vec<JoinHandle<()>>,
     next_process: u32,
-    pub(super) pace: Pace,
+    /// How often the sides are looked at.
+    pub pace: Pace,
     pub(super) heartbeat: Option<Duration>,
     /// Somebody lets go on what is held.
     pub(super) operator: bool,
+    /// The way to ask the syncer that was started last.
+    questions: Option<Sender<Question>>,
 }
 
 /// Runs `seed`, with `only` this class of faults or any.
@@ -199,6 +205,7 @@ impl Run {
             next_process: 1,
             heartbeat: disaster.then_some(HEARTBEAT),
             operator: false,
+            questions: None,
             pace: if polls {
                 Pace::Poll(Duration::from_secs(60))
             } else {
@@ -272,8 +279,30 @@ impl Run {
             delete_limits: Limits { most: 20, grace: HELD },
             renaming: true,
         };
-        self.processes
-            .push(spawn_local(engine::run(setup, std::future::pending())));
+        let (questions, asked) = channel(1);
+        self.questions = Some(questions);
+        let work = engine::run_and_answer(setup, asked, std::future::pending());
+        self.processes.push(spawn_local(work));
+    }
+
+    /// A figure without labels of the syncer that was started last.
+    pub async fn figure(&self, name: &str) -> u64 {
+        // A page is given out again for a second.
+        sleep(Duration::from_secs(2)).await;
+        let (answer, answered) = oneshot::channel();
+        let now = Duration::ZERO;
+        let questions = self.questions.as_ref().expect("it was started");
+        let asked = questions.send(Question::Metrics { now, answer }).await;
+        asked.expect("it runs");
+        let page = answered.await.expect("it answers");
+        let page = String::from_utf8_lossy(&page);
+        let mut values = page.lines().filter_map(|line| line.split_once(' '));
+        let found = values.find(|(key, _)| key.strip_prefix("edge_syncer_") == Some(name));
+        found
+            .expect("there is such a figure")
+            .1
+            .parse()
+            .expect("it is a number")
     }
 
     /// Starts a second syncer beside the first.

@@ -37,6 +37,8 @@ pub enum Trouble {
     Forbidden(String),
     /// 404 for one type (or for everything, if empty: the workspace is gone).
     NotServed(String),
+    /// The server that stands behind one type is away: 503 of the server before it for requests about that type.
+    Unavailable(&'static str),
     /// Requests of that verb are answered with a page.
     PageFor(Verb),
     /// Requests of that verb are refused with 503.
@@ -234,6 +236,13 @@ impl Weather {
         }
         if self.is(&Trouble::NotFoundFor(ask.verb)) {
             return Some(Early::Refused(Refusal::no_path()));
+        }
+        let of = ask.target.qualified();
+        if self
+            .meets(|trouble| matches!(trouble, Trouble::Unavailable(ty) if *ty == of))
+            .is_some()
+        {
+            return Some(Early::Refused(Refusal::plain(503, "service unavailable\n")));
         }
         self.about_type(ask).map(Early::Refused)
     }

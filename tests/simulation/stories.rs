@@ -18,15 +18,15 @@ use crate::sim::store::{Key, Store};
 use crate::sim::weather::Trouble;
 use crate::sim::world::CONFIGS;
 
-const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
+pub(crate) const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
 const UPSYNCED: &str = "edge.kubestellar.io/upsynced";
 
-fn settings(name: &str) -> Key {
+pub(crate) fn settings(name: &str) -> Key {
     Key::new("configmaps", "shop", name)
 }
 
 /// All `ConfigMap`s of a namespace go down.
-fn downsync(run: &Run) {
+pub(crate) fn downsync(run: &Run) {
     let hub = &run.world.hub;
     hub.create("people", "namespaces", "", "shop", json!({}));
     let all = json!([{"group": "", "resource": "configmaps", "apiVersion": "v1",
@@ -41,7 +41,7 @@ fn downsync(run: &Run) {
 }
 
 /// All `ConfigMap`s of these namespaces go up.
-fn upsync(run: &Run, namespaces: &[&str]) {
+pub(crate) fn upsync(run: &Run, namespaces: &[&str]) {
     let all = json!([{"resources": ["configmaps"], "namespaces": namespaces, "names": ["*"]}]);
     run.world
         .hub
@@ -49,7 +49,7 @@ fn upsync(run: &Run, namespaces: &[&str]) {
 }
 
 /// One object at the hub, and its copy at the edge.
-async fn one_copy(run: &mut Run) -> Key {
+pub(crate) async fn one_copy(run: &mut Run) -> Key {
     downsync(run);
     let key = settings("a");
     run.world
@@ -61,7 +61,7 @@ async fn one_copy(run: &mut Run) -> Key {
     key
 }
 
-async fn seconds(seconds: u64) {
+pub(crate) async fn seconds(seconds: u64) {
     sleep(Duration::from_secs(seconds)).await;
 }
 
@@ -70,7 +70,7 @@ fn patch(run: &Run, key: &Key, change: &Value) {
     assert!(patched.is_some(), "it is there");
 }
 
-fn unlabel(run: &Run, key: &Key) {
+pub(crate) fn unlabel(run: &Run, key: &Key) {
     patch(run, key, &json!({"metadata": {"labels": {DOWNSYNCED: null}}}));
 }
 

@@ -1,0 +1,654 @@
+//! More of what once went wrong: records, conversions, versions, and types that others must not wait for.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use edge_syncer::cluster::Side;
+use edge_syncer::source::Pace;
+use serde_json::{Value, json};
+
+use crate::check;
+use crate::sim::classes::Class;
+use crate::sim::disasters::MANY;
+use crate::sim::ledger::{MASS, RECORD};
+use crate::sim::request::Verb;
+use crate::sim::run::{Run, tell};
+use crate::sim::server::Server;
+use crate::sim::store::{Key, Store};
+use crate::sim::types::{DEFINITIONS, EDGE_SYNC_CONFIGS};
+use crate::sim::weather::{Streaming, Trouble};
+use crate::sim::world::CONFIGS;
+use crate::stories::{downsync, one_copy, seconds, settings, unlabel, upsync};
+
+const OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
+
+fn config() -> Key {
+    Key::new(CONFIGS, "", "the-one")
+}
+
+/// Defines a namespaced type at a side, served at these versions.
+fn define(server: &Rc<Server>, plural: &str, group: &str, versions: &[&str], status: bool) {
+    let subresources = if status { json!({"status": {}}) } else { json!({}) };
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| {
+            json!({"name": version, "served": true, "storage": true, "subresources": subresources,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+        })
+        .collect();
+    let spec = json!({"group": group, "scope": "Namespaced", "versions": versions,
+        "names": {"plural": plural, "singular": plural, "kind": format!("K{plural}"), "listKind": format!("K{plural}List")}});
+    let name = format!("{plural}.{group}");
+    if server
+        .create("helm", DEFINITIONS, "", &name, json!({"spec": spec}))
+        .is_none()
+    {
+        let key = Key::new(DEFINITIONS, "", &name);
+        server.patch("helm", &key, &json!({"spec": {"versions": versions}}));
+    }
+}
+
+/// All objects of a type in `shop` go down.
+fn downsync_type(run: &Run, group: &str, resource: &str, version: &str) {
+    let hub = &run.world.hub;
+    hub.create("people", "namespaces", "", "shop", json!({}));
+    let all = json!([{"group": group, "resource": resource, "apiVersion": version,
+        "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
+    let spec = json!({"spec": {"namespacedObjects": all}});
+    hub.create("people", CONFIGS, "", "the-one", spec);
+}
+
+fn is_at_edge(run: &Run, key: &Key) -> bool {
+    run.world.edge.store.borrow().get(key).is_some()
+}
+
+fn hub_status(run: &Run, key: &Key) -> Value {
+    let store = run.world.hub.store.borrow();
+    store.get(key).expect("it is there")["status"]["found"].clone()
+}
+
+fn edge_reports(run: &Run, key: &Key, count: u32) {
+    let status = json!({"status": {"found": count}});
+    let patched = run.world.edge.patch_status("controller", key, &status);
+    assert!(patched.is_some(), "it is there");
+}
+
+#[test]
+fn a_namespace_of_upsync_with_something_of_another_version_in_it_stays() {
+    check(&tell(&[], true, async |run| {
+        upsync(run, &["field"]);
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        define(&hub, "alphas", "multi.example.org", &["v1"], true);
+        define(&hub, "betas", "multi.example.org", &["v1beta1"], true);
+        edge.create("people", "namespaces", "", "field", json!({}));
+        edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+        run.start();
+        seconds(30).await;
+        let made = hub.create("people", "betas.multi.example.org", "field", "b", json!({}));
+        assert!(made.is_some(), "it can be made");
+        edge.delete(&Key::new("configmaps", "field", "a"));
+        seconds(120).await;
+        hub.delete(&Key::new("betas.multi.example.org", "field", "b"));
+    }));
+}
+
+#[test]
+fn a_proxys_404_to_the_record_is_not_taken_for_a_record_that_cannot_be_kept() {
+    check(&tell(&[Class::NotServed], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        run.strike(Side::Edge, Trouble::NotFoundFor(Verb::Get), Duration::from_secs(5));
+        run.world.hub.delete(&config());
+        run.world.hub.delete(&key);
+        run.start();
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_record_that_could_not_be_read_for_a_while_is_read_later() {
+    check(&tell(&[Class::Forbidden], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        let trouble = Trouble::Forbidden("configmaps".into());
+        run.strike(Side::Edge, trouble, Duration::from_secs(60));
+        run.world.hub.delete(&config());
+        run.world.hub.delete(&key);
+        run.start();
+        seconds(120).await;
+    }));
+}
+
+#[test]
+fn a_record_that_could_not_be_written_for_a_while_is_written_later() {
+    check(&tell(&[Class::Forbidden], false, async |run| {
+        run.strike(
+            Side::Edge,
+            Trouble::Forbidden("configmaps".into()),
+            Duration::from_secs(60),
+        );
+        let hub = Rc::clone(&run.world.hub);
+        downsync_type(run, "apps", "deployments", "v1");
+        hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        // The longest wait between two tries.
+        seconds(700).await;
+        run.kill().await;
+        hub.delete(&config());
+        hub.delete(&Key::new("deployments.apps", "shop", "a"));
+        run.start();
+    }));
+}
+
+#[test]
+fn another_hub_is_told_from_the_own_though_the_record_could_not_be_read_at_once() {
+    check(&tell(&[Class::OtherHub], false, async |run| {
+        let key = one_copy(run).await;
+        let hub = Rc::clone(&run.world.hub);
+        run.kill().await;
+        let own = hub.store.borrow().clone();
+        let mut other = Store::new("other", own.version() + 2);
+        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
+        other.put(&Key::new("namespaces", "", "default"), default);
+        let the_one = own.get(&config()).expect("it was made").as_ref().clone();
+        other.put(&config(), the_one);
+        hub.become_another(other, "another hub answers");
+        run.strike(Side::Edge, Trouble::NotFoundFor(Verb::Get), Duration::from_secs(5));
+        run.start();
+        seconds(60).await;
+        assert!(is_at_edge(run, &key), "it stays");
+        hub.become_another(own, "");
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_deselected_copy_that_loses_its_label_while_its_deletion_waits_is_deleted_all_the_same() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.world.hub.delete(&config());
+        seconds(10).await;
+        run.strike(Side::Edge, Trouble::RefusedFor(Verb::Delete), Duration::from_secs(60));
+        run.world.hub.delete(&key);
+        seconds(10).await;
+        unlabel(run, &key);
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_deselected_copy_that_loses_its_label_is_deleted_when_its_origin_goes() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.world.hub.delete(&config());
+        seconds(10).await;
+        unlabel(run, &key);
+        seconds(10).await;
+        run.world.hub.delete(&key);
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_deselected_type_leaves_the_record_though_its_last_copy_had_lost_its_label() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        unlabel(run, &key);
+        run.world.hub.delete(&config());
+        run.start();
+        seconds(20).await;
+        run.world.hub.delete(&key);
+        seconds(120).await;
+        assert!(!is_at_edge(run, &key), "it is deleted");
+        let edge = run.world.edge.store.borrow();
+        let record = edge
+            .get(&Key::new("configmaps", "default", RECORD))
+            .expect("it is kept");
+        let types = record["data"]["types"].as_str().unwrap_or_default();
+        assert!(!types.contains("configmaps"), "{types:?}");
+    }));
+}
+
+#[test]
+fn a_name_that_a_former_conversion_had_given_can_be_used_again() {
+    check(&tell(&[], false, async |run| {
+        downsync(run);
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let map = |name: &str| json!({"kind": "ConfigMap", "version": "v1", "name": name});
+        let conversions = json!([{"upstream": map("a.den"), "downstream": map("a")}]);
+        let configs = format!("{EDGE_SYNC_CONFIGS}.edge.kubestellar.io");
+        hub.create(
+            "people",
+            &configs,
+            "",
+            "c",
+            json!({"spec": {"conversions": conversions}}),
+        );
+        hub.create("people", "configmaps", "shop", "a.den", json!({"data": {"x": "1"}}));
+        run.start();
+        seconds(20).await;
+        assert!(is_at_edge(run, &settings("a")), "it has arrived");
+        hub.delete(&Key::new(&configs, "", "c"));
+        seconds(20).await;
+        assert!(is_at_edge(run, &settings("a")) && is_at_edge(run, &settings("a.den")));
+        hub.create("people", "configmaps", "shop", "a", json!({"data": {"y": "1"}}));
+        seconds(20).await;
+        edge.delete(&settings("a"));
+        seconds(20).await;
+        hub.delete(&settings("a.den"));
+    }));
+}
+
+#[test]
+fn copies_of_a_deselected_type_go_though_the_hub_serves_it_at_another_version_now() {
+    check(&tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        define(&hub, "gears", "example.org", &["v1beta1", "v1"], true);
+        define(&edge, "gears", "example.org", &["v1beta1", "v1"], true);
+        seconds(5).await;
+        downsync_type(run, "example.org", "gears", "v1beta1");
+        let key = Key::new("gears.example.org", "shop", "a");
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(20).await;
+        assert!(is_at_edge(run, &key), "it has arrived");
+        run.kill().await;
+        define(&hub, "gears", "example.org", &["v1"], true);
+        hub.delete(&config());
+        run.start();
+        seconds(60).await;
+        hub.delete(&key);
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn the_status_of_what_is_left_alone_goes_up_after_a_config_was_edited_too() {
+    check(&tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let key = Key::new("deployments.apps", "shop", "a");
+        edge.create("people", "namespaces", "", "shop", json!({}));
+        edge.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        downsync_type(run, "apps", "deployments", "v1");
+        let alone = json!({"metadata": {"annotations": {OVERWRITE: "false"}}, "spec": {"x": "2"}});
+        hub.create("people", &key.resource, "shop", "a", alone);
+        run.start();
+        seconds(20).await;
+        edge_reports(run, &key, 1);
+        seconds(20).await;
+        assert_eq!(hub_status(run, &key), 1);
+        let names = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": "shop", "names": ["a", "b"]}]}]);
+        hub.patch("people", &config(), &json!({"spec": {"namespacedObjects": names}}));
+        seconds(20).await;
+        edge_reports(run, &key, 2);
+        seconds(20).await;
+    }));
+}
+
+#[test]
+fn configs_of_one_kind_take_effect_though_a_list_of_the_other_has_broken_off() {
+    check(&tell(&[], false, async |run| {
+        let hub = Rc::clone(&run.world.hub);
+        hub.weather.borrow_mut().streaming = Streaming::Refused;
+        hub.weather.borrow_mut().page = 1;
+        let configs = format!("{EDGE_SYNC_CONFIGS}.edge.kubestellar.io");
+        for name in ["one", "two"] {
+            hub.create("people", &configs, "", name, json!({"spec": {}}));
+        }
+        one_copy(run).await;
+        hub.forget_versions();
+        run.strike(Side::Hub, Trouble::Expired, Duration::from_secs(5));
+        seconds(4).await;
+        run.strike(Side::Hub, Trouble::Forbidden(configs), Duration::from_secs(3600));
+        seconds(60).await;
+        hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
+        let all = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
+        hub.patch("people", &config(), &json!({"spec": {"namespacedObjects": all}}));
+        seconds(60).await;
+        let key = Key::new("deployments.apps", "shop", "a");
+        assert!(is_at_edge(run, &key), "it is selected");
+    }));
+}
+
+#[test]
+fn a_status_whose_hub_object_is_gone_is_not_written_again_and_again() {
+    check(&tell(&[], false, async |run| {
+        run.pace = Pace::Poll(Duration::from_secs(60));
+        let hub = Rc::clone(&run.world.hub);
+        downsync_type(run, "apps", "deployments", "v1");
+        let key = Key::new("deployments.apps", "shop", "a");
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(100).await;
+        edge_reports(run, &key, 1);
+        seconds(100).await;
+        assert_eq!(hub_status(run, &key), 1);
+        run.strike(Side::Hub, Trouble::RefusedFor(Verb::List), Duration::from_secs(200));
+        hub.delete(&key);
+        edge_reports(run, &key, 2);
+        let writes = |run: &Run| {
+            run.ledger
+                .borrow()
+                .count(|side, verb| (side, verb) == (Side::Hub, Verb::JsonPatch))
+        };
+        let before = writes(run);
+        seconds(150).await;
+        let count = writes(run) - before;
+        assert!((1..5).contains(&count), "{count} writes");
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+    }));
+}
+
+#[test]
+fn held_deletes_go_on_in_time_though_another_type_cannot_be_read() {
+    check(&tell(&[Class::MassDelete], false, async |run| {
+        let forbidden = Trouble::Forbidden("deployments.apps".into());
+        run.strike(Side::Hub, forbidden, Duration::from_secs(10_000));
+        run.world.hub_creates_many();
+        downsync_type(run, "apps", "deployments", "v1");
+        run.start();
+        seconds(60).await;
+        run.expect_mass(Side::Hub);
+        run.world.delete_many(Side::Hub);
+        seconds(1000).await;
+        let left = (0..MANY).filter(|index| is_at_edge(run, &settings(&format!("{MASS}-{index}"))));
+        assert_eq!(left.count(), 0, "the time is over");
+    }));
+}
+
+#[test]
+fn deletes_that_were_let_go_and_never_done_do_not_count_for_later_ones() {
+    check(&tell(&[Class::MassDelete], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        run.world.hub_creates_many();
+        run.start();
+        seconds(60).await;
+        hub.delete(&Key::new(CONFIGS, "", "many"));
+        seconds(20).await;
+        run.expect_mass(Side::Hub);
+        run.world.delete_many(Side::Hub);
+        seconds(300).await;
+        run.strike(Side::Edge, Trouble::RefusedFor(Verb::Delete), Duration::from_secs(600));
+        seconds(400).await;
+        for index in 0..MANY {
+            edge.delete(&settings(&format!("{MASS}-{index}")));
+        }
+        seconds(400).await;
+        run.ledger.borrow_mut().mass = None;
+        hub.delete(&Key::new(CONFIGS, "", "many"));
+        run.world.hub_creates_many();
+        seconds(120).await;
+        run.expect_mass(Side::Hub);
+        run.world.delete_many(Side::Hub);
+        seconds(100).await;
+    }));
+}
+
+#[test]
+fn status_goes_up_though_the_hub_has_got_a_subresource_for_it_since() {
+    check(&tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        define(&hub, "gears", "example.org", &["v1"], false);
+        define(&edge, "gears", "example.org", &["v1"], true);
+        seconds(5).await;
+        downsync_type(run, "example.org", "gears", "v1");
+        let key = Key::new("gears.example.org", "shop", "a");
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(20).await;
+        edge_reports(run, &key, 1);
+        seconds(20).await;
+        assert_eq!(hub_status(run, &key), 1);
+        define(&hub, "gears", "example.org", &["v1"], true);
+        seconds(20).await;
+        edge_reports(run, &key, 2);
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn status_goes_up_though_the_hub_has_lost_the_subresource_for_it() {
+    check(&tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        define(&hub, "gears", "example.org", &["v1"], true);
+        define(&edge, "gears", "example.org", &["v1"], true);
+        seconds(5).await;
+        downsync_type(run, "example.org", "gears", "v1");
+        let key = Key::new("gears.example.org", "shop", "a");
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(20).await;
+        edge_reports(run, &key, 1);
+        seconds(20).await;
+        assert_eq!(hub_status(run, &key), 1);
+        define(&hub, "gears", "example.org", &["v1"], false);
+        seconds(20).await;
+        edge_reports(run, &key, 2);
+        seconds(400).await;
+        assert_eq!(hub_status(run, &key), 2);
+    }));
+}
+
+#[test]
+fn one_api_that_is_away_is_not_the_whole_side() {
+    check(&tell(&[], false, async |run| {
+        let hub = Rc::clone(&run.world.hub);
+        let key = one_copy(run).await;
+        downsync_type(run, "apps", "deployments", "v1");
+        let all = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
+        hub.create(
+            "people",
+            CONFIGS,
+            "",
+            "another",
+            json!({"spec": {"namespacedObjects": all}}),
+        );
+        seconds(20).await;
+        run.strike(
+            Side::Hub,
+            Trouble::Unavailable("deployments.apps"),
+            Duration::from_secs(3600),
+        );
+        hub.forget_versions();
+        seconds(300).await;
+        for count in 0..20 {
+            let count = count.to_string();
+            hub.patch("people", &key, &json!({"data": {"x": count}}));
+            seconds(7).await;
+            let edge = run.world.edge.store.borrow();
+            assert_eq!(edge.get(&key).expect("it is there")["data"]["x"], count);
+        }
+    }));
+}
+
+#[test]
+fn copies_are_made_at_another_version_though_the_asked_one_serves_something_else() {
+    check(&tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        define(&hub, "gears", "example.org", &["v1beta1"], true);
+        define(&edge, "gears", "example.org", &["v1"], true);
+        define(&edge, "wheels", "example.org", &["v1beta1"], true);
+        seconds(5).await;
+        downsync_type(run, "example.org", "gears", "v1beta1");
+        let key = Key::new("gears.example.org", "shop", "a");
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(60).await;
+        assert!(is_at_edge(run, &key), "at the other version");
+        define(&edge, "gears", "example.org", &["v1beta1", "v1"], true);
+    }));
+}
+
+#[test]
+fn a_copy_from_before_a_conversion_to_another_kind_goes_when_its_origin_goes() {
+    check(&tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        define(&hub, "gears", "example.org", &["v1"], true);
+        define(&edge, "gears", "example.org", &["v1"], true);
+        define(&edge, "wheels", "example.org", &["v1"], true);
+        seconds(5).await;
+        downsync_type(run, "example.org", "gears", "v1");
+        let (gear, wheel) = (
+            Key::new("gears.example.org", "shop", "a"),
+            Key::new("wheels.example.org", "shop", "a"),
+        );
+        hub.create("people", &gear.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(20).await;
+        assert!(is_at_edge(run, &gear), "it has arrived");
+        let of = |kind: &str| json!({"group": "example.org", "kind": kind, "version": "v1", "name": "a"});
+        let conversions = json!([{"upstream": of("Kgears"), "downstream": of("Kwheels")}]);
+        let configs = format!("{EDGE_SYNC_CONFIGS}.edge.kubestellar.io");
+        hub.create(
+            "people",
+            &configs,
+            "",
+            "c",
+            json!({"spec": {"conversions": conversions}}),
+        );
+        // Unless somebody looks for it, nobody at the hub has wheels.
+        seconds(60).await;
+        hub.delete(&gear);
+        seconds(60).await;
+        assert!(!is_at_edge(run, &gear), "its origin is gone");
+        assert!(!is_at_edge(run, &wheel), "its origin is gone");
+    }));
+}
+
+#[test]
+fn a_type_that_is_deselected_while_no_record_can_be_kept_is_not_forgotten() {
+    check(&tell(&[Class::Forbidden], false, async |run| {
+        run.strike(
+            Side::Edge,
+            Trouble::Forbidden("configmaps".into()),
+            Duration::from_secs(3600),
+        );
+        let hub = Rc::clone(&run.world.hub);
+        downsync_type(run, "apps", "deployments", "v1");
+        let key = Key::new("deployments.apps", "shop", "a");
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(60).await;
+        assert!(is_at_edge(run, &key), "it has arrived");
+        hub.delete(&config());
+        seconds(60).await;
+        hub.delete(&key);
+        seconds(60).await;
+        assert!(!is_at_edge(run, &key), "its origin is gone");
+    }));
+}
+
+#[test]
+fn a_proxys_page_with_status_200_is_no_record_that_was_written() {
+    check(&tell(&[], false, async |run| {
+        run.strike(Side::Edge, Trouble::PageFor(Verb::Apply), Duration::from_secs(5));
+        let key = one_copy(run).await;
+        run.kill().await;
+        run.world.hub.delete(&config());
+        run.world.hub.delete(&key);
+        run.start();
+        seconds(60).await;
+    }));
+}
+
+/// A deployment at the hub and its copy at the edge, beside one `ConfigMap`; and a backup of the edge from before or after.
+async fn edge_with_a_deployment(run: &mut Run, backup_before: bool) -> (Key, Store) {
+    one_copy(run).await;
+    let hub = Rc::clone(&run.world.hub);
+    let early = run.world.edge.store.borrow().clone();
+    let all = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
+    hub.create(
+        "people",
+        CONFIGS,
+        "",
+        "another",
+        json!({"spec": {"namespacedObjects": all}}),
+    );
+    hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
+    seconds(60).await;
+    let key = Key::new("deployments.apps", "shop", "a");
+    assert!(is_at_edge(run, &key), "it has arrived");
+    let late = run.world.edge.store.borrow().clone();
+    run.world.edge.store.borrow_mut().skip(1000);
+    run.world
+        .edge
+        .patch("people", &settings("a"), &json!({"metadata": {"labels": {"x": "1"}}}));
+    (key, if backup_before { early } else { late })
+}
+
+#[test]
+fn an_edge_restored_from_a_backup_gets_its_record_back() {
+    check(&tell(&[Class::EdgeRestored], false, async |run| {
+        let (key, backup) = edge_with_a_deployment(run, true).await;
+        let hub = Rc::clone(&run.world.hub);
+        run.world
+            .edge
+            .become_another(backup, "the edge was restored from a backup");
+        // A watch that hears nothing is noticed after three minutes.
+        seconds(300).await;
+        assert!(is_at_edge(run, &key), "it is made again");
+        run.kill().await;
+        hub.delete(&Key::new(CONFIGS, "", "another"));
+        hub.delete(&key);
+        run.start();
+    }));
+}
+
+#[test]
+fn what_an_old_backup_of_the_edge_brings_back_of_a_forgotten_type_goes_again() {
+    check(&tell(&[Class::EdgeRestored], false, async |run| {
+        let (key, backup) = edge_with_a_deployment(run, false).await;
+        let hub = Rc::clone(&run.world.hub);
+        hub.delete(&Key::new(CONFIGS, "", "another"));
+        hub.delete(&key);
+        seconds(60).await;
+        assert!(!is_at_edge(run, &key), "it has gone");
+        run.world
+            .edge
+            .become_another(backup, "the edge was restored from a backup");
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn what_has_failed_counts_no_longer_when_nothing_selects_it() {
+    check(&tell(&[Class::Poison], false, async |run| {
+        let hub = Rc::clone(&run.world.hub);
+        run.strike(
+            Side::Hub,
+            Trouble::Forbidden("deployments.apps".into()),
+            Duration::from_secs(3600),
+        );
+        downsync(run);
+        hub.create(
+            "people",
+            "configmaps",
+            "shop",
+            "poison-422",
+            json!({"data": {"x": "1"}}),
+        );
+        let deployments = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
+        hub.create(
+            "people",
+            CONFIGS,
+            "",
+            "another",
+            json!({"spec": {"namespacedObjects": deployments}}),
+        );
+        run.start();
+        seconds(30).await;
+        assert_eq!(run.figure("failing").await, 2, "an object and a type");
+        hub.delete(&Key::new(CONFIGS, "", "another"));
+        seconds(30).await;
+        assert_eq!(run.figure("failing").await, 1, "the object");
+        hub.delete(&config());
+        seconds(30).await;
+        assert_eq!(run.figure("failing").await, 0);
+    }));
+}
