@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::guard::Reason;
 use super::replan::ConfigKind;
-use super::{Engine, Feed, TaskEnd};
+use super::{Engine, Feed, Inventory, TaskEnd, TypeId};
 use crate::cluster::{Error, Side};
 use crate::plan::Direction;
 use crate::queue::back_off;
@@ -180,6 +180,21 @@ impl Engine {
         }
     }
 
+    /// What is known of the copies at a side is nothing that its versions can be held against: all are looked at again.
+    pub(super) fn forget_copies(&mut self, side: Side) {
+        let types = self.types.iter_mut();
+        let of_side: Vec<TypeId> = types
+            .filter(|(_, state)| state.plan.direction.copy() == side)
+            .map(|(&id, state)| {
+                state.inventory = Inventory::default();
+                id
+            })
+            .collect();
+        for type_id in of_side {
+            self.restart_type(type_id);
+        }
+    }
+
     /// Asks a side who it is: at the start, when it comes back, and when it may be another.
     pub(super) fn ask_identity(&mut self, side: Side) {
         let question = self.guard.questions.to(side);
@@ -270,6 +285,7 @@ impl Engine {
                 // The right one is back: from versions of the other nothing can be gone on from.
                 if std::mem::take(&mut self.guard.questions.to(side).was_other) {
                     self.read_anew(side);
+                    self.forget_copies(side);
                 }
             }
         }

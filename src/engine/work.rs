@@ -208,9 +208,11 @@ impl Engine {
             state.inventory.failed(name, true);
             return queue::Done::Retry(None);
         }
-        let goes = outcome.desired_hash == 0 && (terminates || outcome.change == Change::Deleted);
-        // The same, and nobody waits for it.
-        let gone = (goes && state.inventory.is_unlabelled(name)).then_some(Seen::ABSENT);
+        // What is told of it from now on is news, also at the version that it had: a backup may bring it back. And nobody
+        // tells when one without its label is gone, nor waits for that.
+        let deleted = outcome.change == Change::Deleted;
+        let forsaken = terminates && outcome.desired_hash == 0 && state.inventory.is_unlabelled(name);
+        let gone = (deleted || forsaken).then_some(Seen::ABSENT);
         let source = state.copy_source.and_then(|id| self.sources.get(&id));
         let again = state
             .inventory
@@ -221,8 +223,14 @@ impl Engine {
                 .inventory
                 .found_at_origin(name, origins.map_or(0, |source| source.list));
         }
-        if let (Some(source), Some(seen)) = (source, outcome.copy) {
-            source.handle.is_known(&copy_at.name, seen.version);
+        if let Some(source) = source {
+            match outcome.copy {
+                Some(seen) if seen.version != 0 => source.handle.is_known(&copy_at.name, seen.version),
+                _ if matches!(outcome.change, Change::Deleted | Change::Left(Why::Gone)) => {
+                    source.handle.is_gone(&copy_at.name);
+                }
+                _ => {}
+            }
         }
         self.note_status(*type_id, name, outcome);
         for side in [Side::Hub, Side::Edge] {
@@ -275,7 +283,7 @@ impl Engine {
             Change::Created | Change::Adopted | Change::Updated if copy_at.resource.is("", "namespaces") => {
                 self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);
             }
-            Change::Deleted | Change::Released | Change::Left(Why::Gone) => {
+            Change::Deleted | Change::Released | Change::Left(Why::Gone | Why::NotOurs) => {
                 self.upsync_left_a_namespace();
                 self.drop_type_without_copies(type_id);
             }

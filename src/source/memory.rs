@@ -55,6 +55,11 @@ impl Memory {
     pub(super) fn remember(&mut self, name: &ObjectName, version: u64) {
         self.known.insert(hash_of(name), version << 1 | self.round);
     }
+
+    /// The engine knows nothing of the object.
+    pub(super) fn forget(&mut self, name: &ObjectName) {
+        self.known.remove(&hash_of(name));
+    }
 }
 
 /// A resource version as a number: itself on every known server, its hash where it is none.

@@ -171,6 +171,14 @@ impl SourceHandle {
             memory.borrow_mut().remember(name, version);
         }
     }
+
+    /// The engine has seen that the object is gone, and knows nothing of it any more: one that a backup brings back at the
+    /// version it had is news.
+    pub fn is_gone(&self, name: &ObjectName) {
+        if let Some(memory) = &self.memory {
+            memory.borrow_mut().forget(name);
+        }
+    }
 }
 
 impl Drop for SourceHandle {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{downsync, upsync};
 use crate::api::ADOPTED;
-use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, Side};
+use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::identity::{Identity, Verdict};
 use crate::sync::managed_fields::marks;
@@ -208,10 +208,14 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
         job.copy_version = found.as_ref().map_or(0, Meta::version_number);
         job.copy = found.map_or_else(Copy::default, |meta| meta.copy(job.direction, kind));
     }
-    let result = match job.direction {
-        Direction::Down => downsync::bring(copies, &job, &desired).await,
-        Direction::Up => upsync::bring(copies, &job, &desired).await,
-    };
+    let mut result = bring(copies, &job, &desired).await;
+    if let Err(failure) = &result
+        && job.direction == Direction::Down
+        && failure.error.missing_namespace().is_some()
+        && lend_namespace(hub, edge, &job.copy_at.name.namespace).await?
+    {
+        result = bring(copies, &job, &desired).await;
+    }
     match result {
         Ok(outcome) => Ok(Outcome {
             desired_hash: desired.hash,
@@ -221,6 +225,33 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
             desired_hash: desired.hash,
             ..failure
         }),
+    }
+}
+
+async fn bring(copies: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+    match job.direction {
+        Direction::Down => downsync::bring(copies, job, desired).await,
+        Direction::Up => upsync::bring(copies, job, desired).await,
+    }
+}
+
+/// Makes a namespace at the edge that upsync has made at the hub, where it does not travel from, for what has to go into it.
+/// False if the hub has no such namespace. It carries no mark, as the one before it, so that it does not go with the hub's.
+async fn lend_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
+    let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
+    let meta = match hub.get(&resource, &name, Content::Metadata).await {
+        Ok(object) => check_name(&name, &object).and_then(|()| Meta::parse(&object)),
+        Err(error) if error.proves_absent(namespace) => return Ok(false),
+        Err(error) => Err(error),
+    };
+    let meta = meta.map_err(failed(hub.side(), "reading"))?;
+    if !meta.is_copy_of(Direction::Up, &resource.kind) || meta.deletion_timestamp.is_some() {
+        return Ok(false);
+    }
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    match edge.create(&resource, "", Bytes::from(body.to_string())).await {
+        Err(error) if !error.is_already_there() => Err(failed(edge.side(), "creating its namespace")(error)),
+        _ => Ok(true),
     }
 }
 
@@ -387,6 +418,10 @@ async fn retire(origins: &Cluster, copies: &Cluster, job: &Job) -> Result<Outcom
             let released = copies.merge_patch(resource, name, patch).await;
             let outcome = released.and_then(|object| done_with(job, Change::Released, &object, true));
             outcome.map_err(failed("releasing"))
+        }
+        // Nothing of ours is there, and what is nobody tells of.
+        Retirement::Leave(Why::NotOurs) if job.direction == Direction::Up => {
+            Ok(done(Change::Left(Why::NotOurs), Some(Seen::ABSENT)))
         }
         Retirement::Leave(why) => Ok(left(why)),
     }

@@ -339,3 +339,26 @@ async fn a_copy_does_not_travel_back() {
     assert_eq!(outcome.change, Change::Left(Why::NotSelected));
     assert!(asked.borrow().is_empty());
 }
+
+#[tokio::test]
+async fn a_namespace_that_upsync_has_made_is_lent_to_what_goes_into_it_and_to_nothing_else() {
+    const WANTED: &str = r#"{"metadata":{"namespace":"shop","name":"a"},"data":{"k":"v"}}"#;
+    const COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7"}}"#;
+    const NO_NAMESPACE: &str = r#"{"kind":"Status","reason":"NotFound","message":"namespaces \"shop\" not found","details":{"name":"shop","kind":"namespaces"},"code":404}"#;
+    const OF_UPSYNC: &str =
+        r#"{"metadata":{"name":"shop","annotations":{"edge.kubestellar.io/upsynced":"Namespace//shop"}}}"#;
+    const OF_PEOPLE: &str = r#"{"metadata":{"name":"shop"}}"#;
+    let absent = Job { copy: ABSENT, ..job() };
+    let (hub, _) = scripted(Side::Hub, &[(200, WANTED), (200, OF_UPSYNC)]);
+    let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE), (201, "{}"), (201, COPY)]);
+    assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().change, Change::Created);
+    let created = r#"POST /api/v1/namespaces?fieldManager=edge-syncer {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}"#;
+    assert_eq!(asked.borrow()[1], created);
+    for answer in [(200, OF_PEOPLE), (404, NO_NAMESPACE), (503, "")] {
+        let (hub, _) = scripted(Side::Hub, &[(200, WANTED), answer]);
+        let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE)]);
+        let absent = Job { copy: ABSENT, ..job() };
+        reconcile(&hub, &edge, absent).await.unwrap_err();
+        assert_eq!(asked.borrow().len(), 1, "{answer:?}");
+    }
+}

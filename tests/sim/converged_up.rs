@@ -60,7 +60,9 @@ pub fn used_by_others(hub: &Store) -> usize {
     let ours = hub.of("namespaces", "").filter(|(_, object)| UPSYNC.owns(object));
     ours.filter(|(key, _)| {
         let within = hub.all().filter(|(inner, _)| inner.namespace == key.name);
-        let owned: Vec<bool> = within.map(|(_, object)| UPSYNC.owns(object)).collect();
+        // What has lost its label may be unknown to the syncer.
+        let is_known = |object: &Value| UPSYNC.owns(object) && object["metadata"]["labels"][UPSYNC.mark] == "true";
+        let owned: Vec<bool> = within.map(|(_, object)| is_known(object)).collect();
         !owned.is_empty() && !owned.contains(&true)
     })
     .count()

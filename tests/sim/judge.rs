@@ -166,8 +166,9 @@ impl Run {
                 () if self.heartbeat.is_some() && is_config(&key) => HEARTBEATS,
                 () if self.is_in_conflict(&key) => CONFLICTING,
                 () if self.world.habits.upsync && &*key.resource == "namespaces" => LOOKS,
-                // A list that is due once more in this hour may be newer than the recorded version.
-                () if &*key.name == RECORD => 1,
+                // A list that is due once more in this hour may be newer than the recorded version. Whoever polls for
+                // upsync reads what is written then.
+                () if &*key.name == RECORD => 1 + u64::from(self.world.habits.upsync),
                 () => 0,
             };
             let most = each * self.processes.len() as u64;

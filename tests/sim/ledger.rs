@@ -279,9 +279,8 @@ impl Ledger {
         let (objects, asked) = (of(Errand::Object), of(Errand::Identity));
         let namespaces = of(Errand::HubNamespace);
         let too_many = match errand {
-            Errand::Record => of(errand) > 1,
-            // Whoever polls reads a config too.
-            Errand::Heartbeat => of(errand) > 2,
+            // Whoever polls reads what has changed too.
+            Errand::Record | Errand::Heartbeat => of(errand) > 2,
             Errand::Object | Errand::Identity => objects + asked.saturating_sub(2) > workers,
             Errand::HubNamespace => namespaces > workers + HUB_NAMESPACES,
         };

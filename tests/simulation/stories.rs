@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
+use edge_syncer::source::Pace;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -294,5 +295,54 @@ fn the_status_of_what_somebody_has_taken_over_unnoticed_is_left_alone() {
             hub.store.borrow().get(&key).expect("nobody deletes it")["status"]["found"],
             1
         );
+    }));
+}
+
+#[test]
+fn a_copy_that_a_backup_brings_back_at_the_version_it_had_goes_again() {
+    check(&tell(&[Class::EdgeRestored], false, async |run| {
+        run.pace = Pace::Poll(Duration::from_secs(60));
+        let key = one_copy(run).await;
+        seconds(70).await;
+        let edge = Rc::clone(&run.world.edge);
+        let backup = edge.store.borrow().clone();
+        run.world.hub.delete(&key);
+        while edge.store.borrow().get(&key).is_some() {
+            seconds(1).await;
+        }
+        edge.become_another(backup, "the edge was restored from a backup");
+        seconds(200).await;
+    }));
+}
+
+#[test]
+fn what_upsync_wrote_to_another_hub_is_written_to_the_right_one_when_it_is_back() {
+    check(&tell(&[Class::OtherHub], true, async |run| {
+        upsync(run, &["field"]);
+        let key = Key::new("configmaps", "field", "a");
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        edge.create("people", "namespaces", "", "field", json!({}));
+        edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+        run.start();
+        seconds(30).await;
+        let own = hub.store.borrow().clone();
+        assert!(own.get(&key).is_some(), "it has arrived");
+        let mut other = own.clone();
+        for name in ["default", "kube-system"] {
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "other"}});
+            other.put(&Key::new("namespaces", "", name), namespace);
+        }
+        hub.become_another(other, "another hub answers");
+        seconds(20).await;
+        edge.patch("people", &key, &json!({"data": {"x": "2"}}));
+        seconds(20).await;
+        hub.become_another(own, "");
+        // So that the versions of the other one are none that this one has not reached.
+        for index in 0..20 {
+            let name = format!("c{index}");
+            hub.create("people", "configmaps", "default", &name, json!({}));
+        }
+        seconds(60).await;
     }));
 }
