@@ -2,11 +2,12 @@
 
 mod sim;
 
+#[path = "simulation/changes.rs"]
+mod changes;
+#[path = "simulation/records.rs"]
+mod records;
 #[path = "simulation/stories.rs"]
 mod stories;
-
-#[path = "simulation/more_stories.rs"]
-mod more_stories;
 
 use std::time::Duration;
 

@@ -2,11 +2,14 @@
 //!
 //! Plain data, changed by what sources and workers tell; each change says whether the object needs a worker.
 
+mod record;
+
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
+pub(super) use self::record::Record;
 use super::status::StatusRecord;
 use crate::cluster::ObjectName;
 use crate::source::Covers;
@@ -19,130 +22,6 @@ const MANY: usize = 256;
 
 /// The number of one complete list of one source; objects remember the list that named them last. 0 is never used.
 pub(super) type Generation = u32;
-
-/// What is known of one object. Hashes are 0 where nothing is known.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, a byte each")]
-pub(super) struct Record {
-    /// The list of origins that named it last; 0 if there is no origin.
-    pub(super) origin_list: Generation,
-    /// The list of copies that named it last; 0 if there is no copy.
-    copy_list: Generation,
-    /// Hash of what the origin wants, as last seen.
-    pub(super) wanted: u64,
-    /// The `wanted` that was last brought to an end: applied, or refused by the copies' side.
-    pub(super) settled: u64,
-    /// The marks of the copy as our last write left it.
-    written: u64,
-    /// The copy as last seen.
-    pub(super) seen: Seen,
-    /// A write may have taken effect without an answer.
-    pub(super) unsure: bool,
-    /// A worker has it. What the copies' side tells meanwhile may be the worker's own write, so it is judged by the outcome.
-    busy: bool,
-    /// The origin's side has told of it since a worker took it, so that the worker may know less.
-    told: bool,
-    /// The copies' side has told of it since a worker took it, so that the worker's answer may be older.
-    copy_told: bool,
-    /// The copies' side said that the copy is gone. It may have lost no more than the label by which it is watched.
-    pub(super) vanished: bool,
-    /// Its origin is gone, and its copy has not been seen to.
-    pub(super) retiring: bool,
-    /// Its status on both sides, where it has one.
-    pub(super) status: Option<Box<StatusRecord>>,
-    /// It was found to have no origin, and neither side has told anything new of it since.
-    missed: bool,
-}
-
-impl Default for Record {
-    fn default() -> Self {
-        Self {
-            origin_list: 0,
-            copy_list: 0,
-            wanted: 0,
-            settled: 0,
-            written: 0,
-            seen: Seen::ABSENT,
-            unsure: false,
-            busy: false,
-            told: false,
-            copy_told: false,
-            retiring: false,
-            status: None,
-            missed: false,
-            vanished: false,
-        }
-    }
-}
-
-impl Record {
-    /// The origin's side has told what it wants; 0 for nothing.
-    fn origin_tells(&mut self, list: Generation, wanted: u64) {
-        self.origin_list = list;
-        self.wanted = wanted;
-        self.told = true;
-        self.missed = false;
-        self.retiring = false;
-    }
-
-    /// The origin's side has told that it is not there.
-    fn leaves_origin(&mut self) {
-        self.origin_tells(0, 0);
-        self.settled = 0;
-        self.missed = true;
-        self.retiring = true;
-    }
-
-    /// The list of copies that named it last.
-    pub(super) fn copy_list(&self) -> Generation {
-        self.copy_list
-    }
-
-    /// True if a copy of ours is there, as far as the copies' side has told.
-    fn has_ours(&self) -> bool {
-        self.seen.copy.state == CopyState::Ours
-    }
-
-    fn has_copy(&self) -> bool {
-        self.seen.copy.state != CopyState::Absent
-    }
-
-    /// True if there is a copy, or may be: a worker may be making one, or it has lost no more than its label.
-    fn may_have_copy(&self) -> bool {
-        self.has_copy() || self.unsure || self.busy || self.vanished
-    }
-
-    /// True if a copy of ours is there, or may be.
-    fn may_have_ours(&self) -> bool {
-        self.has_ours() || self.unsure || self.vanished
-    }
-
-    fn is_orphan(&self) -> bool {
-        let judged = self.missed || self.retiring || self.busy;
-        self.origin_list == 0 && self.has_ours() && !judged
-    }
-
-    /// True if it has an origin that nothing selects, and a copy of which it is not known whether it is gone or has lost no
-    /// more than its label.
-    fn is_hidden(&self) -> bool {
-        self.vanished && self.wanted == 0 && self.origin_list != 0
-    }
-
-    /// True if a worker has something to do for it.
-    fn needs_worker(&self) -> bool {
-        self.wanted != 0 && !self.in_step() || self.retiring && self.may_have_ours() || self.is_hidden()
-    }
-
-    /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
-    fn in_step(&self) -> bool {
-        self.wanted != 0 && self.wanted == self.settled && self.has_copy() && self.written != 0 && !self.drifted()
-    }
-
-    /// True if somebody else changed the copy since our last write.
-    fn drifted(&self) -> bool {
-        self.written != 0 && self.seen.hash != 0 && self.seen.hash != self.written
-    }
-}
 
 /// The same in every run, so that a run can be repeated.
 type Hashing = BuildHasherDefault<DefaultHasher>;

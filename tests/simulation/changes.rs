@@ -1,4 +1,5 @@
-//! More of what once went wrong: records, conversions, versions, and types that others must not wait for.
+//! Stories of what changes around the syncer: types and versions, conversions, configs, labels, statuses; and of what must
+//! not wait for others.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,11 +11,11 @@ use serde_json::{Value, json};
 use crate::check;
 use crate::sim::classes::Class;
 use crate::sim::disasters::MANY;
-use crate::sim::ledger::{MASS, RECORD};
+use crate::sim::ledger::MASS;
 use crate::sim::request::Verb;
 use crate::sim::run::{Run, tell};
 use crate::sim::server::Server;
-use crate::sim::store::{Key, Store};
+use crate::sim::store::Key;
 use crate::sim::types::{DEFINITIONS, EDGE_SYNC_CONFIGS};
 use crate::sim::weather::{Streaming, Trouble};
 use crate::sim::world::CONFIGS;
@@ -22,7 +23,7 @@ use crate::stories::{downsync, one_copy, seconds, settings, unlabel, upsync};
 
 const OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
 
-fn config() -> Key {
+pub(crate) fn config() -> Key {
     Key::new(CONFIGS, "", "the-one")
 }
 
@@ -49,7 +50,7 @@ fn define(server: &Rc<Server>, plural: &str, group: &str, versions: &[&str], sta
 }
 
 /// All objects of a type in `shop` go down.
-fn downsync_type(run: &Run, group: &str, resource: &str, version: &str) {
+pub(crate) fn downsync_type(run: &Run, group: &str, resource: &str, version: &str) {
     let hub = &run.world.hub;
     hub.create("people", "namespaces", "", "shop", json!({}));
     let all = json!([{"group": group, "resource": resource, "apiVersion": version,
@@ -58,7 +59,7 @@ fn downsync_type(run: &Run, group: &str, resource: &str, version: &str) {
     hub.create("people", CONFIGS, "", "the-one", spec);
 }
 
-fn is_at_edge(run: &Run, key: &Key) -> bool {
+pub(crate) fn is_at_edge(run: &Run, key: &Key) -> bool {
     run.world.edge.store.borrow().get(key).is_some()
 }
 
@@ -93,76 +94,6 @@ fn a_namespace_of_upsync_with_something_of_another_version_in_it_stays() {
 }
 
 #[test]
-fn a_proxys_404_to_the_record_is_not_taken_for_a_record_that_cannot_be_kept() {
-    check(&tell(&[Class::NotServed], false, async |run| {
-        let key = one_copy(run).await;
-        run.kill().await;
-        run.strike(Side::Edge, Trouble::NotFoundFor(Verb::Get), Duration::from_secs(5));
-        run.world.hub.delete(&config());
-        run.world.hub.delete(&key);
-        run.start();
-        seconds(60).await;
-    }));
-}
-
-#[test]
-fn a_record_that_could_not_be_read_for_a_while_is_read_later() {
-    check(&tell(&[Class::Forbidden], false, async |run| {
-        let key = one_copy(run).await;
-        run.kill().await;
-        let trouble = Trouble::Forbidden("configmaps".into());
-        run.strike(Side::Edge, trouble, Duration::from_secs(60));
-        run.world.hub.delete(&config());
-        run.world.hub.delete(&key);
-        run.start();
-        seconds(120).await;
-    }));
-}
-
-#[test]
-fn a_record_that_could_not_be_written_for_a_while_is_written_later() {
-    check(&tell(&[Class::Forbidden], false, async |run| {
-        run.strike(
-            Side::Edge,
-            Trouble::Forbidden("configmaps".into()),
-            Duration::from_secs(60),
-        );
-        let hub = Rc::clone(&run.world.hub);
-        downsync_type(run, "apps", "deployments", "v1");
-        hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
-        run.start();
-        // The longest wait between two tries.
-        seconds(700).await;
-        run.kill().await;
-        hub.delete(&config());
-        hub.delete(&Key::new("deployments.apps", "shop", "a"));
-        run.start();
-    }));
-}
-
-#[test]
-fn another_hub_is_told_from_the_own_though_the_record_could_not_be_read_at_once() {
-    check(&tell(&[Class::OtherHub], false, async |run| {
-        let key = one_copy(run).await;
-        let hub = Rc::clone(&run.world.hub);
-        run.kill().await;
-        let own = hub.store.borrow().clone();
-        let mut other = Store::new("other", own.version() + 2);
-        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
-        other.put(&Key::new("namespaces", "", "default"), default);
-        let the_one = own.get(&config()).expect("it was made").as_ref().clone();
-        other.put(&config(), the_one);
-        hub.become_another(other, "another hub answers");
-        run.strike(Side::Edge, Trouble::NotFoundFor(Verb::Get), Duration::from_secs(5));
-        run.start();
-        seconds(60).await;
-        assert!(is_at_edge(run, &key), "it stays");
-        hub.become_another(own, "");
-        seconds(60).await;
-    }));
-}
-
-#[test]
 fn a_deselected_copy_that_loses_its_label_while_its_deletion_waits_is_deleted_all_the_same() {
     check(&tell(&[], false, async |run| {
         let key = one_copy(run).await;
@@ -186,27 +117,6 @@ fn a_deselected_copy_that_loses_its_label_is_deleted_when_its_origin_goes() {
         seconds(10).await;
         run.world.hub.delete(&key);
         seconds(60).await;
-    }));
-}
-
-#[test]
-fn a_deselected_type_leaves_the_record_though_its_last_copy_had_lost_its_label() {
-    check(&tell(&[], false, async |run| {
-        let key = one_copy(run).await;
-        run.kill().await;
-        unlabel(run, &key);
-        run.world.hub.delete(&config());
-        run.start();
-        seconds(20).await;
-        run.world.hub.delete(&key);
-        seconds(120).await;
-        assert!(!is_at_edge(run, &key), "it is deleted");
-        let edge = run.world.edge.store.borrow();
-        let record = edge
-            .get(&Key::new("configmaps", "default", RECORD))
-            .expect("it is kept");
-        let types = record["data"]["types"].as_str().unwrap_or_default();
-        assert!(!types.contains("configmaps"), "{types:?}");
     }));
 }
 
@@ -516,102 +426,6 @@ fn a_copy_from_before_a_conversion_to_another_kind_goes_when_its_origin_goes() {
         seconds(60).await;
         assert!(!is_at_edge(run, &gear), "its origin is gone");
         assert!(!is_at_edge(run, &wheel), "its origin is gone");
-    }));
-}
-
-#[test]
-fn a_type_that_is_deselected_while_no_record_can_be_kept_is_not_forgotten() {
-    check(&tell(&[Class::Forbidden], false, async |run| {
-        run.strike(
-            Side::Edge,
-            Trouble::Forbidden("configmaps".into()),
-            Duration::from_secs(3600),
-        );
-        let hub = Rc::clone(&run.world.hub);
-        downsync_type(run, "apps", "deployments", "v1");
-        let key = Key::new("deployments.apps", "shop", "a");
-        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
-        run.start();
-        seconds(60).await;
-        assert!(is_at_edge(run, &key), "it has arrived");
-        hub.delete(&config());
-        seconds(60).await;
-        hub.delete(&key);
-        seconds(60).await;
-        assert!(!is_at_edge(run, &key), "its origin is gone");
-    }));
-}
-
-#[test]
-fn a_proxys_page_with_status_200_is_no_record_that_was_written() {
-    check(&tell(&[], false, async |run| {
-        run.strike(Side::Edge, Trouble::PageFor(Verb::Apply), Duration::from_secs(5));
-        let key = one_copy(run).await;
-        run.kill().await;
-        run.world.hub.delete(&config());
-        run.world.hub.delete(&key);
-        run.start();
-        seconds(60).await;
-    }));
-}
-
-/// A deployment at the hub and its copy at the edge, beside one `ConfigMap`; and a backup of the edge from before or after.
-async fn edge_with_a_deployment(run: &mut Run, backup_before: bool) -> (Key, Store) {
-    one_copy(run).await;
-    let hub = Rc::clone(&run.world.hub);
-    let early = run.world.edge.store.borrow().clone();
-    let all = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
-        "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
-    hub.create(
-        "people",
-        CONFIGS,
-        "",
-        "another",
-        json!({"spec": {"namespacedObjects": all}}),
-    );
-    hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
-    seconds(60).await;
-    let key = Key::new("deployments.apps", "shop", "a");
-    assert!(is_at_edge(run, &key), "it has arrived");
-    let late = run.world.edge.store.borrow().clone();
-    run.world.edge.store.borrow_mut().skip(1000);
-    run.world
-        .edge
-        .patch("people", &settings("a"), &json!({"metadata": {"labels": {"x": "1"}}}));
-    (key, if backup_before { early } else { late })
-}
-
-#[test]
-fn an_edge_restored_from_a_backup_gets_its_record_back() {
-    check(&tell(&[Class::EdgeRestored], false, async |run| {
-        let (key, backup) = edge_with_a_deployment(run, true).await;
-        let hub = Rc::clone(&run.world.hub);
-        run.world
-            .edge
-            .become_another(backup, "the edge was restored from a backup");
-        // A watch that hears nothing is noticed after three minutes.
-        seconds(300).await;
-        assert!(is_at_edge(run, &key), "it is made again");
-        run.kill().await;
-        hub.delete(&Key::new(CONFIGS, "", "another"));
-        hub.delete(&key);
-        run.start();
-    }));
-}
-
-#[test]
-fn what_an_old_backup_of_the_edge_brings_back_of_a_forgotten_type_goes_again() {
-    check(&tell(&[Class::EdgeRestored], false, async |run| {
-        let (key, backup) = edge_with_a_deployment(run, false).await;
-        let hub = Rc::clone(&run.world.hub);
-        hub.delete(&Key::new(CONFIGS, "", "another"));
-        hub.delete(&key);
-        seconds(60).await;
-        assert!(!is_at_edge(run, &key), "it has gone");
-        run.world
-            .edge
-            .become_another(backup, "the edge was restored from a backup");
-        seconds(60).await;
     }));
 }
 

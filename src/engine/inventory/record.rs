@@ -1,0 +1,130 @@
+//! What is known of one object.
+
+use super::Generation;
+use crate::engine::status::StatusRecord;
+use crate::sync::job::Seen;
+use crate::sync::ownership::CopyState;
+
+/// What is known of one object. Hashes are 0 where nothing is known.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, a byte each")]
+pub(in crate::engine) struct Record {
+    /// The list of origins that named it last; 0 if there is no origin.
+    pub(in crate::engine) origin_list: Generation,
+    /// The list of copies that named it last; 0 if there is no copy.
+    pub(super) copy_list: Generation,
+    /// Hash of what the origin wants, as last seen.
+    pub(in crate::engine) wanted: u64,
+    /// The `wanted` that was last brought to an end: applied, or refused by the copies' side.
+    pub(in crate::engine) settled: u64,
+    /// The marks of the copy as our last write left it.
+    pub(super) written: u64,
+    /// The copy as last seen.
+    pub(in crate::engine) seen: Seen,
+    /// A write may have taken effect without an answer.
+    pub(in crate::engine) unsure: bool,
+    /// A worker has it. What the copies' side tells meanwhile may be the worker's own write, so it is judged by the outcome.
+    pub(super) busy: bool,
+    /// The origin's side has told of it since a worker took it, so that the worker may know less.
+    pub(super) told: bool,
+    /// The copies' side has told of it since a worker took it, so that the worker's answer may be older.
+    pub(super) copy_told: bool,
+    /// The copies' side said that the copy is gone. It may have lost no more than the label by which it is watched.
+    pub(in crate::engine) vanished: bool,
+    /// Its origin is gone, and its copy has not been seen to.
+    pub(in crate::engine) retiring: bool,
+    /// Its status on both sides, where it has one.
+    pub(in crate::engine) status: Option<Box<StatusRecord>>,
+    /// It was found to have no origin, and neither side has told anything new of it since.
+    pub(super) missed: bool,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            origin_list: 0,
+            copy_list: 0,
+            wanted: 0,
+            settled: 0,
+            written: 0,
+            seen: Seen::ABSENT,
+            unsure: false,
+            busy: false,
+            told: false,
+            copy_told: false,
+            retiring: false,
+            status: None,
+            missed: false,
+            vanished: false,
+        }
+    }
+}
+
+impl Record {
+    /// The origin's side has told what it wants; 0 for nothing.
+    pub(super) fn origin_tells(&mut self, list: Generation, wanted: u64) {
+        self.origin_list = list;
+        self.wanted = wanted;
+        self.told = true;
+        self.missed = false;
+        self.retiring = false;
+    }
+
+    /// The origin's side has told that it is not there.
+    pub(super) fn leaves_origin(&mut self) {
+        self.origin_tells(0, 0);
+        self.settled = 0;
+        self.missed = true;
+        self.retiring = true;
+    }
+
+    /// The list of copies that named it last.
+    pub(in crate::engine) fn copy_list(&self) -> Generation {
+        self.copy_list
+    }
+
+    /// True if a copy of ours is there, as far as the copies' side has told.
+    pub(super) fn has_ours(&self) -> bool {
+        self.seen.copy.state == CopyState::Ours
+    }
+
+    pub(super) fn has_copy(&self) -> bool {
+        self.seen.copy.state != CopyState::Absent
+    }
+
+    /// True if there is a copy, or may be: a worker may be making one, or it has lost no more than its label.
+    pub(super) fn may_have_copy(&self) -> bool {
+        self.has_copy() || self.unsure || self.busy || self.vanished
+    }
+
+    /// True if a copy of ours is there, or may be.
+    pub(super) fn may_have_ours(&self) -> bool {
+        self.has_ours() || self.unsure || self.vanished
+    }
+
+    pub(super) fn is_orphan(&self) -> bool {
+        let judged = self.missed || self.retiring || self.busy;
+        self.origin_list == 0 && self.has_ours() && !judged
+    }
+
+    /// True if it has an origin that nothing selects, and a copy of which it is not known whether it is gone or has lost no
+    /// more than its label.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.vanished && self.wanted == 0 && self.origin_list != 0
+    }
+
+    /// True if a worker has something to do for it.
+    pub(super) fn needs_worker(&self) -> bool {
+        self.wanted != 0 && !self.in_step() || self.retiring && self.may_have_ours() || self.is_hidden()
+    }
+
+    /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
+    pub(super) fn in_step(&self) -> bool {
+        self.wanted != 0 && self.wanted == self.settled && self.has_copy() && self.written != 0 && !self.drifted()
+    }
+
+    /// True if somebody else changed the copy since our last write.
+    pub(super) fn drifted(&self) -> bool {
+        self.written != 0 && self.seen.hash != 0 && self.seen.hash != self.written
+    }
+}

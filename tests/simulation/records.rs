@@ -1,0 +1,206 @@
+//! Stories of the record of synced types: not read, not written, refused, gone back.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use edge_syncer::cluster::Side;
+use serde_json::json;
+
+use crate::check;
+use crate::sim::classes::Class;
+use crate::sim::ledger::RECORD;
+use crate::sim::request::Verb;
+use crate::sim::run::{Run, tell};
+use crate::sim::store::{Key, Store};
+use crate::sim::weather::Trouble;
+use crate::sim::world::CONFIGS;
+use crate::stories::{one_copy, seconds, settings, unlabel};
+
+use crate::changes::{config, downsync_type, is_at_edge};
+
+#[test]
+fn a_proxys_404_to_the_record_is_not_taken_for_a_record_that_cannot_be_kept() {
+    check(&tell(&[Class::NotServed], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        run.strike(Side::Edge, Trouble::NotFoundFor(Verb::Get), Duration::from_secs(5));
+        run.world.hub.delete(&config());
+        run.world.hub.delete(&key);
+        run.start();
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_record_that_could_not_be_read_for_a_while_is_read_later() {
+    check(&tell(&[Class::Forbidden], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        let trouble = Trouble::Forbidden("configmaps".into());
+        run.strike(Side::Edge, trouble, Duration::from_secs(60));
+        run.world.hub.delete(&config());
+        run.world.hub.delete(&key);
+        run.start();
+        seconds(120).await;
+    }));
+}
+
+#[test]
+fn a_record_that_could_not_be_written_for_a_while_is_written_later() {
+    check(&tell(&[Class::Forbidden], false, async |run| {
+        run.strike(
+            Side::Edge,
+            Trouble::Forbidden("configmaps".into()),
+            Duration::from_secs(60),
+        );
+        let hub = Rc::clone(&run.world.hub);
+        downsync_type(run, "apps", "deployments", "v1");
+        hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        // The longest wait between two tries.
+        seconds(700).await;
+        run.kill().await;
+        hub.delete(&config());
+        hub.delete(&Key::new("deployments.apps", "shop", "a"));
+        run.start();
+    }));
+}
+
+#[test]
+fn another_hub_is_told_from_the_own_though_the_record_could_not_be_read_at_once() {
+    check(&tell(&[Class::OtherHub], false, async |run| {
+        let key = one_copy(run).await;
+        let hub = Rc::clone(&run.world.hub);
+        run.kill().await;
+        let own = hub.store.borrow().clone();
+        let mut other = Store::new("other", own.version() + 2);
+        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
+        other.put(&Key::new("namespaces", "", "default"), default);
+        let the_one = own.get(&config()).expect("it was made").as_ref().clone();
+        other.put(&config(), the_one);
+        hub.become_another(other, "another hub answers");
+        run.strike(Side::Edge, Trouble::NotFoundFor(Verb::Get), Duration::from_secs(5));
+        run.start();
+        seconds(60).await;
+        assert!(is_at_edge(run, &key), "it stays");
+        hub.become_another(own, "");
+        seconds(60).await;
+    }));
+}
+
+#[test]
+fn a_deselected_type_leaves_the_record_though_its_last_copy_had_lost_its_label() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        unlabel(run, &key);
+        run.world.hub.delete(&config());
+        run.start();
+        seconds(20).await;
+        run.world.hub.delete(&key);
+        seconds(120).await;
+        assert!(!is_at_edge(run, &key), "it is deleted");
+        let edge = run.world.edge.store.borrow();
+        let record = edge
+            .get(&Key::new("configmaps", "default", RECORD))
+            .expect("it is kept");
+        let types = record["data"]["types"].as_str().unwrap_or_default();
+        assert!(!types.contains("configmaps"), "{types:?}");
+    }));
+}
+
+#[test]
+fn a_type_that_is_deselected_while_no_record_can_be_kept_is_not_forgotten() {
+    check(&tell(&[Class::Forbidden], false, async |run| {
+        run.strike(
+            Side::Edge,
+            Trouble::Forbidden("configmaps".into()),
+            Duration::from_secs(3600),
+        );
+        let hub = Rc::clone(&run.world.hub);
+        downsync_type(run, "apps", "deployments", "v1");
+        let key = Key::new("deployments.apps", "shop", "a");
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(60).await;
+        assert!(is_at_edge(run, &key), "it has arrived");
+        hub.delete(&config());
+        seconds(60).await;
+        hub.delete(&key);
+        seconds(60).await;
+        assert!(!is_at_edge(run, &key), "its origin is gone");
+    }));
+}
+
+#[test]
+fn a_proxys_page_with_status_200_is_no_record_that_was_written() {
+    check(&tell(&[], false, async |run| {
+        run.strike(Side::Edge, Trouble::PageFor(Verb::Apply), Duration::from_secs(5));
+        let key = one_copy(run).await;
+        run.kill().await;
+        run.world.hub.delete(&config());
+        run.world.hub.delete(&key);
+        run.start();
+        seconds(60).await;
+    }));
+}
+
+/// A deployment at the hub and its copy at the edge, beside one `ConfigMap`; and a backup of the edge from before or after.
+async fn edge_with_a_deployment(run: &mut Run, backup_before: bool) -> (Key, Store) {
+    one_copy(run).await;
+    let hub = Rc::clone(&run.world.hub);
+    let early = run.world.edge.store.borrow().clone();
+    let all = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
+    hub.create(
+        "people",
+        CONFIGS,
+        "",
+        "another",
+        json!({"spec": {"namespacedObjects": all}}),
+    );
+    hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
+    seconds(60).await;
+    let key = Key::new("deployments.apps", "shop", "a");
+    assert!(is_at_edge(run, &key), "it has arrived");
+    let late = run.world.edge.store.borrow().clone();
+    run.world.edge.store.borrow_mut().skip(1000);
+    run.world
+        .edge
+        .patch("people", &settings("a"), &json!({"metadata": {"labels": {"x": "1"}}}));
+    (key, if backup_before { early } else { late })
+}
+
+#[test]
+fn an_edge_restored_from_a_backup_gets_its_record_back() {
+    check(&tell(&[Class::EdgeRestored], false, async |run| {
+        let (key, backup) = edge_with_a_deployment(run, true).await;
+        let hub = Rc::clone(&run.world.hub);
+        run.world
+            .edge
+            .become_another(backup, "the edge was restored from a backup");
+        // A watch that hears nothing is noticed after three minutes.
+        seconds(300).await;
+        assert!(is_at_edge(run, &key), "it is made again");
+        run.kill().await;
+        hub.delete(&Key::new(CONFIGS, "", "another"));
+        hub.delete(&key);
+        run.start();
+    }));
+}
+
+#[test]
+fn what_an_old_backup_of_the_edge_brings_back_of_a_forgotten_type_goes_again() {
+    check(&tell(&[Class::EdgeRestored], false, async |run| {
+        let (key, backup) = edge_with_a_deployment(run, false).await;
+        let hub = Rc::clone(&run.world.hub);
+        hub.delete(&Key::new(CONFIGS, "", "another"));
+        hub.delete(&key);
+        seconds(60).await;
+        assert!(!is_at_edge(run, &key), "it has gone");
+        run.world
+            .edge
+            .become_another(backup, "the edge was restored from a backup");
+        seconds(60).await;
+    }));
+}
