@@ -53,7 +53,7 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
     let cluster = Rc::new(cluster);
 
     let request = ListRequest {
-        resource: config_maps(),
+        resource: ResourceType::config_maps(),
         scope: Scope {
             namespace: Some(shop.as_str().into()),
             name: None,
@@ -78,21 +78,11 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
     let before = moved();
     let name = ObjectName::new(&shop, "large");
     let object = cluster
-        .get(&config_maps(), &name, Content::Full)
+        .get(&ResourceType::config_maps(), &name, Content::Full)
         .await
         .expect("it is there");
     let object: serde_json::Value = serde_json::from_slice(&object).expect("it is JSON");
     assert_eq!(object["data"]["text"], large);
     let on_link = moved() - before;
     assert!(on_link * 5 < large.len() as u64, "{on_link} of {} bytes", large.len());
-}
-
-fn config_maps() -> ResourceType {
-    ResourceType {
-        group: String::new(),
-        version: "v1".into(),
-        resource: "configmaps".into(),
-        kind: "ConfigMap".into(),
-        namespaced: true,
-    }
 }

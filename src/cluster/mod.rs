@@ -83,6 +83,21 @@ impl Response {
     }
 }
 
+/// A server that has these paths, with these bodies, and answers a bare 404 to all others, as a proxy does.
+#[cfg(test)]
+pub(crate) struct Paths(pub(crate) std::collections::BTreeMap<&'static str, &'static str>);
+
+#[cfg(test)]
+impl ApiServer for Paths {
+    fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        let answer = match self.0.get(request.uri().path()) {
+            Some(body) => Response::whole(200, body),
+            None => Response::whole(404, "404 page not found"),
+        };
+        Box::pin(async move { Ok(answer) })
+    }
+}
+
 /// The border to an API server: sends one request (path and query only, no host) and gives the answer.
 ///
 /// Errors are [`Error::Unreachable`] only: whatever the server answered is a [`Response`].

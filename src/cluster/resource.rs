@@ -31,6 +31,17 @@ impl ResourceType {
         }
     }
 
+    /// `ConfigMap`s, which every API server has.
+    pub fn config_maps() -> Self {
+        Self {
+            group: String::new(),
+            version: "v1".into(),
+            resource: "configmaps".into(),
+            kind: "ConfigMap".into(),
+            namespaced: true,
+        }
+    }
+
     /// `group/version` as it stands in `apiVersion`; the core group gives the version alone.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

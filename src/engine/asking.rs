@@ -415,29 +415,13 @@ async fn confirm_lacking(cluster: &Cluster, types: BTreeSet<(String, String)>) -
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use futures_util::future::LocalBoxFuture;
-
     use super::*;
-    use crate::cluster::{ApiServer, RateLimit, Response};
+    use crate::cluster::{Paths, RateLimit};
 
     #[test]
     fn a_type_is_gone_only_when_its_side_has_said_so_several_times() {
         for (rounds, selected, expected) in [(2, false, false), (3, false, true), (9, true, false), (10, true, true)] {
             assert_eq!(is_gone(rounds, selected), expected, "{rounds} {selected}");
-        }
-    }
-
-    /// A server that has these paths, and answers a bare 404 to all others, as a proxy does.
-    struct Paths(BTreeMap<&'static str, &'static str>);
-
-    impl ApiServer for Paths {
-        fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
-            let answer = match self.0.get(request.uri().path()) {
-                Some(body) => Response::whole(200, body),
-                None => Response::whole(404, "404 page not found"),
-            };
-            async move { Ok(answer) }.boxed_local()
         }
     }
 

@@ -351,23 +351,8 @@ async fn has_any(hub: &Rc<Cluster>, resource: ResourceType, namespace: &str) -> 
 
 #[cfg(test)]
 mod tests {
-    use futures_util::future::LocalBoxFuture;
-
     use super::*;
-    use crate::cluster::{ApiServer, RateLimit, Response};
-
-    /// A hub that has these paths, and answers a bare 404 to all others, as a proxy does.
-    struct Paths(BTreeMap<&'static str, &'static str>);
-
-    impl ApiServer for Paths {
-        fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
-            let answer = match self.0.get(request.uri().path()) {
-                Some(body) => Response::whole(200, body),
-                None => Response::whole(404, "404 page not found"),
-            };
-            async move { Ok(answer) }.boxed_local()
-        }
-    }
+    use crate::cluster::{Paths, RateLimit};
 
     #[tokio::test]
     async fn a_namespace_is_empty_only_if_every_version_of_every_group_says_so() {

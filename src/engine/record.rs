@@ -264,18 +264,8 @@ fn is_refusal(error: &Error) -> bool {
     matches!(code, Some(403 | 404 | 422)) && !error.is_type_not_served()
 }
 
-fn config_maps() -> ResourceType {
-    ResourceType {
-        group: String::new(),
-        version: "v1".into(),
-        resource: "configmaps".into(),
-        kind: "ConfigMap".into(),
-        namespaced: true,
-    }
-}
-
 async fn read(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
-    match edge.get(&config_maps(), name, Content::Full).await {
+    match edge.get(&ResourceType::config_maps(), name, Content::Full).await {
         Ok(body) => {
             check(name, &body)?;
             let object: Value = serde_json::from_slice(&body)
@@ -320,7 +310,9 @@ async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Erro
         "data": data,
     });
     let body = Bytes::from(object.to_string());
-    let (kept, _) = edge.apply(&config_maps(), name, body, Content::Metadata).await?;
+    let (kept, _) = edge
+        .apply(&ResourceType::config_maps(), name, body, Content::Metadata)
+        .await?;
     check(name, &kept)
 }
 

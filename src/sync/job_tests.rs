@@ -57,15 +57,8 @@ fn a_protected_namespace_is_never_deleted() {
 }
 
 fn job() -> Job {
-    let resource = ResourceType {
-        group: String::new(),
-        version: "v1".into(),
-        resource: "configmaps".into(),
-        kind: "ConfigMap".into(),
-        namespaced: true,
-    };
     let address = Address {
-        resource,
+        resource: ResourceType::config_maps(),
         name: ObjectName::new("shop", "a"),
     };
     Job {

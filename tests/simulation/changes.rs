@@ -49,14 +49,14 @@ fn define(server: &Rc<Server>, plural: &str, group: &str, versions: &[&str], sta
     }
 }
 
-/// All objects of a type in `shop` go down.
-pub(crate) fn downsync_type(run: &Run, group: &str, resource: &str, version: &str) {
+/// All objects of a type in `shop` go down, as a config of this name says.
+pub(crate) fn downsync_type(run: &Run, config: &str, group: &str, resource: &str, version: &str) {
     let hub = &run.world.hub;
     hub.create("people", "namespaces", "", "shop", json!({}));
     let all = json!([{"group": group, "resource": resource, "apiVersion": version,
         "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
     let spec = json!({"spec": {"namespacedObjects": all}});
-    hub.create("people", CONFIGS, "", "the-one", spec);
+    hub.create("people", CONFIGS, "", config, spec);
 }
 
 pub(crate) fn is_at_edge(run: &Run, key: &Key) -> bool {
@@ -157,7 +157,7 @@ fn copies_of_a_deselected_type_go_though_the_hub_serves_it_at_another_version_no
         define(&hub, "gears", "example.org", &["v1beta1", "v1"], true);
         define(&edge, "gears", "example.org", &["v1beta1", "v1"], true);
         seconds(5).await;
-        downsync_type(run, "example.org", "gears", "v1beta1");
+        downsync_type(run, "the-one", "example.org", "gears", "v1beta1");
         let key = Key::new("gears.example.org", "shop", "a");
         hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
         run.start();
@@ -180,7 +180,7 @@ fn the_status_of_what_is_left_alone_goes_up_after_a_config_was_edited_too() {
         let key = Key::new("deployments.apps", "shop", "a");
         edge.create("people", "namespaces", "", "shop", json!({}));
         edge.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
-        downsync_type(run, "apps", "deployments", "v1");
+        downsync_type(run, "the-one", "apps", "deployments", "v1");
         let alone = json!({"metadata": {"annotations": {OVERWRITE: "false"}}, "spec": {"x": "2"}});
         hub.create("people", &key.resource, "shop", "a", alone);
         run.start();
@@ -228,7 +228,7 @@ fn a_status_whose_hub_object_is_gone_is_not_written_again_and_again() {
     check(&tell(&[], false, async |run| {
         run.pace = Pace::Poll(Duration::from_secs(60));
         let hub = Rc::clone(&run.world.hub);
-        downsync_type(run, "apps", "deployments", "v1");
+        downsync_type(run, "the-one", "apps", "deployments", "v1");
         let key = Key::new("deployments.apps", "shop", "a");
         hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
         run.start();
@@ -258,7 +258,7 @@ fn held_deletes_go_on_in_time_though_another_type_cannot_be_read() {
         let forbidden = Trouble::Forbidden("deployments.apps".into());
         run.strike(Side::Hub, forbidden, Duration::from_secs(10_000));
         run.world.hub_creates_many();
-        downsync_type(run, "apps", "deployments", "v1");
+        downsync_type(run, "the-one", "apps", "deployments", "v1");
         run.start();
         seconds(60).await;
         run.expect_mass(Side::Hub);
@@ -297,14 +297,14 @@ fn deletes_that_were_let_go_and_never_done_do_not_count_for_later_ones() {
     }));
 }
 
-#[test]
-fn status_goes_up_though_the_hub_has_got_a_subresource_for_it_since() {
+/// A status goes up; then a CRD of the hub gets a subresource for it, or loses it; then the status changes.
+fn status_goes_up_though_the_subresource_changes(at_first: bool) {
     check(&tell(&[], false, async |run| {
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
-        define(&hub, "gears", "example.org", &["v1"], false);
+        define(&hub, "gears", "example.org", &["v1"], at_first);
         define(&edge, "gears", "example.org", &["v1"], true);
         seconds(5).await;
-        downsync_type(run, "example.org", "gears", "v1");
+        downsync_type(run, "the-one", "example.org", "gears", "v1");
         let key = Key::new("gears.example.org", "shop", "a");
         hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
         run.start();
@@ -312,29 +312,7 @@ fn status_goes_up_though_the_hub_has_got_a_subresource_for_it_since() {
         edge_reports(run, &key, 1);
         seconds(20).await;
         assert_eq!(hub_status(run, &key), 1);
-        define(&hub, "gears", "example.org", &["v1"], true);
-        seconds(20).await;
-        edge_reports(run, &key, 2);
-        seconds(60).await;
-    }));
-}
-
-#[test]
-fn status_goes_up_though_the_hub_has_lost_the_subresource_for_it() {
-    check(&tell(&[], false, async |run| {
-        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
-        define(&hub, "gears", "example.org", &["v1"], true);
-        define(&edge, "gears", "example.org", &["v1"], true);
-        seconds(5).await;
-        downsync_type(run, "example.org", "gears", "v1");
-        let key = Key::new("gears.example.org", "shop", "a");
-        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
-        run.start();
-        seconds(20).await;
-        edge_reports(run, &key, 1);
-        seconds(20).await;
-        assert_eq!(hub_status(run, &key), 1);
-        define(&hub, "gears", "example.org", &["v1"], false);
+        define(&hub, "gears", "example.org", &["v1"], !at_first);
         seconds(20).await;
         edge_reports(run, &key, 2);
         seconds(400).await;
@@ -343,20 +321,21 @@ fn status_goes_up_though_the_hub_has_lost_the_subresource_for_it() {
 }
 
 #[test]
+fn status_goes_up_though_the_hub_has_got_a_subresource_for_it_since() {
+    status_goes_up_though_the_subresource_changes(false);
+}
+
+#[test]
+fn status_goes_up_though_the_hub_has_lost_the_subresource_for_it() {
+    status_goes_up_though_the_subresource_changes(true);
+}
+
+#[test]
 fn one_api_that_is_away_is_not_the_whole_side() {
     check(&tell(&[], false, async |run| {
         let hub = Rc::clone(&run.world.hub);
         let key = one_copy(run).await;
-        downsync_type(run, "apps", "deployments", "v1");
-        let all = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
-            "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
-        hub.create(
-            "people",
-            CONFIGS,
-            "",
-            "another",
-            json!({"spec": {"namespacedObjects": all}}),
-        );
+        downsync_type(run, "another", "apps", "deployments", "v1");
         seconds(20).await;
         run.strike(
             Side::Hub,
@@ -383,7 +362,7 @@ fn copies_are_made_at_another_version_though_the_asked_one_serves_something_else
         define(&edge, "gears", "example.org", &["v1"], true);
         define(&edge, "wheels", "example.org", &["v1beta1"], true);
         seconds(5).await;
-        downsync_type(run, "example.org", "gears", "v1beta1");
+        downsync_type(run, "the-one", "example.org", "gears", "v1beta1");
         let key = Key::new("gears.example.org", "shop", "a");
         hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
         run.start();
@@ -401,7 +380,7 @@ fn a_copy_from_before_a_conversion_to_another_kind_goes_when_its_origin_goes() {
         define(&edge, "gears", "example.org", &["v1"], true);
         define(&edge, "wheels", "example.org", &["v1"], true);
         seconds(5).await;
-        downsync_type(run, "example.org", "gears", "v1");
+        downsync_type(run, "the-one", "example.org", "gears", "v1");
         let (gear, wheel) = (
             Key::new("gears.example.org", "shop", "a"),
             Key::new("wheels.example.org", "shop", "a"),

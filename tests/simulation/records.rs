@@ -54,7 +54,7 @@ fn a_record_that_could_not_be_written_for_a_while_is_written_later() {
             Duration::from_secs(60),
         );
         let hub = Rc::clone(&run.world.hub);
-        downsync_type(run, "apps", "deployments", "v1");
+        downsync_type(run, "the-one", "apps", "deployments", "v1");
         hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
         run.start();
         // The longest wait between two tries.
@@ -118,7 +118,7 @@ fn a_type_that_is_deselected_while_no_record_can_be_kept_is_not_forgotten() {
             Duration::from_secs(3600),
         );
         let hub = Rc::clone(&run.world.hub);
-        downsync_type(run, "apps", "deployments", "v1");
+        downsync_type(run, "the-one", "apps", "deployments", "v1");
         let key = Key::new("deployments.apps", "shop", "a");
         hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
         run.start();
@@ -150,15 +150,7 @@ async fn edge_with_a_deployment(run: &mut Run, backup_before: bool) -> (Key, Sto
     one_copy(run).await;
     let hub = Rc::clone(&run.world.hub);
     let early = run.world.edge.store.borrow().clone();
-    let all = json!([{"group": "apps", "resource": "deployments", "apiVersion": "v1",
-        "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
-    hub.create(
-        "people",
-        CONFIGS,
-        "",
-        "another",
-        json!({"spec": {"namespacedObjects": all}}),
-    );
+    downsync_type(run, "another", "apps", "deployments", "v1");
     hub.create("people", "deployments.apps", "shop", "a", json!({"spec": {"x": "1"}}));
     seconds(60).await;
     let key = Key::new("deployments.apps", "shop", "a");

@@ -62,6 +62,19 @@ pub(crate) async fn one_copy(run: &mut Run) -> Key {
     key
 }
 
+/// One object at the edge, and its copy at the hub.
+async fn one_that_goes_up(run: &mut Run) -> Key {
+    upsync(run, &["field"]);
+    let key = Key::new("configmaps", "field", "a");
+    let edge = &run.world.edge;
+    edge.create("people", "namespaces", "", "field", json!({}));
+    edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+    run.start();
+    seconds(30).await;
+    assert!(run.world.hub.store.borrow().get(&key).is_some(), "it has arrived");
+    key
+}
+
 pub(crate) async fn seconds(seconds: u64) {
     sleep(Duration::from_secs(seconds)).await;
 }
@@ -249,14 +262,8 @@ fn what_happens_after_another_hub_has_answered_is_not_taken_for_what_that_one_ha
 #[test]
 fn a_namespace_that_upsync_left_while_the_syncer_was_away_is_cleared_away() {
     check(&tell(&[], true, async |run| {
-        upsync(run, &["field"]);
-        let key = Key::new("configmaps", "field", "a");
+        let key = one_that_goes_up(run).await;
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
-        edge.create("people", "namespaces", "", "field", json!({}));
-        edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
-        run.start();
-        seconds(30).await;
-        assert!(hub.store.borrow().get(&key).is_some(), "it has arrived");
         run.kill().await;
         hub.delete(&key);
         edge.delete(&key);
@@ -318,15 +325,9 @@ fn a_copy_that_a_backup_brings_back_at_the_version_it_had_goes_again() {
 #[test]
 fn what_upsync_wrote_to_another_hub_is_written_to_the_right_one_when_it_is_back() {
     check(&tell(&[Class::OtherHub], true, async |run| {
-        upsync(run, &["field"]);
-        let key = Key::new("configmaps", "field", "a");
+        let key = one_that_goes_up(run).await;
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
-        edge.create("people", "namespaces", "", "field", json!({}));
-        edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
-        run.start();
-        seconds(30).await;
         let own = hub.store.borrow().clone();
-        assert!(own.get(&key).is_some(), "it has arrived");
         let mut other = own.clone();
         for name in ["default", "kube-system"] {
             let namespace =
