@@ -1,7 +1,7 @@
 //! Objects that come, change and go, under a new name each time, at both sides.
 
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant, sleep_until};
 
 use super::MINUTE;
 use super::stage::{DOWN, Stage, UP};
@@ -14,6 +14,8 @@ pub(super) const FLAGS: [&str; 1] = ["--hold-deletes-above=1000000000"];
 const STAY: u32 = 300;
 /// Objects that come and go in a cycle, of each direction.
 const PASS: u32 = 100;
+/// How long a cycle takes at least. All deletes of the last minute are remembered, so that their number is to stay the same.
+const CYCLE: Duration = Duration::from_secs(3);
 
 pub(super) async fn run(stage: &mut Stage, minutes: u32) {
     create_all(&stage.hub, config_maps(DOWN, 0..STAY, 1 << 10)).await;
@@ -23,11 +25,13 @@ pub(super) async fn run(stage: &mut Stage, minutes: u32) {
     let (start, mut first, mut created) = (Instant::now(), STAY, Vec::new());
     for minute in 1..=minutes {
         while start.elapsed() < MINUTE * minute {
+            let next = Instant::now() + CYCLE;
             tokio::join!(
                 come_and_go(&stage.hub, &stage.edge, DOWN, first),
                 come_and_go(&stage.edge, &stage.hub, UP, first),
             );
             first += PASS;
+            sleep_until(next).await;
         }
         stage.life.settle().await;
         stage.note(&format!(
