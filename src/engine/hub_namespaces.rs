@@ -220,7 +220,11 @@ impl Engine {
                 self.hub_namespaces.failures = 0;
                 self.report.works(&subject);
                 match end {
-                    End::Made => self.namespace_is_there(Side::Hub, &namespace),
+                    End::Made => {
+                        // Before the hub tells of it: what is forgotten meanwhile must not forget this.
+                        self.hub_namespaces.ours.entry(namespace.clone()).or_default();
+                        self.namespace_is_there(Side::Hub, &namespace);
+                    }
                     End::Cleared => {
                         self.hub_namespaces.gone(&namespace);
                         if !self.hub_namespaces.are_left() {
