@@ -195,30 +195,10 @@ impl Engine {
     pub(super) fn discovered(&mut self, side: Side, answers: Answers) {
         let before = self.asking(side).discovery.clone();
         self.asking(side).under_way = false;
-        let before_it = (self.selecting.gone.clone(), self.selecting.without_copies.clone());
+        let lacked_before = (self.selecting.gone.clone(), self.selecting.without_copies.clone());
         self.count_gone(side, &answers.lacking);
         self.note_without_copies(side, &answers.lacking);
-        let answered = answers
-            .served
-            .iter()
-            .any(|(_, answer)| !matches!(answer, Err(error) if error.is_unreachable()));
-        for (group_version, answer) in answers.served {
-            let (group, version) = &group_version;
-            let thing = format!("discovery of {group}/{version}");
-            match answer {
-                Ok(served) => {
-                    self.report.works(&Subject::Thing(side, thing));
-                    self.asking(side).discovery.known.insert(group_version, served);
-                }
-                // One aggregated API that is down is not the whole side.
-                Err(error) if error.is_unreachable() && !answered => {
-                    self.side_is_silent(side, "asking", &error);
-                }
-                Err(error) => {
-                    self.report.failed(Subject::Thing(side, thing), "asking", &error);
-                }
-            }
-        }
+        self.learn(side, answers.served);
         match answers.groups {
             Some(Ok(groups)) => self.asking(side).discovery.groups = Some(groups),
             Some(Err(error)) if !error.is_unreachable() => {
@@ -234,7 +214,8 @@ impl Engine {
         if learnt {
             self.asking(side).failures = 0;
         }
-        if learnt || before_it != (self.selecting.gone.clone(), self.selecting.without_copies.clone()) {
+        let (gone, without_copies) = &lacked_before;
+        if learnt || *gone != self.selecting.gone || *without_copies != self.selecting.without_copies {
             self.replan();
         }
         let unknown = self.has_unknown(side);
@@ -253,6 +234,30 @@ impl Engine {
                 asking.failures = asking.failures.max(PATIENCE - 1);
             }
             asking.ask_later();
+        }
+    }
+
+    /// What a side has answered for group versions.
+    fn learn(&mut self, side: Side, served: Vec<(GroupVersion, Result<Served, Error>)>) {
+        let answered = served
+            .iter()
+            .any(|(_, answer)| !matches!(answer, Err(error) if error.is_unreachable()));
+        for (group_version, answer) in served {
+            let (group, version) = &group_version;
+            let thing = format!("discovery of {group}/{version}");
+            match answer {
+                Ok(resources) => {
+                    self.report.works(&Subject::Thing(side, thing));
+                    self.asking(side).discovery.known.insert(group_version, resources);
+                }
+                // One aggregated API that is down is not the whole side.
+                Err(error) if error.is_unreachable() && !answered => {
+                    self.side_is_silent(side, "asking", &error);
+                }
+                Err(error) => {
+                    self.report.failed(Subject::Thing(side, thing), "asking", &error);
+                }
+            }
         }
     }
 

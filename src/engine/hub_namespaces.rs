@@ -21,6 +21,7 @@ use crate::plan::Direction;
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
+use crate::sync::job::look_at;
 use crate::sync::object::{Address, Meta};
 use crate::sync::ownership::{CopyState, is_protected_namespace, mark};
 
@@ -279,12 +280,9 @@ async fn make_namespace(hub: &Cluster, namespace: &str) -> Result<(), Error> {
 /// Deletes a namespace if it is ours and empty.
 async fn clear_namespace(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Error> {
     let name = ObjectName::new("", namespace);
-    let object = match hub.get(&ResourceType::namespaces(), &name, Content::Metadata).await {
-        Ok(object) => object,
-        Err(error) if error.proves_absent(namespace) => return Ok(End::Cleared),
-        Err(error) => return Err(error),
+    let Some(meta) = look_at(hub, &ResourceType::namespaces(), &name).await? else {
+        return Ok(End::Cleared);
     };
-    let meta = Meta::parse(&object)?;
     let copy = meta.copy(Direction::Up, "Namespace");
     if copy.state != CopyState::Ours || copy.terminating || is_protected_namespace(namespace, None) {
         return Ok(End::Cleared);

@@ -3,12 +3,11 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::inventory::Inventory;
 use super::{Engine, Feed, Key, Task, TypeId};
 use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side};
 use crate::plan::{Direction, Selection};
 use crate::report::Subject;
-use crate::source::{SourceEvent, SourceId, Versions};
+use crate::source::{Covers, SourceEvent, SourceId, Versions};
 use crate::sync::job::Seen;
 use crate::sync::object::{Desired, Meta, Status};
 use crate::sync::ownership::CopyState;
@@ -335,45 +334,46 @@ impl Engine {
                 }
             }
             Feed::Copies(type_id, _) => {
-                let Some(state) = self.types.get_mut(&type_id) else {
-                    return;
-                };
                 let before = versions.before.max(known);
-                if (Versions { before, ..versions }).go_back() {
-                    let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
-                    log::warn!(
-                        "the {side} has gone back to older versions, looking at everything again resource={resource}"
-                    );
-                    state.inventory = Inventory::default();
-                    self.restart_type(type_id);
-                    if side == Side::Edge {
-                        self.read_record_again();
-                    }
-                    return;
-                }
-                state.looked = true;
-                let strays = state.strays();
-                let mut out_of_step = state.inventory.copies_listed(list, covers, versions.list);
-                if state.plan.gone_at_origin {
-                    out_of_step.extend(state.inventory.origin_has_none());
-                }
-                let orphans = state.inventory.orphans();
-                for name in out_of_step {
-                    self.enqueue(type_id, name, None);
-                }
-                self.judge_orphans(type_id, orphans);
-                // Those that were there before the type was looked at again.
-                self.watch_unlabelled(type_id);
-                for name in strays {
-                    self.stray_may_be_gone(type_id, &name);
-                }
-                self.upsync_left_a_namespace();
-                self.drop_type_without_copies(type_id);
+                self.copies_listed(type_id, list, covers, Versions { before, ..versions });
             }
             Feed::Unlabelled(type_id) => self.unlabelled_listed(id, type_id),
             Feed::HubNamespaces => self.hub_namespaces.listed(),
         }
         self.start_origin_sources();
+    }
+
+    fn copies_listed(&mut self, type_id: TypeId, list: super::Generation, covers: Covers, versions: Versions) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        if versions.go_back() {
+            let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
+            log::warn!("the {side} has gone back to older versions, looking at everything again resource={resource}");
+            self.restart_type_anew(type_id);
+            if side == Side::Edge {
+                self.read_record_again();
+            }
+            return;
+        }
+        state.looked = true;
+        let strays = state.strays();
+        let mut out_of_step = state.inventory.copies_listed(list, covers, versions.list);
+        if state.plan.gone_at_origin {
+            out_of_step.extend(state.inventory.origin_has_none());
+        }
+        let orphans = state.inventory.orphans();
+        for name in out_of_step {
+            self.enqueue(type_id, name, None);
+        }
+        self.judge_orphans(type_id, orphans);
+        // Those that were there before the type was looked at again.
+        self.watch_unlabelled(type_id);
+        for name in strays {
+            self.stray_may_be_gone(type_id, &name);
+        }
+        self.upsync_left_a_namespace();
+        self.drop_type_without_copies(type_id);
     }
 
     fn origins_listed(&mut self, type_id: TypeId, scope: &Scope, list: super::Generation) {

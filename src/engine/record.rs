@@ -267,7 +267,7 @@ fn is_refusal(error: &Error) -> bool {
 async fn read(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
     match edge.get(&ResourceType::config_maps(), name, Content::Full).await {
         Ok(body) => {
-            check(name, &body)?;
+            Meta::of(name, &body)?;
             let object: Value = serde_json::from_slice(&body)
                 .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
             let text = |key: &str| object["data"][key].as_str().unwrap_or_default();
@@ -313,17 +313,7 @@ async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Erro
     let (kept, _) = edge
         .apply(&ResourceType::config_maps(), name, body, Content::Metadata)
         .await?;
-    check(name, &kept)
-}
-
-/// An answer about anything else than the record, such as a proxy's page with status 200, is none.
-fn check(name: &ObjectName, answer: &[u8]) -> Result<(), Error> {
-    let got = Meta::parse(answer)?.object_name();
-    if got == *name {
-        Ok(())
-    } else {
-        Err(Error::BadAnswer(format!("asked for {name:?}, got {got:?}")))
-    }
+    Meta::of(name, &kept).map(|_| ())
 }
 
 /// One `group/version/resource` a line, and ` of group/resource` where the origins are of another type.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::asking::is_gone;
+use super::inventory::Inventory;
 use super::{Engine, Feed, TypeId, TypeState};
 use crate::api::edge_sync_config::{self, EdgeSyncConfig};
 use crate::api::syncer_config::{self, SyncerConfig};
@@ -411,6 +412,14 @@ impl Engine {
             state.inventory.look_again();
         }
         self.start_copy_source(type_id);
+    }
+
+    /// The same, and what is known of its copies counts for nothing: no version can be held against theirs.
+    pub(super) fn restart_type_anew(&mut self, type_id: TypeId) {
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.inventory = Inventory::default();
+        }
+        self.restart_type(type_id);
     }
 
     fn end_sources(&mut self, type_id: TypeId) {

@@ -9,7 +9,7 @@ use tokio::time::{Duration, Instant};
 
 use super::work::REFUSED_WAIT;
 use super::{Engine, Key, Task, TypeId, drift};
-use crate::cluster::{ObjectName, Side};
+use crate::cluster::{ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection, StatusPath};
 use crate::queue::{self, Class};
 use crate::report::Subject;
@@ -187,56 +187,60 @@ impl Engine {
         if let (Err(_), Some(status)) = (&result, state.inventory.status(&key.name)) {
             status.write_failed(Instant::now());
         }
-        let qualified = state.plan.at_hub.qualified();
-        let subject = |side| Subject::Thing(side, format!("the status of {qualified}"));
         match result {
-            Ok(returned) => {
-                let path = state.plan.status;
-                if let Some(status) = state.inventory.status(&key.name) {
-                    let ignored = path == Some(StatusPath::Main) && status.was_ignored(returned);
-                    status.write_ended(returned, Instant::now());
-                    if ignored {
-                        let resource = state.plan.at_hub.clone();
-                        self.forget(Side::Hub, &resource);
-                    }
-                }
-                let Some(state) = self.types.get_mut(&key.type_id) else {
-                    return queue::Done::Finished;
-                };
-                if returned == Returned::NotOurs && state.inventory.was_wrong_about(&key.name) {
-                    self.enqueue(key.type_id, key.name.clone(), None);
-                    return queue::Done::Finished;
-                }
-                if returned == Returned::Gone {
-                    // Whoever tells of either object brings it back before that; who polls may tell late.
-                    return queue::Done::Refused(REFUSED_WAIT);
-                }
-                if let Returned::Written { .. } = returned {
-                    let object = key.name.of_kind(&state.plan.at_hub.kind).to_string();
-                    log::debug!("status returned object={object}");
-                    self.report.works(&subject(Side::Hub));
-                    self.report.wrote(Side::Hub, "status");
-                }
-                queue::Done::Finished
-            }
+            Ok(returned) => self.status_has_gone_up(key, returned),
             Err(Failure { side, doing, error, .. }) if error.is_unreachable() => {
                 self.side_is_silent(side, doing, &error);
                 queue::Done::Unreachable(side)
             }
             Err(Failure { side, doing, error, .. }) => {
+                let resource = state.plan.at_hub.clone();
                 if side == Side::Hub && error.is_type_not_served() {
                     // It may have lost its subresource.
-                    let resource = state.plan.at_hub.clone();
                     self.forget(side, &resource);
                 }
                 if !error.is_conflict() {
-                    // One line a type: what is wrong with one status, a permission mostly, is wrong with all.
-                    self.report.failed(subject(side), doing, &error);
+                    self.report.failed(status_of(side, &resource), doing, &error);
                 }
                 queue::Done::Retry(error.retry_after())
             }
         }
     }
+
+    /// A worker has brought a status to the hub, or found that there is nothing to bring.
+    fn status_has_gone_up(&mut self, key: &Key, returned: Returned) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        let (path, resource) = (state.plan.status, state.plan.at_hub.clone());
+        let mut was_ignored = false;
+        if let Some(status) = state.inventory.status(&key.name) {
+            was_ignored = path == Some(StatusPath::Main) && status.was_ignored(returned);
+            status.write_ended(returned, Instant::now());
+        }
+        let is_taken = returned == Returned::NotOurs && state.inventory.was_wrong_about(&key.name);
+        if was_ignored {
+            self.forget(Side::Hub, &resource);
+        }
+        match returned {
+            Returned::NotOurs if is_taken => self.enqueue(key.type_id, key.name.clone(), None),
+            // Whoever tells of either object brings it back before that; who polls may tell late.
+            Returned::Gone => return queue::Done::Refused(REFUSED_WAIT),
+            Returned::Written { .. } => {
+                let object = key.name.of_kind(&resource.kind).to_string();
+                log::debug!("status returned object={object}");
+                self.report.works(&status_of(Side::Hub, &resource));
+                self.report.wrote(Side::Hub, "status");
+            }
+            Returned::Equal(_) | Returned::NotOurs => {}
+        }
+        queue::Done::Finished
+    }
+}
+
+/// One line a type: what is wrong with one status, a permission mostly, is wrong with all.
+fn status_of(side: Side, resource: &ResourceType) -> Subject {
+    Subject::Thing(side, format!("the status of {}", resource.qualified()))
 }
 
 impl super::TypeState {

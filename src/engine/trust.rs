@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::guard::Reason;
 use super::replan::ConfigKind;
-use super::{Engine, Feed, Inventory, TaskEnd, TypeId};
+use super::{Engine, Feed, TaskEnd, TypeId};
 use crate::cluster::{Error, Side};
 use crate::plan::Direction;
 use crate::queue::back_off;
@@ -182,16 +182,13 @@ impl Engine {
 
     /// What is known of the copies at a side is nothing that its versions can be held against: all are looked at again.
     pub(super) fn forget_copies(&mut self, side: Side) {
-        let types = self.types.iter_mut();
-        let of_side: Vec<TypeId> = types
-            .filter(|(_, state)| state.plan.direction.copy() == side)
-            .map(|(&id, state)| {
-                state.inventory = Inventory::default();
-                id
-            })
-            .collect();
+        let of_side = self
+            .types
+            .iter()
+            .filter(|(_, state)| state.plan.direction.copy() == side);
+        let of_side: Vec<TypeId> = of_side.map(|(&id, _)| id).collect();
         for type_id in of_side {
-            self.restart_type(type_id);
+            self.restart_type_anew(type_id);
         }
     }
 

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::guard::Reason;
-use super::{Engine, Key, Task, TaskEnd, TypeId, TypeState};
+use super::{Engine, Key, SourceState, Task, TaskEnd, TypeId, TypeState};
 use crate::cluster::{ObjectName, Side};
 use crate::plan::{Direction, Selection};
 use crate::queue::{self, Class};
@@ -224,13 +224,7 @@ impl Engine {
                 .found_at_origin(name, origins.map_or(0, |source| source.list));
         }
         if let Some(source) = source {
-            match outcome.copy {
-                Some(seen) if seen.version != 0 => source.handle.is_known(&copy_at.name, seen.version),
-                _ if matches!(outcome.change, Change::Deleted | Change::Left(Why::Gone)) => {
-                    source.handle.is_gone(&copy_at.name);
-                }
-                _ => {}
-            }
+            source.learns(&copy_at.name, outcome);
         }
         self.note_status(*type_id, name, outcome);
         for side in [Side::Hub, Side::Edge] {
@@ -385,6 +379,17 @@ impl Engine {
             return queue::Done::Refused(REFUSED_WAIT);
         }
         retry
+    }
+}
+
+impl SourceState {
+    /// A worker has seen what the source would tell next, so that one that polls need not read it.
+    fn learns(&self, name: &ObjectName, outcome: &Outcome) {
+        match outcome.copy {
+            Some(seen) if seen.version != 0 => self.handle.is_known(name, seen.version),
+            _ if matches!(outcome.change, Change::Deleted | Change::Left(Why::Gone)) => self.handle.is_gone(name),
+            _ => {}
+        }
     }
 }
 

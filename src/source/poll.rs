@@ -173,12 +173,8 @@ impl Source {
 
     async fn read(&self, name: &ObjectName) -> Result<(Bytes, Meta), Error> {
         let object = self.cluster.get(&self.reading.resource, name, Content::Full).await?;
-        let meta = Meta::parse(&object)?;
-        if meta.object_name() == *name {
-            Ok((object, meta))
-        } else {
-            Err(Error::BadAnswer(format!("asked for {name:?}, got another object")))
-        }
+        let meta = Meta::of(name, &object)?;
+        Ok((object, meta))
     }
 
     /// The engine has taken the object.

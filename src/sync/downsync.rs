@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use super::job::{Change, Failure, Job, Outcome, Why, check_name, done_with, failed, left, look, precondition};
+use super::job::{Change, Failure, Job, Outcome, Why, done_with, failed, left, look, precondition};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
@@ -76,7 +76,7 @@ async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> R
     let Address { resource, name } = &job.copy_at;
     if let Some(patch) = take_over(&object, Direction::Down, &job.policy.take_back_from)? {
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
-        check_name(name, &patched)?;
+        Meta::of(name, &patched)?;
         (object, _) = apply_once(edge, job, desired, adopted || change == Change::Adopted).await?;
     }
     if let Some(patch) = desired.addition(resource, &object)? {

@@ -239,13 +239,10 @@ async fn bring(copies: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome
 /// False if the hub has no such namespace. It carries no mark, as the one before it, so that it does not go with the hub's.
 async fn lend_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
     let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
-    let meta = match hub.get(&resource, &name, Content::Metadata).await {
-        Ok(object) => check_name(&name, &object).and_then(|()| Meta::parse(&object)),
-        Err(error) if error.proves_absent(namespace) => return Ok(false),
-        Err(error) => Err(error),
-    };
-    let meta = meta.map_err(failed(hub.side(), "reading"))?;
-    if !meta.is_copy_of(Direction::Up, &resource.kind) || meta.deletion_timestamp.is_some() {
+    let found = look_at(hub, &resource, &name).await;
+    let found = found.map_err(failed(hub.side(), "reading"))?;
+    let lends = |meta: &Meta| meta.is_copy_of(Direction::Up, &resource.kind) && meta.deletion_timestamp.is_none();
+    if !found.as_ref().is_some_and(lends) {
         return Ok(false);
     }
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -258,8 +255,17 @@ async fn lend_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Resul
 /// The metadata of what is in the copy's place now; `None` if there is nothing.
 pub(super) async fn look(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
     let Address { resource, name } = &job.copy_at;
-    match copies.get(resource, name, Content::Metadata).await {
-        Ok(object) => check_name(name, &object).and_then(|()| Meta::parse(&object)).map(Some),
+    look_at(copies, resource, name).await
+}
+
+/// The metadata of an object; `None` if a side has proved that there is none.
+pub(crate) async fn look_at(
+    cluster: &Cluster,
+    resource: &ResourceType,
+    name: &ObjectName,
+) -> Result<Option<Meta>, Error> {
+    match cluster.get(resource, name, Content::Metadata).await {
+        Ok(object) => Meta::of(name, &object).map(Some),
         Err(error) if error.proves_absent(&name.name) => Ok(None),
         Err(error) => Err(error),
     }
@@ -306,8 +312,10 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
             Err(error) => return Err(error),
         },
     };
-    check_name(name, &body)?;
-    if job.selection == Selection::None || is_copy_itself(job, &body)? {
+    let meta = Meta::of(name, &body)?;
+    // What the other direction has made does not travel back (spec section 4).
+    let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);
+    if job.selection == Selection::None || is_copy {
         return Ok(Read::NotSelected);
     }
     Ok(
@@ -316,21 +324,6 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
             None => Read::NotSelected,
         },
     )
-}
-
-/// True if the origin is itself a copy that the other direction made: it does not travel back (spec section 4).
-fn is_copy_itself(job: &Job, body: &[u8]) -> Result<bool, Error> {
-    Ok(Meta::parse(body)?.is_copy_of(job.direction.other(), &job.origin.resource.kind))
-}
-
-/// An answer about another object is no answer.
-pub(super) fn check_name(name: &ObjectName, body: &[u8]) -> Result<(), Error> {
-    let got = Meta::parse(body)?.object_name();
-    if got == *name {
-        Ok(())
-    } else {
-        Err(Error::BadAnswer(format!("asked for {name:?}, got {got:?}")))
-    }
 }
 
 pub(super) fn left(why: Why) -> Outcome {

@@ -61,6 +61,18 @@ impl Meta {
             .map_err(|error| bad(&error))
     }
 
+    /// Reads the metadata of an answer that has to be about `name`: one about anything else, such as a proxy's page with
+    /// status 200, is no answer.
+    pub fn of(name: &ObjectName, answer: &[u8]) -> Result<Self, Error> {
+        let meta = Self::parse(answer)?;
+        let got = meta.object_name();
+        if got == *name {
+            Ok(meta)
+        } else {
+            Err(Error::BadAnswer(format!("asked for {name:?}, got {got:?}")))
+        }
+    }
+
     /// Namespace and name.
     pub fn object_name(&self) -> ObjectName {
         ObjectName::new(&self.namespace, &self.name)

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 
-use super::job::{Failure, check_name, failed};
+use super::job::{Failure, failed, look_at};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, StatusPath};
 use crate::sync::object::{Address, Meta, Status};
@@ -84,19 +84,14 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
 
 /// True if upsync has made the object at the hub, and nobody has taken it over.
 async fn is_ours(hub: &Cluster, at: &Address) -> Result<bool, Failure> {
-    let failed = failed(Side::Hub, "reading");
-    let object = match hub.get(&at.resource, &at.name, Content::Metadata).await {
-        Ok(object) => object,
-        Err(error) if error.proves_absent(&at.name.name) => return Ok(false),
-        Err(error) => return Err(failed(error)),
-    };
-    let meta = check_name(&at.name, &object).and_then(|()| Meta::parse(&object));
-    Ok(meta.map_err(failed)?.is_copy_of(Direction::Up, &at.resource.kind))
+    let found = look_at(hub, &at.resource, &at.name).await;
+    let found = found.map_err(failed(Side::Hub, "reading"))?;
+    Ok(found.is_some_and(|meta| meta.is_copy_of(Direction::Up, &at.resource.kind)))
 }
 
 async fn read(edge: &Cluster, at: &Address) -> Result<Bytes, Error> {
     let object = edge.get(&at.resource, &at.name, Content::Full).await?;
-    check_name(&at.name, &object)?;
+    Meta::of(&at.name, &object)?;
     Ok(object)
 }
 
