@@ -51,6 +51,12 @@ impl Discovery {
         }
     }
 
+    /// True if the side is known to serve the resource at some version of the group.
+    pub fn serves(&self, group: &str, resource: &str) -> bool {
+        let mut of_group = self.known.iter().filter(|((known, _), _)| known == group);
+        of_group.any(|(_, served)| matches!(served, Served::Resources(resources) if resources.contains_key(resource)))
+    }
+
     /// The resource of a kind, if the side is known to serve it.
     pub fn find_kind(&self, group: &str, version: &str, kind: &str) -> Option<&ServedResource> {
         match self.known.get(&(group.to_owned(), version.to_owned()))? {

@@ -6,13 +6,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::{Engine, Feed, TaskEnd};
+use super::definitions::Definitions;
+use super::{Engine, TaskEnd};
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
-use crate::cluster::{Cluster, Error, ResourceType, Scope, Side};
+use crate::cluster::{Cluster, Error, ResourceType, Side};
 use crate::plan::{Missing, SyncedType, Types};
 use crate::queue::back_off;
 use crate::report::Subject;
-use crate::source::{Reading, SourceId, Style};
+use crate::source::SourceId;
 
 /// Between a sign that a missing type may be there and asking for it: one CRD causes several events as it comes up.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -39,8 +40,8 @@ pub(super) struct Asking {
     due: Option<Instant>,
     /// Asked in vain since something was learnt.
     failures: u32,
-    /// Watches CRDs while something is missing.
-    definitions: Option<SourceId>,
+    /// CRDs, which are read while something is missing.
+    pub(super) definitions: Option<Definitions>,
 }
 
 impl Asking {
@@ -52,6 +53,13 @@ impl Asking {
     pub(super) fn ask_again_soon(&mut self) {
         self.failures = 0;
         self.due = Some(Instant::now() + SETTLE);
+    }
+
+    /// Something may have appeared that asking has not shown yet.
+    pub(super) fn ask_soon_unless_due(&mut self) {
+        if self.due.is_none() && !self.under_way {
+            self.due = Some(Instant::now() + SETTLE);
+        }
     }
 
     fn ask_later(&mut self) {
@@ -95,7 +103,7 @@ impl Engine {
         missing
     }
 
-    fn misses_anything(&self, side: Side) -> bool {
+    pub(super) fn misses_anything(&self, side: Side) -> bool {
         self.selecting.missing.iter().any(|missing| missing.side == side)
     }
 
@@ -154,7 +162,7 @@ impl Engine {
     }
 
     /// Groups of which everything is selected.
-    fn open_groups(&self, side: Side) -> BTreeSet<String> {
+    pub(super) fn open_groups(&self, side: Side) -> BTreeSet<String> {
         let entries = self.selecting.wanted.entries.iter();
         let groups = entries.filter_map(|entry| match &entry.types {
             Types::Group(group) if entry.direction.origin() == side => Some(group.clone()),
@@ -220,6 +228,7 @@ impl Engine {
         }
         let unknown = self.has_unknown(side);
         let missing = self.misses_anything(side);
+        let more = self.may_have_more(side);
         let confirming = self
             .selecting
             .gone
@@ -229,7 +238,7 @@ impl Engine {
         if confirming {
             asking.failures = 0;
         }
-        if (unknown || missing) && asking.due.is_none() {
+        if (unknown || missing || more) && asking.due.is_none() {
             if !unknown {
                 asking.failures = asking.failures.max(PATIENCE - 1);
             }
@@ -293,7 +302,8 @@ impl Engine {
     /// The plan has changed: asks at once for what it needs to know, and listens for what it misses.
     pub(super) fn ask_for_what_is_unknown(&mut self, side: Side) {
         self.watch_definitions_while_missing(side);
-        let (unknown, missing) = (self.has_unknown(side), self.misses_anything(side));
+        let unknown = self.has_unknown(side);
+        let missing = self.misses_anything(side) || self.may_have_more(side);
         let asking = self.asking(side);
         if unknown {
             asking.due.get_or_insert_with(Instant::now);
@@ -301,38 +311,6 @@ impl Engine {
             // It may have appeared since this side was asked, and before its CRDs are watched.
             asking.failures = asking.failures.max(PATIENCE - 1);
             asking.ask_later();
-        }
-    }
-
-    /// While something is missing, and as long as `*` stands for what there may be, CRDs are watched (names only), because
-    /// their coming is what makes types appear.
-    fn watch_definitions_while_missing(&mut self, side: Side) {
-        let missing = self.misses_anything(side) || side == Side::Edge && self.selecting.open_ended;
-        if let Some(id) = self.asking(side).definitions.take_if(|_| !missing) {
-            self.sources.remove(&id);
-        }
-        if missing && self.asking(side).definitions.is_none() {
-            let resource = ResourceType {
-                group: "apiextensions.k8s.io".into(),
-                version: "v1".into(),
-                resource: "customresourcedefinitions".into(),
-                kind: "CustomResourceDefinition".into(),
-                namespaced: false,
-            };
-            let reading = Reading {
-                resource,
-                scope: Scope::default(),
-                style: Style::Metadata,
-            };
-            let id = self.start_source(Feed::Definitions(side), reading);
-            self.asking(side).definitions = Some(id);
-        }
-    }
-
-    /// A CRD came or changed. Those of the first list were there when the side was asked.
-    pub(super) fn definition_changed(&mut self, id: SourceId, side: Side) {
-        if self.sources.get(&id).is_some_and(|source| source.settled) {
-            self.asking(side).ask_again_soon();
         }
     }
 

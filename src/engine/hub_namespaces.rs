@@ -44,6 +44,8 @@ pub(super) struct HubNamespaces {
     needed: BTreeSet<String>,
     /// With a task.
     busy: BTreeSet<String>,
+    /// Those that are being deleted.
+    clearing: BTreeSet<String>,
     failures: u32,
     due: Option<Instant>,
 }
@@ -60,9 +62,20 @@ pub(super) struct NamespaceDone {
     result: Result<End, Error>,
 }
 
+/// What is done about a namespace.
+enum Step {
+    Make,
+    /// Whether it may be deleted.
+    Look,
+    /// While this is under way, nothing is written into it.
+    Clear(Precondition),
+}
+
 enum End {
     /// It is there.
     Made,
+    /// It is ours and nothing was in it when it looked like this.
+    Empty(Precondition),
     /// It is gone, or not ours.
     Cleared,
     /// There is something in it.
@@ -135,7 +148,7 @@ impl Engine {
         }
         self.hub_namespaces.due = None;
         for namespace in std::mem::take(&mut self.hub_namespaces.needed) {
-            self.start_namespace_task(namespace, true);
+            self.start_namespace_task(namespace, Step::Make);
         }
         if !self.hub_namespaces.listed || !self.upsync_is_listed() {
             return;
@@ -159,7 +172,7 @@ impl Engine {
             self.hub_namespaces.due = Some(next);
         }
         for namespace in expired {
-            self.start_namespace_task(namespace, false);
+            self.start_namespace_task(namespace, Step::Look);
         }
     }
 
@@ -196,16 +209,24 @@ impl Engine {
         used
     }
 
-    fn start_namespace_task(&mut self, namespace: String, make: bool) {
+    /// True while a namespace of the hub is being deleted: what is to go into it waits for that.
+    pub(super) fn is_being_cleared(&self, namespace: &str) -> bool {
+        self.hub_namespaces.clearing.contains(namespace)
+    }
+
+    fn start_namespace_task(&mut self, namespace: String, step: Step) {
         if !self.hub_namespaces.busy.insert(namespace.clone()) {
             return;
         }
+        if matches!(step, Step::Clear(_)) {
+            self.hub_namespaces.clearing.insert(namespace.clone());
+        }
         let hub = Rc::clone(&self.setup.hub);
         let task = async move {
-            let result = if make {
-                make_namespace(&hub, &namespace).await.map(|()| End::Made)
-            } else {
-                clear_namespace(&hub, &namespace).await
+            let result = match step {
+                Step::Make => make_namespace(&hub, &namespace).await.map(|()| End::Made),
+                Step::Look => look_into(&hub, &namespace).await,
+                Step::Clear(only_if) => clear_namespace(&hub, &namespace, &only_if).await,
             };
             TaskEnd::Namespace(NamespaceDone { namespace, result })
         };
@@ -215,6 +236,9 @@ impl Engine {
     pub(super) fn namespace_done(&mut self, done: NamespaceDone) {
         let NamespaceDone { namespace, result } = done;
         self.hub_namespaces.busy.remove(&namespace);
+        if self.hub_namespaces.clearing.remove(&namespace) {
+            self.namespace_is_there(Side::Hub, &namespace);
+        }
         let subject = Subject::Thing(Side::Hub, format!("Namespace//{namespace}"));
         match result {
             Ok(end) => {
@@ -225,6 +249,12 @@ impl Engine {
                         // Before the hub tells of it: what is forgotten meanwhile must not forget this.
                         self.hub_namespaces.ours.entry(namespace.clone()).or_default();
                         self.namespace_is_there(Side::Hub, &namespace);
+                    }
+                    End::Empty(only_if) => {
+                        // Something may have come up for it while the hub was asked.
+                        if !self.used_hub_namespaces().contains(&namespace) {
+                            self.start_namespace_task(namespace, Step::Clear(only_if));
+                        }
                     }
                     End::Cleared => {
                         self.hub_namespaces.gone(&namespace);
@@ -277,8 +307,8 @@ async fn make_namespace(hub: &Cluster, namespace: &str) -> Result<(), Error> {
     }
 }
 
-/// Deletes a namespace if it is ours and empty.
-async fn clear_namespace(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Error> {
+/// Whether a namespace is ours and empty.
+async fn look_into(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Error> {
     let name = ObjectName::new("", namespace);
     let Some(meta) = look_at(hub, &ResourceType::namespaces(), &name).await? else {
         return Ok(End::Cleared);
@@ -290,11 +320,16 @@ async fn clear_namespace(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Erro
     if !is_empty(hub, namespace).await? {
         return Ok(End::NotEmpty);
     }
-    let only_if = Precondition {
+    Ok(End::Empty(Precondition {
         uid: meta.uid,
         resource_version: meta.resource_version,
-    };
-    match hub.delete(&ResourceType::namespaces(), &name, &only_if).await {
+    }))
+}
+
+/// Deletes a namespace if it is as it was.
+async fn clear_namespace(hub: &Cluster, namespace: &str, only_if: &Precondition) -> Result<End, Error> {
+    let name = ObjectName::new("", namespace);
+    match hub.delete(&ResourceType::namespaces(), &name, only_if).await {
         Ok(()) => {
             log::info!("deleted at the hub, since upsync has left it object=Namespace//{namespace}");
             Ok(End::Cleared)

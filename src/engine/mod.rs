@@ -11,6 +11,7 @@
 
 mod answers;
 mod asking;
+mod definitions;
 mod drift;
 mod guard;
 mod heartbeat;

@@ -30,14 +30,15 @@ impl Engine {
                     Feed::Configs(kind) => self.selecting.list_begins(kind),
                     Feed::HubNamespaces => self.hub_namespaces.list_begins(),
                     Feed::Unlabelled(type_id) => self.unlabelled_list_begins(id, type_id),
-                    Feed::Definitions(_) | Feed::Origins(..) | Feed::Copies(..) => {}
+                    Feed::Definitions(side) => self.definitions_begin(side),
+                    Feed::Origins(..) | Feed::Copies(..) => {}
                 }
             }
             SourceEvent::Object(object) => self.object(id, feed, object),
             SourceEvent::Unchanged(object) => self.object_unchanged(id, feed, &object),
             SourceEvent::Gone(object) => self.object_gone(id, feed, &object),
             SourceEvent::Complete(versions) => self.list_complete(id, feed, versions),
-            SourceEvent::Up => self.source_up(id),
+            SourceEvent::Up => self.source_up(id, feed),
             SourceEvent::Down(error) => self.source_down(id, feed, &error),
         }
     }
@@ -48,10 +49,7 @@ impl Engine {
                 self.config_object(kind, &object);
                 Ok(())
             }
-            Feed::Definitions(side) => {
-                self.definition_changed(id, side);
-                Ok(())
-            }
+            Feed::Definitions(side) => self.definition_changed(id, side, &object),
             Feed::Origins(type_id, _) => self.origin(id, type_id, &object),
             Feed::Copies(type_id, _) => self.copy(id, type_id, object),
             Feed::Unlabelled(type_id) => self.unlabelled(id, type_id, object),
@@ -67,7 +65,7 @@ impl Engine {
         };
         let result = Meta::parse(object).map(|meta| match feed {
             Feed::Configs(kind) => self.config_unchanged(kind, &meta),
-            Feed::Definitions(_) => {}
+            Feed::Definitions(side) => self.definition_seen(side, meta),
             Feed::Origins(type_id, _) => {
                 if let Some(state) = self.types.get_mut(&type_id) {
                     for name in state.of_origin(&meta.object_name()) {
@@ -94,10 +92,7 @@ impl Engine {
                 self.config_gone(kind, object);
                 Ok(())
             }
-            Feed::Definitions(side) => {
-                self.asking(side).ask_again_soon();
-                Ok(())
-            }
+            Feed::Definitions(side) => Meta::parse(object).map(|meta| self.definition_gone(side, &meta)),
             Feed::Origins(type_id, _) => Meta::parse(object).map(|meta| self.origin_gone(type_id, &meta)),
             Feed::Copies(type_id, _) | Feed::Unlabelled(type_id) => Meta::parse(object).map(|meta| {
                 self.unlabelled_named(id, &meta.object_name());
@@ -325,7 +320,7 @@ impl Engine {
                 self.source_has_listed(id, versions);
                 self.configs_listed(kind);
             }
-            Feed::Definitions(_) => {}
+            Feed::Definitions(side) => self.definitions_listed(side),
             Feed::Origins(type_id, _) => {
                 self.source_has_listed(id, versions);
                 self.origins_listed(type_id, &scope, list);
@@ -391,7 +386,10 @@ impl Engine {
         }
     }
 
-    fn source_up(&mut self, id: SourceId) {
+    fn source_up(&mut self, id: SourceId, feed: Feed) {
+        if let Feed::Definitions(side) = feed {
+            self.definitions_are_told(side);
+        }
         if let Some((side, thing)) = self.source_name(id) {
             self.report.works(&Subject::Thing(side, thing));
         }
@@ -425,9 +423,7 @@ impl Engine {
         }
         match feed {
             Feed::Configs(kind) if error.is_type_not_served() => self.configs_not_served(kind, error),
-            Feed::Definitions(_) => {
-                log::debug!("cannot watch CRDs, asking from time to time side={side} error={error}");
-            }
+            Feed::Definitions(side) => self.definitions_refused(side, error),
             _ => {
                 if error.is_type_not_served() {
                     self.type_vanished(id, side);

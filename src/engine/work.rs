@@ -67,13 +67,22 @@ impl Engine {
             let Some((key, body)) = self.queue.take(Instant::now(), last) else {
                 break;
             };
-            if !self.start_worker(&key, body) {
+            if self.has_to_wait(&key) {
+                let again = queue::Done::Retry(None);
+                self.queue.done(&key, again, Instant::now(), fastrand::f64());
+            } else if !self.start_worker(&key, body) {
                 self.queue.done(&key, queue::Done::Finished, Instant::now(), 0.0);
             }
         }
         if self.queue.is_empty() {
             self.report.idle();
         }
+    }
+
+    /// True for what goes up into a namespace that is being deleted. It is woken when that has ended.
+    fn has_to_wait(&self, key: &Key) -> bool {
+        let state = self.types.get(&key.type_id);
+        state.is_some_and(|state| state.plan.direction == Direction::Up) && self.is_being_cleared(&key.name.namespace)
     }
 
     /// Starts a worker for a key. False if there is nothing to do for it any more.

@@ -112,12 +112,12 @@ impl Server {
         let store = self.store.borrow();
         let (group, version) = (&ask.target.group, &ask.target.version);
         let answer = if version.is_empty() {
-            types::groups(&store)
+            types::groups(&store, &self.untold.borrow())
         } else {
             if !group.is_empty() && self.weather.borrow_mut().hides_discovery() {
                 return Err(Refusal::plain(503, "service unavailable\n"));
             }
-            types::resources(&store, group, version).ok_or_else(Refusal::no_path)?
+            types::resources(&store, &self.untold.borrow(), group, version).ok_or_else(Refusal::no_path)?
         };
         Ok(Answer::Body(200, answer.to_string()))
     }

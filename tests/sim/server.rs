@@ -45,6 +45,8 @@ pub struct Server {
     pub noted: Cell<u64>,
     /// Namespaces and CRDs that are being emptied.
     pub closing: RefCell<BTreeSet<Key>>,
+    /// CRDs whose types are served, and which discovery does not tell of yet.
+    pub untold: RefCell<BTreeSet<Key>>,
     start: Instant,
 }
 
@@ -102,6 +104,7 @@ impl Server {
             other: OnceCell::new(),
             noted: Cell::new(0),
             closing: RefCell::default(),
+            untold: RefCell::default(),
             start: Instant::now(),
         });
         for name in ["default", "kube-system"] {
@@ -368,17 +371,26 @@ impl Server {
         }
     }
 
-    /// Serves a new CRD after a while, unless the server restarts before.
+    /// Serves a new CRD after a while, unless the server restarts before, and tells of it in discovery later still: a real
+    /// server reads its own CRDs for that.
     pub async fn establish(self: Rc<Self>, key: Key, epoch: u32) {
-        let milliseconds = self.weather.borrow_mut().dice.u64(50..1500);
-        sleep(Duration::from_millis(milliseconds)).await;
+        let (until_served, until_told) = {
+            let dice = &mut self.weather.borrow_mut().dice;
+            (dice.u64(50..1500), dice.u64(100..2000))
+        };
+        sleep(Duration::from_millis(until_served)).await;
         if self.epoch.get() != epoch {
             return;
         }
+        self.untold.borrow_mut().insert(key.clone());
         let conditions = json!([{"type": "Established", "status": "True"}]);
         self.patch_status("kube-apiserver", &key, &json!({"status": {"conditions": conditions}}));
         let finalizer = json!({"metadata": {"finalizers": ["customresourcecleanup.apiextensions.k8s.io"]}});
         self.patch("kube-apiserver", &key, &finalizer);
+        sleep(Duration::from_millis(until_told)).await;
+        if self.epoch.get() == epoch {
+            self.untold.borrow_mut().remove(&key);
+        }
     }
 
     /// Empties a namespace or a type that is going, and takes it away when nothing is left, unless the server restarts

@@ -1,5 +1,7 @@
 //! What a side serves: built-in types, and those that its CRDs define.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::store::{Key, Store};
@@ -159,6 +161,13 @@ pub fn served(store: &Store) -> Vec<Type> {
         .collect()
 }
 
+/// Everything that discovery tells of: not what is served, but not told of yet.
+fn told_of(store: &Store, untold: &BTreeSet<Key>) -> Vec<Type> {
+    let mut types = served(store);
+    types.retain(|ty| !untold.contains(&Key::new(DEFINITIONS, "", &ty.qualified())));
+    types
+}
+
 /// One type, if it is served.
 pub fn find(store: &Store, group: &str, version: &str, resource: &str) -> Option<Type> {
     let is_it = |ty: &Type| ty.group == group && ty.version == version && ty.resource == resource;
@@ -187,9 +196,9 @@ pub fn is_built_in_group(group: &str) -> bool {
     BUILT_IN.iter().any(|ty| ty.0 == group)
 }
 
-/// `/apis`.
-pub fn groups(store: &Store) -> Value {
-    let types = served(store);
+/// `/apis`, without the types of these CRDs.
+pub fn groups(store: &Store, untold: &BTreeSet<Key>) -> Value {
+    let types = told_of(store, untold);
     let mut groups: Vec<&str> = types
         .iter()
         .map(|ty| ty.group.as_str())
@@ -214,10 +223,10 @@ pub fn groups(store: &Store) -> Value {
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/apis/group/version`; `None` if nothing of it is served.
-pub fn resources(store: &Store, group: &str, version: &str) -> Option<Value> {
+/// `/apis/group/version` without the types of these CRDs; `None` if it is empty.
+pub fn resources(store: &Store, untold: &BTreeSet<Key>, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
-    for ty in served(store)
+    for ty in told_of(store, untold)
         .into_iter()
         .filter(|ty| ty.group == group && ty.version == version)
     {

@@ -89,6 +89,7 @@ impl Server {
     /// No connection survives, and what the server was about begins anew.
     fn restart(self: &Rc<Self>) {
         self.epoch.set(self.epoch.get() + 1);
+        self.untold.borrow_mut().clear();
         self.changed.notify_waiters();
         let store = self.store.borrow();
         let closing: BTreeSet<Key> = ["namespaces", types::DEFINITIONS]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use edge_syncer::cluster::Side;
 use edge_syncer::source::Pace;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::check;
 use crate::sim::classes::Class;
@@ -72,6 +73,68 @@ fn edge_reports(run: &Run, key: &Key, count: u32) {
     let status = json!({"status": {"found": count}});
     let patched = run.world.edge.patch_status("controller", key, &status);
     assert!(patched.is_some(), "it is there");
+}
+
+/// A type comes into being in a group of which everything goes up, this long before the syncer starts.
+fn goes_up_though_its_type_is_this_young(age: Duration, pace: Pace, forbidden: &str) {
+    check(&tell(&[], true, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        run.pace = pace;
+        if !forbidden.is_empty() {
+            let forbidden = Trouble::Forbidden(forbidden.to_owned());
+            run.strike(Side::Edge, forbidden, Duration::from_secs(600));
+        }
+        let all =
+            json!([{"apiGroup": "young.example.org", "resources": ["*"], "namespaces": ["field"], "names": ["*"]}]);
+        hub.create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": all}}));
+        edge.create("people", "namespaces", "", "field", json!({}));
+        define(&hub, "gears", "young.example.org", &["v1"], true);
+        seconds(10).await;
+        define(&edge, "gears", "young.example.org", &["v1"], true);
+        sleep(age).await;
+        run.start();
+        seconds(10).await;
+        let gear = Key::new("gears.young.example.org", "field", "a");
+        edge.create("people", &gear.resource, "field", "a", json!({"spec": {"x": "1"}}));
+        seconds(300).await;
+        assert!(
+            hub.store.borrow().get(&gear).is_some(),
+            "it has not gone up: {age:?} {pace:?}"
+        );
+    }));
+}
+
+#[test]
+fn what_discovery_did_not_tell_of_when_its_crd_was_read_first_is_picked_up() {
+    for age in (0..3000).step_by(100).map(Duration::from_millis) {
+        goes_up_though_its_type_is_this_young(age, Pace::Watch, "");
+        goes_up_though_its_type_is_this_young(age, Pace::Poll(Duration::from_secs(60)), "");
+    }
+}
+
+#[test]
+fn a_type_of_a_starred_group_is_found_also_where_crds_cannot_be_read() {
+    for age in [0, 1, 2].map(Duration::from_secs) {
+        goes_up_though_its_type_is_this_young(age, Pace::Watch, DEFINITIONS);
+    }
+}
+
+#[test]
+fn what_comes_while_the_hub_is_asked_whether_its_namespace_is_empty_keeps_the_namespace() {
+    for after in (9500..12000).step_by(20).map(Duration::from_millis) {
+        check(&tell(&[], true, async |run| {
+            upsync(run, &["field"]);
+            let edge = Rc::clone(&run.world.edge);
+            edge.create("people", "namespaces", "", "field", json!({}));
+            edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+            run.start();
+            seconds(20).await;
+            edge.delete(&Key::new("configmaps", "field", "a"));
+            sleep(after).await;
+            edge.create("people", "configmaps", "field", "b", json!({"data": {"x": "1"}}));
+            seconds(60).await;
+        }));
+    }
 }
 
 #[test]
