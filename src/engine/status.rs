@@ -163,6 +163,18 @@ impl Engine {
         }
     }
 
+    /// The hub has gone back to older versions: statuses that were written to it since are not there. Its objects tell
+    /// nothing of that where they are what they were when they were last told of.
+    pub(super) fn statuses_may_be_lost(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        state.inventory.forget_written_statuses();
+        for name in state.status_due(None) {
+            self.return_status(type_id, &name, None);
+        }
+    }
+
     pub(super) fn status_job(&mut self, key: &Key, body: Option<Bytes>) -> Option<StatusJob> {
         let state = self.types.get_mut(&key.type_id)?;
         let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;

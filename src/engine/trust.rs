@@ -66,6 +66,9 @@ impl Engine {
         match self.versions_key(feed) {
             Some((direction, resource)) if versions.go_back() => {
                 self.went_back(direction, resource, versions.before, versions.list);
+                if let Feed::Origins(type_id, Side::Hub) = feed {
+                    self.statuses_may_be_lost(type_id);
+                }
             }
             _ => self.source_is_at(feed, versions.list),
         }
@@ -167,6 +170,11 @@ impl Engine {
     pub(super) fn read_anew(&mut self, side: Side) {
         let cluster = Rc::clone(self.cluster(side));
         let pace = self.pace(side);
+        if side == Side::Hub {
+            // Whether statuses that were written to it are there, the lists tell.
+            let inventories = self.types.values_mut().map(|state| &mut state.inventory);
+            inventories.for_each(super::inventory::Inventory::forget_written_statuses);
+        }
         for (&id, source) in &mut self.sources {
             if source.feed.side() == side {
                 if let Feed::Copies(type_id, _) = source.feed {

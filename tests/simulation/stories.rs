@@ -9,6 +9,7 @@ use edge_syncer::source::Pace;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use crate::changes::downsync_type;
 use crate::check;
 use crate::sim::classes::Class;
 use crate::sim::disasters::MANY;
@@ -303,6 +304,29 @@ fn the_status_of_what_somebody_has_taken_over_unnoticed_is_left_alone() {
             1
         );
     }));
+}
+
+#[test]
+fn a_status_that_a_restored_hub_has_lost_goes_up_again_though_its_object_is_as_it_was_told_of() {
+    for pace in [Pace::Watch, Pace::Poll(Duration::from_secs(60))] {
+        check(&tell(&[Class::HubRestored], false, async |run| {
+            run.pace = pace;
+            downsync_type(run, "the-one", "apps", "deployments", "v1");
+            let key = Key::new("deployments.apps", "shop", "a");
+            let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+            hub.create("people", &key.resource, "shop", "a", json!({"spec": {"x": "1"}}));
+            run.start();
+            seconds(150).await;
+            let backup = hub.store.borrow().clone();
+            hub.store.borrow_mut().skip(1000);
+            edge.patch_status("controller", &key, &json!({"status": {"found": 1}}));
+            while hub.store.borrow().get(&key).expect("it is there")["status"].is_null() {
+                sleep(Duration::from_millis(10)).await;
+            }
+            hub.become_another(backup, "the hub was restored from a backup");
+            seconds(200).await;
+        }));
+    }
 }
 
 #[test]
