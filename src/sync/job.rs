@@ -371,8 +371,8 @@ pub enum Retirement {
 pub fn retirement(copy: Copy, protected: bool) -> Retirement {
     match copy.state {
         CopyState::Absent => Retirement::Leave(Why::Gone),
-        _ if copy.terminating => Retirement::Leave(Why::Terminating),
         CopyState::Foreign => Retirement::Leave(Why::NotOurs),
+        _ if copy.terminating => Retirement::Leave(Why::Terminating),
         CopyState::Ours if protected => Retirement::Leave(Why::Protected),
         CopyState::Ours if copy.hands_off => Retirement::Leave(Why::HandsOff),
         CopyState::Ours if copy.adopted => Retirement::Release,

@@ -138,6 +138,27 @@ fn what_comes_while_the_hub_is_asked_whether_its_namespace_is_empty_keeps_the_na
 }
 
 #[test]
+fn a_namespace_of_upsync_goes_though_somebody_elses_object_was_on_its_way_out_when_upsync_left_it() {
+    check(&tell(&[], true, async |run| {
+        upsync(run, &["field"]);
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let key = Key::new("configmaps", "field", "a");
+        edge.create("people", "namespaces", "", "field", json!({}));
+        edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+        run.start();
+        seconds(30).await;
+        hub.delete(&key);
+        let finalizers = json!({"metadata": {"finalizers": ["people.example.org/waits"]}, "data": {"x": "2"}});
+        hub.create("people", "configmaps", "field", "a", finalizers);
+        seconds(30).await;
+        hub.delete(&key);
+        edge.delete(&key);
+        seconds(30).await;
+        hub.patch("people", &key, &json!({"metadata": {"finalizers": null}}));
+    }));
+}
+
+#[test]
 fn a_namespace_of_upsync_with_something_of_another_version_in_it_stays() {
     check(&tell(&[], true, async |run| {
         upsync(run, &["field"]);
