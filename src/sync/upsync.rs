@@ -93,27 +93,31 @@ async fn apply(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Res
 
 async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<Outcome, Error> {
     let Address { resource, name } = &job.copy_at;
-    let mut object = apply_once(hub, job, desired, version).await?;
+    let (mut object, created) = apply_once(hub, job, desired, version).await?;
     // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
     if let Some(patch) = take_over(&object, Direction::Up, &job.policy.take_back_from)? {
         let patched = hub
             .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
             .await?;
         let version = Meta::parse(&patched)?.version_number();
-        object = apply_once(hub, job, desired, version).await?;
+        (object, _) = apply_once(hub, job, desired, version).await?;
     }
     if let Some(patch) = desired.addition(resource, &object)? {
         object = hub.merge_patch_for(resource, name, patch, Content::Metadata).await?;
     }
     let mut outcome = done_with(job, Change::Updated, &object, false)?;
-    if outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
+    if created {
+        // It had gone unnoticed, and its status with it.
+        outcome.change = Change::Created;
+        outcome.status = Some(0);
+    } else if outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
         outcome.change = Change::Unchanged;
     }
     Ok(outcome)
 }
 
-/// Applies to the copy as it was at `version`.
-async fn apply_once(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<Bytes, Error> {
+/// Applies to the copy as it was at `version`. Gives it, and whether that has created it.
+async fn apply_once(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
     let version = version.to_string();
     let marks = Marks {
@@ -127,8 +131,7 @@ async fn apply_once(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -
     } else {
         Content::Metadata
     };
-    let (object, _) = hub.apply(resource, name, body, answer).await?;
-    Ok(object)
+    hub.apply(resource, name, body, answer).await
 }
 
 #[cfg(test)]

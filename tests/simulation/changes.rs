@@ -415,6 +415,26 @@ fn status_goes_up_though_the_hub_has_lost_the_subresource_for_it() {
 }
 
 #[test]
+fn the_status_of_what_was_deleted_at_the_hub_unnoticed_goes_up_again_with_it() {
+    check(&tell(&[], true, async |run| {
+        run.pace = Pace::Poll(Duration::from_secs(60));
+        let all = json!([{"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["field"], "names": ["*"]}]);
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        hub.create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": all}}));
+        let key = Key::new("deployments.apps", "field", "a");
+        edge.create("people", "namespaces", "", "field", json!({}));
+        edge.create("people", &key.resource, "field", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(70).await;
+        edge_reports(run, &key, 1);
+        seconds(130).await;
+        assert_eq!(hub_status(run, &key), 1);
+        hub.delete(&key);
+        edge.patch("people", &key, &json!({"spec": {"x": "2"}}));
+    }));
+}
+
+#[test]
 fn one_api_that_is_away_is_not_the_whole_side() {
     check(&tell(&[], false, async |run| {
         let hub = Rc::clone(&run.world.hub);
