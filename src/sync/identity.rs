@@ -2,27 +2,39 @@
 //!
 //! Behind one URL there may be another workspace or cluster tomorrow. It answers, truthfully, that our objects do not
 //! exist. So each cluster is known by the UID of a namespace that lives as long as it does, and a copy is deleted only
-//! after the same cluster has answered again.
+//! after the same cluster has answered again, asked after it has said that the origin does not exist: it may have been
+//! replaced in the moment before. Those who ask at once share an answer.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::sync::object::Meta;
 
 /// Namespaces whose UID names a cluster, the first that there is. kcp workspaces have no `kube-system`.
 const NAMESPACES: [&str; 2] = ["kube-system", "default"];
-/// How long an answer counts: a burst of deletes needs one.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long a question waits for one under way, so as to be shared: that one may be lost.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// What is known of the identity of one side.
 #[derive(Debug, Default)]
 pub struct Identity {
     /// The cluster that the copies are from; absent as long as it is not known.
     expected: RefCell<Option<String>>,
-    verified: Cell<Option<Instant>>,
+    /// How many questions have begun.
+    begun: Cell<u64>,
+    /// The last answer. Held while a question is under way.
+    last: Mutex<Option<Answer>>,
+}
+
+#[derive(Debug)]
+struct Answer {
+    /// Which question it is to, counted from 1.
+    to: u64,
+    verdict: Result<Verdict, Error>,
 }
 
 /// Who answered.
@@ -43,27 +55,40 @@ impl Identity {
     /// Sets the cluster that the copies are from.
     pub fn expect(&self, uid: String) {
         *self.expected.borrow_mut() = Some(uid);
-        self.verified.set(None);
+        // What is answered to a question that has begun is about the one before.
+        self.begun.update(|begun| begun + 1);
     }
 
-    /// Asks the side who it is, unless it has just said so. An error proves nothing.
+    /// Asks the side who it is. The question begins after the call: one that is under way already is no answer to what
+    /// was seen meanwhile. An error proves nothing.
     pub async fn verify(&self, cluster: &Cluster) -> Result<Verdict, Error> {
-        let now = Instant::now();
-        if self.verified.get().is_some_and(|at| now.duration_since(at) < FRESH) {
-            return Ok(Verdict::Same);
+        let before = self.begun.get();
+        let Ok(mut last) = timeout(LONGEST_WAIT, self.last.lock()).await else {
+            return self.ask(cluster).await;
+        };
+        if let Some(answer) = last.as_ref().filter(|answer| answer.to > before) {
+            return answer.verdict.clone();
         }
+        self.begun.update(|begun| begun + 1);
+        let to = self.begun.get();
+        let verdict = self.ask(cluster).await;
+        *last = Some(Answer {
+            to,
+            verdict: verdict.clone(),
+        });
+        verdict
+    }
+
+    async fn ask(&self, cluster: &Cluster) -> Result<Verdict, Error> {
         let Some(expected) = self.expected() else {
             return Ok(Verdict::Same);
         };
-        match read(cluster).await? {
-            Some(found) if found != expected => Ok(Verdict::Other(found)),
+        Ok(match read(cluster).await? {
+            Some(found) if found == expected => Verdict::Same,
+            Some(found) => Verdict::Other(found),
             // Nobody deletes these namespaces and leaves the cluster as it is.
-            None => Ok(Verdict::Other("unknown".to_owned())),
-            Some(_) => {
-                self.verified.set(Some(now));
-                Ok(Verdict::Same)
-            }
-        }
+            None => Verdict::Other("unknown".to_owned()),
+        })
     }
 }
 
@@ -107,7 +132,11 @@ mod tests {
                 ),
                 _ => Response::whole(404, "no page"),
             };
-            async move { Ok(answer) }.boxed_local()
+            async move {
+                tokio::task::yield_now().await;
+                Ok(answer)
+            }
+            .boxed_local()
         }
     }
 
@@ -117,8 +146,8 @@ mod tests {
         (Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)), asked)
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_cluster_is_told_from_another_one_and_asked_once_for_a_burst() {
+    #[tokio::test]
+    async fn a_cluster_is_told_from_another_one_and_those_who_ask_at_once_share_an_answer() {
         let (hub, asked) = cluster("default", r#"{"metadata":{"name":"default","uid":"u1"}}"#);
         assert_eq!(read(&hub).await, Ok(Some("u1".to_owned())));
         let identity = Identity::default();
@@ -129,13 +158,15 @@ mod tests {
         );
         identity.expect("u1".into());
         asked.set(0);
-        for _ in 0..3 {
-            assert_eq!(identity.verify(&hub).await, Ok(Verdict::Same));
-        }
-        assert_eq!(asked.get(), 2, "kube-system and default, once");
-        tokio::time::advance(FRESH).await;
+        let at_once = futures_util::future::join_all((0..3).map(|_| identity.verify(&hub))).await;
+        assert_eq!(at_once, vec![Ok(Verdict::Same); 3]);
+        assert_eq!(
+            asked.get(),
+            4,
+            "kube-system and default: once for the first, once for the others"
+        );
         identity.verify(&hub).await.unwrap();
-        assert_eq!(asked.get(), 4);
+        assert_eq!(asked.get(), 6, "an answer says nothing of later");
         identity.expect("u2".into());
         assert_eq!(identity.verify(&hub).await, Ok(Verdict::Other("u1".into())));
         let (nobody, _) = cluster("x", "");

@@ -19,8 +19,9 @@ use super::types::Type;
 
 /// How old a proof of absence may be when the delete that rests on it takes effect. Between them are a look at the copy,
 /// a list by name and the two questions who the side is: six requests of at most 80 ms each, since one that takes longer
-/// here is never answered. Counted on the syncer's clock, which stands still when the machine is suspended.
-const PROOF_AGE: Duration = Duration::from_millis(480);
+/// here is never answered; and a second in which that question may wait for one under way. Counted on the syncer's clock,
+/// which stands still when the machine is suspended.
+const PROOF_AGE: Duration = Duration::from_millis(1480);
 
 /// Namespaces that upsync may have at the hub.
 const HUB_NAMESPACES: usize = 5;
