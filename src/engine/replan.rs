@@ -22,6 +22,9 @@ use crate::sync::object::Meta;
 const KIND_INTERVAL: Duration = Duration::from_secs(600);
 /// Questions for a kind that the hub used to serve before they become rare: some minutes.
 const KIND_TRIES: u32 = 10;
+/// The same for one that it has not served so far: half a minute, in which a hub that starts, or what stands before it, has
+/// come to its senses.
+const FIRST_KIND_TRIES: u32 = 5;
 
 /// The kinds of configs. Objects of both count, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -276,7 +279,8 @@ impl Engine {
         *tries += 1;
         let tries = *tries;
         // One that was served may come back soon; otherwise few hubs get the other kind later, and asking costs.
-        if self.selecting.known(kind) == Known::NotServed || tries > KIND_TRIES {
+        let was_served = self.selecting.known(kind) == Known::Yes;
+        if tries > if was_served { KIND_TRIES } else { FIRST_KIND_TRIES } {
             log::debug!("the hub does not serve a kind of configs kind={}", kind.kind());
             self.sources.retain(|_, source| source.feed != Feed::Configs(kind));
             let wait = KIND_INTERVAL.mul_f64(0.5 + fastrand::f64() / 2.0);

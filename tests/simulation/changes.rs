@@ -435,6 +435,26 @@ fn the_status_of_what_was_deleted_at_the_hub_unnoticed_goes_up_again_with_it() {
 }
 
 #[test]
+fn a_404_for_a_kind_of_configs_in_the_first_seconds_hides_it_for_no_more_than_seconds() {
+    check(&tell(&[], false, async |run| {
+        downsync_type(run, "the-one", "", "configmaps", "v1");
+        let hub = Rc::clone(&run.world.hub);
+        hub.create("people", "configmaps", "shop", "a", json!({"data": {"x": "1"}}));
+        run.strike(
+            Side::Hub,
+            Trouble::NotServed(CONFIGS.to_owned()),
+            Duration::from_secs(5),
+        );
+        run.start();
+        seconds(60).await;
+        assert!(
+            is_at_edge(run, &Key::new("configmaps", "shop", "a")),
+            "it waits for ten minutes"
+        );
+    }));
+}
+
+#[test]
 fn one_api_that_is_away_is_not_the_whole_side() {
     check(&tell(&[], false, async |run| {
         let hub = Rc::clone(&run.world.hub);
