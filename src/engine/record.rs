@@ -32,6 +32,8 @@ const HUB: &str = "hub";
 const HUB_VERSIONS: &str = "hub-versions";
 /// How often the versions are written, if they have grown.
 const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);
+/// How often it is written though nothing has changed: somebody may have deleted it.
+const RENEWAL: Duration = Duration::from_secs(7200);
 /// How long the end of the process may wait for the last write.
 pub(super) const LAST_WRITE: Duration = Duration::from_secs(2);
 
@@ -78,6 +80,12 @@ impl Record {
         self.saved
             .as_ref()
             .is_some_and(|saved| self.refused || saved.contains(synced))
+    }
+
+    /// It is written in this time, unless it is planned for earlier.
+    fn be_due_in(&mut self, wait: Duration) {
+        let at = Instant::now() + wait;
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
     /// It is written now, though it may have been planned for later. A failed write keeps its back-off.
@@ -163,8 +171,8 @@ impl Engine {
     /// The versions of the hub have grown: the record learns it in a while.
     pub(super) fn keep_versions_in_record(&mut self) {
         let is_kept = self.record.saved.is_some() && !self.record.refused;
-        if is_kept && self.record.due.is_none() && !self.record.under_way {
-            self.record.due = Some(Instant::now() + VERSIONS_INTERVAL);
+        if is_kept && !self.record.under_way {
+            self.record.be_due_in(VERSIONS_INTERVAL);
         }
     }
 
@@ -213,6 +221,7 @@ impl Engine {
     fn record_is(&mut self, kept: Kept, is_read: bool) {
         let record = &mut self.record;
         record.failures = 0;
+        record.be_due_in(RENEWAL);
         if std::mem::take(&mut record.refused) {
             log::info!("the record of synced types can be kept at the edge now");
         }

@@ -32,6 +32,22 @@ fn a_proxys_404_to_the_record_is_not_taken_for_a_record_that_cannot_be_kept() {
 }
 
 #[test]
+fn a_record_that_somebody_deletes_comes_back_though_nothing_changes() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        seconds(30).await;
+        run.world.edge.delete(&Key::new("configmaps", "default", RECORD));
+        seconds(2 * 3600).await;
+        run.kill().await;
+        run.world.hub.delete(&config());
+        run.world.hub.delete(&key);
+        run.start();
+        seconds(120).await;
+        assert!(!is_at_edge(run, &key), "it is forgotten");
+    }));
+}
+
+#[test]
 fn a_record_that_could_not_be_read_for_a_while_is_read_later() {
     check(&tell(&[Class::Forbidden], false, async |run| {
         let key = one_copy(run).await;
