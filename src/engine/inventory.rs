@@ -227,14 +227,19 @@ impl Inventory {
 
     /// A list of copies is complete at `version`: gives the objects that it did not name and that need a worker.
     ///
-    /// A copy that a worker has made since the list was read is not missing; it is looked at once more, since the list
-    /// may as well be that of a server that was restored from a backup.
+    /// A copy that a worker has made since the list was read is not missing, nor is one that it has changed since as the list
+    /// has it; both are looked at once more, since the list may as well be that of a server that was restored from a backup.
     pub(super) fn copies_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
         let unnamed = |record: &Record| {
             let covered = covers == Covers::Everything || record.seen.labelled;
             record.copy_list != list && record.has_copy() && covered
         };
-        let mut names = self.names(|record| unnamed(record) || record.is_hidden() && !record.busy, None);
+        let is_older = |record: &Record| {
+            let named = record.copy_list == list && record.has_copy();
+            named && record.seen.version > version && version != 0 && !record.busy
+        };
+        let looked_for = |record: &Record| unnamed(record) || is_older(record) || record.is_hidden() && !record.busy;
+        let mut names = self.names(looked_for, None);
         names.retain(|name| {
             let record = self.objects.get_mut(name).expect("named above");
             if !record.has_copy() {

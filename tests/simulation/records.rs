@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
+use edge_syncer::source::Pace;
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::check;
 use crate::sim::classes::Class;
@@ -45,6 +47,25 @@ fn a_record_that_somebody_deletes_comes_back_though_nothing_changes() {
         seconds(120).await;
         assert!(!is_at_edge(run, &key), "it is forgotten");
     }));
+}
+
+#[test]
+fn what_was_written_to_an_edge_just_before_it_went_back_to_the_version_of_the_last_look_is_written_again() {
+    for pace in [Pace::Watch, Pace::Poll(Duration::from_secs(60))] {
+        check(&tell(&[Class::EdgeRestored], false, async |run| {
+            run.pace = pace;
+            let key = one_copy(run).await;
+            seconds(150).await;
+            let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+            let backup = edge.store.borrow().clone();
+            hub.patch("people", &key, &json!({"data": {"x": "2"}}));
+            while edge.store.borrow().get(&key).expect("nobody deletes it")["data"]["x"] != "2" {
+                sleep(Duration::from_millis(10)).await;
+            }
+            edge.become_another(backup, "the edge was restored from a backup");
+            seconds(200).await;
+        }));
+    }
 }
 
 #[test]
