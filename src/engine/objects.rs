@@ -156,9 +156,10 @@ impl Engine {
         };
         let list = source.list;
         self.source_is_at(source.feed, meta.version_number());
-        let Some(state) = self.types.get(&type_id) else {
+        let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
+        state.takes_its_name_back(&meta.object_name());
         for name in state.of_origin(&meta.object_name()) {
             self.origin_of(type_id, &name, list, &meta, object)?;
         }

@@ -21,8 +21,24 @@ pub(super) struct TypeState {
     pub(super) looked: bool,
     pub(super) origin_sources: BTreeMap<Scope, SourceId>,
     pub(super) unlabelled_sources: BTreeMap<Scope, SourceId>,
-    /// Copies that a conversion made which is no longer in force, with the names of their origins.
-    strays: BTreeMap<ObjectName, ObjectName>,
+    /// Copies that a conversion made which is no longer in force, by the names that they are known by here: at the edge
+    /// that of the object there, and at the hub that of the copy, since its origin may have another one by now.
+    strays: BTreeMap<ObjectName, Stray>,
+}
+
+/// What a conversion that is no longer in force has called an object.
+struct Stray {
+    hub: ObjectName,
+    edge: ObjectName,
+}
+
+impl Stray {
+    fn origin(&self, direction: Direction) -> &ObjectName {
+        match direction {
+            Direction::Down => &self.hub,
+            Direction::Up => &self.edge,
+        }
+    }
 }
 
 impl TypeState {
@@ -60,7 +76,7 @@ impl TypeState {
     pub(super) fn at_edge(&self, name: &ObjectName) -> Address {
         Address {
             resource: self.plan.at_edge.clone(),
-            name: name.clone(),
+            name: self.edge_name(name).clone(),
         }
     }
 
@@ -83,42 +99,60 @@ impl TypeState {
 
     fn hub_name(&self, name: &ObjectName) -> Option<ObjectName> {
         match self.strays.get(name) {
-            Some(origin) => Some(origin.clone()),
+            Some(stray) => Some(stray.hub.clone()),
             None => self.plan.naming.at_hub(name),
         }
+    }
+
+    fn edge_name<'a>(&'a self, name: &'a ObjectName) -> &'a ObjectName {
+        self.strays.get(name).map_or(name, |stray| &stray.edge)
     }
 
     fn origin_name(&self, name: &ObjectName) -> Option<ObjectName> {
         match self.plan.direction {
             Direction::Down => self.hub_name(name),
-            Direction::Up => Some(name.clone()),
+            Direction::Up => Some(self.edge_name(name).clone()),
         }
     }
 
     /// The objects that an origin is about: the one it is copied to, first, and copies that earlier conversions made of
     /// it.
     pub(super) fn of_origin(&self, origin: &ObjectName) -> Vec<ObjectName> {
-        match self.plan.direction {
-            Direction::Up => self
-                .plan
-                .naming
-                .at_hub(origin)
-                .map(|_| origin.clone())
-                .into_iter()
-                .collect(),
-            Direction::Down => {
-                let now = self.plan.naming.at_edge(origin);
-                let mut names: Vec<_> = now.into_iter().collect();
-                // From before there was a conversion.
-                let unconverted =
-                    self.inventory.get(origin).is_some() && self.hub_name(origin).as_ref() == Some(origin);
-                if unconverted && !names.contains(origin) {
-                    names.push(origin.clone());
-                }
-                let strays = self.strays.iter().filter(|(_, known)| *known == origin);
-                names.extend(strays.map(|(name, _)| name.clone()));
-                names
+        let direction = self.plan.direction;
+        let now = match direction {
+            Direction::Up => self.plan.naming.at_hub(origin).map(|_| origin.clone()),
+            Direction::Down => self.plan.naming.at_edge(origin),
+        };
+        // One whose place an earlier conversion has given to another has to wait for that.
+        let mut names: Vec<_> = now.into_iter().filter(|name| !self.strays.contains_key(name)).collect();
+        // From before there was a conversion.
+        let unconverted = direction == Direction::Down
+            && self.inventory.get(origin).is_some()
+            && self.hub_name(origin).as_ref() == Some(origin);
+        if unconverted && !names.contains(origin) {
+            names.push(origin.clone());
+        }
+        let strays = self
+            .strays
+            .iter()
+            .filter(|(_, stray)| stray.origin(direction) == origin);
+        for (name, _) in strays {
+            if !names.contains(name) {
+                names.push(name.clone());
             }
+        }
+        names
+    }
+
+    /// What the edge has under a name goes up under it, rather than that the name is kept for what an earlier conversion
+    /// has brought there.
+    pub(super) fn takes_its_name_back(&mut self, origin: &ObjectName) {
+        let anothers = |stray: &Stray| stray.edge != *origin;
+        if self.plan.direction == Direction::Up
+            && self.strays.get(origin).is_some_and(anothers)
+            && self.plan.selector.selects(origin) == Selection::Full
+        {
+            self.strays.remove(origin);
         }
     }
 
@@ -143,7 +177,11 @@ impl TypeState {
                 let now = self.plan.naming.at_hub(&copy);
                 match origin {
                     Some(origin) if ours && now.as_ref() != Some(&origin) => {
-                        self.strays.insert(copy.clone(), origin);
+                        let stray = Stray {
+                            hub: origin,
+                            edge: copy.clone(),
+                        };
+                        self.strays.insert(copy.clone(), stray);
                     }
                     _ => {
                         now?;
@@ -153,16 +191,32 @@ impl TypeState {
                 Some(copy)
             }
             Direction::Up => match origin {
-                Some(origin) => {
-                    if let Some(now) = self.plan.naming.at_hub(&origin) {
-                        return (now == copy).then_some(origin);
-                    }
-                    self.strays.insert(origin.clone(), copy);
-                    Some(origin)
+                Some(origin) => self.of_renamed_copy(origin, copy),
+                None => {
+                    self.strays.remove(&copy);
+                    self.plan.naming.at_edge(&copy)
                 }
-                None => self.plan.naming.at_edge(&copy),
             },
         }
+    }
+
+    /// The object that a copy at the hub is of which was called `origin` at the edge when it was made.
+    fn of_renamed_copy(&mut self, origin: ObjectName, copy: ObjectName) -> Option<ObjectName> {
+        let name = match self.plan.naming.at_hub(&origin) {
+            Some(now) if now == copy => return Some(origin),
+            None => origin.clone(),
+            // Its origin goes up under another name now. Nothing else is known by this one here, unless another object of
+            // the edge is called so, or goes up so.
+            Some(_) if self.plan.naming.at_edge(&copy).as_ref() != Some(&copy) => return None,
+            Some(_) if self.inventory.is_wanted(&copy) => return Some(copy),
+            Some(_) => copy.clone(),
+        };
+        let stray = Stray {
+            hub: copy,
+            edge: origin,
+        };
+        self.strays.insert(name.clone(), stray);
+        Some(name)
     }
 
     /// Names of the copies that a conversion made which is no longer in force.
@@ -268,9 +322,9 @@ impl TypeState {
         let (strays, plan) = (&self.strays, &self.plan);
         let covers = |name: &ObjectName| {
             let origin = match (plan.direction, strays.get(name)) {
-                (Direction::Down, Some(origin)) => Some(origin.clone()),
+                (direction, Some(stray)) => Some(stray.origin(direction).clone()),
                 (Direction::Down, None) => plan.naming.at_hub(name),
-                (Direction::Up, _) => Some(name.clone()),
+                (Direction::Up, None) => Some(name.clone()),
             };
             origin.is_some_and(|origin| scope.contains(&origin))
         };

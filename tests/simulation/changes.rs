@@ -234,6 +234,96 @@ fn a_name_that_a_former_conversion_had_given_can_be_used_again() {
     }));
 }
 
+/// What goes up under one name by a conversion goes up under another, or under its own, when that changes.
+fn the_name_at_the_hub_changes(to: Option<&str>, running: bool) {
+    // The judge knows nothing of conversions.
+    drop(tell(&[], true, async |run| {
+        upsync(run, &["field"]);
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let map = |name: &str| json!({"kind": "ConfigMap", "version": "v1", "name": name});
+        let spec = |name: &str| json!({"spec": {"conversions": [{"upstream": map(name), "downstream": map("a")}]}});
+        let configs = format!("{EDGE_SYNC_CONFIGS}.edge.kubestellar.io");
+        hub.create("people", &configs, "", "c", spec("b"));
+        edge.create("people", "namespaces", "", "field", json!({}));
+        edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+        run.start();
+        seconds(30).await;
+        let is_at_hub = |run: &Run, name: &str| {
+            let key = Key::new("configmaps", "field", name);
+            run.world.hub.store.borrow().get(&key).is_some()
+        };
+        assert!(is_at_hub(run, "b"), "it has gone up");
+        if !running {
+            run.kill().await;
+        }
+        let key = Key::new(&configs, "", "c");
+        match to {
+            Some(name) => drop(hub.patch("people", &key, &spec(name))),
+            None => drop(hub.delete(&key)),
+        }
+        if !running {
+            run.start();
+        }
+        seconds(60).await;
+        assert!(
+            is_at_hub(run, to.unwrap_or("a")),
+            "it has not gone up under its new name"
+        );
+        edge.delete(&Key::new("configmaps", "field", "a"));
+        seconds(60).await;
+        for name in ["a", "b", "c"] {
+            assert!(!is_at_hub(run, name), "{name} is left behind: {to:?} {running}");
+        }
+    }));
+}
+
+#[test]
+fn a_name_at_the_hub_that_a_former_conversion_had_given_is_taken_by_what_the_edge_calls_so() {
+    drop(tell(&[], true, async |run| {
+        upsync(run, &["field"]);
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let map = |name: &str| json!({"kind": "ConfigMap", "version": "v1", "name": name});
+        let conversions = json!([{"upstream": map("b"), "downstream": map("a")}]);
+        let key = Key::new(&format!("{EDGE_SYNC_CONFIGS}.edge.kubestellar.io"), "", "c");
+        hub.create(
+            "people",
+            &key.resource,
+            "",
+            "c",
+            json!({"spec": {"conversions": conversions}}),
+        );
+        edge.create("people", "namespaces", "", "field", json!({}));
+        let of_edge =
+            |name: &str| drop(edge.create("people", "configmaps", "field", name, json!({"data": {"of": name}})));
+        of_edge("a");
+        run.start();
+        seconds(30).await;
+        hub.delete(&key);
+        seconds(30).await;
+        of_edge("b");
+        seconds(30).await;
+        let at_hub = |name: &str| {
+            let store = hub.store.borrow();
+            store
+                .get(&Key::new("configmaps", "field", name))
+                .map(|map| map["data"]["of"].clone())
+        };
+        assert_eq!((at_hub("a"), at_hub("b")), (Some(json!("a")), Some(json!("b"))));
+        edge.delete(&Key::new("configmaps", "field", "a"));
+        seconds(60).await;
+        assert_eq!((at_hub("a"), at_hub("b")), (None, Some(json!("b"))));
+    }));
+}
+
+#[test]
+fn what_a_changed_conversion_leaves_under_its_former_name_at_the_hub_goes_with_its_origin() {
+    for to in [Some("c"), None] {
+        for running in [true, false] {
+            the_name_at_the_hub_changes(to, running);
+        }
+    }
+}
+
 #[test]
 fn copies_of_a_deselected_type_go_though_the_hub_serves_it_at_another_version_now() {
     check(&tell(&[], false, async |run| {
