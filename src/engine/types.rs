@@ -190,13 +190,13 @@ impl TypeState {
                 }
                 Some(copy)
             }
-            Direction::Up => match origin {
-                Some(origin) => self.of_renamed_copy(origin, copy),
-                None => {
-                    self.strays.remove(&copy);
-                    self.plan.naming.at_edge(&copy)
+            Direction::Up => {
+                if let Some(origin) = origin {
+                    return self.of_renamed_copy(origin, copy);
                 }
-            },
+                self.strays.remove(&copy);
+                self.plan.naming.at_edge(&copy)
+            }
         }
     }
 
