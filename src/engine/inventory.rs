@@ -66,11 +66,12 @@ impl Inventory {
         self.objects.get(name).is_some_and(|record| record.wanted != 0)
     }
 
-    /// There is a selected origin that wants its copy to have `hash`. True if it needs a worker.
+    /// There is a selected origin that wants its copy to have `hash`. True if it needs a worker. So does one that a worker
+    /// has, whatever it was settled at before: that worker changes it, and what came before this is to be forgotten.
     pub(super) fn at_origin(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
         let record = self.entry(name);
         record.origin_tells(list, hash);
-        record.settled != hash || record.drifted()
+        record.busy || record.settled != hash || record.drifted()
     }
 
     /// There is an origin that nothing selects. It is remembered only if there is a copy of it.

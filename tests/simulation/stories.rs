@@ -330,6 +330,20 @@ fn a_status_that_a_restored_hub_has_lost_goes_up_again_though_its_object_is_as_i
 }
 
 #[test]
+fn what_is_changed_twice_and_back_while_a_worker_has_it_ends_as_it_was() {
+    for pause in (0..60).step_by(3).map(Duration::from_millis) {
+        check(&tell(&[], false, async |run| {
+            let key = one_copy(run).await;
+            for content in ["2", "3", "1"] {
+                run.world.hub.patch("people", &key, &json!({"data": {"x": content}}));
+                sleep(pause).await;
+            }
+            seconds(60).await;
+        }));
+    }
+}
+
+#[test]
 fn a_copy_that_a_backup_brings_back_at_the_version_it_had_goes_again() {
     check(&tell(&[Class::EdgeRestored], false, async |run| {
         run.pace = Pace::Poll(Duration::from_secs(60));
