@@ -202,11 +202,11 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
         Read::NotSelected => return Ok(left(Why::NotSelected)),
         Read::Wanted(desired) => desired,
     };
+    let mut found = None;
     if job.look_first {
-        let found = look(copies, &job).await.map_err(failed(copies.side(), "reading"))?;
-        let kind = &job.copy_at.resource.kind;
-        job.copy_version = found.as_ref().map_or(0, Meta::version_number);
-        job.copy = found.map_or_else(Copy::default, |meta| meta.copy(job.direction, kind));
+        found = see(copies, &job).await.map_err(failed(copies.side(), "reading"))?;
+        let seen = found.unwrap_or(Seen::ABSENT);
+        (job.copy, job.copy_version) = (seen.copy, seen.version);
     }
     let mut result = bring(copies, &job, &desired).await;
     if let Err(failure) = &result
@@ -219,6 +219,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
     match result {
         Ok(outcome) => Ok(Outcome {
             desired_hash: desired.hash,
+            copy: outcome.copy.or(found),
             ..outcome
         }),
         Err(failure) => Err(Failure {
@@ -258,6 +259,19 @@ pub(super) async fn look(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Er
     look_at(copies, resource, name).await
 }
 
+/// What is in the copy's place now; `None` if there is nothing.
+async fn see(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    match copies.get(resource, name, Content::Metadata).await {
+        Ok(object) => {
+            Meta::of(name, &object)?;
+            Seen::of(job.direction, &resource.kind, &object, &job.policy).map(Some)
+        }
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The metadata of an object; `None` if a side has proved that there is none.
 pub(crate) async fn look_at(
     cluster: &Cluster,
@@ -274,16 +288,10 @@ pub(crate) async fn look_at(
 /// The origin of a copy is not selected, and the copy may be gone or have lost no more than its label: then it still goes
 /// when its origin goes.
 async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
-    let Some(meta) = look(copies, job).await? else {
-        return Ok(done(Change::Left(Why::Gone), Some(Seen::ABSENT)));
-    };
-    let seen = Seen {
-        copy: meta.copy(job.direction, &job.copy_at.resource.kind),
-        labelled: meta.is_labelled(job.direction),
-        hash: 0,
-        version: meta.version_number(),
-    };
-    Ok(done(Change::Left(Why::NotSelected), Some(seen)))
+    Ok(match see(copies, job).await? {
+        None => done(Change::Left(Why::Gone), Some(Seen::ABSENT)),
+        Some(seen) => done(Change::Left(Why::NotSelected), Some(seen)),
+    })
 }
 
 /// What reading the origin gave.

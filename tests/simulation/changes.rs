@@ -205,6 +205,21 @@ fn a_deselected_copy_that_loses_its_label_is_deleted_when_its_origin_goes() {
 }
 
 #[test]
+fn a_copy_whose_content_is_left_to_the_edge_comes_back_though_it_had_lost_its_label() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        let hands_off = json!({"metadata": {"annotations": {OVERWRITE: "false"}}});
+        run.world.hub.patch("people", &key, &hands_off);
+        seconds(20).await;
+        unlabel(run, &key);
+        seconds(20).await;
+        run.world.edge.delete(&key);
+        seconds(60).await;
+        assert!(is_at_edge(run, &key), "nobody has told that it is gone");
+    }));
+}
+
+#[test]
 fn a_name_that_a_former_conversion_had_given_can_be_used_again() {
     check(&tell(&[], false, async |run| {
         downsync(run);
