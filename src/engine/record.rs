@@ -53,6 +53,8 @@ pub(super) struct Record {
     /// The types that the edge has; absent until it was read. While the edge refuses to keep a record, those that it
     /// should have.
     pub(super) saved: Option<BTreeSet<SyncedType>>,
+    /// Types that it should have too, and lacks since the edge has gone back to an older one.
+    lost: BTreeSet<SyncedType>,
     /// It has been read, and the edge has not gone back since.
     is_read: bool,
     /// What it says of the hub is known.
@@ -73,6 +75,17 @@ pub(super) struct Record {
 impl Record {
     pub(super) fn due(&self) -> Option<Instant> {
         self.due.filter(|_| !self.under_way)
+    }
+
+    /// The edge has these types in it. Others may be known already: it was refused until now, or the edge has gone back.
+    fn has(&mut self, types: BTreeSet<SyncedType>) {
+        self.lost = self.wanted.difference(&types).cloned().collect();
+        self.saved = Some(types);
+    }
+
+    /// The types that copies may be of; absent until it was read.
+    pub(super) fn types(&self) -> Option<BTreeSet<SyncedType>> {
+        Some(self.saved.as_ref()?.union(&self.lost).cloned().collect())
     }
 
     /// True once the record names the type (or the edge refuses to keep one).
@@ -225,12 +238,8 @@ impl Engine {
         if std::mem::take(&mut record.refused) {
             log::info!("the record of synced types can be kept at the edge now");
         }
-        if is_read {
-            record.is_read = true;
-            // Others may be known already: it was refused until now, or the edge has gone back.
-            record.wanted.extend(kept.types.iter().cloned());
-        }
-        record.saved = Some(kept.types);
+        record.is_read |= is_read;
+        record.has(kept.types);
         record.saved_versions.clone_from(&kept.hub_versions);
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.remember_hub(kept.hub, kept.hub_versions);
@@ -398,15 +407,36 @@ mod tests {
         }
     }
 
-    #[test]
-    fn reads_what_it_writes_and_leaves_out_the_rest() {
-        let synced = |group: &str, version: &str, resource: &str| SyncedType {
+    fn synced(group: &str, version: &str, resource: &str) -> SyncedType {
+        SyncedType {
             direction: Direction::Down,
             group: group.into(),
             version: version.into(),
             resource: resource.into(),
             of: None,
-        };
+        }
+    }
+
+    #[test]
+    fn types_that_the_record_of_a_restored_edge_lacks_are_not_forgotten() {
+        let (old, new) = (synced("", "v1", "configmaps"), synced("apps", "v1", "deployments"));
+        let both = BTreeSet::from([old.clone(), new.clone()]);
+        let mut record = Record::default();
+        assert_eq!(record.types(), None, "it was not read");
+        record.has(BTreeSet::new());
+        record.set(both.clone());
+        record.has(both.clone());
+        assert!(record.names(&new));
+        record.has(BTreeSet::from([old]));
+        assert_eq!(record.types(), Some(both.clone()));
+        assert!(!record.names(&new), "it has to be written first");
+        record.has(both.clone());
+        assert!(record.names(&new));
+        assert_eq!(record.types(), Some(both));
+    }
+
+    #[test]
+    fn reads_what_it_writes_and_leaves_out_the_rest() {
         let converted = SyncedType {
             of: Some(("a.org".into(), "widgets".into())),
             ..synced("b.org", "v1", "gadgets")

@@ -301,7 +301,7 @@ impl Engine {
 
     /// Makes the running sources what configs and discovery say.
     pub(super) fn replan(&mut self) {
-        let Some(saved) = &self.record.saved else {
+        let Some(retained) = self.record.types() else {
             return; // Which copies may exist is not known yet.
         };
         if !self.selecting.are_known() {
@@ -309,7 +309,7 @@ impl Engine {
         }
         self.selecting.changed = false;
         let mut wanted = self.selecting.wanted(self.setup.renaming);
-        wanted.retained.clone_from(saved);
+        wanted.retained = retained;
         self.selecting.wanted = wanted;
         let (hub, edge) = self.discoveries();
         let own = self.setup.own_namespace.as_deref();
@@ -333,7 +333,7 @@ impl Engine {
     /// Brings the record up to date, and takes out of the plan what has to wait for that: types that it does not name
     /// yet, and types that the side of their origins has not said often enough that it lacks.
     fn update_record(&mut self, plan: &mut Plan) {
-        let mut record = self.record.saved.clone().unwrap_or_default();
+        let mut record = self.record.types().unwrap_or_default();
         record.extend(plan.types.values().filter(|planned| planned.selected).map(synced_type));
         // A retained type that the side of its copies no longer serves has no copies.
         let lost = |known: &SyncedType| {
@@ -461,7 +461,7 @@ impl Engine {
             // A later run has to know that there was upsync, to clear them away.
             return;
         }
-        let mut record = self.record.saved.clone().unwrap_or_default();
+        let mut record = self.record.types().unwrap_or_default();
         record.retain(|known| !known.is_same(&dropped));
         self.record.set(record);
     }
