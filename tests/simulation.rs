@@ -8,6 +8,8 @@ mod changes;
 mod records;
 #[path = "simulation/stories.rs"]
 mod stories;
+#[path = "simulation/upward.rs"]
+mod upward;
 
 use std::time::Duration;
 

@@ -12,8 +12,8 @@ use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::configs::ConfigKind;
 use super::guard::Condition;
-use super::replan::ConfigKind;
 use super::{Engine, TaskEnd};
 use crate::cluster::{Content, Error, ObjectName, Side};
 use crate::report::Subject;
@@ -36,6 +36,11 @@ pub(super) struct Beaten(Vec<(ConfigKind, String, Result<Meta, Error>)>);
 impl Heartbeat {
     pub(super) fn due(&self) -> Option<Instant> {
         self.due.filter(|_| !self.under_way)
+    }
+
+    /// There is no such config any more.
+    pub(super) fn forget(&mut self, config: &(ConfigKind, String)) {
+        self.versions.remove(config);
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod answers;
 mod asking;
+mod configs;
 mod definitions;
 mod drift;
 mod guard;
@@ -39,6 +40,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::answers::Told;
 use self::asking::{Answers, Asking};
+use self::configs::{ConfigKind, Selecting};
 use self::drift::Fights;
 use self::guard::Guard;
 pub use self::guard::Limits;
@@ -47,7 +49,7 @@ use self::hub_namespaces::{HubNamespaces, NamespaceDone};
 use self::inventory::{Generation, Inventory};
 use self::reach::Silent;
 use self::record::Record;
-use self::replan::{ConfigKind, Selecting};
+
 use self::types::TypeState;
 use self::work::Done;
 use crate::cluster::discovery::Discovery;

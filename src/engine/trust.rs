@@ -10,8 +10,8 @@ use std::rc::Rc;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
+use super::configs::ConfigKind;
 use super::guard::Reason;
-use super::replan::ConfigKind;
 use super::{Engine, Feed, TaskEnd, TypeId};
 use crate::cluster::{Error, Side};
 use crate::plan::Direction;
