@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::trust::Questions;
+use super::trust::{Questions, Reached};
 use super::{Engine, Key, TypeId};
 use crate::plan::Direction;
 use crate::report::Subject;
@@ -108,8 +108,8 @@ struct Gate {
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     gates: BTreeMap<Direction, Gate>,
-    /// Highest version seen of the origins of each type, by direction and `resource.group`.
-    pub(super) versions: BTreeMap<(Direction, String), u64>,
+    /// The versions that origins have reached.
+    pub(super) versions: Reached,
     /// Tokens on the configs.
     confirmed: BTreeMap<String, String>,
     /// What the sides are asked about themselves.

@@ -42,6 +42,11 @@ impl Heartbeat {
     pub(super) fn forget(&mut self, config: &(ConfigKind, String)) {
         self.versions.remove(config);
     }
+
+    /// Another hub may have given them their versions.
+    pub(super) fn forget_all(&mut self) {
+        self.versions.clear();
+    }
 }
 
 impl Engine {

@@ -167,11 +167,7 @@ impl Engine {
     }
 
     fn hub_versions(&self) -> BTreeMap<String, u64> {
-        let versions = self.guard.versions.iter();
-        versions
-            .filter(|((direction, _), _)| *direction == Direction::Down)
-            .map(|((_, resource), &version)| (resource.clone(), version))
-            .collect()
+        self.guard.versions.of_hub(self.guard.distrusts(Direction::Down))
     }
 
     /// What tells a restored or another hub is no longer what the record says.

@@ -49,6 +49,70 @@ impl Questions {
     }
 }
 
+/// The highest versions seen of the origins of each type, by direction and `resource.group`.
+type Highest = BTreeMap<(Direction, String), u64>;
+
+/// The versions that origins are known to have reached.
+#[derive(Debug, Default)]
+pub(super) struct Reached {
+    now: Highest,
+    /// The same when their side was last known to be the right cluster: another one may have told of higher ones since.
+    proved: Highest,
+}
+
+impl Reached {
+    /// True if that is higher than before.
+    fn is_at(&mut self, direction: Direction, resource: String, version: u64) -> bool {
+        let known = self.now.entry((direction, resource)).or_default();
+        let is_higher = version > *known;
+        *known = version.max(*known);
+        is_higher
+    }
+
+    /// An earlier run has proved it.
+    fn was_at(&mut self, direction: Direction, resource: String, version: u64) {
+        self.proved.insert((direction, resource.clone()), version);
+        self.is_at(direction, resource, version);
+    }
+
+    fn of(&self, direction: Direction, resource: &str) -> u64 {
+        let key = (direction, resource.to_owned());
+        self.now.get(&key).copied().unwrap_or_default()
+    }
+
+    /// The side of the origins is the right cluster.
+    fn prove(&mut self, direction: Direction) {
+        copy_those_of(direction, &self.now, &mut self.proved);
+    }
+
+    /// What was seen since may have been another cluster's.
+    fn go_back_to_proved(&mut self, direction: Direction) {
+        copy_those_of(direction, &self.proved, &mut self.now);
+    }
+
+    fn forget(&mut self, direction: Direction) {
+        self.now.retain(|(of, _), _| *of != direction);
+        self.proved.retain(|(of, _), _| *of != direction);
+    }
+
+    /// Those of the hub, to be kept; only the proved ones if another one answers.
+    pub(super) fn of_hub(&self, proved: bool) -> BTreeMap<String, u64> {
+        let versions = if proved { &self.proved } else { &self.now };
+        let of_hub = versions
+            .iter()
+            .filter(|((direction, _), _)| *direction == Direction::Down);
+        of_hub
+            .map(|((_, resource), &version)| (resource.clone(), version))
+            .collect()
+    }
+}
+
+fn copy_those_of(direction: Direction, from: &Highest, to: &mut Highest) {
+    to.retain(|(of, _), _| *of != direction);
+    let those = from.iter().filter(|((of, _), _)| *of == direction);
+    to.extend(those.map(|(key, &version)| (key.clone(), version)));
+}
+
 impl Engine {
     /// A source has completed a list. One of origins or configs that is older than what the same source told before, or
     /// than what was known when it began, comes from a restored backup. (What other sources tell meanwhile may well be
@@ -79,7 +143,7 @@ impl Engine {
         let Some((direction, resource)) = self.versions_key(feed) else {
             return;
         };
-        let is_higher = self.reached(direction, resource, version);
+        let is_higher = self.guard.versions.is_at(direction, resource, version);
         // Those of configs grow with every heartbeat, and are written with others or at the end. Those of the edge are
         // not in the record, which lies there and may be among them itself.
         if is_higher && direction == Direction::Down && matches!(feed, Feed::Origins(..)) {
@@ -99,14 +163,6 @@ impl Engine {
         }
     }
 
-    /// True if that is higher than before.
-    fn reached(&mut self, direction: Direction, resource: String, version: u64) -> bool {
-        let known = self.guard.versions.entry((direction, resource)).or_default();
-        let is_higher = version > *known;
-        *known = version.max(*known);
-        is_higher
-    }
-
     fn went_back(&mut self, direction: Direction, resource: String, from: u64, to: u64) {
         let reason = Reason::WentBack { resource, from, to };
         self.hold_deletes(direction, reason, None);
@@ -124,8 +180,7 @@ impl Engine {
 
     /// The version that the origins of a type (`resource.group`) are known to have reached; 0 if none is known.
     pub(super) fn reached_by(&self, direction: Direction, resource: &str) -> u64 {
-        let key = (direction, resource.to_owned());
-        self.guard.versions.get(&key).copied().unwrap_or_default()
+        self.guard.versions.of(direction, resource)
     }
 
     /// The hub has given a config this version with a heartbeat, and had given it `before` with the one before.
@@ -134,7 +189,7 @@ impl Engine {
         if version < before && version != 0 {
             self.went_back(Direction::Down, resource, before, version);
         } else {
-            self.reached(Direction::Down, resource, version);
+            self.guard.versions.is_at(Direction::Down, resource, version);
         }
     }
 
@@ -148,7 +203,7 @@ impl Engine {
                 source.known = source.known.max(version);
                 source.listed_at
             });
-            self.reached(Direction::Down, resource.clone(), version);
+            self.guard.versions.was_at(Direction::Down, resource.clone(), version);
             if listed_at != 0 && listed_at < version {
                 self.went_back(Direction::Down, resource, version, listed_at);
             }
@@ -157,7 +212,7 @@ impl Engine {
 
     /// The origins' side begins anew, as people have confirmed.
     pub(super) fn forget_versions(&mut self, direction: Direction) {
-        self.guard.versions.retain(|(of, _), _| *of != direction);
+        self.guard.versions.forget(direction);
         for source in self.sources.values_mut() {
             if source.feed.side() == direction.origin() {
                 source.known = 0;
@@ -289,8 +344,12 @@ impl Engine {
                 }
                 // The right one is back: from versions of the other nothing can be gone on from.
                 if std::mem::take(&mut self.guard.questions.to(side).was_other) {
+                    self.guard.versions.go_back_to_proved(direction);
+                    self.heartbeat.forget_all();
                     self.read_anew(side);
                     self.forget_copies(side);
+                } else {
+                    self.guard.versions.prove(direction);
                 }
             }
         }

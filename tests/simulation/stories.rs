@@ -9,7 +9,7 @@ use edge_syncer::source::Pace;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::changes::downsync_type;
+use crate::changes::{downsync_type, is_at_edge};
 use crate::check;
 use crate::sim::classes::Class;
 use crate::sim::disasters::MANY;
@@ -257,6 +257,30 @@ fn what_happens_after_another_hub_has_answered_is_not_taken_for_what_that_one_ha
             hub.create("people", "configmaps", "shop", name, json!({"data": {"x": "1"}}));
         }
         seconds(60).await;
+    }));
+}
+
+#[test]
+fn the_higher_versions_of_another_hub_are_not_held_against_the_right_one() {
+    check(&tell(&[Class::OtherHub], false, async |run| {
+        let key = one_copy(run).await;
+        seconds(100).await;
+        let hub = Rc::clone(&run.world.hub);
+        let own = hub.store.borrow().clone();
+        let mut other = own.clone();
+        other.skip(100_000);
+        for name in ["default", "kube-system"] {
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": "other"}});
+            other.put(&Key::new("namespaces", "", name), namespace);
+        }
+        hub.become_another(other, "another hub answers");
+        seconds(200).await;
+        hub.become_another(own, "");
+        seconds(200).await;
+        hub.delete(&key);
+        seconds(600).await;
+        assert!(!is_at_edge(run, &key), "its deletion is held");
     }));
 }
 
