@@ -40,9 +40,11 @@ pub(super) async fn run(stage: &mut Stage, minutes: u32) {
         ));
         created.push(stage.life.syncer.resident_kb());
     }
-    // The deletes of the first minute are remembered by its end, and what the allocator keeps for them by the next.
-    let first = created[1.min(created.len() - 1)];
-    stage.note_growth("minute 2", first, created[created.len() - 1]);
+    let last = created[created.len() - 1];
+    // The deletes of a minute are remembered, so that memory fills at first.
+    stage.note_growth("minute 1", created[0], last);
+    let half = created.len() / 2;
+    stage.note_growth(&format!("minute {}", half + 1), created[half], last);
     stage.catch_up("in the end").await;
 }
 
