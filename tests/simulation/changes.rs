@@ -425,6 +425,35 @@ fn a_copy_from_before_a_conversion_to_another_kind_goes_when_its_origin_goes() {
 }
 
 #[test]
+fn copies_of_another_kind_go_when_nothing_selects_them_and_the_hub_loses_their_origins_type() {
+    // The judge knows nothing of conversions.
+    drop(tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        define(&hub, "gears", "example.org", &["v1"], true);
+        define(&edge, "wheels", "example.org", &["v1"], true);
+        hub.create("people", "namespaces", "", "shop", json!({}));
+        edge.create("people", "namespaces", "", "shop", json!({}));
+        seconds(5).await;
+        let of = |kind: &str| json!({"group": "example.org", "kind": kind, "version": "v1", "name": "a"});
+        let conversions = json!([{"upstream": of("Kgears"), "downstream": of("Kwheels")}]);
+        let mut gear = of("Kgears");
+        gear["namespace"] = json!("shop");
+        let spec = json!({"spec": {"downSyncedResources": [gear], "conversions": conversions}});
+        let key = Key::new(&format!("{EDGE_SYNC_CONFIGS}.edge.kubestellar.io"), "", "c");
+        hub.create("people", &key.resource, "", "c", spec);
+        hub.create("people", "gears.example.org", "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(20).await;
+        let wheel = Key::new("wheels.example.org", "shop", "a");
+        assert!(is_at_edge(run, &wheel), "it has arrived");
+        hub.delete(&key);
+        hub.delete(&Key::new(DEFINITIONS, "", "gears.example.org"));
+        seconds(600).await;
+        assert!(!is_at_edge(run, &wheel), "it is left behind");
+    }));
+}
+
+#[test]
 fn what_has_failed_counts_no_longer_when_nothing_selects_it() {
     check(&tell(&[Class::Poison], false, async |run| {
         let hub = Rc::clone(&run.world.hub);
