@@ -26,7 +26,7 @@ const INTERRUPTED: u8 = 130;
 
 /// A story that has been told.
 enum Told {
-    /// Objects go from hub to edge.
+    /// Objects go from hub to edge, and some back.
     Objects(Story),
     /// A policy engine at the edge reports to the hub.
     Policy(PolicyStory),
@@ -83,8 +83,10 @@ async fn run(policy: bool, keep: bool) -> ExitCode {
 
 /// The story of objects that go from hub to edge, step by step.
 async fn tell() -> Told {
-    println!("edge-syncer: what you create at a hub appears at an edge cluster, and stays as the hub wants it.");
-    println!("Times count from a server's answer to a write until a watch at the edge tells of its effect;");
+    println!("edge-syncer: what you create at a hub appears at an edge cluster, stays as the hub wants it,");
+    println!(
+        "and tells the hub how it is. Times count from a server's answer to a write until a watch tells of its effect;"
+    );
     println!("\"at once\" means that the effect came before the answer.");
     let mut story = Story::begin().await;
     story.create().await;
@@ -92,6 +94,8 @@ async fn tell() -> Told {
     story.repair_edit().await;
     story.repair_delete().await;
     story.measure_latency().await;
+    story.return_status().await;
+    story.send_up().await;
     story.survive_outage().await;
     story.delete().await;
     story.leave_others_alone().await;

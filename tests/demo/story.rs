@@ -16,6 +16,8 @@ const PRICES: &str = "prices";
 const DEPLOYMENT: &str = "web";
 /// A `ConfigMap` that only the edge has.
 const NOTES: &str = "notes";
+/// A `ConfigMap` that goes up from the edge.
+const SALES: &str = "sales";
 /// How long the hub is away, besides the time that it takes to start.
 const OUTAGE: Duration = Duration::from_secs(3);
 /// How many updates to measure latency with.
@@ -25,6 +27,7 @@ const UPDATES: usize = 30;
 pub(crate) struct Story {
     syncer: Syncer,
     edge_watch: EdgeWatch,
+    hub_watch: EdgeWatch,
     /// The `ConfigMap` that only the edge has, as it was created.
     notes: Value,
     pair: Pair,
@@ -47,6 +50,7 @@ impl Story {
         heading("Start the syncer between them");
         let watched = ["/api/v1/namespaces", "/api/v1/configmaps", "/apis/apps/v1/deployments"];
         let edge_watch = EdgeWatch::start(&pair.edge.client(), &watched).await;
+        let hub_watch = EdgeWatch::start(&pair.hub.client(), &watched).await;
         let from = format!("--from-kubeconfig={}", pair.hub.kubeconfig().display());
         let to = format!("--to-kubeconfig={}", pair.edge.kubeconfig().display());
         // By default it sends no more than 30 requests a second; the times below would be those of the limit.
@@ -61,6 +65,7 @@ impl Story {
         Self {
             syncer,
             edge_watch,
+            hub_watch,
             notes: Value::Null,
             pair,
         }
@@ -80,7 +85,9 @@ impl Story {
         let answered = Instant::now();
         line(
             "hub",
-            &format!("SyncerConfig demo asks for ConfigMaps and Deployments in {NAMESPACE}"),
+            &format!(
+                "SyncerConfig demo asks for ConfigMaps and Deployments in {NAMESPACE}, and for ConfigMap {SALES} of the edge"
+            ),
         );
         self.arrival("Namespace", NAMESPACE, answered).await;
 
@@ -147,6 +154,73 @@ impl Story {
         timed_line(
             "edge",
             "it is there again, with apple=2",
+            at.saturating_duration_since(answered),
+        );
+    }
+
+    /// The status that the edge gives a copy comes back to the hub's object.
+    pub(crate) async fn return_status(&mut self) {
+        heading("Report a status at the edge");
+        let status = json!({"replicas": 2, "readyReplicas": 2});
+        let edge = self.pair.edge.objects();
+        edge.patch_status("apps/v1", "deployments", NAMESPACE, DEPLOYMENT, &status)
+            .await;
+        let answered = Instant::now();
+        line(
+            "edge",
+            &format!("Deployment {DEPLOYMENT} reports readyReplicas=2, as its controller would"),
+        );
+        let has_status =
+            |change: &Change| change.is("Deployment", DEPLOYMENT) && change.object["status"]["readyReplicas"] == 2;
+        let at = self
+            .hub_watch
+            .wait("the status comes back to the hub", has_status)
+            .await;
+        timed_line(
+            "hub",
+            "its status says readyReplicas=2",
+            at.saturating_duration_since(answered),
+        );
+    }
+
+    /// What the edge makes and the config names goes up, follows, and goes.
+    pub(crate) async fn send_up(&mut self) {
+        heading("Create an object at the edge that goes up");
+        let edge = self.pair.edge.objects();
+        edge.create(&config_map(NAMESPACE, SALES, json!({"apples": "1"}))).await;
+        let answered = Instant::now();
+        line("edge", &format!("ConfigMap {SALES} is created, with apples=1"));
+        let sold =
+            |change: &Change, apples: &str| change.is("ConfigMap", SALES) && change.object["data"]["apples"] == apples;
+        let at = self
+            .hub_watch
+            .wait("what the edge has made goes up", |change| sold(change, "1"))
+            .await;
+        timed_line(
+            "hub",
+            &format!("ConfigMap {SALES} is there"),
+            at.saturating_duration_since(answered),
+        );
+        let patch = json!({"data": {"apples": "2"}});
+        edge.merge_patch("v1", "configmaps", NAMESPACE, SALES, &patch).await;
+        let answered = Instant::now();
+        line("edge", &format!("ConfigMap {SALES} gets apples=2"));
+        let at = self
+            .hub_watch
+            .wait("its change goes up", |change| sold(change, "2"))
+            .await;
+        timed_line("hub", "has apples=2", at.saturating_duration_since(answered));
+        edge.delete("v1", "configmaps", NAMESPACE, SALES).await;
+        let answered = Instant::now();
+        line("edge", &format!("ConfigMap {SALES} is deleted"));
+        let is_gone = |change: &Change| change.is_end_of("ConfigMap", SALES);
+        let at = self
+            .hub_watch
+            .wait("what the edge deletes goes from the hub", is_gone)
+            .await;
+        timed_line(
+            "hub",
+            &format!("ConfigMap {SALES} is gone"),
             at.saturating_duration_since(answered),
         );
     }
@@ -290,13 +364,16 @@ impl Story {
 
 /// What the `SyncerConfig` asks for.
 fn selection() -> Value {
-    json!({"namespaceScope": {
-        "namespaces": [NAMESPACE],
-        "resources": [
-            {"group": "", "resource": "configmaps", "apiVersion": "v1"},
-            {"group": "apps", "resource": "deployments", "apiVersion": "v1"},
-        ],
-    }})
+    json!({
+        "namespaceScope": {
+            "namespaces": [NAMESPACE],
+            "resources": [
+                {"group": "", "resource": "configmaps", "apiVersion": "v1"},
+                {"group": "apps", "resource": "deployments", "apiVersion": "v1"},
+            ],
+        },
+        "upsync": [{"apiGroup": "", "resources": ["configmaps"], "namespaces": [NAMESPACE], "names": [SALES]}],
+    })
 }
 
 fn deployment() -> Value {

@@ -1,4 +1,4 @@
-//! What happens at the edge, told by watches the moment it happens.
+//! What happens at the edge, or at the hub, told by watches the moment it happens.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl EdgeWatch {
             let events = client
                 .request_events::<Value>(request)
                 .await
-                .unwrap_or_else(|error| panic!("cannot watch {path} at the edge: {error}"));
+                .unwrap_or_else(|error| panic!("cannot watch {path}: {error}"));
             let sender = sender.clone();
             tasks.spawn(async move {
                 let mut events = std::pin::pin!(events);
@@ -96,7 +96,7 @@ impl EdgeWatch {
                     return change.at;
                 }
             }
-            panic!("the edge ended its watches while waiting for this: {what}");
+            panic!("the server ended its watches while waiting for this: {what}");
         };
         timeout(deadline, search)
             .await
