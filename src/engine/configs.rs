@@ -74,6 +74,11 @@ impl Config {
 /// Kind and name of a config.
 type ConfigName = (ConfigKind, String);
 
+/// A config as people and the guard name it.
+fn full_name((kind, name): &ConfigName) -> String {
+    format!("{}//{name}", kind.kind())
+}
+
 /// How far the configs of one kind are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
@@ -187,9 +192,9 @@ impl Engine {
         if let Some(listing) = self.selecting.listing.get_mut(&kind) {
             listing.insert(meta.name.clone());
         }
-        let full_name = format!("{}//{}", kind.kind(), meta.name);
-        self.config_confirms(full_name, meta.annotations.get(crate::api::CONFIRM_DELETES));
         let name = (kind, meta.name);
+        let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
+        self.config_confirms(full_name(&name), token);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
         match Config::parse(kind, object) {
             Ok(config) => {
@@ -201,7 +206,7 @@ impl Engine {
             Err(error) => {
                 let problem = Problem {
                     place: Place {
-                        config: format!("{}//{}", kind.kind(), name.1),
+                        config: full_name(&name),
                         field: String::new(),
                     },
                     message: format!("cannot be read, its last readable form stays in force: {error}"),
@@ -253,7 +258,7 @@ impl Engine {
         self.selecting.configs.remove(name);
         self.selecting.changed = true;
         self.heartbeat.forget(name);
-        self.config_confirms(format!("{}//{}", name.0.kind(), name.1), None);
+        self.config_confirms(full_name(name), None);
     }
 
     /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait for its
