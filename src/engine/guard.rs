@@ -100,8 +100,19 @@ struct Gate {
     allowed: BTreeSet<Key>,
     /// Deletes of the last minute.
     done: VecDeque<(Instant, Key)>,
-    /// What is to go and what there is, and when it was counted.
-    counted: Option<(Instant, usize, usize)>,
+    /// When it was counted what is to go.
+    counted: Option<(Instant, Count)>,
+}
+
+/// The copies of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    /// Those that are to go, and are not allowed to yet.
+    pub(super) doomed: usize,
+    /// Those whose origins have to be asked for: they may be to go.
+    pub(super) suspect: usize,
+    /// All.
+    pub(super) copies: usize,
 }
 
 /// The guards of both directions.
@@ -243,10 +254,8 @@ impl Engine {
             return true;
         }
         if gate.hold.is_none() {
-            let fresh = gate.counted.filter(|(at, ..)| now.duration_since(*at) < COUNTED);
-            let (_, doomed, copies) = fresh.unwrap_or_else(|| self.count_doomed(direction, now));
+            let Count { doomed, copies, .. } = self.counted(direction, now);
             let gate = self.guard.gates.entry(direction).or_default();
-            gate.counted = Some((now, doomed, copies));
             if gate.are_too_many(doomed, copies, limits) {
                 let reason = Reason::TooMany {
                     doomed: doomed + gate.done.len(),
@@ -264,11 +273,23 @@ impl Engine {
         false
     }
 
+    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to go.
+    pub(super) fn may_be_one_of_too_many(&mut self, key: &Key, direction: Direction) -> bool {
+        let now = Instant::now();
+        let count = self.counted(direction, now);
+        let limits = self.setup.delete_limits;
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.forget_old(now);
+        let is_judged = gate.hold.is_some() || gate.allowed.contains(key);
+        let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
+        !is_judged && !are_too_many(count.doomed) && are_too_many(count.doomed + count.suspect)
+    }
+
     /// So many more copies are to go than were counted last.
     pub(super) fn more_are_doomed(&mut self, direction: Direction, more: usize) {
         let gate = self.guard.gates.entry(direction).or_default();
-        if let Some((_, doomed, _)) = &mut gate.counted {
-            *doomed += more;
+        if let Some((_, count)) = &mut gate.counted {
+            count.doomed += more;
         }
     }
 
@@ -300,16 +321,28 @@ impl Engine {
         }
     }
 
-    /// How many copies of a direction are to go and are not allowed to yet, and how many there are.
-    fn count_doomed(&self, direction: Direction, now: Instant) -> (Instant, usize, usize) {
-        let (mut doomed, mut copies) = (0, 0);
+    /// The copies of a direction, as they were counted a moment ago.
+    fn counted(&mut self, direction: Direction, now: Instant) -> Count {
+        let gate = self.guard.gates.get(&direction);
+        let fresh = gate.and_then(|gate| gate.counted.filter(|(at, _)| now.duration_since(*at) < COUNTED));
+        if let Some((_, count)) = fresh {
+            return count;
+        }
+        let count = self.count_doomed(direction);
+        self.guard.gates.entry(direction).or_default().counted = Some((now, count));
+        count
+    }
+
+    fn count_doomed(&self, direction: Direction) -> Count {
+        let mut count = Count::default();
         for state in self.types.values().filter(|state| state.plan.direction == direction) {
-            let (more_doomed, more_copies) = state.inventory.count_doomed();
-            doomed += more_doomed;
-            copies += more_copies;
+            let more = state.inventory.count_doomed();
+            count.doomed += more.doomed;
+            count.suspect += more.suspect;
+            count.copies += more.copies;
         }
         let Some(gate) = self.guard.gates.get(&direction) else {
-            return (now, doomed, copies);
+            return count;
         };
         // The copies' side may not have told yet that they are gone, and they count as done.
         let is_ours = |key: &Key| {
@@ -317,11 +350,11 @@ impl Engine {
             state.is_some_and(|state| state.inventory.has_ours(&key.name))
         };
         let told_late = gate.done.iter().filter(|(_, key)| is_ours(key)).count();
-        (
-            now,
-            doomed.saturating_sub(gate.allowed.len()),
-            copies.saturating_sub(told_late),
-        )
+        Count {
+            doomed: count.doomed.saturating_sub(gate.allowed.len()),
+            copies: count.copies.saturating_sub(told_late),
+            ..count
+        }
     }
 
     /// The origins' side of a direction is not to be trusted until it is confirmed.

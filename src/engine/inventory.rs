@@ -10,6 +10,7 @@ use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 pub(super) use self::record::Record;
+use super::guard::Count;
 use super::status::StatusRecord;
 use crate::cluster::ObjectName;
 use crate::source::Covers;
@@ -85,8 +86,7 @@ impl Inventory {
     pub(super) fn still_at_origin(&mut self, name: &ObjectName, list: Generation) {
         if let Some(record) = self.objects.get_mut(name) {
             record.origin_list = list;
-            record.missed = false;
-            record.retiring = false;
+            record.is_at_origin();
         }
     }
 
@@ -98,8 +98,7 @@ impl Inventory {
             && record.has_copy()
         {
             record.origin_list = list;
-            record.missed = false;
-            record.retiring = false;
+            record.is_at_origin();
         }
     }
 
@@ -116,20 +115,30 @@ impl Inventory {
         false
     }
 
+    /// A copy has turned up after the list of origins had begun that covers it: its origin has to be asked for.
+    pub(super) fn suspect(&mut self, name: &ObjectName) {
+        if let Some(record) = self.objects.get_mut(name) {
+            record.suspect = true;
+        }
+    }
+
     /// Sources begin anew, and nothing is queued: what was judged to be missing is to be judged again.
     pub(super) fn look_again(&mut self) {
         for record in self.objects.values_mut() {
             record.missed = false;
+            record.suspect = false;
         }
     }
 
     /// A list of the origins that `covers` is true for is complete: gives every object with a copy of ours that it did not
-    /// name, once.
+    /// name, once. All are doomed but those that are suspect, whose copies may be newer than the list.
     pub(super) fn origins_listed(&mut self, covers: impl Fn(&ObjectName) -> bool, list: Generation) -> Vec<ObjectName> {
         let mut missing = Vec::new();
         for (name, record) in &mut self.objects {
             if record.origin_list != list && !record.missed && covers(name) {
-                record.leaves_origin();
+                if !record.suspect {
+                    record.leaves_origin();
+                }
                 if record.may_have_ours() || record.busy {
                     missing.push(name.clone());
                 }
@@ -291,10 +300,14 @@ impl Inventory {
         self.objects.get(name).is_some_and(|record| record.retiring)
     }
 
-    /// How many copies are to go, and how many copies of ours there are.
-    pub(super) fn count_doomed(&self) -> (usize, usize) {
+    /// How many copies of ours are to go, how many may be, and how many there are.
+    pub(super) fn count_doomed(&self) -> Count {
         let ours = self.objects.values().filter(|record| record.has_ours());
-        (ours.clone().filter(|record| record.retiring).count(), ours.count())
+        Count {
+            doomed: ours.clone().filter(|record| record.retiring).count(),
+            suspect: ours.clone().filter(|record| record.suspect).count(),
+            copies: ours.count(),
+        }
     }
 
     /// How many objects are in step, and for how many there is something to do.
@@ -384,6 +397,7 @@ impl Inventory {
         record.settled = wanted;
         record.unsure = false;
         record.retiring &= record.told;
+        record.suspect = false;
         if !record.told {
             // The worker may have read the origin, and nobody knows anything newer.
             record.wanted = wanted;

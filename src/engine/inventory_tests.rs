@@ -124,7 +124,12 @@ fn what_is_out_of_step_can_be_seen_without_the_queue() {
     assert_eq!(inventory.out_of_step(Some(&name("c"))), [name("c")]);
     inventory.take(&name("b"));
     assert_eq!(inventory.out_of_step(None), [name("c")], "a worker has it");
-    assert_eq!(inventory.count_doomed(), (1, 2));
+    let count = Count {
+        doomed: 1,
+        suspect: 0,
+        copies: 2,
+    };
+    assert_eq!(inventory.count_doomed(), count);
 }
 
 #[test]
@@ -277,8 +282,27 @@ fn a_copy_that_turns_up_without_an_origin_is_judged_once() {
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true);
     inventory.copy_seen(&name("b"), 1, seen(CopyState::Foreign, 70, 3), true);
     assert_eq!(inventory.orphans(), [name("a")]);
-    assert!(inventory.gone_from_origin(&name("a")));
+    inventory.suspect(&name("a"));
     assert!(inventory.orphans().is_empty());
+    assert_eq!(inventory.out_of_step(None), [name("a")], "to be asked for");
+}
+
+#[test]
+fn a_copy_that_turns_up_while_the_origins_are_listed_is_not_doomed_by_that_list() {
+    let mut inventory = in_step();
+    inventory.copy_seen(&name("b"), 1, seen(CopyState::Ours, 70, 3), true);
+    inventory.suspect(&name("b"));
+    assert_eq!(inventory.origins_listed(|_| true, 2), [name("a"), name("b")]);
+    let count = Count {
+        doomed: 1,
+        suspect: 1,
+        copies: 2,
+    };
+    assert_eq!(inventory.count_doomed(), count);
+    inventory.still_at_origin(&name("b"), 2);
+    assert_eq!(inventory.count_doomed().suspect, 0);
+    assert_eq!(inventory.origins_listed(|_| true, 3), [name("b")]);
+    assert!(inventory.is_doomed(&name("b")), "it was told of, and is no longer");
 }
 
 #[test]

@@ -350,8 +350,6 @@ impl Engine {
     async fn turn(&mut self, mut inlets: Inlets, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         loop {
-            self.refill();
-            self.start_work();
             self.ask_what_is_due();
             self.keep_record();
             self.keep_hub_namespaces();
@@ -359,6 +357,9 @@ impl Engine {
             self.end_holds();
             self.ask_identities_again();
             self.look_for_config_kinds();
+            // Last, because the others find what is to be done, and nothing wakes it for that.
+            self.refill();
+            self.start_work();
             self.report.sum_up(false);
             let due = self.next_due();
             let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES

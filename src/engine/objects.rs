@@ -274,8 +274,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Copies of ours that have turned up after the lists that would have named their origins: as far as these lists go,
-    /// the origins are gone. A worker asks for each.
+    /// Copies of ours that have turned up after the lists had begun that would have named their origins. As far as these
+    /// lists go, the origins are gone; but whoever made the copies may have been told of newer ones. A worker asks for each,
+    /// and those whose origins are gone indeed count as doomed from then on.
     fn judge_orphans(&mut self, type_id: TypeId, names: impl IntoIterator<Item = ObjectName>) {
         let mut unread = false;
         for name in names {
@@ -286,8 +287,10 @@ impl Engine {
                 continue;
             }
             match state.origin_source(&name).and_then(|id| self.sources.get(&id)) {
-                Some(source) if source.list != 0 && !source.listing => {
-                    if state.inventory.gone_from_origin(&name) {
+                Some(source) if source.list != 0 => {
+                    state.inventory.suspect(&name);
+                    // A list that is under way may name it yet.
+                    if !source.listing {
                         self.enqueue(type_id, name, None);
                     }
                 }
@@ -377,7 +380,8 @@ impl Engine {
             return;
         };
         let (direction, missing) = (state.plan.direction, state.origins_listed(scope, list));
-        self.more_are_doomed(direction, missing.len());
+        let doomed = missing.iter().filter(|name| state.inventory.is_doomed(name)).count();
+        self.more_are_doomed(direction, doomed);
         for name in missing {
             self.enqueue(type_id, name, None);
         }

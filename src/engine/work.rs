@@ -79,10 +79,16 @@ impl Engine {
         }
     }
 
-    /// True for what goes up into a namespace that is being deleted. It is woken when that has ended.
-    fn has_to_wait(&self, key: &Key) -> bool {
-        let state = self.types.get(&key.type_id);
-        state.is_some_and(|state| state.plan.direction == Direction::Up) && self.is_being_cleared(&key.name.namespace)
+    /// True for what goes up into a namespace that is being deleted, which is woken when that has ended, and for what may be
+    /// one of too many that are to go.
+    fn has_to_wait(&mut self, key: &Key) -> bool {
+        let Some(state) = self.types.get(&key.type_id) else {
+            return false;
+        };
+        let direction = state.plan.direction;
+        let doomed = key.task == Task::Object && state.inventory.is_doomed(&key.name);
+        direction == Direction::Up && self.is_being_cleared(&key.name.namespace)
+            || doomed && self.may_be_one_of_too_many(key, direction)
     }
 
     /// Starts a worker for a key. False if there is nothing to do for it any more.
@@ -164,6 +170,7 @@ impl Engine {
             copy: record.seen.copy,
             copy_version: record.seen.version,
             look_first: record.vanished || record.unsure,
+            suspect: record.suspect,
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
             origin,
             copy_at,
@@ -270,6 +277,7 @@ impl Engine {
             _ => {
                 // It was not known to be gone when the worker began.
                 state.inventory.gone_from_origin(&key.name);
+                self.more_are_doomed(direction, 1);
                 return queue::Done::Again;
             }
         };

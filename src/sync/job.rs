@@ -69,6 +69,8 @@ pub struct Job {
     /// What is known of the copy is not certain: it is said to be gone, but may have lost no more than its label, or an
     /// earlier write may have taken effect without an answer. It is looked at first.
     pub look_first: bool,
+    /// It is not known whether there is an origin.
+    pub suspect: bool,
     /// It is a namespace that is never deleted.
     pub protected: bool,
     /// Who the origins' side has to be for the copy to be deleted.
@@ -192,7 +194,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
         Direction::Down => (hub, edge),
         Direction::Up => (edge, hub),
     };
-    if job.selection == Selection::None && job.look_first && !job.may_delete {
+    if job.selection == Selection::None && job.look_first && !job.may_delete && !job.suspect {
         let hidden = look_for_hidden(copies, &job).await;
         return hidden.map_err(failed(copies.side(), "reading"));
     }

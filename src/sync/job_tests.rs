@@ -72,6 +72,7 @@ fn job() -> Job {
         copy: OURS,
         copy_version: 0,
         look_first: false,
+        suspect: false,
         protected: false,
         identity: Rc::default(),
         origin_version: 0,
@@ -82,6 +83,27 @@ fn job() -> Job {
 const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
 const LIST_WITHOUT: &str = r#"{"metadata":{"resourceVersion":"50"},"items":null}"#;
 const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a"}}}"#;
+
+// A look at the copy alone says nothing of an origin of which nobody has told.
+#[tokio::test]
+async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is_asked_for_at_the_origins_side() {
+    let origin = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9","resourceVersion":"9"}}"#;
+    for (answer, change) in [
+        ((404, GONE), Change::Held),
+        ((200, origin), Change::Left(Why::NotSelected)),
+    ] {
+        let (hub, _) = scripted(Side::Hub, &[answer]);
+        let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+        let suspect = Job {
+            selection: Selection::None,
+            look_first: true,
+            suspect: true,
+            may_delete: false,
+            ..job()
+        };
+        assert_eq!(reconcile(&hub, &edge, suspect).await.unwrap().change, change);
+    }
+}
 
 #[tokio::test]
 async fn a_delete_names_the_uid_and_version_that_were_looked_at() {

@@ -10,7 +10,8 @@ use tokio::time::sleep;
 
 use crate::check;
 use crate::sim::classes::Class;
-use crate::sim::ledger::RECORD;
+use crate::sim::disasters::MANY;
+use crate::sim::ledger::{DOWNSYNC, RECORD};
 use crate::sim::request::Verb;
 use crate::sim::run::{Run, tell};
 use crate::sim::store::{Key, Store};
@@ -231,5 +232,48 @@ fn what_an_old_backup_of_the_edge_brings_back_of_a_forgotten_type_goes_again() {
             .edge
             .become_another(backup, "the edge was restored from a backup");
         seconds(60).await;
+    }));
+}
+
+/// A copy as another syncer with the same configs would make it.
+fn made_by_another_syncer(run: &Run, key: &Key) {
+    let owner = format!("ConfigMap/{}/{}", key.namespace, key.name);
+    let marks = json!({"labels": {DOWNSYNC.mark: "true"}, "annotations": {DOWNSYNC.mark: owner}});
+    let copy = json!({"metadata": marks, "data": {"x": "1"}});
+    let edge = &run.world.edge;
+    edge.create("edge-syncer", &key.resource, &key.namespace, &key.name, copy);
+}
+
+#[test]
+fn copies_that_another_syncer_has_made_while_the_hub_was_away_hold_no_deletes() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.down(Side::Hub, false, Duration::from_secs(60));
+        seconds(5).await;
+        for number in 0..MANY {
+            let name = format!("other-{number}");
+            let body = json!({"data": {"x": "1"}});
+            run.world.hub.create("people", &key.resource, "shop", &name, body);
+            made_by_another_syncer(run, &settings(&name));
+        }
+        run.world.hub.delete(&key);
+        seconds(120).await;
+        assert!(!is_at_edge(run, &key), "what others have made is not about to go");
+    }));
+}
+
+#[test]
+fn copies_of_nothing_that_turn_up_in_a_mass_are_held_as_any_other() {
+    check(&tell(&[], false, async |run| {
+        one_copy(run).await;
+        let names: Vec<_> = (0..MANY).map(|number| settings(&format!("other-{number}"))).collect();
+        for name in &names {
+            made_by_another_syncer(run, name);
+        }
+        seconds(120).await;
+        let left = names.iter().filter(|name| is_at_edge(run, name)).count();
+        assert!(left > MANY / 2, "{left} of {MANY} are left");
+        seconds(1200).await;
+        assert!(!names.iter().any(|name| is_at_edge(run, name)), "the hold has ended");
     }));
 }

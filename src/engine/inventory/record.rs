@@ -33,6 +33,9 @@ pub(in crate::engine) struct Record {
     pub(in crate::engine) vanished: bool,
     /// Its origin is gone, and its copy has not been seen to.
     pub(in crate::engine) retiring: bool,
+    /// Its copy has turned up, and nothing has told of its origin since, though a list of origins had begun before: somebody
+    /// else has made the copy, perhaps of what is newer than that list. Its origin has to be asked for.
+    pub(in crate::engine) suspect: bool,
     /// Its status on both sides, where it has one.
     pub(in crate::engine) status: Option<Box<StatusRecord>>,
     /// It was found to have no origin, and neither side has told anything new of it since.
@@ -53,6 +56,7 @@ impl Default for Record {
             told: false,
             copy_told: false,
             retiring: false,
+            suspect: false,
             status: None,
             missed: false,
             vanished: false,
@@ -66,8 +70,14 @@ impl Record {
         self.origin_list = list;
         self.wanted = wanted;
         self.told = true;
+        self.is_at_origin();
+    }
+
+    /// Its origin is there.
+    pub(super) fn is_at_origin(&mut self) {
         self.missed = false;
         self.retiring = false;
+        self.suspect = false;
     }
 
     /// The origin's side has told that it is not there.
@@ -103,7 +113,7 @@ impl Record {
     }
 
     pub(super) fn is_orphan(&self) -> bool {
-        let judged = self.missed || self.retiring || self.busy;
+        let judged = self.missed || self.retiring || self.suspect || self.busy;
         self.origin_list == 0 && self.has_ours() && !judged
     }
 
@@ -115,7 +125,8 @@ impl Record {
 
     /// True if a worker has something to do for it.
     pub(super) fn needs_worker(&self) -> bool {
-        self.wanted != 0 && !self.in_step() || self.retiring && self.may_have_ours() || self.is_hidden()
+        let to_be_asked_for = (self.retiring || self.suspect) && self.may_have_ours();
+        self.wanted != 0 && !self.in_step() || to_be_asked_for || self.is_hidden()
     }
 
     /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
