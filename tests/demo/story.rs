@@ -123,13 +123,8 @@ impl Story {
         let edited = set_price(&self.pair.edge, "999").await;
         let answered = Instant::now();
         line("edge", &format!("somebody sets apple=999 in ConfigMap {PRICES}"));
-        let at = self
-            .edge_watch
-            .wait("the edit at the edge is put back to apple=2", |change| {
-                has_price(change, "2") && version(&change.object) > version(&edited)
-            })
-            .await;
-        timed_line("edge", "has apple=2 again", at.saturating_duration_since(answered));
+        let is_back = |change: &Change| has_price(change, "2") && version(&change.object) > version(&edited);
+        shows(&mut self.edge_watch, "edge", "has apple=2 again", answered, is_back).await;
     }
 
     /// A copy that somebody deletes at the edge comes back.
@@ -147,15 +142,15 @@ impl Story {
                 change.is_end_of("ConfigMap", PRICES)
             })
             .await;
-        let at = self
-            .edge_watch
-            .wait("the deleted copy comes back", |change| has_price(change, "2"))
-            .await;
-        timed_line(
+        let is_back = |change: &Change| has_price(change, "2");
+        shows(
+            &mut self.edge_watch,
             "edge",
             "it is there again, with apple=2",
-            at.saturating_duration_since(answered),
-        );
+            answered,
+            is_back,
+        )
+        .await;
     }
 
     /// The status that the edge gives a copy comes back to the hub's object.
@@ -172,15 +167,14 @@ impl Story {
         );
         let has_status =
             |change: &Change| change.is("Deployment", DEPLOYMENT) && change.object["status"]["readyReplicas"] == 2;
-        let at = self
-            .hub_watch
-            .wait("the status comes back to the hub", has_status)
-            .await;
-        timed_line(
+        shows(
+            &mut self.hub_watch,
             "hub",
             "its status says readyReplicas=2",
-            at.saturating_duration_since(answered),
-        );
+            answered,
+            has_status,
+        )
+        .await;
     }
 
     /// What the edge makes and the config names goes up, follows, and goes.
@@ -190,39 +184,21 @@ impl Story {
         edge.create(&config_map(NAMESPACE, SALES, json!({"apples": "1"}))).await;
         let answered = Instant::now();
         line("edge", &format!("ConfigMap {SALES} is created, with apples=1"));
-        let sold =
-            |change: &Change, apples: &str| change.is("ConfigMap", SALES) && change.object["data"]["apples"] == apples;
-        let at = self
-            .hub_watch
-            .wait("what the edge has made goes up", |change| sold(change, "1"))
-            .await;
-        timed_line(
-            "hub",
-            &format!("ConfigMap {SALES} is there"),
-            at.saturating_duration_since(answered),
-        );
+        let is_there = |change: &Change| change.is("ConfigMap", SALES) && change.object["data"]["apples"] == "1";
+        let what = format!("ConfigMap {SALES} is there");
+        shows(&mut self.hub_watch, "hub", &what, answered, is_there).await;
         let patch = json!({"data": {"apples": "2"}});
         edge.merge_patch("v1", "configmaps", NAMESPACE, SALES, &patch).await;
         let answered = Instant::now();
         line("edge", &format!("ConfigMap {SALES} gets apples=2"));
-        let at = self
-            .hub_watch
-            .wait("its change goes up", |change| sold(change, "2"))
-            .await;
-        timed_line("hub", "has apples=2", at.saturating_duration_since(answered));
+        let follows = |change: &Change| change.is("ConfigMap", SALES) && change.object["data"]["apples"] == "2";
+        shows(&mut self.hub_watch, "hub", "has apples=2", answered, follows).await;
         edge.delete("v1", "configmaps", NAMESPACE, SALES).await;
         let answered = Instant::now();
         line("edge", &format!("ConfigMap {SALES} is deleted"));
         let is_gone = |change: &Change| change.is_end_of("ConfigMap", SALES);
-        let at = self
-            .hub_watch
-            .wait("what the edge deletes goes from the hub", is_gone)
-            .await;
-        timed_line(
-            "hub",
-            &format!("ConfigMap {SALES} is gone"),
-            at.saturating_duration_since(answered),
-        );
+        let what = format!("ConfigMap {SALES} is gone");
+        shows(&mut self.hub_watch, "hub", &what, answered, is_gone).await;
     }
 
     /// While the hub is away the copies stay; when it is back, so is the sync.
@@ -269,13 +245,9 @@ impl Story {
             hub.delete(api_version, kind, NAMESPACE, name).await;
             let answered = Instant::now();
             line("hub", &format!("{kind} {name} is deleted"));
-            let what = format!("the copy of {kind} {name} goes from the edge");
-            let at = self.edge_watch.wait(&what, |change| change.is_end_of(kind, name)).await;
-            timed_line(
-                "edge",
-                &format!("{kind} {name} is gone"),
-                at.saturating_duration_since(answered),
-            );
+            let is_gone = |change: &Change| change.is_end_of(kind, name);
+            let what = format!("{kind} {name} is gone");
+            shows(&mut self.edge_watch, "edge", &what, answered, is_gone).await;
         }
     }
 
@@ -334,13 +306,9 @@ impl Story {
     }
 
     async fn arrival(&mut self, kind: &str, name: &str, answered: Instant) {
-        let what = format!("{kind} {name} arrives at the edge");
-        let at = self.edge_watch.wait(&what, |change| change.is(kind, name)).await;
-        timed_line(
-            "edge",
-            &format!("{kind} {name} is there"),
-            at.saturating_duration_since(answered),
-        );
+        let is_there = |change: &Change| change.is(kind, name);
+        let what = format!("{kind} {name} is there");
+        shows(&mut self.edge_watch, "edge", &what, answered, is_there).await;
     }
 
     /// Changes the price of an apple at the hub and waits until the edge has it.
@@ -360,6 +328,12 @@ impl Story {
             assert!(copy.is_some(), "the copy of {kind} {name} went while the hub was away");
         }
     }
+}
+
+/// Waits until a side shows what is expected of it, and says how long that took.
+async fn shows(watch: &mut EdgeWatch, side: &str, what: &str, since: Instant, expected: impl Fn(&Change) -> bool) {
+    let at = watch.wait(&format!("{side}: {what}"), expected).await;
+    timed_line(side, what, at.saturating_duration_since(since));
 }
 
 /// What the `SyncerConfig` asks for.
