@@ -28,8 +28,6 @@ pub mod shutdown;
 use std::error::Error;
 use std::rc::Rc;
 
-use futures_util::FutureExt;
-
 use cluster::access::AccessSource;
 use cluster::reload::Reloading;
 use cluster::{Cluster, ObjectName, RateLimit, Side};
@@ -79,16 +77,15 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         renaming: settings.renaming,
     };
     let desk = serve::Desk::default();
-    let work = |stop| engine::run_and_answer(setup.clone(), desk.open(), stop);
-    let stop = shutdown.requested().boxed_local();
+    let stop = shutdown.requested();
     let local = tokio::task::LocalSet::new();
     if let Some(listener) = listener {
         local.spawn_local(serve::serve(listener, desk.clone(), cli::logger::since_1970));
     }
     match candidacy {
-        None => local.run_until(work(stop)).await,
+        None => local.run_until(engine::run_and_answer(setup, desk.open(), stop)).await,
         Some(candidacy) => {
-            let work = || work(std::future::pending().boxed_local());
+            let work = |stop| engine::run_and_answer(setup.clone(), desk.open(), stop);
             local.run_until(leader::while_leading(candidacy, stop, work)).await;
         }
     }

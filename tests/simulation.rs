@@ -4,6 +4,8 @@ mod sim;
 
 #[path = "simulation/changes.rs"]
 mod changes;
+#[path = "simulation/leftovers.rs"]
+mod leftovers;
 #[path = "simulation/records.rs"]
 mod records;
 #[path = "simulation/stories.rs"]

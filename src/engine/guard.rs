@@ -100,6 +100,8 @@ struct Gate {
     allowed: BTreeSet<Key>,
     /// Deletes of the last minute.
     done: VecDeque<(Instant, Key)>,
+    /// Since when deletes wait for what may be to go, too.
+    waits_since: Option<Instant>,
     /// When it was counted what is to go.
     counted: Option<(Instant, Count)>,
 }
@@ -273,7 +275,8 @@ impl Engine {
         false
     }
 
-    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to go.
+    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to go. What cannot
+    /// be found out in the time of a hold is waited for no longer.
     pub(super) fn may_be_one_of_too_many(&mut self, key: &Key, direction: Direction) -> bool {
         let now = Instant::now();
         let count = self.counted(direction, now);
@@ -282,7 +285,34 @@ impl Engine {
         gate.forget_old(now);
         let is_judged = gate.hold.is_some() || gate.allowed.contains(key);
         let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
-        !is_judged && !are_too_many(count.doomed) && are_too_many(count.doomed + count.suspect)
+        if is_judged || are_too_many(count.doomed) || !are_too_many(count.doomed + count.suspect) {
+            gate.waits_since = None;
+            return false;
+        }
+        let since = *gate.waits_since.get_or_insert(now);
+        now.duration_since(since) < limits.grace
+    }
+
+    /// A copy of which it was not known whether it is to go is no longer such. With the last one, what waits for that goes
+    /// on.
+    pub(super) fn suspect_is_judged(&mut self, direction: Direction) {
+        let Some(gate) = self.guard.gates.get_mut(&direction) else {
+            return;
+        };
+        let types = &self.types;
+        let has_suspects = || {
+            let mut states = types.values().filter(|state| state.plan.direction == direction);
+            states.any(|state| state.inventory.has_suspects())
+        };
+        if gate.waits_since.is_none() || has_suspects() {
+            return;
+        }
+        gate.waits_since = None;
+        gate.counted = None;
+        self.queue.wake_where(|key| {
+            let state = types.get(&key.type_id);
+            state.is_some_and(|state| state.plan.direction == direction && state.inventory.is_doomed(&key.name))
+        });
     }
 
     /// So many more copies are to go than were counted last.

@@ -72,7 +72,7 @@ impl Inventory {
     pub(super) fn at_origin(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
         let record = self.entry(name);
         record.origin_tells(list, hash);
-        record.busy || record.settled != hash || record.drifted()
+        record.busy || record.unsure || record.settled != hash || record.drifted()
     }
 
     /// There is an origin that nothing selects. It is remembered only if there is a copy of it.
@@ -119,6 +119,38 @@ impl Inventory {
     pub(super) fn suspect(&mut self, name: &ObjectName) {
         if let Some(record) = self.objects.get_mut(name) {
             record.suspect = true;
+        }
+    }
+
+    /// A worker has found no origin. False if the origin's side has told anything since, which is newer.
+    pub(super) fn found_absent(&mut self, name: &ObjectName) -> bool {
+        let Some(record) = self.objects.get_mut(name).filter(|record| !record.told) else {
+            return false;
+        };
+        record.leaves_origin();
+        true
+    }
+
+    /// True if the origin's side has told that there is an origin that wants a copy, and has told nothing since a worker
+    /// took it.
+    pub(super) fn is_told_of(&self, name: &ObjectName) -> bool {
+        let record = self.objects.get(name);
+        record.is_some_and(|record| record.wanted != 0 && record.origin_list != 0 && !record.told)
+    }
+
+    /// These are no longer selected. What has no copy is forgotten, since nothing will tell of it any more; a copy that may
+    /// be there all the same is looked for.
+    pub(super) fn deselect(&mut self, names: &[ObjectName]) {
+        for name in names {
+            let Some(record) = self.objects.get_mut(name) else {
+                continue;
+            };
+            record.wanted = 0;
+            record.told = true;
+            if !record.has_copy() && !record.busy {
+                record.vanished = record.may_have_copy();
+                self.drop_if_nothing(name);
+            }
         }
     }
 
@@ -217,7 +249,8 @@ impl Inventory {
         record.copy_list = 0;
         record.copy_told = true;
         // Its origin is gone or not selected, and it may have lost no more than its label.
-        let hidden = (record.retiring || record.origin_list != 0) && !record.busy && record.has_ours();
+        let is_judged = record.retiring || record.suspect || record.origin_list != 0;
+        let hidden = is_judged && !record.busy && record.has_ours();
         // The version stays, so that a worker's older answer does not bring the copy back.
         record.seen = Seen {
             version,
@@ -298,6 +331,12 @@ impl Inventory {
     /// True if the copy is to go: its origin is gone.
     pub(super) fn is_doomed(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(|record| record.retiring)
+    }
+
+    /// True if there are copies of ours that may be to go.
+    pub(super) fn has_suspects(&self) -> bool {
+        let mut all = self.objects.values();
+        all.any(|record| record.suspect && record.has_ours())
     }
 
     /// How many copies of ours are to go, how many may be, and how many there are.
@@ -397,11 +436,13 @@ impl Inventory {
         record.settled = wanted;
         record.unsure = false;
         record.retiring &= record.told;
-        record.suspect = false;
         if !record.told {
-            // The worker may have read the origin, and nobody knows anything newer.
+            // The worker may have read the origin, and nobody knows anything newer. If it is gone and the copy stays, there is
+            // nothing more to ask.
             record.wanted = wanted;
+            record.missed |= record.suspect && wanted == 0;
         }
+        record.suspect = false;
         let mut lost = false;
         match seen {
             Some(seen) => {

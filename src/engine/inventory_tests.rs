@@ -288,6 +288,48 @@ fn a_copy_that_turns_up_without_an_origin_is_judged_once() {
 }
 
 #[test]
+fn a_copy_that_stays_though_its_origin_is_gone_is_asked_for_once() {
+    let mut inventory = Inventory::default();
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true);
+    inventory.suspect(&name("a"));
+    assert!(inventory.take(&name("a")).is_some());
+    inventory.settle(&name("a"), 0, None);
+    assert!(inventory.orphans().is_empty());
+    assert!(inventory.out_of_step(None).is_empty());
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 4), true);
+    assert_eq!(inventory.orphans(), [name("a")], "it may go now");
+}
+
+#[test]
+fn what_was_told_while_a_worker_found_no_origin_is_newer() {
+    for told in [false, true] {
+        let mut inventory = in_step();
+        inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 9), true);
+        assert!(inventory.take(&name("a")).is_some());
+        if told {
+            inventory.at_origin(&name("a"), 1, 8);
+        }
+        inventory.failed(&name("a"), false);
+        assert_eq!(inventory.found_absent(&name("a")), !told);
+        assert_eq!(inventory.is_doomed(&name("a")), !told);
+    }
+}
+
+#[test]
+fn a_write_without_an_answer_may_have_changed_what_was_in_step() {
+    let mut inventory = in_step();
+    assert!(inventory.at_origin(&name("a"), 1, 8));
+    assert!(inventory.take(&name("a")).is_some());
+    inventory.at_origin(&name("a"), 1, 7);
+    inventory.failed(&name("a"), true);
+    assert_eq!(inventory.out_of_step(None), [name("a")]);
+    assert!(
+        inventory.take(&name("a")).is_some(),
+        "the copy may be as the origin was in between"
+    );
+}
+
+#[test]
 fn a_copy_that_turns_up_while_the_origins_are_listed_is_not_doomed_by_that_list() {
     let mut inventory = in_step();
     inventory.copy_seen(&name("b"), 1, seen(CopyState::Ours, 70, 3), true);

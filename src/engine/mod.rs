@@ -47,7 +47,7 @@ pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
 use self::hub_namespaces::{HubNamespaces, NamespaceDone};
 use self::inventory::{Generation, Inventory};
-use self::reach::Silent;
+use self::reach::Reach;
 use self::record::Record;
 
 use self::types::TypeState;
@@ -172,7 +172,9 @@ pub struct Engine {
     /// Bytes of the bodies that workers were given.
     payload_in_flight: usize,
     first_in_flight: usize,
-    silent: Silent,
+    reach: Reach,
+    /// Since when there is always something that takes others along and has to wait.
+    last_waits_since: Option<Instant>,
     report: Report,
     told: Told,
 }
@@ -337,7 +339,8 @@ pub async fn run_and_answer(setup: Setup, questions: Receiver<Question>, stop: i
         in_flight: 0,
         payload_in_flight: 0,
         first_in_flight: 0,
-        silent: Silent::default(),
+        reach: Reach::default(),
+        last_waits_since: None,
         report: Report::default(),
         told: Told::default(),
     };
@@ -350,6 +353,7 @@ impl Engine {
     async fn turn(&mut self, mut inlets: Inlets, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         loop {
+            self.ask_who_came_back();
             self.ask_what_is_due();
             self.keep_record();
             self.keep_hub_namespaces();
@@ -404,6 +408,7 @@ impl Engine {
             self.guard.due(),
             self.selecting.due(),
             self.report.due(),
+            self.reach.due(),
         ];
         others.into_iter().chain([queue]).flatten().min()
     }

@@ -286,6 +286,11 @@ impl Engine {
             if !state.looked || !state.inventory.is_orphan(&name) {
                 continue;
             }
+            if state.plan.gone_at_origin {
+                state.inventory.suspect(&name);
+                self.enqueue(type_id, name, None);
+                continue;
+            }
             match state.origin_source(&name).and_then(|id| self.sources.get(&id)) {
                 Some(source) if source.list != 0 => {
                     state.inventory.suspect(&name);

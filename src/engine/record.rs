@@ -55,6 +55,8 @@ pub(super) struct Record {
     pub(super) saved: Option<BTreeSet<SyncedType>>,
     /// Types that it should have too, and lacks since the edge has gone back to an older one.
     lost: BTreeSet<SyncedType>,
+    /// Types that have left it, since no copy of them was left.
+    dropped: BTreeSet<SyncedType>,
     /// It has been read, and the edge has not gone back since.
     is_read: bool,
     /// What it says of the hub is known.
@@ -112,6 +114,9 @@ impl Record {
 
     /// What the record should say from now on.
     pub(super) fn set(&mut self, wanted: BTreeSet<SyncedType>) {
+        let dropped = self.wanted.difference(&wanted).cloned();
+        self.dropped.extend(dropped);
+        self.dropped.retain(|known| !wanted.contains(known));
         self.wanted = wanted;
         if self.refused {
             self.saved = Some(self.wanted.clone());
@@ -243,8 +248,11 @@ impl Engine {
     }
 
     /// The edge has gone back to older versions, and the record with it: it may lack types, or name some whose copies are
-    /// there again.
+    /// there again. Others that have left it may have done so since, before that was noticed.
     pub(super) fn read_record_again(&mut self) {
+        let dropped = std::mem::take(&mut self.record.dropped);
+        self.record.lost.extend(dropped.iter().cloned());
+        self.record.wanted.extend(dropped);
         if std::mem::take(&mut self.record.is_read) {
             self.record.hasten();
         }

@@ -78,6 +78,7 @@ impl Engine {
                     state.inventory.forget_written_statuses();
                 }
                 state.plan = planned;
+                state.deselect();
                 self.forget_failures(type_id, false);
                 self.restart_type(type_id);
                 return;

@@ -193,19 +193,21 @@ impl Engine {
         }
     }
 
-    /// An earlier run knew the hub at these versions. The configs may have been listed before this was known.
+    /// An earlier run knew the hub at these versions. The configs may have been listed before this was known, and another
+    /// syncer may have written the record since: a list that begins now tells whether the hub has gone back.
     pub(super) fn remember_versions(&mut self, versions: BTreeMap<String, u64>) {
         for (resource, version) in versions {
-            let configs = self.sources.values_mut().find(|source| {
+            let configs = self.sources.iter_mut().find(|(_, source)| {
                 matches!(source.feed, Feed::Configs(_)) && source.reading.resource.qualified() == resource
             });
-            let listed_at = configs.map_or(0, |source| {
+            let listed_before = configs.and_then(|(&id, source)| {
                 source.known = source.known.max(version);
-                source.listed_at
+                let has_begun = source.listing || source.listed_at != 0;
+                (has_begun && source.listed_at < version).then_some(id)
             });
-            self.guard.versions.was_at(Direction::Down, resource.clone(), version);
-            if listed_at != 0 && listed_at < version {
-                self.went_back(Direction::Down, resource, version, listed_at);
+            self.guard.versions.was_at(Direction::Down, resource, version);
+            if let Some(id) = listed_before {
+                self.read_source_anew(id);
             }
         }
     }
@@ -223,24 +225,31 @@ impl Engine {
 
     /// All sources of a side begin anew with a list: what they know of it proves nothing.
     pub(super) fn read_anew(&mut self, side: Side) {
-        let cluster = Rc::clone(self.cluster(side));
-        let pace = self.pace(side);
         if side == Side::Hub {
             // Whether statuses that were written to it are there, the lists tell.
             let inventories = self.types.values_mut().map(|state| &mut state.inventory);
             inventories.for_each(super::inventory::Inventory::forget_written_statuses);
         }
-        for (&id, source) in &mut self.sources {
-            if source.feed.side() == side {
-                if let Feed::Copies(type_id, _) = source.feed {
-                    // The new source does not know what the old one was told.
-                    let known = self.types.get(&type_id).map(|state| state.inventory.copies_reached());
-                    source.known = known.unwrap_or_default();
-                }
-                let events = self.outlets.of(source.feed).clone();
-                source.handle = source::start(&cluster, &source.reading, pace, id, events);
-            }
+        let of_side = self.sources.iter().filter(|(_, source)| source.feed.side() == side);
+        let of_side: Vec<SourceId> = of_side.map(|(&id, _)| id).collect();
+        for id in of_side {
+            self.read_source_anew(id);
         }
+    }
+
+    fn read_source_anew(&mut self, id: SourceId) {
+        let Some(side) = self.sources.get(&id).map(|source| source.feed.side()) else {
+            return;
+        };
+        let (cluster, pace) = (Rc::clone(self.cluster(side)), self.pace(side));
+        let source = self.sources.get_mut(&id).expect("looked up above");
+        if let Feed::Copies(type_id, _) = source.feed {
+            // The new source does not know what the old one was told.
+            let known = self.types.get(&type_id).map(|state| state.inventory.copies_reached());
+            source.known = known.unwrap_or_default();
+        }
+        let events = self.outlets.of(source.feed).clone();
+        source.handle = source::start(&cluster, &source.reading, pace, id, events);
     }
 
     /// What is known of the copies at a side is nothing that its versions can be held against: all are looked at again.

@@ -242,6 +242,13 @@ impl TypeState {
         self.plan.selector.selects(name)
     }
 
+    /// What is selected has changed: what no longer is, is wanted no longer.
+    pub(super) fn deselect(&mut self) {
+        let mut wanted = self.inventory.names(|record| record.wanted != 0, None);
+        wanted.retain(|name| self.selection(name) == Selection::None);
+        self.inventory.deselect(&wanted);
+    }
+
     /// A side has told of the status of an object: at which version, and its hash, `None` where the status was not seen.
     pub(super) fn status_told(
         &mut self,

@@ -23,6 +23,9 @@ use crate::sync::status_return::{self, Returned};
 /// whose object is not there.
 pub(super) const REFUSED_WAIT: Duration = Duration::from_secs(300);
 
+/// How long what takes others along waits for a moment in which there is nothing else to do.
+const LAST_PATIENCE: Duration = Duration::from_secs(60);
+
 /// What a worker ended with, and whether others wait for its kind.
 pub(super) struct Done {
     first: bool,
@@ -61,7 +64,8 @@ impl Engine {
             // when it goes waits until there is nothing else to do, and nothing more to be expected from first lists.
             let last = match () {
                 () if self.first_in_flight > 0 => Class::First,
-                () if self.in_flight > 0 || !self.all_listed() => Class::Normal,
+                () if !self.all_listed() => Class::Normal,
+                () if self.in_flight > 0 && !self.last_is_overdue() => Class::Normal,
                 () => Class::Last,
             };
             let Some((key, body)) = self.queue.take(Instant::now(), last) else {
@@ -77,6 +81,17 @@ impl Engine {
         if self.queue.is_empty() {
             self.report.idle();
         }
+    }
+
+    /// True if what takes others along has waited long enough for a moment in which there is nothing else to do. There may
+    /// never be one.
+    fn last_is_overdue(&mut self) -> bool {
+        if !self.queue.has_ready(Class::Last) {
+            self.last_waits_since = None;
+            return false;
+        }
+        let now = Instant::now();
+        now.duration_since(*self.last_waits_since.get_or_insert(now)) >= LAST_PATIENCE
     }
 
     /// True for what goes up into a namespace that is being deleted, which is woken when that has ended, and for what may be
@@ -187,6 +202,9 @@ impl Engine {
             Work::Status(result) => self.status_returned(key, result),
         };
         let wait = self.queue.done(key, verdict, Instant::now(), fastrand::f64());
+        if let Some(state) = self.types.get(&key.type_id) {
+            self.suspect_is_judged(state.plan.direction);
+        }
         if let Some(wait) = wait {
             log::debug!("next try in={wait:?} task={:?} name={:?}", key.task, key.name);
         } else {
@@ -224,6 +242,13 @@ impl Engine {
             state.inventory.failed(name, true);
             return queue::Done::Retry(None);
         }
+        let is_absent =
+            matches!(outcome.change, Change::Left(why) if why != Why::NotSelected) && outcome.desired_hash == 0;
+        if is_absent && state.inventory.is_told_of(name) {
+            // Its origin's side has told of it, and will tell that it is gone. What says so now may be another cluster.
+            state.inventory.failed(name, false);
+            return queue::Done::Retry(None);
+        }
         // What is told of it from now on is news, also at the version that it had: a backup may bring it back. And nobody
         // tells when one without its label is gone, nor waits for that.
         let deleted = outcome.change == Change::Deleted;
@@ -247,7 +272,9 @@ impl Engine {
             self.report.works(&Subject::Thing(side, object.clone()));
         }
         self.report.change(side, &object, &outcome.change);
-        self.stray_may_be_gone(*type_id, name);
+        if !forsaken {
+            self.stray_may_be_gone(*type_id, name);
+        }
         self.others_follow(*type_id, &copy_at, &outcome.change);
         // Again without a new entry: news that came meanwhile may have left a body at hand.
         if again {
@@ -275,9 +302,10 @@ impl Engine {
                 to,
             },
             _ => {
-                // It was not known to be gone when the worker began.
-                state.inventory.gone_from_origin(&key.name);
-                self.more_are_doomed(direction, 1);
+                // It was not known to be gone when the worker began. What has been told meanwhile is newer.
+                if state.inventory.found_absent(&key.name) {
+                    self.more_are_doomed(direction, 1);
+                }
                 return queue::Done::Again;
             }
         };

@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use self::election::{Answer, Election, Request, Step, Timing};
 pub use self::lease::name_for;
@@ -51,17 +52,19 @@ pub fn new_identity(host_name: &str) -> String {
 }
 
 /// Does what `work` returns whenever the Lease is held, drops it when that ends, and begins anew when it is held again.
-/// When `stop` resolves it drops the work first, then gives up the Lease, which takes a few seconds at most.
+/// When `stop` resolves, so does what the work was given, and it may finish as long as the Lease lasts; then the Lease is
+/// given up, which takes a few seconds at most.
 ///
 /// Returns early if the work ends by itself.
 pub async fn while_leading<W: Future<Output = ()>>(
     candidacy: Candidacy,
     stop: impl Future<Output = ()>,
-    mut work: impl FnMut() -> W,
+    mut work: impl FnMut(LocalBoxFuture<'static, ()>) -> W,
 ) {
     let mut candidate = Candidate::new(candidacy);
     let mut request: Option<LocalBoxFuture<'static, Sent>> = None;
     let mut working: Option<Pin<Box<W>>> = None;
+    let mut finish = None;
     tokio::pin!(stop);
     loop {
         let now = Instant::now();
@@ -69,7 +72,9 @@ pub async fn while_leading<W: Future<Output = ()>>(
         match (until, &working) {
             (Some(_), None) => {
                 candidate.tell_begin();
-                working = Some(Box::pin(work()));
+                let (sender, asked) = oneshot::channel::<()>();
+                finish = Some(sender);
+                working = Some(Box::pin(work(asked.map(|_| ()).boxed_local())));
             }
             (None, Some(_)) => {
                 working = None;
@@ -99,7 +104,15 @@ pub async fn while_leading<W: Future<Output = ()>>(
             }
         }
     }
-    drop(working);
+    if let (Some(mut work), Some(finish)) = (working, finish) {
+        // If nobody is asked any more, it has ended by itself.
+        let is_asked = finish.send(()).is_ok();
+        let until = candidate.election.leads_until(Instant::now());
+        if let Some(until) = until.filter(|_| is_asked) {
+            let finished = timeout_at(until, within(Some(until), &mut work)).await;
+            log::debug!("finished the work result={finished:?}");
+        }
+    }
     candidate.release(request).await;
 }
 

@@ -23,6 +23,8 @@ struct Server {
     working: Cell<u32>,
     /// How often somebody has begun.
     begun: Cell<u32>,
+    /// How often somebody has finished because they were asked to.
+    finished: Cell<u32>,
     /// How many writes took effect.
     writes: Cell<u32>,
 }
@@ -37,6 +39,7 @@ impl Server {
             away_until: Cell::new(None),
             working: Cell::new(0),
             begun: Cell::new(0),
+            finished: Cell::new(0),
             writes: Cell::new(0),
         })
     }
@@ -128,12 +131,15 @@ impl Drop for Working {
     }
 }
 
-async fn work(server: Rc<Server>) {
+async fn work(server: Rc<Server>, stop: impl Future<Output = ()>) {
     server.working.set(server.working.get() + 1);
     server.begun.set(server.begun.get() + 1);
     assert_eq!(server.working.get(), 1, "two lead at once");
-    let _working = Working(server);
-    std::future::pending::<()>().await;
+    let working = Working(server);
+    stop.await;
+    // The last that it does.
+    sleep(Duration::from_millis(500)).await;
+    working.0.finished.set(working.0.finished.get() + 1);
 }
 
 /// Runs a candidate until `stop`.
@@ -141,7 +147,7 @@ fn start(server: &Rc<Server>, identity: &str, stop: impl Future<Output = ()> + '
     let candidacy = candidacy(server, identity);
     let server = Rc::clone(server);
     tokio::task::spawn_local(async move {
-        while_leading(candidacy, stop, || work(Rc::clone(&server))).await;
+        while_leading(candidacy, stop, |stop| work(Rc::clone(&server), stop)).await;
     })
 }
 
@@ -217,6 +223,7 @@ fn a_standby_takes_over_within_three_seconds_from_one_that_stops() {
         assert!(gap < Duration::from_secs(3), "{gap:?}");
         assert!(first.is_finished());
         assert_eq!(server.begun.get(), 2);
+        assert_eq!(server.finished.get(), 1, "its work has come to its end");
     });
 }
 

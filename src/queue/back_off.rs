@@ -17,7 +17,7 @@ pub fn back_off(failures: u32, jitter: f64) -> Duration {
 }
 
 /// The same between two probes of a side.
-pub(super) fn probe_wait(failures: u32, jitter: f64) -> Duration {
+pub(crate) fn probe_wait(failures: u32, jitter: f64) -> Duration {
     spread(doubled(failures).min(LONGEST_PROBE_WAIT), jitter)
 }
 

@@ -56,6 +56,14 @@ impl<K> Lanes<K> {
         self.which(are).map(BTreeMap::len).sum()
     }
 
+    /// The same of classes up to `last`.
+    pub(super) fn count_up_to(&self, last: Class, are: impl Fn(Sides) -> bool) -> usize {
+        let classes = || Class::ALL.into_iter().take_while(|&class| class <= last);
+        let sets = Sides::sets().filter(|&needs| are(needs));
+        let lanes = sets.flat_map(|needs| classes().map(move |class| self.lane(class, needs)));
+        lanes.map(BTreeMap::len).sum()
+    }
+
     /// All keys whose needs `are` such.
     pub(super) fn keys(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &K> {
         self.which(are).flat_map(BTreeMap::values)

@@ -35,7 +35,8 @@
 //! - The capacity has four shares: half for news, which are new keys that can be taken ([`NEWS_SHARE`]); a quarter for
 //!   keys that wait for their back-off ([`WAITING_SHARE`]); an eighth for dropped keys that come back
 //!   ([`REFILL_SHARE`]), so that a flood of one group does not keep the others out for ever; an eighth for
-//!   [`Class::First`] ([`FIRST_SHARE`]), so that a flood does not keep out what it depends on.
+//!   [`Class::First`] ([`FIRST_SHARE`]), so that a flood does not keep out what it depends on. Keys of [`Class::Last`]
+//!   are no news to others: they may have to wait for just these.
 //! - Keys that cannot be taken now may use whatever is free, except the share of class First. When there is no other
 //!   room for a key that can be taken, one of them gives up its place: of those whose side is down the one that came
 //!   last (but one of them stays, to be the next probe), else the waiting one that is due last. Waiting keys keep
@@ -69,6 +70,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 pub use self::back_off::back_off;
+pub(crate) use self::back_off::probe_wait;
 use self::back_off::{LONGEST_ASKED, spread};
 use self::entries::{Entry, State};
 use self::lanes::Lanes;
@@ -208,9 +210,11 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Makes a key ready after `wait`. One that is in the queue already keeps its time.
+    /// Makes a key ready after `wait`. One that is in the queue already keeps its time, and loses its payload, which may be
+    /// older than what has happened since.
     pub fn add_after(&mut self, key: K, class: Class, wait: Duration, now: Instant) {
         if self.entries.contains_key(&key) {
+            self.set_payload(&key, None);
             return;
         }
         let needs = Sides::of(key.needs());
@@ -346,6 +350,11 @@ impl<K: QueueKey> Queue<K> {
     /// news should.
     pub fn has_room(&self) -> bool {
         !self.reach.all_up(Sides::of(&[Side::Hub, Side::Edge])) || self.may_have_news(Class::Normal)
+    }
+
+    /// True if a key of this class could be taken.
+    pub fn has_ready(&self, class: Class) -> bool {
+        self.ready.newest(class, |needs| self.reach.all_up(needs)).is_some()
     }
 
     /// True if the key is here and no worker has it.

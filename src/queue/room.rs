@@ -81,15 +81,19 @@ impl<K: QueueKey> Queue<K> {
         self.capacity / parts
     }
 
-    /// True if a new key of `class` may have a place among those that could be taken at once.
+    /// True if a new key of `class` may have a place among those that could be taken at once. Keys of class Last are in the
+    /// way of no others: they may have to wait for these.
     pub(super) fn may_have_news(&self, class: Class) -> bool {
-        let load = self.running + self.ready.count(|needs| self.reach.all_up(needs));
+        let ready = self
+            .ready
+            .count_up_to(class.max(Class::Normal), |needs| self.reach.all_up(needs));
+        let load = self.running + ready;
         let firsts = if class == Class::First {
             self.share(FIRST_SHARE)
         } else {
             0
         };
-        load - self.refilled < self.share(NEWS_SHARE) + firsts
+        load.saturating_sub(self.refilled) < self.share(NEWS_SHARE) + firsts
     }
 
     /// Half of what a refill fills its share up to, so that it does not look at a whole group for each single key.

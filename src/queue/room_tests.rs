@@ -68,6 +68,20 @@ fn keys_without_room_come_back_once_each_and_in_order() {
 }
 
 #[test]
+fn a_flood_of_what_goes_last_leaves_room_for_all_else() {
+    let now = Instant::now();
+    let mut queue = Queue::new(CAPACITY);
+    for key in keys(3, 500) {
+        queue.add(key, Class::Last, None);
+    }
+    assert_eq!(queue.len(), CAPACITY / NEWS_SHARE);
+    assert!(queue.has_room(), "what it may have to wait for has to come through");
+    queue.add(Key(4, 0), Class::Normal, None);
+    let taken = queue.take(now, Class::Normal).map(|(key, _)| key);
+    assert_eq!(taken, Some(Key(4, 0)));
+}
+
+#[test]
 fn a_flood_leaves_room_for_what_it_depends_on() {
     let now = Instant::now();
     let mut queue = queue(3, 500);

@@ -235,8 +235,64 @@ fn what_an_old_backup_of_the_edge_brings_back_of_a_forgotten_type_goes_again() {
     }));
 }
 
+#[test]
+fn a_type_that_seemed_to_have_no_copies_left_just_after_a_backup_brought_one_back_is_looked_at_again() {
+    check(&tell(&[Class::EdgeRestored], false, async |run| {
+        let key = one_copy(run).await;
+        run.world
+            .hub
+            .create("people", "configmaps", "shop", "b", json!({"data": {"x": "1"}}));
+        seconds(20).await;
+        run.world.hub.delete(&config());
+        seconds(20).await;
+        let edge = Rc::clone(&run.world.edge);
+        let backup = edge.store.borrow().clone();
+        // By this it is noticed later that the edge has gone back.
+        let namespace = Key::new("namespaces", "", "shop");
+        for number in 0..20 {
+            edge.patch(
+                "people",
+                &namespace,
+                &json!({"metadata": {"labels": {"number": number.to_string()}}}),
+            );
+        }
+        run.world.hub.delete(&key);
+        seconds(20).await;
+        assert!(!is_at_edge(run, &key), "it went with its origin");
+        edge.become_another(backup, "the edge was restored from a backup");
+        run.world.hub.delete(&settings("b"));
+        seconds(400).await;
+    }));
+}
+
+#[test]
+fn a_record_that_another_syncer_writes_while_this_one_starts_does_not_make_the_hub_look_older() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        run.down(Side::Edge, false, Duration::from_secs(30));
+        run.start();
+        seconds(10).await;
+        // The configs have been listed, and the record has not been read.
+        let hub = &run.world.hub;
+        hub.patch(
+            "another",
+            &config(),
+            &json!({"metadata": {"annotations": {"beat": "1"}}}),
+        );
+        let configs = format!("{CONFIGS} {}\n", hub.store.borrow().version());
+        let record = Key::new("configmaps", "default", RECORD);
+        let told = json!({"data": {"hub-versions": configs}});
+        run.world.edge.patch("edge-syncer", &record, &told);
+        seconds(60).await;
+        run.world.hub.delete(&key);
+        seconds(60).await;
+        assert!(!is_at_edge(run, &key), "nothing is to be held");
+    }));
+}
+
 /// A copy as another syncer with the same configs would make it.
-fn made_by_another_syncer(run: &Run, key: &Key) {
+pub(crate) fn made_by_another_syncer(run: &Run, key: &Key) {
     let owner = format!("ConfigMap/{}/{}", key.namespace, key.name);
     let marks = json!({"labels": {DOWNSYNC.mark: "true"}, "annotations": {DOWNSYNC.mark: owner}});
     let copy = json!({"metadata": marks, "data": {"x": "1"}});

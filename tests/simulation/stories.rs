@@ -368,6 +368,61 @@ fn what_is_changed_twice_and_back_while_a_worker_has_it_ends_as_it_was() {
 }
 
 #[test]
+fn what_is_changed_and_back_while_the_answer_to_the_change_is_lost_ends_as_it_was() {
+    check(&tell(&[Class::LostReply], false, async |run| {
+        let key = one_copy(run).await;
+        run.strike(Side::Edge, Trouble::LostReply, Duration::from_secs(10));
+        for content in ["2", "1"] {
+            run.world.hub.patch("people", &key, &json!({"data": {"x": content}}));
+            seconds(1).await;
+        }
+        seconds(120).await;
+    }));
+}
+
+#[test]
+fn an_origin_that_another_hub_does_not_have_is_not_forgotten_though_it_has_no_copy_yet() {
+    for pause in (0..40).map(|step| Duration::from_millis(200 * step)) {
+        check(&tell(&[Class::OtherHub], false, async |run| {
+            one_copy(run).await;
+            run.strike(Side::Edge, Trouble::RefusedFor(Verb::Apply), Duration::from_secs(20));
+            let hub = Rc::clone(&run.world.hub);
+            hub.create("people", "configmaps", "shop", "b", json!({"data": {"x": "1"}}));
+            seconds(5).await;
+            sleep(pause).await;
+            let own = hub.store.borrow().clone();
+            hub.become_another(Store::new("other", own.version() - 100), "another hub answers");
+            seconds(1).await;
+            hub.become_another(own, "the right hub answers");
+            seconds(120).await;
+        }));
+    }
+}
+
+#[test]
+fn a_hub_whose_longer_answers_are_cut_is_not_asked_all_the_time() {
+    check(&tell(&[Class::Cut, Class::OtherHub], false, async |run| {
+        // Its type is not there, and is asked for.
+        downsync_type(run, "another", "example.org", "gauges", "v1");
+        one_copy(run).await;
+        let hub = Rc::clone(&run.world.hub);
+        let own = hub.store.borrow().clone();
+        let mut other = Store::new("other", own.version() - 100);
+        // Without kube-system: whoever asks which cluster it is gets a short answer and then a longer one.
+        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
+        other.put(&Key::new("namespaces", "", "default"), default);
+        hub.become_another(other, "another hub answers");
+        run.strike(Side::Hub, Trouble::Cut, Duration::from_secs(300));
+        seconds(20).await;
+        let before = run.requests(Side::Hub);
+        seconds(200).await;
+        let asked = run.requests(Side::Hub) - before;
+        hub.become_another(own, "the right hub answers");
+        assert!(asked < 200, "{asked} requests");
+    }));
+}
+
+#[test]
 fn a_copy_that_a_backup_brings_back_at_the_version_it_had_goes_again() {
     check(&tell(&[Class::EdgeRestored], false, async |run| {
         run.pace = Pace::Poll(Duration::from_secs(60));

@@ -113,14 +113,15 @@ impl Record {
     }
 
     pub(super) fn is_orphan(&self) -> bool {
-        let judged = self.missed || self.retiring || self.suspect || self.busy;
+        // One that is being deleted goes anyway.
+        let judged = self.missed || self.retiring || self.suspect || self.busy || self.seen.copy.terminating;
         self.origin_list == 0 && self.has_ours() && !judged
     }
 
-    /// True if it has an origin that nothing selects, and a copy of which it is not known whether it is gone or has lost no
-    /// more than its label.
+    /// True if its origin is gone or selected by nothing, and it has a copy of which it is not known whether it is gone or has
+    /// lost no more than its label.
     pub(super) fn is_hidden(&self) -> bool {
-        self.vanished && self.wanted == 0 && self.origin_list != 0
+        self.vanished && self.wanted == 0 && (self.origin_list != 0 || self.retiring)
     }
 
     /// True if a worker has something to do for it.
@@ -129,9 +130,11 @@ impl Record {
         self.wanted != 0 && !self.in_step() || to_be_asked_for || self.is_hidden()
     }
 
-    /// True if there is nothing to do: the copy was brought to what its origin wants and nobody has changed it since.
+    /// True if there is nothing to do: the copy was brought to what its origin wants, nobody has changed it since, and no
+    /// write without an answer may have.
     pub(super) fn in_step(&self) -> bool {
-        self.wanted != 0 && self.wanted == self.settled && self.has_copy() && self.written != 0 && !self.drifted()
+        let is_settled = self.wanted != 0 && self.wanted == self.settled && !self.unsure;
+        is_settled && self.has_copy() && self.written != 0 && !self.drifted()
     }
 
     /// True if somebody else changed the copy since our last write.
