@@ -278,7 +278,7 @@ async fn a_standby_is_well_and_ready_and_has_figures_once_it_leads() {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a"], &json!({})).await;
     select(&hub, &config_maps(&shop, &["*"])).await;
-    let election = ["--leader-elect", ANYWHERE];
+    let election = ["--leader-elect", "--lease-duration=60s", ANYWHERE];
     let mut leader = pair.syncer(&election);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     let mut standby = pair.syncer(&election);

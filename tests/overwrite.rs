@@ -198,8 +198,8 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(fl
     let of_a = writes
         .iter()
         .filter(|event| event.is_write() && event.uri.contains(&format!("/{shop}/configmaps/a?")));
-    // Three at once, and then after waits that double, the first of 0.4 s at least.
-    let (mut most, mut waited) = (3, Duration::from_millis(400));
+    // Three at once, two that a change came in between of, and then after waits that double, the first of 0.4 s at least.
+    let (mut most, mut waited) = (5, Duration::from_millis(400));
     while waited < fought {
         most += 1;
         waited = waited * 2 + Duration::from_millis(400);

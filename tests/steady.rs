@@ -62,6 +62,10 @@ async fn a_steady_state_sends_no_request_and_one_change_costs_one_write() {
     let shop = pair.namespace("shop");
     let start = marks(&pair);
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    // Young servers do not have it yet, and are asked for it again.
+    for side in [&hub, &edge] {
+        arrives(side, "v1", "namespaces", "", "kube-system").await;
+    }
     twenty_config_maps(&pair, &shop).await;
     let _syncer = pair.syncer(&[NO_HEARTBEAT]);
     for index in 0..20 {

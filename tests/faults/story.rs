@@ -130,7 +130,12 @@ impl Story {
     }
 
     pub(crate) async fn is_in_step_within(&mut self, deadline: Duration) {
-        let wanted = self.contents(&self.hub, "").await.expect("the hub answers");
+        let mut wanted = Vec::new();
+        eventually("the hub answers", deadline, async || {
+            wanted = self.contents(&self.hub, "").await?;
+            Ok::<_, String>(())
+        })
+        .await;
         let what = format!("the edge is in step after round {}", self.round);
         eventually(&what, deadline, async || {
             let found = self.contents(&self.edge, "edge.kubestellar.io/downsynced=true").await?;

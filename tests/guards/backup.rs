@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::bench::{
-    DOWNSYNCED, EACH_SECOND, confirm, copies_become, copies_stay, create, is_held, names, nothing_is_held, select_all,
+    DOWNSYNCED, EACH_SECOND, confirm, copies_become, copies_stay, create, identity, is_held, names, nothing_is_held,
+    select_all,
 };
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
@@ -21,6 +22,8 @@ async fn begin(flags: Mode) -> (Pair, Syncer) {
     let mut pair = Pair::start(PairOptions::default()).await;
     create(&pair.hub.objects(), "shop", 3).await;
     select_all(&pair.hub.objects(), "shop").await;
+    // The restored hub is the same one, so the backup has to have what tells who it is.
+    identity(&pair.hub.objects()).await;
     pair.hub.stop();
     pair.hub.back_up();
     pair.hub.start_again().await;

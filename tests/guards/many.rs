@@ -124,7 +124,7 @@ async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode
 
 async fn held_deletes_go_on_after_their_time(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
-    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=15s"], 40).await;
+    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=45s"], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     some_are_held(&pair, &shop, 40, 10).await;
     copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
@@ -135,11 +135,11 @@ async fn held_deletes_go_on_after_their_time(flags: Mode) {
 }
 
 async fn an_outage_of_the_hub_begins_the_time_anew(flags: Mode) {
-    const HELD_FOR: Duration = Duration::from_secs(20);
+    const HELD_FOR: Duration = Duration::from_secs(45);
     let mut pair = Pair::start(PairOptions::default()).await;
     let shop = "shop".to_owned();
     let edge = pair.edge.objects();
-    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=20s"], 40).await;
+    let mut syncer = begin(&pair, &shop, flags, &["--hold-deletes-for=45s"], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     let (_, left) = some_are_held(&pair, &shop, 40, 10).await;
     pair.hub.stop_apiserver();

@@ -24,9 +24,9 @@ pub(crate) const STANDBY: &str = "standing by";
 /// A short one, where a test waits until it has expired; long enough that a busy machine does not lose it.
 pub(crate) const SHORT: &str = "--lease-duration=12s";
 
-/// A long one, where a test tells a Lease that was released from one that has expired: the standby looks every four
-/// seconds, and takes what was not released after 20 to 40.
-pub(crate) const LONG: &str = "--lease-duration=30s";
+/// A long one, where a test tells a Lease that was released from one that has expired: the standby looks every ten
+/// seconds at most, and takes what was not released after 40 to 80.
+pub(crate) const LONG: &str = "--lease-duration=60s";
 
 /// The pair without the Lease of the test before, and one `ConfigMap` that is selected.
 pub(crate) async fn pair_with_one_config_map() -> (PairLease, String) {
@@ -72,10 +72,18 @@ pub(crate) async fn lease(edge: &Objects) -> Value {
 
 /// Waits until the Lease is renewed, and gives it as it was before.
 pub(crate) async fn is_renewed(edge: &Objects) -> Value {
-    let held = lease(edge).await;
-    let time = held["spec"]["renewTime"].as_str().expect("it has a time");
+    let mut held = Value::Null;
+    eventually("there is a lease", SOON, async || {
+        held = lease(edge).await;
+        held["spec"]["renewTime"].as_str().map(|_| ()).ok_or("not yet")
+    })
+    .await;
+    let time = held["spec"]["renewTime"].as_str().expect("it was waited for");
     eventually("the lease is renewed", SOON, async || {
         let now = lease(edge).await;
+        if now.is_null() {
+            return Err(now);
+        }
         assert_eq!(now["spec"]["acquireTime"], held["spec"]["acquireTime"]);
         if now["spec"]["renewTime"].as_str() > Some(time) {
             Ok(())

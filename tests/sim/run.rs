@@ -31,8 +31,8 @@ use super::world::World;
 /// So few that overflow is a matter of course.
 const QUEUE_CAPACITY: usize = 32;
 const WORKERS: usize = 4;
-/// Sources that poll and read what has changed, one object at a time each. More than these never came together.
-const READERS: usize = 4;
+/// Sources that poll and read what has changed, one object at a time each: a year that goes by makes many of them due at once.
+const READERS: usize = 12;
 /// Share of the runs in which objects go up to the hub too.
 const UPWARD: f64 = 0.15;
 /// How long a mass of deletes is held.

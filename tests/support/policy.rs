@@ -66,7 +66,7 @@ impl Engine {
         let log = folder.path().join("kyverno.log");
         let process = Leashed::spawn(&launch::binary(ENGINE), &args, &env, &log);
         let mut engine = Self { process, log, folder };
-        eventually("the policy engine begins to work", SOON, async || {
+        eventually("the policy engine begins to work", JUDGED, async || {
             assert!(engine.is_running(), "the policy engine has ended");
             let log = std::fs::read_to_string(&engine.log).unwrap_or_default();
             // The last that it starts, once it has listed all that it watches.

@@ -323,12 +323,17 @@ impl Travel {
         writes
     }
 
-    /// No write was refused. One each for creation, two changes and a look at what others changed, one for the restart, and
+    /// No write was wrong; a busy server, or a change in between, may refuse one or two. One each for creation, two changes and a look at what others changed, one for the restart, and
     /// a few for what controllers filled in: status alone causes none.
     fn check_writes(&self) {
         let writes = self.writes();
         let codes: Vec<u16> = writes.iter().map(|one| one.code).collect();
-        assert!(codes.iter().all(|code| matches!(code, 200 | 201)), "{writes:#?}");
-        assert!(codes.len() <= 8, "{writes:#?}");
+        let (done, refused): (Vec<u16>, Vec<u16>) = codes.into_iter().partition(|code| matches!(code, 200 | 201));
+        assert!(refused.len() <= 2, "{writes:#?}");
+        assert!(
+            !refused.iter().any(|code| matches!(code, 400 | 403 | 404 | 413 | 422)),
+            "{writes:#?}"
+        );
+        assert!(done.len() <= 8, "{writes:#?}");
     }
 }
