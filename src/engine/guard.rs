@@ -8,11 +8,14 @@
 //! To confirm, people set an annotation on a config to the token that the log and the condition name. A token holds for
 //! the one hold that it was made for.
 
+mod counting;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub(super) use self::counting::Count;
 use super::trust::{Questions, Reached};
 use super::{Engine, Key, TypeId};
 use crate::plan::Direction;
@@ -20,8 +23,6 @@ use crate::report::Subject;
 
 /// Deletes within this time are one pass, also when they come one by one.
 const PASS: Duration = Duration::from_secs(60);
-/// How often what is doomed is counted.
-const COUNTED: Duration = Duration::from_millis(200);
 
 /// When too many are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,17 +105,6 @@ struct Gate {
     waits_since: Option<Instant>,
     /// When it was counted what is to go.
     counted: Option<(Instant, Count)>,
-}
-
-/// The copies of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
-    /// Those that are to go, and are not allowed to yet.
-    pub(super) doomed: usize,
-    /// Those whose origins have to be asked for: they may be to go.
-    pub(super) suspect: usize,
-    /// All.
-    pub(super) copies: usize,
 }
 
 /// The guards of both directions.
@@ -275,54 +265,6 @@ impl Engine {
         false
     }
 
-    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to go. What cannot
-    /// be found out in the time of a hold is waited for no longer.
-    pub(super) fn may_be_one_of_too_many(&mut self, key: &Key, direction: Direction) -> bool {
-        let now = Instant::now();
-        let count = self.counted(direction, now);
-        let limits = self.setup.delete_limits;
-        let gate = self.guard.gates.entry(direction).or_default();
-        gate.forget_old(now);
-        let is_judged = gate.hold.is_some() || gate.allowed.contains(key);
-        let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
-        if is_judged || are_too_many(count.doomed) || !are_too_many(count.doomed + count.suspect) {
-            gate.waits_since = None;
-            return false;
-        }
-        let since = *gate.waits_since.get_or_insert(now);
-        now.duration_since(since) < limits.grace
-    }
-
-    /// A copy of which it was not known whether it is to go is no longer such. With the last one, what waits for that goes
-    /// on.
-    pub(super) fn suspect_is_judged(&mut self, direction: Direction) {
-        let Some(gate) = self.guard.gates.get_mut(&direction) else {
-            return;
-        };
-        let types = &self.types;
-        let has_suspects = || {
-            let mut states = types.values().filter(|state| state.plan.direction == direction);
-            states.any(|state| state.inventory.has_suspects())
-        };
-        if gate.waits_since.is_none() || has_suspects() {
-            return;
-        }
-        gate.waits_since = None;
-        gate.counted = None;
-        self.queue.wake_where(|key| {
-            let state = types.get(&key.type_id);
-            state.is_some_and(|state| state.plan.direction == direction && state.inventory.is_doomed(&key.name))
-        });
-    }
-
-    /// So many more copies are to go than were counted last.
-    pub(super) fn more_are_doomed(&mut self, direction: Direction, more: usize) {
-        let gate = self.guard.gates.entry(direction).or_default();
-        if let Some((_, count)) = &mut gate.counted {
-            count.doomed += more;
-        }
-    }
-
     /// What the configs say about holds.
     pub(super) fn holds(&mut self) -> Condition {
         self.forget_what_came_back();
@@ -348,42 +290,6 @@ impl Engine {
         };
         for gate in self.guard.gates.values_mut() {
             gate.held.retain(is_doomed);
-        }
-    }
-
-    /// The copies of a direction, as they were counted a moment ago.
-    fn counted(&mut self, direction: Direction, now: Instant) -> Count {
-        let gate = self.guard.gates.get(&direction);
-        let fresh = gate.and_then(|gate| gate.counted.filter(|(at, _)| now.duration_since(*at) < COUNTED));
-        if let Some((_, count)) = fresh {
-            return count;
-        }
-        let count = self.count_doomed(direction);
-        self.guard.gates.entry(direction).or_default().counted = Some((now, count));
-        count
-    }
-
-    fn count_doomed(&self, direction: Direction) -> Count {
-        let mut count = Count::default();
-        for state in self.types.values().filter(|state| state.plan.direction == direction) {
-            let more = state.inventory.count_doomed();
-            count.doomed += more.doomed;
-            count.suspect += more.suspect;
-            count.copies += more.copies;
-        }
-        let Some(gate) = self.guard.gates.get(&direction) else {
-            return count;
-        };
-        // The copies' side may not have told yet that they are gone, and they count as done.
-        let is_ours = |key: &Key| {
-            let state = self.types.get(&key.type_id);
-            state.is_some_and(|state| state.inventory.has_ours(&key.name))
-        };
-        let told_late = gate.done.iter().filter(|(_, key)| is_ours(key)).count();
-        Count {
-            doomed: count.doomed.saturating_sub(gate.allowed.len()),
-            copies: count.copies.saturating_sub(told_late),
-            ..count
         }
     }
 

@@ -236,37 +236,10 @@ impl Engine {
             Change::Deleted | Change::Released => self.guard.deleted(key, direction, Instant::now()),
             _ => self.guard.seen_to(key, direction),
         }
-        let terminates = outcome.change == Change::Left(Why::Terminating);
-        if terminates && outcome.desired_hash != 0 && !state.inventory.is_watched(name) {
-            // Without its label nobody tells when it is gone.
-            state.inventory.failed(name, true);
+        if self.says_too_little(key, outcome) {
             return queue::Done::Retry(None);
         }
-        let is_absent =
-            matches!(outcome.change, Change::Left(why) if why != Why::NotSelected) && outcome.desired_hash == 0;
-        if is_absent && state.inventory.is_told_of(name) {
-            // Its origin's side has told of it, and will tell that it is gone. What says so now may be another cluster.
-            state.inventory.failed(name, false);
-            return queue::Done::Retry(None);
-        }
-        // What is told of it from now on is news, also at the version that it had: a backup may bring it back. And nobody
-        // tells when one without its label is gone, nor waits for that.
-        let deleted = outcome.change == Change::Deleted;
-        let forsaken = terminates && outcome.desired_hash == 0 && state.inventory.is_unlabelled(name);
-        let gone = (deleted || forsaken).then_some(Seen::ABSENT);
-        let source = state.copy_source.and_then(|id| self.sources.get(&id));
-        let again = state
-            .inventory
-            .settle(name, outcome.desired_hash, outcome.copy.or(gone));
-        if outcome.desired_hash != 0 || outcome.change == Change::Left(Why::NotSelected) {
-            let origins = state.origin_source(name).and_then(|id| self.sources.get(&id));
-            state
-                .inventory
-                .found_at_origin(name, origins.map_or(0, |source| source.list));
-        }
-        if let Some(source) = source {
-            source.learns(&copy_at.name, outcome);
-        }
+        let (again, forsaken) = self.settle(key, &copy_at.name, outcome);
         self.note_status(*type_id, name, outcome);
         for side in [Side::Hub, Side::Edge] {
             self.report.works(&Subject::Thing(side, object.clone()));
@@ -282,6 +255,52 @@ impl Engine {
         } else {
             queue::Done::Finished
         }
+    }
+
+    /// True for an outcome that cannot be the last word, though nobody would tell of another one: it is to be tried again.
+    fn says_too_little(&mut self, key: &Key, outcome: &Outcome) -> bool {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return false;
+        };
+        let Change::Left(why) = outcome.change else {
+            return false;
+        };
+        let inventory = &mut state.inventory;
+        let wants_nothing = outcome.desired_hash == 0;
+        // Without its label nobody tells when the copy is gone.
+        let goes_unseen = why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
+        // Its origin's side has told that it is there, and will tell that it is gone. Who says so now may be another cluster.
+        let is_denied = why != Why::NotSelected && wants_nothing && inventory.is_told_of(&key.name);
+        if goes_unseen || is_denied {
+            inventory.failed(&key.name, goes_unseen);
+        }
+        goes_unseen || is_denied
+    }
+
+    /// Takes in what a worker has brought to an end. Whether it is to be done again, and whether it was a copy that nobody
+    /// waits for, nor tells when it is gone: one without its label that is being deleted.
+    fn settle(&mut self, key: &Key, copy_at: &ObjectName, outcome: &Outcome) -> (bool, bool) {
+        let Key { type_id, name, .. } = key;
+        let Some(state) = self.types.get_mut(type_id) else {
+            return (false, false);
+        };
+        let forsaken = outcome.change == Change::Left(Why::Terminating)
+            && outcome.desired_hash == 0
+            && state.inventory.is_unlabelled(name);
+        // What is told of a deleted one from now on is news, also at the version that it had: a backup may bring it back.
+        let deleted = outcome.change == Change::Deleted;
+        let gone = (deleted || forsaken).then_some(Seen::ABSENT);
+        let copy = outcome.copy.or(gone);
+        let again = state.inventory.settle(name, outcome.desired_hash, copy);
+        if outcome.desired_hash != 0 || outcome.change == Change::Left(Why::NotSelected) {
+            let origins = state.origin_source(name).and_then(|id| self.sources.get(&id));
+            let list = origins.map_or(0, |source| source.list);
+            state.inventory.found_at_origin(name, list);
+        }
+        if let Some(source) = state.copy_source.and_then(|id| self.sources.get(&id)) {
+            source.learns(copy_at, outcome);
+        }
+        (again, forsaken)
     }
 
     /// A copy whose origin is gone was held back from its end.
