@@ -248,9 +248,11 @@ impl Inventory {
         }
         record.copy_list = 0;
         record.copy_told = true;
-        // Its origin is gone or not selected, and it may have lost no more than its label.
-        let is_judged = record.retiring || record.suspect || record.origin_list != 0;
-        let hidden = is_judged && !record.busy && record.has_ours();
+        // Nothing has told of its origin yet.
+        record.suspect |= record.is_orphan();
+        // Its origin is gone, not selected or unknown, and it may have lost no more than its label.
+        let is_open = record.retiring || record.suspect || record.origin_list != 0;
+        let hidden = is_open && !record.busy && record.has_ours();
         // The version stays, so that a worker's older answer does not bring the copy back.
         record.seen = Seen {
             version,

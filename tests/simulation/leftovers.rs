@@ -41,6 +41,21 @@ fn what_is_deselected_before_it_could_be_copied_leaves_nothing_to_do() {
 }
 
 #[test]
+fn a_copy_that_loses_its_label_before_its_origins_could_be_listed_goes_all_the_same() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        run.world.hub.delete(&key);
+        run.strike(Side::Hub, Trouble::Unavailable("configmaps"), Duration::from_secs(60));
+        run.start();
+        seconds(20).await;
+        unlabel(run, &key);
+        seconds(120).await;
+        assert!(!is_at_edge(run, &key), "it has no origin");
+    }));
+}
+
+#[test]
 fn a_copy_of_nothing_that_loses_its_label_before_its_origin_could_be_asked_for_goes_all_the_same() {
     check(&tell(&[], false, async |run| {
         one_copy(run).await;
