@@ -158,7 +158,8 @@ impl Inventory {
     pub(super) fn look_again(&mut self) {
         for record in self.objects.values_mut() {
             record.missed = false;
-            record.suspect = false;
+            // No list of copies names one that may have lost its label.
+            record.suspect &= record.vanished;
         }
     }
 

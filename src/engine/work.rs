@@ -249,6 +249,13 @@ impl Engine {
             self.stray_may_be_gone(*type_id, name);
         }
         self.others_follow(*type_id, &copy_at, &outcome.change);
+        let state = self.types.get(type_id);
+        if outcome.change == Change::Left(Why::NotSelected)
+            && state.is_some_and(|state| state.origin_source(name).is_none())
+        {
+            // A copy has been found again that had lost its label, and nobody tells when its origin goes.
+            self.start_origin_sources();
+        }
         // Again without a new entry: news that came meanwhile may have left a body at hand.
         if again {
             queue::Done::Again

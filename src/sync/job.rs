@@ -201,6 +201,10 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
     let read = read_desired(origins, &job).await;
     let desired = match read.map_err(failed(origins.side(), "reading"))? {
         Read::Absent => return retire(origins, copies, &job).await,
+        Read::NotSelected if job.look_first => {
+            let hidden = look_for_hidden(copies, &job).await;
+            return hidden.map_err(failed(copies.side(), "reading"));
+        }
         Read::NotSelected => return Ok(left(Why::NotSelected)),
         Read::Wanted(desired) => desired,
     };
@@ -287,7 +291,7 @@ pub(crate) async fn look_at(
     }
 }
 
-/// The origin of a copy is not selected, and the copy may be gone or have lost no more than its label: then it still goes
+/// The origin of a copy is there and not selected, and the copy may be gone or have lost no more than its label: then it still goes
 /// when its origin goes.
 async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
     Ok(match see(copies, job).await? {

@@ -93,7 +93,7 @@ async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is
         ((200, origin), Change::Left(Why::NotSelected)),
     ] {
         let (hub, _) = scripted(Side::Hub, &[answer]);
-        let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+        let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
         let suspect = Job {
             selection: Selection::None,
             look_first: true,
@@ -102,6 +102,7 @@ async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is
             ..job()
         };
         assert_eq!(reconcile(&hub, &edge, suspect).await.unwrap().change, change);
+        assert_eq!(asked.borrow().len(), 1, "the copy may be gone, too");
     }
 }
 

@@ -56,6 +56,24 @@ fn a_copy_that_loses_its_label_before_its_origins_could_be_listed_goes_all_the_s
 }
 
 #[test]
+fn a_deselected_copy_that_loses_its_label_before_its_origins_could_be_listed_goes_with_its_origin() {
+    check(&tell(&[], false, async |run| {
+        let key = one_copy(run).await;
+        run.kill().await;
+        run.world.hub.delete(&config());
+        run.strike(Side::Hub, Trouble::Unavailable("configmaps"), Duration::from_secs(60));
+        run.start();
+        seconds(20).await;
+        unlabel(run, &key);
+        seconds(120).await;
+        assert!(is_at_edge(run, &key), "its origin is there");
+        run.world.hub.delete(&key);
+        seconds(60).await;
+        assert!(!is_at_edge(run, &key), "its origin has gone");
+    }));
+}
+
+#[test]
 fn a_copy_of_nothing_that_loses_its_label_before_its_origin_could_be_asked_for_goes_all_the_same() {
     check(&tell(&[], false, async |run| {
         one_copy(run).await;

@@ -118,10 +118,10 @@ impl Record {
         self.origin_list == 0 && self.has_ours() && !judged
     }
 
-    /// True if its origin is gone or selected by nothing, and it has a copy of which it is not known whether it is gone or has
+    /// True if its origin is gone, unknown or selected by nothing, and it has a copy of which it is not known whether it is gone or has
     /// lost no more than its label.
     pub(super) fn is_hidden(&self) -> bool {
-        self.vanished && self.wanted == 0 && (self.origin_list != 0 || self.retiring)
+        self.vanished && self.wanted == 0 && (self.origin_list != 0 || self.retiring || self.suspect)
     }
 
     /// True if a worker has something to do for it.
