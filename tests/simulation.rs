@@ -4,8 +4,12 @@ mod sim;
 
 #[path = "simulation/changes.rs"]
 mod changes;
+#[path = "simulation/kills.rs"]
+mod kills;
 #[path = "simulation/leftovers.rs"]
 mod leftovers;
+#[path = "simulation/outdated.rs"]
+mod outdated;
 #[path = "simulation/records.rs"]
 mod records;
 #[path = "simulation/stories.rs"]
@@ -57,7 +61,35 @@ fn outlives_a_thousand_reconnects() {
     check(&outcome);
 }
 
+/// Half a minute on, half a minute off.
+#[test]
+fn outlives_hours_of_a_link_that_comes_and_goes() {
+    for (seed, side) in [(7, Side::Hub), (8, Side::Edge)] {
+        let outcome = run_with(seed, Rng::with_seed(seed), vec![Class::Flapping], async |run, _| {
+            for round in 0..240 {
+                run.down(side, round % 3 == 0, Duration::from_secs(30));
+                run.work_for(Duration::from_secs(60)).await;
+            }
+        });
+        check(&outcome);
+    }
+}
+
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// One process, which is never started again.
+#[test]
+fn outlives_a_week_without_a_side() {
+    for (seed, side) in [(1, Side::Hub), (2, Side::Edge)] {
+        let outcome = run_with(seed, Rng::with_seed(seed), vec![Class::Offline], async |run, _| {
+            // Some twenty sources, a try each half minute.
+            run.ledger.borrow_mut().most_requests = 600_000;
+            run.work_for(Duration::from_secs(120)).await;
+            away(run, side, seed % 2 == 0, 7 * DAY).await;
+        });
+        check(&outcome);
+    }
+}
 
 #[test]
 fn outlives_a_month_without_the_hub_and_thirty_restarts() {

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use argh::{EarlyExit, FromArgs as _};
 
+use crate::cluster::access::AccessSource;
 use crate::cluster::reload::OpenError;
 use crate::plan::Filter;
 
@@ -71,7 +72,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
             if let Some(path) = filter_file {
                 read_filter(&path, &mut settings.filter)?;
             }
-            settings.own_namespace = set("NAMESPACE");
+            settings.own_namespace = set("NAMESPACE").or_else(|| pod_namespace(&settings.edge));
             settings.host_name = host_name();
             settings.renaming = set("ENABLE_DENATURING").as_deref() != Some("false");
             Ok(Invocation::Run(Box::new(settings)))
@@ -120,6 +121,15 @@ fn one_line(output: &str) -> String {
 /// The value of an environment variable, if it has one.
 fn set(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The namespace of the pod that this process runs in, if the edge is the cluster of that pod.
+fn pod_namespace(edge: &AccessSource) -> Option<String> {
+    let file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+    let name = fs::read_to_string(file)
+        .ok()
+        .filter(|_| *edge == AccessSource::InCluster)?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// What this machine or pod is called: the variable that container runtimes set, or what the kernel says.

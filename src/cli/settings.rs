@@ -111,7 +111,8 @@ pub struct Settings {
     pub listen_address: Option<SocketAddr>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
     pub verbosity: LevelFilter,
-    /// The namespace that the syncer runs in, from the environment variable `NAMESPACE` as the manifest sets it.
+    /// The namespace that the syncer runs in: the environment variable `NAMESPACE`, which the manifest sets, or that of its
+    /// service account.
     pub own_namespace: Option<String>,
     /// Flags of the Go syncer that were given and have no effect.
     pub ignored_flags: Vec<String>,

@@ -19,6 +19,14 @@ pub enum Error {
     /// The server answered with success, but not in the form of the Kubernetes API (a captive portal's page, JSON that
     /// ends too early). Proves nothing. Retry.
     BadAnswer(String),
+    /// The server shows what was before something that it has told of: a cache stands before it, or it was restored from a
+    /// backup. Proves nothing. Look again.
+    Outdated {
+        /// The resource version that it shows.
+        version: u64,
+        /// The one that it has told of.
+        told: u64,
+    },
 }
 
 /// An error answer: the fields of a Kubernetes `Status` object that decisions depend on.
@@ -91,7 +99,7 @@ impl Error {
                 let nobody = matches!(status.code, 502..=504) && status.reason.is_empty();
                 nobody && status.message != AGGREGATED_AWAY
             }
-            Self::BadAnswer(_) => false,
+            Self::BadAnswer(_) | Self::Outdated { .. } => false,
         }
     }
 
@@ -172,6 +180,9 @@ impl fmt::Display for Error {
             Self::Status(status) if status.message.is_empty() => write!(f, "HTTP {}", status.code),
             Self::Status(status) => write!(f, "{} (HTTP {})", status.message, status.code),
             Self::BadAnswer(reason) => write!(f, "not an answer of a Kubernetes API: {reason}"),
+            Self::Outdated { version, told } => {
+                write!(f, "it shows resource version {version} and has told of {told} before")
+            }
         }
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Asking {
     under_way: bool,
     /// When to ask next for what is not known or missing.
     due: Option<Instant>,
+    /// Those of which the side has answered with an error last.
+    refused: BTreeSet<GroupVersion>,
     /// Asked in vain since something was learnt.
     failures: u32,
     /// CRDs, which are read while something is missing.
@@ -208,13 +210,12 @@ impl Engine {
         self.note_without_copies(side, &answers.lacking);
         self.learn(side, answers.served);
         match answers.groups {
-            Some(Ok(groups)) => self.asking(side).discovery.groups = Some(groups),
+            Some(Ok(groups)) => {
+                self.report.works(&list_of_groups(side));
+                self.asking(side).discovery.groups = Some(groups);
+            }
             Some(Err(error)) if !error.is_unreachable() => {
-                self.report.failed(
-                    Subject::Thing(side, "the list of API groups".to_owned()),
-                    "asking",
-                    &error,
-                );
+                self.report.failed(list_of_groups(side), "asking", &error);
             }
             _ => {}
         }
@@ -253,10 +254,11 @@ impl Engine {
             .any(|(_, answer)| !matches!(answer, Err(error) if error.is_unreachable()));
         for (group_version, answer) in served {
             let (group, version) = &group_version;
-            let thing = format!("discovery of {group}/{version}");
+            let subject = discovery_of(side, group, version);
             match answer {
                 Ok(resources) => {
-                    self.report.works(&Subject::Thing(side, thing));
+                    self.report.works(&subject);
+                    self.asking(side).refused.remove(&group_version);
                     self.asking(side).discovery.known.insert(group_version, resources);
                 }
                 // One aggregated API that is down is not the whole side.
@@ -264,8 +266,30 @@ impl Engine {
                     self.side_is_silent(side, "asking", &error);
                 }
                 Err(error) => {
-                    self.report.failed(Subject::Thing(side, thing), "asking", &error);
+                    self.report.failed(subject, "asking", &error);
+                    self.asking(side).refused.insert(group_version);
                 }
+            }
+        }
+    }
+
+    /// What nothing needs any more is not asked for again, and fails no longer.
+    pub(super) fn forget_questions(&mut self) {
+        for side in [Side::Hub, Side::Edge] {
+            if self.asking(side).refused.is_empty() {
+                continue;
+            }
+            let ((needed, of_groups), open) = (self.questions(side), self.open_groups(side));
+            if !of_groups {
+                self.report.forget(&list_of_groups(side));
+            }
+            let refused = std::mem::take(&mut self.asking(side).refused);
+            let (kept, forgotten): (BTreeSet<_>, BTreeSet<_>) = refused
+                .into_iter()
+                .partition(|known| needed.contains(known) || open.contains(&known.0));
+            self.asking(side).refused = kept;
+            for (group, version) in forgotten {
+                self.report.forget(&discovery_of(side, &group, &version));
             }
         }
     }
@@ -394,6 +418,14 @@ async fn confirm_lacking(cluster: &Cluster, types: BTreeSet<(String, String)>) -
         }
     }
     lacking
+}
+
+fn discovery_of(side: Side, group: &str, version: &str) -> Subject {
+    Subject::Thing(side, format!("discovery of {group}/{version}"))
+}
+
+fn list_of_groups(side: Side) -> Subject {
+    Subject::Thing(side, "the list of API groups".to_owned())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::heartbeat::heartbeat_on;
 use super::{Engine, Feed};
 use crate::api::edge_sync_config::{self, EdgeSyncConfig};
 use crate::api::syncer_config::{self, SyncerConfig};
@@ -258,6 +259,7 @@ impl Engine {
         self.selecting.configs.remove(name);
         self.selecting.changed = true;
         self.heartbeat.forget(name);
+        self.report.forget(&heartbeat_on(name.0, &name.1));
         self.config_confirms(full_name(name), None);
     }
 
@@ -279,8 +281,7 @@ impl Engine {
         }
         let known = ConfigKind::ALL.map(|kind| self.selecting.known(kind));
         if known == [Known::NotServed; 2] {
-            let thing = "SyncerConfig (apply manifests/crds to the hub, or bind the API)".to_owned();
-            self.report.failed(Subject::Thing(Side::Hub, thing), "watching", error);
+            self.report.failed(no_configs(), "watching", error);
             return;
         }
         let tries = self.selecting.not_served.entry(kind).or_default();
@@ -306,4 +307,10 @@ impl Engine {
         self.replan();
         self.begin_to_beat();
     }
+}
+
+/// That the hub serves no kind of configs at all.
+pub(super) fn no_configs() -> Subject {
+    let thing = "SyncerConfig (apply manifests/crds to the hub, or bind the API)";
+    Subject::Thing(Side::Hub, thing.to_owned())
 }

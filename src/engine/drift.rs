@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Engine, Key, Task, TypeId};
-use crate::cluster::ObjectName;
+use crate::cluster::{ObjectName, Side};
 use crate::queue::back_off;
 use crate::sync::managed_fields::last_writer;
 
@@ -87,9 +87,13 @@ impl Engine {
             return;
         };
         if counts && changes == PATIENCE + 1 {
+            let or = match side {
+                Side::Edge => "annotate the hub object with edge.kubestellar.io/downsync-overwrite: false",
+                Side::Hub => "take the object out of what is upsynced",
+            };
             log::warn!(
                 "something at the {side} keeps changing a copy; it is put right ever more rarely object={copy} {writer} \
-                 advice=\"stop it, or annotate the hub object with edge.kubestellar.io/downsync-overwrite: false\""
+                 advice=\"stop it, or {or}\""
             );
         }
         log::debug!("changed at the {side} again object={copy} changes={changes} wait={wait:?} {writer}");

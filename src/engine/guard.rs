@@ -145,7 +145,7 @@ impl Gate {
         let token = format!("{:08x}", fastrand::u32(..));
         log::warn!(
             "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
-             annotate a config there with {}={token}\"",
+             annotate a config at the hub with {}={token}\"",
             direction.origin(),
             crate::api::CONFIRM_DELETES,
         );

@@ -124,11 +124,11 @@ impl Engine {
         self.heartbeat.due = Some(Instant::now() + next);
         self.ask_strangers_again();
         for (kind, name, result) in results {
-            let thing = format!("the heartbeat on {}//{name}", kind.kind());
+            let subject = heartbeat_on(kind, &name);
             match result {
                 // Whoever polls reads the config once more: its new version may hold an edit that was not seen yet.
                 Ok(meta) => {
-                    self.report.works(&Subject::Thing(Side::Hub, thing));
+                    self.report.works(&subject);
                     self.report.wrote(Side::Hub, "heartbeat");
                     self.told.beaten = Some(Instant::now());
                     let version = meta.version_number();
@@ -140,14 +140,18 @@ impl Engine {
                 }
                 // It has gone meanwhile, or another hub answers.
                 Err(error) if error.proves_absent(&name) => {
+                    self.report.forget(&subject);
                     self.heartbeat.versions.remove(&(kind, name));
                     self.ask_identity(Side::Hub);
                 }
                 Err(error) => {
-                    self.report
-                        .failed(Subject::Thing(Side::Hub, thing), "writing the heartbeat", &error);
+                    self.report.failed(subject, "writing the heartbeat", &error);
                 }
             }
         }
     }
+}
+
+pub(super) fn heartbeat_on(kind: ConfigKind, config: &str) -> Subject {
+    Subject::Thing(Side::Hub, format!("the heartbeat on {}//{config}", kind.kind()))
 }

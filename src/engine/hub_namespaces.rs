@@ -21,7 +21,7 @@ use crate::plan::Direction;
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
-use crate::sync::job::look_at;
+use crate::sync::look::look_at;
 use crate::sync::object::{Address, Meta};
 use crate::sync::ownership::{CopyState, is_protected_namespace, mark};
 
@@ -47,6 +47,8 @@ pub(super) struct HubNamespaces {
     /// Those that are being deleted.
     clearing: BTreeSet<String>,
     failures: u32,
+    /// Those of which the last task has failed.
+    failing: BTreeSet<String>,
     due: Option<Instant>,
 }
 
@@ -154,6 +156,15 @@ impl Engine {
             return;
         }
         let used = self.used_hub_namespaces();
+        let known = &mut self.hub_namespaces;
+        known.failing.retain(|namespace| {
+            let needed = used.contains(namespace) || known.ours.contains_key(namespace);
+            if !needed {
+                // It could not be made, and nothing is to go into it any more.
+                self.report.forget(&keeping(namespace));
+            }
+            needed
+        });
         let mut expired = Vec::new();
         let mut next: Option<Instant> = None;
         for (namespace, ours) in &mut self.hub_namespaces.ours {
@@ -178,7 +189,7 @@ impl Engine {
 
     /// A copy of upsync has gone: its namespace may be empty now.
     pub(super) fn upsync_left_a_namespace(&mut self) {
-        if !self.hub_namespaces.ours.is_empty() {
+        if !self.hub_namespaces.ours.is_empty() || !self.hub_namespaces.failing.is_empty() {
             self.hub_namespaces.due = Some(Instant::now());
         }
     }
@@ -239,10 +250,11 @@ impl Engine {
         if self.hub_namespaces.clearing.remove(&namespace) {
             self.namespace_is_there(Side::Hub, &namespace);
         }
-        let subject = Subject::Thing(Side::Hub, format!("Namespace//{namespace}"));
+        let subject = keeping(&namespace);
         match result {
             Ok(end) => {
                 self.hub_namespaces.failures = 0;
+                self.hub_namespaces.failing.remove(&namespace);
                 self.report.works(&subject);
                 match end {
                     End::Made => {
@@ -279,10 +291,15 @@ impl Engine {
                 if let Some(ours) = known.ours.get_mut(&namespace) {
                     ours.unused = Some(next);
                 }
+                known.failing.insert(namespace);
                 known.due = Some(known.due.map_or(next, |due| due.min(next)));
             }
         }
     }
+}
+
+fn keeping(namespace: &str) -> Subject {
+    Subject::Thing(Side::Hub, format!("Namespace//{namespace}"))
 }
 
 /// Creates a namespace with our mark, unless there is one.

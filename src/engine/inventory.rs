@@ -75,6 +75,13 @@ impl Inventory {
         record.busy || record.unsure || record.settled != hash || record.drifted()
     }
 
+    /// The origin's side has told of the object, or that it went, at this version.
+    pub(super) fn origin_told(&mut self, name: &ObjectName, version: u64) {
+        if let Some(record) = self.objects.get_mut(name) {
+            record.origin_version = version;
+        }
+    }
+
     /// There is an origin that nothing selects. It is remembered only if there is a copy of it.
     pub(super) fn unselected_at_origin(&mut self, name: &ObjectName, list: Generation) {
         if let Some(record) = self.objects.get_mut(name) {

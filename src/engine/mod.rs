@@ -221,6 +221,8 @@ struct SourceState {
     known: u64,
     /// The version of its last complete list; 0 before.
     listed_at: u64,
+    /// When a read has shown last what is older than what was told of.
+    doubted: Option<Instant>,
     /// Objects without our label that the list under way has not named yet.
     unnamed: BTreeSet<ObjectName>,
     handle: SourceHandle,
@@ -453,6 +455,7 @@ impl Engine {
             settled: false,
             known: self.known_version(feed),
             listed_at: 0,
+            doubted: None,
             unnamed: BTreeSet::new(),
             handle,
         };

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::configs::no_configs;
 use super::{Engine, Feed, Key, Task, TypeId};
 use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side};
 use crate::plan::{Direction, Selection};
@@ -108,10 +109,11 @@ impl Engine {
             return;
         };
         let names = state.of_origin(&meta.object_name());
-        let gone: Vec<_> = names
-            .into_iter()
-            .filter(|name| state.inventory.gone_from_origin(name))
-            .collect();
+        let mut gone = names;
+        gone.retain(|name| state.inventory.gone_from_origin(name));
+        for name in &gone {
+            state.inventory.origin_told(name, meta.version_number());
+        }
         let direction = state.plan.direction;
         self.more_are_doomed(direction, gone.len());
         for name in gone {
@@ -195,9 +197,11 @@ impl Engine {
         let state = self.types.get_mut(&type_id).expect("looked up above");
         let Some(desired) = desired else {
             state.inventory.unselected_at_origin(name, list);
+            state.inventory.origin_told(name, meta.version_number());
             return Ok(());
         };
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
+        state.inventory.origin_told(name, meta.version_number());
         let direction = state.plan.direction;
         state.status_told(name, direction.origin(), meta.version_number(), || {
             Status::hash_of(object).map(Some)
@@ -399,6 +403,9 @@ impl Engine {
     fn source_up(&mut self, id: SourceId, feed: Feed) {
         if let Feed::Definitions(side) = feed {
             self.definitions_are_told(side);
+        }
+        if let Feed::Configs(_) = feed {
+            self.report.works(&no_configs());
         }
         if let Some((side, thing)) = self.source_name(id) {
             self.report.works(&Subject::Thing(side, thing));

@@ -220,7 +220,7 @@ impl Engine {
                 }
                 log::warn!(
                     "cannot keep the record of synced types at the edge; copies that are deselected while the syncer is \
-                     down will stay error={:?} advice=\"allow it to get and patch the ConfigMap {NAME}\"",
+                     down will stay error={:?} advice=\"allow it to get, create and patch the ConfigMap {NAME}\"",
                     error.to_string()
                 );
                 self.record.saved.get_or_insert_default();
@@ -242,6 +242,8 @@ impl Engine {
         record.is_read |= is_read;
         record.has(kept.types);
         record.saved_versions.clone_from(&kept.hub_versions);
+        self.report.works(&the_record());
+        let record = &mut self.record;
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.remember_hub(kept.hub, kept.hub_versions);
         }
@@ -263,8 +265,7 @@ impl Engine {
         if error.is_unreachable() {
             self.side_is_silent(Side::Edge, doing, error);
         } else {
-            let subject = Subject::Thing(Side::Edge, format!("ConfigMap {NAME}"));
-            self.report.failed(subject, doing, error);
+            self.report.failed(the_record(), doing, error);
         }
     }
 
@@ -277,6 +278,10 @@ impl Engine {
         self.ask_identity(Side::Hub);
         self.ask_identity(Side::Edge);
     }
+}
+
+fn the_record() -> Subject {
+    Subject::Thing(Side::Edge, format!("ConfigMap {NAME}"))
 }
 
 /// True if the edge refuses to keep a record: it may not be read or written, or its namespace is not there. A 404 that says

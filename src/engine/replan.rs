@@ -37,6 +37,7 @@ impl Engine {
         for side in [Side::Hub, Side::Edge] {
             self.ask_for_what_is_unknown(side);
         }
+        self.forget_questions();
         self.watch_hub_namespaces();
         self.start_origin_sources();
     }
@@ -132,6 +133,7 @@ impl Engine {
 
     /// The same, and what is known of its copies counts for nothing: no version can be held against theirs.
     pub(super) fn restart_type_anew(&mut self, type_id: TypeId) {
+        self.forget_failures(type_id, true);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.inventory = Inventory::default();
         }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use super::status::status_of;
 use super::{Engine, Feed, TypeId};
-use crate::cluster::{Error, ObjectName, Scope};
+use crate::cluster::{Error, ObjectName, Scope, Side};
 use crate::plan::{Direction, Selection, Selector};
 use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
@@ -75,6 +76,11 @@ impl Engine {
             return;
         };
         let direction = state.plan.direction;
+        if all || state.plan.status.is_none() {
+            for side in [Side::Hub, Side::Edge] {
+                self.report.forget(&status_of(side, &state.plan.at_hub));
+            }
+        }
         for name in state.inventory.names(|_| true, None) {
             let selected = !all && state.selection(&name) != Selection::None;
             let Some((origin, copy)) = state.both(&name).filter(|_| !selected) else {

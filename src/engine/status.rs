@@ -9,7 +9,7 @@ use tokio::time::{Duration, Instant};
 
 use super::work::REFUSED_WAIT;
 use super::{Engine, Key, Task, TypeId, drift};
-use crate::cluster::{ObjectName, ResourceType, Side};
+use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection, StatusPath};
 use crate::queue::{self, Class};
 use crate::report::Subject;
@@ -182,12 +182,18 @@ impl Engine {
         let status = state.inventory.status(&key.name).filter(|status| status.is_due())?;
         status.write_begins();
         let hub_status = status.hub;
+        let record = state.inventory.get(&key.name)?;
+        let edge_told = match state.plan.direction {
+            Direction::Down => record.seen.version,
+            Direction::Up => record.origin_version,
+        };
         Some(StatusJob {
             at_edge: state.at_edge(&key.name),
             at_hub,
             path,
             direction: state.plan.direction,
             body,
+            edge_told,
             hub_status,
         })
     }
@@ -211,7 +217,15 @@ impl Engine {
                     // It may have lost its subresource.
                     self.forget(side, &resource);
                 }
-                if !error.is_conflict() {
+                if matches!(error, Error::Outdated { .. }) {
+                    // A list tells more, to people too.
+                    log::debug!(
+                        "{doing} of {} gave something old name={:?} error={error}",
+                        resource.qualified(),
+                        key.name
+                    );
+                    self.doubt(key.type_id, side);
+                } else if !error.is_conflict() {
                     self.report.failed(status_of(side, &resource), doing, &error);
                 }
                 queue::Done::Retry(error.retry_after())
@@ -234,6 +248,9 @@ impl Engine {
         if was_ignored {
             self.forget(Side::Hub, &resource);
         }
+        if matches!(returned, Returned::Written { .. } | Returned::Equal(_)) {
+            self.report.works(&status_of(Side::Edge, &resource));
+        }
         match returned {
             Returned::NotOurs if is_taken => self.enqueue(key.type_id, key.name.clone(), None),
             // Whoever tells of either object brings it back before that; who polls may tell late.
@@ -251,7 +268,7 @@ impl Engine {
 }
 
 /// One line a type: what is wrong with one status, a permission mostly, is wrong with all.
-fn status_of(side: Side, resource: &ResourceType) -> Subject {
+pub(super) fn status_of(side: Side, resource: &ResourceType) -> Subject {
     Subject::Thing(side, format!("the status of {}", resource.qualified()))
 }
 

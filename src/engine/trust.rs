@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::configs::ConfigKind;
 use super::guard::Reason;
-use super::{Engine, Feed, TaskEnd, TypeId};
+use super::{Engine, Feed, SourceState, TaskEnd, TypeId};
 use crate::cluster::{Error, Side};
 use crate::plan::Direction;
 use crate::queue::back_off;
@@ -22,6 +23,8 @@ use crate::sync::identity;
 
 /// How often in a row a side is asked that cannot tell who it is. A new cluster can after a few seconds.
 const TRIES: u32 = 10;
+/// How often a type is listed again while reads of it show what is too old.
+const DOUBT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Asking a side who it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -233,6 +236,22 @@ impl Engine {
         let of_side = self.sources.iter().filter(|(_, source)| source.feed.side() == side);
         let of_side: Vec<SourceId> = of_side.map(|(&id, _)| id).collect();
         for id in of_side {
+            self.read_source_anew(id);
+        }
+    }
+
+    /// A read of an object of the type has shown something older than what this side has told of. A watch of a side that was
+    /// restored from a backup may hear nothing for an hour: a list tells.
+    pub(super) fn doubt(&mut self, type_id: TypeId, side: Side) {
+        let now = Instant::now();
+        let is_of_type =
+            |feed: Feed| matches!(feed, Feed::Origins(of, at) | Feed::Copies(of, at) if of == type_id && at == side);
+        let is_recent = |source: &SourceState| source.doubted.is_some_and(|at| now.duration_since(at) < DOUBT_INTERVAL);
+        let sources = self.sources.iter().filter(|(_, source)| is_of_type(source.feed));
+        let doubted = sources.filter(|(_, source)| !source.listing && !is_recent(source));
+        let doubted: Vec<SourceId> = doubted.map(|(&id, _)| id).collect();
+        for id in doubted {
+            self.sources.entry(id).and_modify(|source| source.doubted = Some(now));
             self.read_source_anew(id);
         }
     }

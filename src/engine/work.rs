@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::guard::Reason;
 use super::{Engine, Key, SourceState, Task, TaskEnd, TypeId, TypeState};
-use crate::cluster::{ObjectName, Side};
+use crate::cluster::{Error, ObjectName, Side};
 use crate::plan::{Direction, Selection};
 use crate::queue::{self, Class};
 use crate::report::Subject;
@@ -184,6 +184,7 @@ impl Engine {
             body,
             copy: record.seen.copy,
             copy_version: record.seen.version,
+            origin_told: record.origin_version,
             look_first: record.vanished || record.unsure,
             suspect: record.suspect,
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
@@ -219,7 +220,7 @@ impl Engine {
         };
         let direction = state.plan.direction;
         let side = direction.copy();
-        let Some((_, copy_at)) = state.both(name) else {
+        let Some((origin_at, copy_at)) = state.both(name) else {
             return queue::Done::Finished;
         };
         let object = copy_at.for_people();
@@ -241,9 +242,9 @@ impl Engine {
         }
         let (again, forsaken) = self.settle(key, &copy_at.name, outcome);
         self.note_status(*type_id, name, outcome);
-        for side in [Side::Hub, Side::Edge] {
-            self.report.works(&Subject::Thing(side, object.clone()));
-        }
+        self.report
+            .works(&Subject::Thing(direction.origin(), origin_at.for_people()));
+        self.report.works(&Subject::Thing(side, object.clone()));
         self.report.change(side, &object, &outcome.change);
         if !forsaken {
             self.stray_may_be_gone(*type_id, name);
@@ -357,10 +358,14 @@ impl Engine {
         }
     }
 
-    /// What a worker's last answer says of the status of the copy.
+    /// What a worker's last answer says of the status of the copy, unless the copies' side has told of a newer one since.
     fn note_status(&mut self, type_id: TypeId, name: &ObjectName, outcome: &Outcome) {
         if let (Some(hash), Some(seen)) = (outcome.status, outcome.copy)
             && let Some(state) = self.types.get_mut(&type_id)
+            && state
+                .inventory
+                .get(name)
+                .is_some_and(|record| record.seen.version == seen.version)
         {
             let side = state.plan.direction.copy();
             let told = state.status_told(name, side, seen.version, || Ok(Some(hash)));
@@ -409,6 +414,12 @@ impl Engine {
             self.side_is_silent(*side, failure.doing, error);
             return queue::Done::Unreachable(*side);
         }
+        if matches!(error, Error::Outdated { .. }) {
+            self.doubt(*type_id, *side);
+        }
+        let Some(state) = self.types.get(type_id) else {
+            return queue::Done::Finished;
+        };
         let object = match state.both(name) {
             Some((_, copy)) if at_copy => copy.for_people(),
             Some((origin, _)) => origin.for_people(),

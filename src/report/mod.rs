@@ -6,7 +6,7 @@
 mod changes;
 pub mod metrics;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 
 use tokio::time::Instant;
@@ -34,6 +34,8 @@ pub enum Subject {
 #[derive(Debug, Default)]
 pub struct Report {
     streaks: HashMap<Subject, String>,
+    /// Rules of the edge's owner that have refused something. They do what they are there for, so nothing fails.
+    refusals: HashSet<String>,
     changes: Changes,
     /// Lines about failures since there was last nothing to do.
     lines: u32,
@@ -107,8 +109,7 @@ impl Report {
     /// Tells that the edge's owner does not allow an object, once for each reason, with its first object.
     pub fn refused(&mut self, object: &str, why: &str) {
         log::debug!("refused object={object} reason={why:?}");
-        let subject = Subject::Thing(Side::Edge, why.to_owned());
-        if self.streaks.insert(subject, why.to_owned()).is_none() {
+        if self.refusals.insert(why.to_owned()) {
             log::warn!(
                 "not synced, because the edge does not allow it object={object} reason={why:?}; others alike are not named"
             );
@@ -216,13 +217,16 @@ fn kind(text: &str) -> String {
 fn advice(error: &Error) -> &'static str {
     match error {
         Error::Unreachable(_) => "check the address, the network and the certificates if it lasts",
+        Error::Outdated { .. } => {
+            "everything is listed again; if it lasts, check for a cache before the server, or a restored backup"
+        }
         Error::BadAnswer(_) => "check what answers at the server's address: a proxy or another service?",
         Error::Status(status) => match status.code {
             401 => "the credentials are not accepted: renew the token or certificate in the kubeconfig",
             403 => "grant the syncer's user this permission",
             404 => "it goes on by itself when the missing type or namespace appears",
             409 => "it is tried again with the newer state",
-            400 | 413 | 422 => "correct the object at the hub; it is tried again when either side changes",
+            400 | 413 | 422 => "correct the object where it comes from; it is tried again when either side changes",
             429 => "the server is busy; it is tried again",
             _ => "it is tried again; see the server's log if it lasts",
         },
@@ -238,6 +242,13 @@ mod tests {
             Subject::Side(Side::Hub),
             Error::Unreachable("connection refused port 1".into()),
         )
+    }
+
+    #[test]
+    fn what_the_edge_does_not_allow_is_no_failure() {
+        let mut report = Report::default();
+        report.refused("Secret/a/b", "--deny secrets");
+        assert_eq!(report.failing(), 0);
     }
 
     #[test]

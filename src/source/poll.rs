@@ -16,6 +16,7 @@ use super::link::{End, LONGEST_WAIT, Link, Pages, version_number};
 use super::memory::{Memory, version_of};
 use super::{Reading, SourceEvent, Style, Versions};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
+use crate::sync::look::not_older;
 use crate::sync::object::Meta;
 
 pub(super) struct Source {
@@ -155,7 +156,7 @@ impl Source {
             self.remember(&meta);
             return Ok(None);
         }
-        match self.read(&name).await {
+        match self.read(&name, version).await {
             Ok((object, meta)) => {
                 self.link.send(SourceEvent::Object(object)).await?;
                 self.remember(&meta);
@@ -171,9 +172,11 @@ impl Source {
         }
     }
 
-    async fn read(&self, name: &ObjectName) -> Result<(Bytes, Meta), Error> {
+    /// Reads an object that a look has named at this version.
+    async fn read(&self, name: &ObjectName, version: u64) -> Result<(Bytes, Meta), Error> {
         let object = self.cluster.get(&self.reading.resource, name, Content::Full).await?;
         let meta = Meta::of(name, &object)?;
+        not_older(&meta, version)?;
         Ok((object, meta))
     }
 
@@ -199,7 +202,7 @@ impl Source {
 /// read, or broken in its conversion.
 fn concerns_one_object(error: &Error) -> bool {
     match error {
-        Error::BadAnswer(_) => true,
+        Error::BadAnswer(_) | Error::Outdated { .. } => true,
         Error::Status(status) => status.code == 500,
         Error::Unreachable(_) => false,
     }

@@ -5,7 +5,8 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use super::job::{Change, Failure, Job, Outcome, Why, done_with, failed, left, look, precondition};
+use super::job::{Change, Failure, Job, Outcome, Why, done_with, failed, left, precondition};
+use super::look::look;
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};

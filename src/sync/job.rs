@@ -9,6 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
+use super::look::{confirm_gone, look, look_at, not_older, see};
 use super::{downsync, upsync};
 use crate::api::ADOPTED;
 use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
@@ -64,8 +65,10 @@ pub struct Job {
     pub body: Option<Bytes>,
     /// The copy as last seen.
     pub copy: Copy,
-    /// Resource version of the copy as last seen, 0 if unknown.
+    /// Resource version of the copy as last seen, or at which it was seen to go; 0 if unknown.
     pub copy_version: u64,
+    /// The same of the origin: what is older is not what is there now.
+    pub origin_told: u64,
     /// What is known of the copy is not certain: it is said to be gone, but may have lost no more than its label, or an
     /// earlier write may have taken effect without an answer. It is looked at first.
     pub look_first: bool,
@@ -259,38 +262,6 @@ async fn lend_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Resul
     }
 }
 
-/// The metadata of what is in the copy's place now; `None` if there is nothing.
-pub(super) async fn look(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
-    let Address { resource, name } = &job.copy_at;
-    look_at(copies, resource, name).await
-}
-
-/// What is in the copy's place now; `None` if there is nothing.
-async fn see(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
-    let Address { resource, name } = &job.copy_at;
-    match copies.get(resource, name, Content::Metadata).await {
-        Ok(object) => {
-            Meta::of(name, &object)?;
-            Seen::of(job.direction, &resource.kind, &object, &job.policy).map(Some)
-        }
-        Err(error) if error.proves_absent(&name.name) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The metadata of an object; `None` if a side has proved that there is none.
-pub(crate) async fn look_at(
-    cluster: &Cluster,
-    resource: &ResourceType,
-    name: &ObjectName,
-) -> Result<Option<Meta>, Error> {
-    match cluster.get(resource, name, Content::Metadata).await {
-        Ok(object) => Meta::of(name, &object).map(Some),
-        Err(error) if error.proves_absent(&name.name) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// The origin of a copy is there and not selected, and the copy may be gone or have lost no more than its label: then it still goes
 /// when its origin goes.
 async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
@@ -327,6 +298,9 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
         },
     };
     let meta = Meta::of(name, &body)?;
+    if job.body.is_none() {
+        not_older(&meta, job.origin_told)?;
+    }
     // What the other direction has made does not travel back (spec section 4).
     let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);
     if job.selection == Selection::None || is_copy {
@@ -401,8 +375,12 @@ async fn retire(origins: &Cluster, copies: &Cluster, job: &Job) -> Result<Outcom
     let Address { resource, name } = &job.copy_at;
     let gone = || done(Change::Left(Why::Gone), Some(Seen::ABSENT));
     let Some(meta) = look(copies, job).await.map_err(failed("reading"))? else {
+        if job.copy.state != CopyState::Absent {
+            confirm_gone(copies, job).await.map_err(failed("reading"))?;
+        }
         return Ok(gone());
     };
+    not_older(&meta, job.copy_version).map_err(failed("reading"))?;
     let mut copy = meta.copy(job.direction, &resource.kind);
     copy.adopted &= !job.policy.delete_adopted;
     let retirement = retirement(copy, job.protected);

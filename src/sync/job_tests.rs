@@ -71,6 +71,7 @@ fn job() -> Job {
         body: None,
         copy: OURS,
         copy_version: 0,
+        origin_told: 0,
         look_first: false,
         suspect: false,
         protected: false,

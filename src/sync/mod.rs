@@ -4,6 +4,7 @@ pub mod downsync;
 pub mod identity;
 pub mod job;
 pub mod kinds;
+pub(crate) mod look;
 pub mod managed_fields;
 pub mod object;
 pub mod ownership;

@@ -4,7 +4,8 @@
 
 use bytes::Bytes;
 
-use super::job::{Failure, failed, look_at};
+use super::job::{Failure, failed};
+use super::look::{look_at, not_older};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, StatusPath};
 use crate::sync::object::{Address, Meta, Status};
@@ -23,6 +24,8 @@ pub struct StatusJob {
     pub direction: Direction,
     /// The edge object, if it is at hand; otherwise it is read.
     pub body: Option<Bytes>,
+    /// The version of the edge object that the edge told of last.
+    pub edge_told: u64,
     /// [`Status::hash`] of the hub object as last seen; 0 if it has none, absent if unknown.
     pub hub_status: Option<u64>,
 }
@@ -49,7 +52,7 @@ pub enum Returned {
 pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<Returned, Failure> {
     let object = match &job.body {
         Some(body) => body.clone(),
-        None => match read(edge, &job.at_edge).await {
+        None => match read(edge, &job).await {
             Ok(object) => object,
             Err(error) if error.proves_absent(&job.at_edge.name.name) => return Ok(Returned::Gone),
             Err(error) => return Err(failed(Side::Edge, "reading the status")(error)),
@@ -89,9 +92,10 @@ async fn is_ours(hub: &Cluster, at: &Address) -> Result<bool, Failure> {
     Ok(found.is_some_and(|meta| meta.is_copy_of(Direction::Up, &at.resource.kind)))
 }
 
-async fn read(edge: &Cluster, at: &Address) -> Result<Bytes, Error> {
-    let object = edge.get(&at.resource, &at.name, Content::Full).await?;
-    Meta::of(&at.name, &object)?;
+async fn read(edge: &Cluster, job: &StatusJob) -> Result<Bytes, Error> {
+    let Address { resource, name } = &job.at_edge;
+    let object = edge.get(resource, name, Content::Full).await?;
+    not_older(&Meta::of(name, &object)?, job.edge_told)?;
     Ok(object)
 }
 
@@ -126,6 +130,7 @@ mod tests {
             path: StatusPath::Subresource,
             direction,
             body: Some(Bytes::from_static(br#"{"status":{"v":1}}"#)),
+            edge_told: 0,
             hub_status: None,
         }
     }

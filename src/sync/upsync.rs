@@ -6,7 +6,8 @@
 
 use bytes::Bytes;
 
-use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left, look};
+use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
+use super::look::look;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
 use crate::sync::managed_fields::take_over;

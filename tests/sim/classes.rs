@@ -40,6 +40,8 @@ classes! {
     Expired,
     /// Watches that tell late.
     Late,
+    /// Reads that show what was some seconds ago, which no correct server does.
+    Stale,
     /// Watches without bookmarks.
     NoBookmarks,
     /// 429 and 503.
@@ -58,6 +60,8 @@ classes! {
     PartialDiscovery,
     /// CRDs that go and come back.
     Definitions,
+    /// Types that are not served for a while, whose objects stay: a bound API that is taken away and given back.
+    Hidden,
     /// Namespaces that are deleted at the edge.
     Terminating,
     /// Objects that the edge refuses for ever.
@@ -96,7 +100,10 @@ impl Class {
     /// take from the syncer what it knows of before, or that lie where a disaster is to be told from a lie.
     /// If objects go up, the edge's own restore is one too.
     pub fn is_disaster(self, upsync: bool) -> bool {
-        matches!(self, Self::HubRestored | Self::OtherHub | Self::MassDelete) || self == Self::EdgeRestored && upsync
+        matches!(
+            self,
+            Self::HubRestored | Self::OtherHub | Self::MassDelete | Self::Stale
+        ) || self == Self::EdgeRestored && upsync
     }
 
     /// True if people have to confirm what it does before deletes go on.
@@ -109,7 +116,7 @@ impl Class {
         !self.is_disaster(true)
             && !matches!(
                 self,
-                Self::Crash | Self::TwoSyncers | Self::ClockJump | Self::EmptyList | Self::Definitions
+                Self::Crash | Self::TwoSyncers | Self::ClockJump | Self::EmptyList | Self::Definitions | Self::Hidden
             )
     }
 
@@ -138,6 +145,7 @@ impl Class {
             Self::Truncated => run.spell(&Trouble::Truncated),
             Self::Expired => expire(run),
             Self::Late => run.spell(&Trouble::Late),
+            Self::Stale => run.spell(&Trouble::Stale),
             Self::NoBookmarks => run.spell(&Trouble::NoBookmarks),
             Self::Busy => run.spell(&Trouble::Busy),
             Self::Unauthorized => run.spell(&Trouble::Unauthorized),
@@ -153,6 +161,7 @@ impl Class {
             Self::Html => run.spell(&Trouble::Html),
             Self::PartialDiscovery => run.spell(&Trouble::PartialDiscovery),
             Self::Definitions => definitions(run).await,
+            Self::Hidden => hide(run).await,
             Self::Terminating => run.world.edge_deletes_namespace(),
             Self::Crash => crash(run).await,
             Self::ClockJump => suspend(run).await,
@@ -172,7 +181,10 @@ fn any_type(run: &mut Run) -> String {
         "",
         "configmaps",
         "namespaces",
+        "deployments.apps",
         "gauges.example.org",
+        "panels.example.org",
+        "reports.field.example.org",
         "syncerconfigs.edge.kubestellar.io",
         "customresourcedefinitions.apiextensions.k8s.io",
     ];
@@ -193,6 +205,17 @@ async fn definitions(run: &mut Run) {
     let pause = run.dice.u64(1..90);
     run.work_for(Duration::from_secs(pause)).await;
     run.world.define(side, index);
+}
+
+async fn hide(run: &mut Run) {
+    let side = run.any_side();
+    let ty = run.world.any_custom_type();
+    run.note(&format!("{ty} is not served at the {side}"));
+    run.server(side).hide(ty);
+    let pause = run.dice.u64(1..200);
+    run.work_for(Duration::from_secs(pause)).await;
+    run.note(&format!("{ty} is served again at the {side}"));
+    run.server(side).show_all();
 }
 
 async fn crash(run: &mut Run) {

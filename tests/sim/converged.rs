@@ -107,7 +107,8 @@ fn names_type(item: &Value, group: &str, resource: &str) -> bool {
     item["group"] == group && item["resource"] == resource
 }
 
-fn is_named(specs: &[&Value], qualified: &str) -> bool {
+/// True if any of these names the type.
+pub fn is_named(specs: &[&Value], qualified: &str) -> bool {
     let (resource, group) = qualified.split_once('.').unwrap_or((qualified, ""));
     specs.iter().any(|spec| {
         let scope = items(&spec["namespaceScope"], "resources");

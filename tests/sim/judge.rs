@@ -1,5 +1,6 @@
 //! The end of a run: calm, and the promises that can only be judged then.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
@@ -81,6 +82,7 @@ impl Run {
         }
         // What failed meanwhile may still be told, watches settle, and the last versions are recorded.
         sleep(SETTLED).await;
+        self.check_failing().await;
         self.stay_idle().await;
         self.is_broken();
         converged_in
@@ -91,6 +93,7 @@ impl Run {
         self.trap.armed.set(None);
         for side in [Side::Hub, Side::Edge] {
             self.server(side).weather.borrow_mut().clear();
+            self.server(side).show_all();
             if classes.contains(&Class::EmptyList) {
                 // Its watches go on from the versions of the empty lists, and no correct client can tell.
                 self.server(side).forget_versions();
@@ -181,6 +184,24 @@ impl Run {
         self.check_idle(&mut ledger, &before, &counts);
     }
 
+    /// What is told to fail is what is bound to fail.
+    async fn check_failing(&mut self) {
+        if self.processes.len() != 1 {
+            return; // Only the last one can be asked.
+        }
+        let failing = self.figure("failing").await;
+        let bound: BTreeSet<Key> = {
+            let stores = [self.world.hub.store.borrow(), self.world.edge.store.borrow()];
+            let keys = stores.iter().flat_map(|store| store.all().map(|(key, _)| key));
+            let fails = |key: &&Key| key.name.starts_with("poison") || self.is_in_conflict(key);
+            keys.filter(fails).cloned().collect()
+        };
+        if failing > bound.len() as u64 {
+            let what = format!("{failing} are told to fail, and no more than {} can", bound.len());
+            self.ledger.borrow_mut().break_promise(what, &[]);
+        }
+    }
+
     fn is_in_conflict(&self, key: &Key) -> bool {
         let world = &self.world;
         is_in_conflict(&world.hub.store.borrow(), &world.edge.store.borrow(), key)
@@ -200,7 +221,7 @@ impl Run {
             let each = match verb {
                 Verb::Watch => sources,
                 // Each source looks once a minute.
-                Verb::List if self.pace != Pace::Watch => sources * 61 + asked + looks,
+                Verb::List if self.pace_at(side) != Pace::Watch => sources * 61 + asked + looks,
                 Verb::List => asked + looks,
                 Verb::Stream => asked,
                 Verb::Discover => looks,

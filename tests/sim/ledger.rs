@@ -111,6 +111,10 @@ pub struct Write<'a> {
     pub after: Option<&'a Value>,
     /// The origins' side serves the type.
     pub origin_type_served: bool,
+    /// It does not for now, and keeps the objects.
+    pub origin_type_hidden: bool,
+    /// Types that this side does not serve for now.
+    pub hidden: &'a BTreeSet<String>,
 }
 
 /// What a request about one object is for, as far as it shows.
@@ -190,6 +194,8 @@ pub struct Ledger {
     copies: BTreeSet<(Side, Key)>,
     /// Lists may lie, so that a namespace looks empty that is not.
     pub lists_lie: bool,
+    /// How old what a side shows may be.
+    pub staleness: Duration,
     /// Configs are marked with the time.
     pub heartbeat: bool,
     /// Requests about one object that are under way, by process.
@@ -220,6 +226,7 @@ impl Ledger {
             mass: None,
             copies: BTreeSet::new(),
             lists_lie: false,
+            staleness: Duration::ZERO,
             heartbeat: false,
             in_flight: BTreeMap::new(),
             workers: usize::MAX / 2,
@@ -365,7 +372,11 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
         if side == Side::Edge || !write.ty.is_namespace() {
-            self.check_proof(write.process, flow, &key, write.origin_type_served);
+            if write.origin_type_hidden {
+                self.check_hidden(flow, &key);
+            } else {
+                self.check_proof(write.process, flow, &key, write.origin_type_served);
+            }
         }
     }
 
@@ -389,7 +400,7 @@ impl Ledger {
         let mut within = self
             .existence
             .iter()
-            .filter(|((_, inner), _)| inner.namespace == key.name);
+            .filter(|((_, inner), _)| inner.namespace == key.name && !write.hidden.contains(&*inner.resource));
         let wrong = if write.ask.verb == Verb::Delete {
             !self.lists_lie && within.any(|((side, _), (_, exists))| *side == Side::Hub && *exists)
         } else {
@@ -426,9 +437,19 @@ impl Ledger {
         }
     }
 
+    /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. (What goes up
+    /// follows the edge, after ten answers; and what nothing names any more goes with its type.)
+    fn check_hidden(&mut self, flow: &Flow, key: &Key) {
+        let named = |spec: &Value| converged::is_named(&[spec], &key.resource);
+        if flow.from == Side::Hub && self.specs.iter().all(named) {
+            self.break_promise(format!("deleted {key}, whose type the hub only hides"), &[key]);
+        }
+    }
+
     fn check_proof(&mut self, process: u32, flow: &Flow, key: &Key, origin_type_served: bool) {
         let now = self.clock();
-        let recent = |at: Duration| now.saturating_sub(at) <= PROOF_AGE;
+        let age = PROOF_AGE + self.staleness;
+        let recent = |at: Duration| now.saturating_sub(at) <= age;
         if let Some(&(since, true)) = self.existence.get(&(flow.from, key.clone()))
             && !recent(since)
         {

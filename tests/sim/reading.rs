@@ -1,14 +1,16 @@
 //! What the reading verbs answer: one object, pages of a collection, watches, and what is served.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::refusal::Refusal;
 use super::request::{Ask, Verb};
 use super::server::{Answer, Server};
-use super::store::{Key, Object, in_range};
+use super::store::{Key, Object, Store, in_range};
 use super::types::{self, Type};
 use super::watch::Watch;
 use super::weather::Streaming;
@@ -98,7 +100,8 @@ impl Server {
                 let ty = self.type_of(ask)?;
                 let key = ty.key(&ask.target.namespace, &ask.target.name);
                 let store = self.store.borrow();
-                let object = store.get(&key).ok_or_else(|| Refusal::not_found(&ty, &key.name))?;
+                let (_, objects) = self.shown_now(&store);
+                let object = objects.get(&key).ok_or_else(|| Refusal::not_found(&ty, &key.name))?;
                 Ok(Answer::Body(200, shown(object, ask.metadata_only, false).to_string()))
             }
             Verb::List => self.list(ask),
@@ -106,6 +109,15 @@ impl Server {
             Verb::Stream => self.stream(ask),
             _ => Err(Refusal::bad_request("what is this?")),
         }
+    }
+
+    /// The version that a reading request is shown, and all objects at it: the latest, unless what it reads is stale.
+    fn shown_now<'a>(&self, store: &'a Store) -> (u64, Cow<'a, BTreeMap<Key, Object>>) {
+        let age = self.weather.borrow_mut().staleness();
+        let then = age.and_then(|age| Instant::now().checked_sub(age));
+        let version = then.map(|then| store.version_then(then));
+        let old = version.and_then(|version| Some((version, Cow::Owned(store.at(version)?))));
+        old.unwrap_or_else(|| (store.version(), Cow::Borrowed(store.objects())))
     }
 
     fn discover(&self, ask: &Ask) -> Result<Answer, Refusal> {
@@ -126,6 +138,7 @@ impl Server {
     fn list(&self, ask: &Ask) -> Result<Answer, Refusal> {
         let filter = Filter::of(ask, self.type_of(ask)?);
         let store = self.store.borrow();
+        let (latest, _) = self.shown_now(&store);
         let mut weather = self.weather.borrow_mut();
         let token = ask.asked("continue").split_once('.');
         let part = |text: &str| {
@@ -134,7 +147,7 @@ impl Server {
         };
         let (version, skip) = match token {
             Some((version, skip)) => (part(version)?, part(skip)?),
-            None => (store.version(), 0),
+            None => (latest, 0),
         };
         if token.is_some() && weather.expires() {
             return Err(Refusal::expired());
@@ -196,8 +209,8 @@ impl Server {
         }
         let (version, objects) = {
             let store = self.store.borrow();
-            let objects = store.at(store.version()).unwrap_or_default();
-            (store.version(), filter.pick(&objects))
+            let (version, objects) = self.shown_now(&store);
+            (version, filter.pick(&objects))
         };
         let objects = if self.weather.borrow_mut().empties(&ask.target.qualified()) {
             Vec::new()

@@ -24,7 +24,7 @@ use super::server::{Port, Server};
 use super::store::Key;
 use super::trace;
 use super::types;
-use super::weather::{Spell, Streaming, Trap, Trouble, Weather};
+use super::weather::{STALE, Spell, Streaming, Trap, Trouble, Weather};
 use super::world::World;
 
 /// Requests about objects in flight at once, of one syncer.
@@ -90,6 +90,8 @@ pub struct Run {
     next_process: u32,
     /// How often the sides are looked at.
     pub pace: Pace,
+    /// The side that is watched also if the other is polled.
+    watched: Option<Side>,
     pub(super) heartbeat: Option<Duration>,
     /// Somebody lets go on what is held.
     pub(super) operator: bool,
@@ -186,7 +188,11 @@ impl Run {
         let disaster = classes.iter().any(|class| class.is_disaster(upsync));
         ledger.borrow_mut().workers = WORKERS;
         ledger.borrow_mut().heartbeat = disaster;
-        ledger.borrow_mut().lists_lie = classes.contains(&Class::EmptyList);
+        let stale = classes.contains(&Class::Stale);
+        ledger.borrow_mut().lists_lie = stale || classes.contains(&Class::EmptyList);
+        if stale {
+            ledger.borrow_mut().staleness = STALE;
+        }
         let trap = Rc::new(Trap::default());
         let hub = Server::new(Side::Hub, weather(dice, &trap), Rc::clone(&ledger));
         let edge = Server::new(Side::Edge, weather(dice, &trap), Rc::clone(&ledger));
@@ -206,6 +212,7 @@ impl Run {
             heartbeat: disaster.then_some(HEARTBEAT),
             operator: false,
             questions: None,
+            watched: None,
             pace: if polls {
                 Pace::Poll(Duration::from_secs(60))
             } else {
@@ -227,6 +234,18 @@ impl Run {
                 .borrow_mut()
                 .remove(&Key::new("namespaces", "", "kube-system"));
             hub.flush();
+        }
+        if dice.bool() {
+            self.watched = Some(if dice.bool() { Side::Hub } else { Side::Edge });
+        }
+    }
+
+    /// How a side is looked at.
+    pub fn pace_at(&self, side: Side) -> Pace {
+        if self.watched == Some(side) {
+            Pace::Watch
+        } else {
+            self.pace
         }
     }
 
@@ -263,8 +282,8 @@ impl Run {
         let setup = Setup {
             hub: cluster(&self.world.hub),
             edge: cluster(&self.world.edge),
-            hub_pace: self.pace,
-            edge_pace: self.pace,
+            hub_pace: self.pace_at(Side::Hub),
+            edge_pace: self.pace_at(Side::Edge),
             own_namespace: None,
             workers: WORKERS,
             policy: Rc::new(Policy {
@@ -398,7 +417,8 @@ impl Run {
         }
     }
 
-    async fn pass(&mut self, time: Duration) {
+    /// Lets time pass, and raises what was killed.
+    pub async fn pass(&mut self, time: Duration) {
         let trap = Rc::clone(&self.trap);
         if timeout(time, trap.sprung.notified()).await.is_ok() {
             self.kill().await;

@@ -282,11 +282,16 @@ impl Server {
     }
 
     fn note_write(&self, process: u32, ask: &Ask, ty: &Type, before: Option<&Value>) {
-        let served = self.other.get().and_then(Weak::upgrade).is_none_or(|other| {
-            let qualified = ask.target.qualified();
-            types::by_name(&other.store.borrow(), &qualified).is_some()
+        let qualified = ask.target.qualified();
+        let (served, hidden) = self.other.get().and_then(Weak::upgrade).map_or((true, false), |other| {
+            let other = other.store.borrow();
+            (
+                types::by_name(&other, &qualified).is_some(),
+                other.hidden.contains(&qualified),
+            )
         });
-        let after = self.store.borrow().get(&key_of(ask)).cloned();
+        let store = self.store.borrow();
+        let after = store.get(&key_of(ask)).cloned();
         let write = Write {
             process,
             side: self.side,
@@ -295,6 +300,8 @@ impl Server {
             before,
             after: after.as_deref(),
             origin_type_served: served,
+            origin_type_hidden: hidden,
+            hidden: &store.hidden,
         };
         self.ledger.borrow_mut().syncer_wrote(&write);
     }

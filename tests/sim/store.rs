@@ -1,7 +1,7 @@
 //! A versioned store of objects, as etcd is to an API server: every write has a version, and the past can be read until
 //! it is compacted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -71,6 +71,8 @@ pub struct Store {
     next_uid: u64,
     /// A built-in type, by its plural, that this side does not serve.
     pub lacks: Option<&'static str>,
+    /// Custom types, `resource.group`, that are not served for now, whose objects are kept.
+    pub hidden: BTreeSet<String>,
 }
 
 impl Store {
@@ -84,6 +86,7 @@ impl Store {
             uids: uids.to_owned(),
             next_uid: 0,
             lacks: None,
+            hidden: BTreeSet::new(),
         }
     }
 
@@ -101,6 +104,13 @@ impl Store {
     /// Others write so much.
     pub fn skip(&mut self, versions: u64) {
         self.version += versions;
+    }
+
+    /// The version that was the latest at that moment, if it can still be read.
+    pub fn version_then(&self, moment: Instant) -> u64 {
+        let later = self.log.partition_point(|change| change.at <= moment);
+        let version = self.log.get(later).map_or(self.version, |change| change.version - 1);
+        version.max(self.compacted)
     }
 
     /// The oldest version that can be read.
@@ -132,6 +142,11 @@ impl Store {
     /// All objects.
     pub fn all(&self) -> impl Iterator<Item = (&Key, &Object)> {
         self.objects.iter()
+    }
+
+    /// All objects as they are now.
+    pub fn objects(&self) -> &BTreeMap<Key, Object> {
+        &self.objects
     }
 
     /// All objects as they were at `version`. `None` if that is compacted.

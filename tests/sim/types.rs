@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::store::{Key, Store};
+use super::store::{Key, Object, Store};
 
 /// A served type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,7 +154,8 @@ fn built_in(store: &Store) -> impl Iterator<Item = &'static BuiltIn> {
 
 /// Everything that is served now.
 pub fn served(store: &Store) -> Vec<Type> {
-    let definitions = store.of(DEFINITIONS, "").filter(|(_, object)| is_established(object));
+    let is_served = |(key, object): &(&Key, &Object)| is_established(object) && !store.hidden.contains(&*key.name);
+    let definitions = store.of(DEFINITIONS, "").filter(is_served);
     built_in(store)
         .map(built_in_type)
         .chain(definitions.flat_map(|(_, object)| defined_by(object)))
@@ -174,7 +175,8 @@ pub fn find(store: &Store, group: &str, version: &str, resource: &str) -> Option
     let known = built_in(store).find(|ty| (ty.0, ty.1, ty.2) == (group, version, resource));
     let definition = || {
         let key = Key::new(DEFINITIONS, "", &format!("{resource}.{group}"));
-        let object = store.get(&key).filter(|object| is_established(object))?;
+        let is_served = |object: &&Object| is_established(object) && !store.hidden.contains(&*key.name);
+        let object = store.get(&key).filter(is_served)?;
         defined_by(object).into_iter().find(|ty| is_it(ty))
     };
     known.map(built_in_type).or_else(definition)
@@ -186,7 +188,8 @@ pub fn by_name(store: &Store, qualified: &str) -> Option<Type> {
     let known = built_in(store).find(|ty| (ty.0, ty.2) == (group, resource));
     let of_definition = || {
         let definition = store.get(&Key::new(DEFINITIONS, "", qualified))?;
-        is_established(definition).then(|| defined_by(definition).into_iter().next())?
+        let is_served = is_established(definition) && !store.hidden.contains(qualified);
+        is_served.then(|| defined_by(definition).into_iter().next())?
     };
     known.map(built_in_type).or_else(of_definition)
 }

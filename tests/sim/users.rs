@@ -118,6 +118,18 @@ impl Server {
         self.restart();
     }
 
+    /// A custom type is not served from now on. Its objects stay.
+    pub fn hide(&self, ty: &str) {
+        self.store.borrow_mut().hidden.insert(ty.to_owned());
+        self.changed.notify_waiters();
+    }
+
+    /// All types are served.
+    pub fn show_all(&self) {
+        self.store.borrow_mut().hidden.clear();
+        self.changed.notify_waiters();
+    }
+
     /// The server goes on with another store: restored from a backup, or another server at the same address. Copies of
     /// what is lost by that have to stay.
     pub fn become_another(self: &Rc<Self>, store: Store, why: &'static str) {

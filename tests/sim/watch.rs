@@ -9,7 +9,7 @@ use edge_syncer::cluster::{Body, Error};
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::reading::{Filter, shown};
 use super::refusal::Refusal;
@@ -30,6 +30,10 @@ pub struct Watch {
     position: u64,
     /// Lines that wait to be sent.
     lines: VecDeque<Bytes>,
+    /// How many of them are of the list that it begins with, and how long each of those takes.
+    listing: (usize, Duration),
+    /// After how many of those it is cut.
+    cut_in_list: Option<usize>,
     ends: Instant,
     bookmark: Option<Instant>,
     /// When it is to be cut.
@@ -54,6 +58,8 @@ impl Watch {
             filter,
             position,
             lines: VecDeque::new(),
+            listing: (0, Duration::ZERO),
+            cut_in_list: None,
             ends: now + Duration::from_secs(seconds),
             bookmark,
             cut,
@@ -71,6 +77,13 @@ impl Watch {
         if end {
             let bookmark = self.bookmark_line(version, true);
             self.lines.push_back(bookmark);
+        }
+        let lines = self.lines.len();
+        let dice = &mut self.server.weather.borrow_mut().dice;
+        let slow = if dice.bool() { dice.u64(1..40) } else { 0 };
+        self.listing = (lines, Duration::from_millis(slow));
+        if self.cut.is_some() && dice.bool() {
+            self.cut_in_list = Some(dice.usize(0..=lines));
         }
     }
 
@@ -95,11 +108,8 @@ impl Watch {
     async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         let server = Rc::clone(&self.server);
         loop {
-            if let Some(line) = self.lines.pop_front() {
-                return Some(Ok(line));
-            }
-            if self.over {
-                return None;
+            if self.listing.0 > 0 && !self.listing.1.is_zero() {
+                sleep(self.listing.1).await;
             }
             let changed = server.changed.notified();
             let now = Instant::now();
@@ -112,6 +122,18 @@ impl Watch {
             }
             if server.epoch.get() != self.epoch {
                 return Some(Err(reset()));
+            }
+            if self.cut_in_list == Some(0) {
+                self.lines.clear();
+                return Some(self.break_off());
+            }
+            if let Some(line) = self.lines.pop_front() {
+                self.listing.0 = self.listing.0.saturating_sub(1);
+                self.cut_in_list = self.cut_in_list.map(|left| left - 1);
+                return Some(Ok(line));
+            }
+            if self.over {
+                return None;
             }
             if self.cut.is_some_and(|cut| cut <= now) {
                 self.cut = None;

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::sync::Notify;
@@ -10,6 +11,9 @@ use tokio::time::Instant;
 use super::refusal::Refusal;
 use super::request::{Ask, Verb};
 use super::types;
+
+/// How old what is read may be.
+pub const STALE: Duration = Duration::from_secs(10);
 
 /// One kind of trouble.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,8 @@ pub enum Trouble {
     PartialDiscovery,
     /// Watches tell what happened much later.
     Late,
+    /// Objects and lists are read as they were some seconds ago.
+    Stale,
     /// Watches send no bookmarks.
     NoBookmarks,
     /// Versions to resume from and list continuations are too old.
@@ -296,6 +302,11 @@ impl Weather {
     /// True if a version to go on from is said to be too old.
     pub fn expires(&mut self) -> bool {
         self.is(&Trouble::Expired)
+    }
+
+    /// What a reading request that comes now is shown, if it is not what there is: as of how long ago.
+    pub fn staleness(&mut self) -> Option<Duration> {
+        self.is(&Trouble::Stale).then(|| STALE.mul_f64(self.dice.f64()))
     }
 
     /// True if a group version does not say what it serves.

@@ -219,6 +219,12 @@ impl World {
             .create("helm", DEFINITIONS, "", name, json!({"spec": spec}));
     }
 
+    /// One of the types that have CRDs.
+    pub fn any_custom_type(&mut self) -> &'static str {
+        let definitions = self.definitions();
+        definitions[self.dice.usize(0..definitions.len())].0
+    }
+
     /// Deletes a CRD and all its objects.
     pub fn undefine(&mut self, side: Side) -> usize {
         let index = self.dice.usize(0..self.definitions().len());

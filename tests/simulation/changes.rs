@@ -7,6 +7,7 @@ use std::time::Duration;
 use edge_syncer::cluster::Side;
 use edge_syncer::source::Pace;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::check;
 use crate::sim::classes::Class;
@@ -72,6 +73,28 @@ pub(crate) fn edge_reports(run: &Run, key: &Key, count: u32) {
     let status = json!({"status": {"found": count}});
     let patched = run.world.edge.patch_status("controller", key, &status);
     assert!(patched.is_some(), "it is there");
+}
+
+/// It waits for its pace, since there was another one just before, while an answer comes that shows what was before it.
+#[test]
+fn a_status_that_waits_is_not_forgotten_for_an_older_answer() {
+    check(&tell(&[], false, async |run| {
+        downsync_type(run, "the-one", "apps", "deployments", "v1");
+        let key = Key::new("deployments.apps", "shop", "a");
+        let hub = Rc::clone(&run.world.hub);
+        hub.create("people", &key.resource, "shop", "a", json!({"spec": {"replicas": 0}}));
+        run.start();
+        seconds(20).await;
+        for delay in 1..80 {
+            edge_reports(run, &key, 0);
+            sleep(Duration::from_millis(200)).await;
+            hub.patch("people", &key, &json!({"spec": {"replicas": delay}}));
+            sleep(Duration::from_millis(delay.into())).await;
+            edge_reports(run, &key, delay);
+            seconds(5).await;
+            assert_eq!(hub_status(run, &key), delay);
+        }
+    }));
 }
 
 #[test]

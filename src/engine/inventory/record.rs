@@ -11,6 +11,8 @@ use crate::sync::ownership::CopyState;
 pub(in crate::engine) struct Record {
     /// The list of origins that named it last; 0 if there is no origin.
     pub(in crate::engine) origin_list: Generation,
+    /// The version of the origin that its side told of last, or at which it said that it went; 0 if unknown.
+    pub(in crate::engine) origin_version: u64,
     /// The list of copies that named it last; 0 if there is no copy.
     pub(super) copy_list: Generation,
     /// Hash of what the origin wants, as last seen.
@@ -46,6 +48,7 @@ impl Default for Record {
     fn default() -> Self {
         Self {
             origin_list: 0,
+            origin_version: 0,
             copy_list: 0,
             wanted: 0,
             settled: 0,

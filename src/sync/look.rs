@@ -1,0 +1,61 @@
+//! Looking at one object of one side: what is there, what is proved not to be there, and what is too old to tell.
+
+use super::job::{Job, Seen};
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
+use crate::sync::object::{Address, Meta};
+
+/// The metadata of what is in the copy's place now; `None` if there is nothing.
+pub(super) async fn look(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    look_at(copies, resource, name).await
+}
+
+/// What is in the copy's place now; `None` if there is nothing.
+pub(super) async fn see(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    match copies.get(resource, name, Content::Metadata).await {
+        Ok(object) => {
+            not_older(&Meta::of(name, &object)?, job.copy_version)?;
+            Seen::of(job.direction, &resource.kind, &object, &job.policy).map(Some)
+        }
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The metadata of an object; `None` if a side has proved that there is none.
+pub(crate) async fn look_at(
+    cluster: &Cluster,
+    resource: &ResourceType,
+    name: &ObjectName,
+) -> Result<Option<Meta>, Error> {
+    match cluster.get(resource, name, Content::Metadata).await {
+        Ok(object) => Meta::of(name, &object).map(Some),
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A read has not found a copy that was there when it was last told of: either nobody has told yet that it went, or what
+/// was read is older than the copy. A list says how old it is.
+pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<(), Error> {
+    let Address { resource, name } = &job.copy_at;
+    match copies.find(resource, name).await {
+        Ok((false, version)) if version == 0 || version >= job.copy_version => Ok(()),
+        Ok((true, _)) => Err(Error::BadAnswer("a list names what a read said does not exist".into())),
+        Ok((false, version)) => Err(Error::Outdated {
+            version,
+            told: job.copy_version,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// No read of an API server shows an object as it was before what the server has told of it; a cache before it may.
+pub(crate) fn not_older(meta: &Meta, told: u64) -> Result<(), Error> {
+    let version = meta.version_number();
+    if version != 0 && version < told {
+        return Err(Error::Outdated { version, told });
+    }
+    Ok(())
+}
