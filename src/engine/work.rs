@@ -170,6 +170,8 @@ impl Engine {
         let state = self.types.get_mut(&key.type_id)?;
         let (origin, copy_at) = state.both(&key.name)?;
         let selection = state.allowed(&key.name);
+        let origins = state.origin_source(&key.name).and_then(|id| self.sources.get(&id));
+        let listed_at = origins.map_or(0, |source| source.listed_at);
         let record = state.inventory.take(&key.name)?;
         let own = self.setup.own_namespace.as_deref();
         let is_namespace = copy_at.resource.is("", "namespaces");
@@ -185,6 +187,7 @@ impl Engine {
             copy: record.seen.copy,
             copy_version: record.seen.version,
             origin_told: record.origin_version,
+            origin_unnamed: if record.origin_list == 0 { listed_at } else { 0 },
             look_first: record.vanished || record.unsure,
             suspect: record.suspect,
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
@@ -281,6 +284,10 @@ impl Engine {
         let is_denied = why != Why::NotSelected && wants_nothing && inventory.is_told_of(&key.name);
         if goes_unseen || is_denied {
             inventory.failed(&key.name, goes_unseen);
+        }
+        if is_denied {
+            let side = state.plan.direction.origin();
+            self.doubt(key.type_id, side);
         }
         goes_unseen || is_denied
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::look::{confirm_gone, look, look_at, not_older, see};
+use super::look::{confirm_gone, confirm_there, look, look_at, not_older, see};
 use super::{downsync, upsync};
 use crate::api::ADOPTED;
 use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
@@ -69,6 +69,8 @@ pub struct Job {
     pub copy_version: u64,
     /// The same of the origin: what is older is not what is there now.
     pub origin_told: u64,
+    /// The version of the last list that would have named the origin and did not; 0 if it did, or there was none.
+    pub origin_unnamed: u64,
     /// What is known of the copy is not certain: it is said to be gone, but may have lost no more than its label, or an
     /// earlier write may have taken effect without an answer. It is looked at first.
     pub look_first: bool,
@@ -300,6 +302,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
     let meta = Meta::of(name, &body)?;
     if job.body.is_none() {
         not_older(&meta, job.origin_told)?;
+        confirm_there(origins, &job.origin, &meta, job.origin_unnamed).await?;
     }
     // What the other direction has made does not travel back (spec section 4).
     let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);

@@ -72,6 +72,7 @@ fn job() -> Job {
         copy: OURS,
         copy_version: 0,
         origin_told: 0,
+        origin_unnamed: 0,
         look_first: false,
         suspect: false,
         protected: false,

@@ -51,6 +51,19 @@ pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<(), Erro
     }
 }
 
+/// A read shows an object that a list at that version, newer than the object, has not named: one of the two is wrong, and
+/// another list tells which.
+pub(super) async fn confirm_there(cluster: &Cluster, at: &Address, found: &Meta, unnamed: u64) -> Result<(), Error> {
+    let version = found.version_number();
+    if version == 0 || version > unnamed {
+        return Ok(());
+    }
+    match cluster.find(&at.resource, &at.name).await? {
+        (true, listed) if listed == 0 || listed >= unnamed => Ok(()),
+        _ => Err(Error::Outdated { version, told: unnamed }),
+    }
+}
+
 /// No read of an API server shows an object as it was before what the server has told of it; a cache before it may.
 pub(crate) fn not_older(meta: &Meta, told: u64) -> Result<(), Error> {
     let version = meta.version_number();
