@@ -25,6 +25,8 @@ const GONE_ROUNDS: u32 = 3;
 /// The same for a type that is still selected, which only upsync takes for gone: an edge that starts on a slow board may
 /// serve its CRDs late. With the waits in between this takes about a minute.
 const SELECTED_GONE_ROUNDS: u32 = 10;
+/// What is said sooner after the last time does not count: each watch of the type that ends is a reason to ask at once.
+const GONE_ROUND: Duration = Duration::from_secs(5);
 
 /// True if a side has said often enough that it lacks the origins of a type.
 pub(super) fn is_gone(rounds: u32, selected: bool) -> bool {
@@ -234,7 +236,7 @@ impl Engine {
             .selecting
             .gone
             .iter()
-            .any(|(known, &rounds)| known.direction.origin() == side && rounds < SELECTED_GONE_ROUNDS);
+            .any(|(known, &(rounds, _))| known.direction.origin() == side && rounds < SELECTED_GONE_ROUNDS);
         let asking = self.asking(side);
         if confirming {
             asking.failures = 0;
@@ -317,9 +319,12 @@ impl Engine {
         let lacking: BTreeSet<SyncedType> = lacking.cloned().collect();
         let gone = &mut self.selecting.gone;
         gone.retain(|known, _| known.direction.origin() != side || lacking.contains(known));
+        let now = Instant::now();
         for known in lacking {
-            let rounds = gone.entry(known).or_default();
-            *rounds = (*rounds + 1).min(SELECTED_GONE_ROUNDS);
+            let (rounds, counted) = gone.entry(known).or_insert((1, now));
+            if now.duration_since(*counted) >= GONE_ROUND && *rounds < SELECTED_GONE_ROUNDS {
+                (*rounds, *counted) = (*rounds + 1, now);
+            }
         }
     }
 

@@ -111,8 +111,8 @@ pub(super) struct Selecting {
     /// Types may be selected that do not exist yet.
     pub(super) open_ended: bool,
     pub(super) problems: BTreeSet<Problem>,
-    /// How often in a row a side has said that it does not serve the origins of a type.
-    pub(super) gone: BTreeMap<SyncedType, u32>,
+    /// How often in a row a side has said that it does not serve the origins of a type, and when it was counted last.
+    pub(super) gone: BTreeMap<SyncedType, (u32, Instant)>,
     /// Types whose copies' side has confirmed that it does not serve them.
     pub(super) without_copies: BTreeSet<SyncedType>,
     /// Configs that cannot be read; their last readable form stays in force.

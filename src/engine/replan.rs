@@ -62,7 +62,7 @@ impl Engine {
         let gone = &self.selecting.gone;
         plan.types.retain(|_, planned| {
             let synced = synced_type(planned);
-            let rounds = gone.get(&synced).copied().unwrap_or_default();
+            let rounds = gone.get(&synced).map_or(0, |(rounds, _)| *rounds);
             self.record.names(&synced) && (!planned.gone_at_origin || is_gone(rounds, planned.selected))
         });
     }

@@ -89,7 +89,7 @@ impl StatusRecord {
                 self.written = Some(Written { status, version, kept });
             }
             Returned::Equal(status) if !self.told => self.edge = Some(status),
-            Returned::Equal(_) | Returned::Gone | Returned::NotOurs => {}
+            Returned::Equal(_) | Returned::Gone | Returned::NotOurs | Returned::NoSubresource => {}
         }
     }
 
@@ -253,6 +253,10 @@ impl Engine {
         }
         match returned {
             Returned::NotOurs if is_taken => self.enqueue(key.type_id, key.name.clone(), None),
+            Returned::NoSubresource => {
+                self.forget(Side::Hub, &resource);
+                return queue::Done::Retry(None);
+            }
             // Whoever tells of either object brings it back before that; who polls may tell late.
             Returned::Gone => return queue::Done::Refused(REFUSED_WAIT),
             Returned::Written { .. } => {

@@ -275,6 +275,11 @@ impl Resolver<'_> {
             // Without its kind, which copies say they are of, they cannot be told.
             return;
         }
+        let places = if origin.is_none() {
+            self.places_of(known)
+        } else {
+            Vec::new()
+        };
         let of = (of_group.to_owned(), of_resource.to_owned());
         let (hub, edge) = match direction {
             Direction::Down => (of, key(&copy.resource)),
@@ -291,8 +296,27 @@ impl Resolver<'_> {
                 copy,
                 selector: Selector::default(),
                 naming,
-                places: Vec::new(),
+                places,
             });
+    }
+
+    /// Where a type is selected that the edge does not serve, so that the version to select it at is not known.
+    fn places_of(&self, known: &SyncedType) -> Vec<Place> {
+        let (group, resource) = known.origin();
+        let selects = |entry: &&Entry| {
+            let names = match &entry.types {
+                Types::Plural {
+                    group: of,
+                    resource: plural,
+                    ..
+                } => of == group && plural == resource,
+                Types::Group(of) => of == group && !never_travels(group, resource),
+                Types::Kind { .. } => false,
+            };
+            names && entry.direction == Direction::Up && known.direction == Direction::Up
+        };
+        let entries = self.wanted.entries.iter().filter(selects);
+        entries.map(|entry| entry.place.clone()).collect()
     }
 
     fn finish(mut self) -> Plan {

@@ -44,6 +44,8 @@ pub enum Returned {
     Equal(u64),
     /// One of the two objects is not there.
     Gone,
+    /// The hub object is there, and its type has no subresource for the status (any more).
+    NoSubresource,
     /// The hub object is no longer a copy of ours.
     NotOurs,
 }
@@ -77,6 +79,12 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             status: status.hash,
             version,
         }),
+        // The server of custom types says the same of an object and of a subresource that it does not have.
+        Err(error) if error.proves_absent(&name.name) && subresource => match look_at(hub, resource, name).await {
+            Ok(None) => Ok(Returned::Gone),
+            Ok(Some(_)) => Ok(Returned::NoSubresource),
+            Err(error) => Err(failed(Side::Hub, "reading")(error)),
+        },
         Err(error) if error.proves_absent(&name.name) => Ok(Returned::Gone),
         Err(error) if only_with.is_some() && error.is_rejection() && !is_ours(hub, &job.at_hub).await? => {
             Ok(Returned::NotOurs)

@@ -219,7 +219,8 @@ impl Run {
             // One look asks for each group, and in each type that is served.
             let looks = if side == Side::Hub { used * LOOKS * 7 } else { 0 };
             let each = match verb {
-                Verb::Watch => sources,
+                // One lasts a little less than an hour.
+                Verb::Watch => 2 * sources,
                 // Each source looks once a minute.
                 Verb::List if self.pace_at(side) != Pace::Watch => sources * 61 + asked + looks,
                 Verb::List => asked + looks,

@@ -23,6 +23,10 @@ use super::types::Type;
 /// which stands still when the machine is suspended.
 const PROOF_AGE: Duration = Duration::from_millis(1480);
 
+/// How long a side has to say that it does not serve a type before it counts: ten times, or three, five seconds apart.
+const TEN_ROUNDS: Duration = Duration::from_secs(45);
+const THREE_ROUNDS: Duration = Duration::from_secs(10);
+
 /// Namespaces that upsync may have at the hub.
 const HUB_NAMESPACES: usize = 5;
 
@@ -111,10 +115,10 @@ pub struct Write<'a> {
     pub after: Option<&'a Value>,
     /// The origins' side serves the type.
     pub origin_type_served: bool,
-    /// It does not for now, and keeps the objects.
-    pub origin_type_hidden: bool,
+    /// For how long it has not, though it keeps the objects.
+    pub origin_type_hidden: Option<Duration>,
     /// Types that this side does not serve for now.
-    pub hidden: &'a BTreeSet<String>,
+    pub hidden: &'a BTreeMap<String, Instant>,
 }
 
 /// What a request about one object is for, as far as it shows.
@@ -372,8 +376,8 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
         if side == Side::Edge || !write.ty.is_namespace() {
-            if write.origin_type_hidden {
-                self.check_hidden(flow, &key);
+            if let Some(time) = write.origin_type_hidden {
+                self.check_hidden(flow, &key, time);
             } else {
                 self.check_proof(write.process, flow, &key, write.origin_type_served);
             }
@@ -400,7 +404,7 @@ impl Ledger {
         let mut within = self
             .existence
             .iter()
-            .filter(|((_, inner), _)| inner.namespace == key.name && !write.hidden.contains(&*inner.resource));
+            .filter(|((_, inner), _)| inner.namespace == key.name && !write.hidden.contains_key(&*inner.resource));
         let wrong = if write.ask.verb == Verb::Delete {
             !self.lists_lie && within.any(|((side, _), (_, exists))| *side == Side::Hub && *exists)
         } else {
@@ -437,12 +441,20 @@ impl Ledger {
         }
     }
 
-    /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. (What goes up
-    /// follows the edge, after ten answers; and what nothing names any more goes with its type.)
-    fn check_hidden(&mut self, flow: &Flow, key: &Key) {
-        let named = |spec: &Value| converged::is_named(&[spec], &key.resource);
-        if flow.from == Side::Hub && self.specs.iter().all(named) {
-            self.break_promise(format!("deleted {key}, whose type the hub only hides"), &[key]);
+    /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. What goes up
+    /// follows the edge after ten answers, or three if nothing selects it, as what nothing names any more goes with its type.
+    fn check_hidden(&mut self, flow: &Flow, key: &Key, time: Duration) {
+        let always = |selects: &dyn Fn(&Value) -> bool| self.specs.iter().all(selects);
+        let (selected, least) = match flow.from {
+            Side::Hub => (
+                always(&|spec| converged::is_named(&[spec], &key.resource)),
+                Duration::MAX,
+            ),
+            Side::Edge => (always(&|spec| converged_up::is_selected([spec], key)), TEN_ROUNDS),
+        };
+        if time < if selected { least } else { THREE_ROUNDS } {
+            let what = format!("deleted {key}, whose type the {} only hides, after {time:?}", flow.from);
+            self.break_promise(what, &[key]);
         }
     }
 

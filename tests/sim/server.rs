@@ -267,10 +267,15 @@ impl Server {
             return answer;
         }
         let ty = self.type_of(ask)?;
-        if ask.target.subresource == "status" && !ty.status {
-            return Err(Refusal::no_type());
-        }
         let key = key_of(ask);
+        if ask.target.subresource == "status" && !ty.status {
+            // What serves custom types knows the object and not the subresource.
+            return Err(if ty.custom {
+                Refusal::not_found(&ty, &key.name)
+            } else {
+                Refusal::no_type()
+            });
+        }
         let before = self.store.borrow().get(&key).cloned();
         let version = self.store.borrow().version();
         let answer = self.write(ask, &ty, &key);
@@ -283,11 +288,11 @@ impl Server {
 
     fn note_write(&self, process: u32, ask: &Ask, ty: &Type, before: Option<&Value>) {
         let qualified = ask.target.qualified();
-        let (served, hidden) = self.other.get().and_then(Weak::upgrade).map_or((true, false), |other| {
+        let (served, hidden) = self.other.get().and_then(Weak::upgrade).map_or((true, None), |other| {
             let other = other.store.borrow();
             (
                 types::by_name(&other, &qualified).is_some(),
-                other.hidden.contains(&qualified),
+                other.hidden.get(&qualified).map(Instant::elapsed),
             )
         });
         let store = self.store.borrow();

@@ -1,7 +1,7 @@
 //! A versioned store of objects, as etcd is to an API server: every write has a version, and the past can be read until
 //! it is compacted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -71,8 +71,8 @@ pub struct Store {
     next_uid: u64,
     /// A built-in type, by its plural, that this side does not serve.
     pub lacks: Option<&'static str>,
-    /// Custom types, `resource.group`, that are not served for now, whose objects are kept.
-    pub hidden: BTreeSet<String>,
+    /// Custom types, `resource.group`, that are not served for now, whose objects are kept; and since when.
+    pub hidden: BTreeMap<String, Instant>,
 }
 
 impl Store {
@@ -86,7 +86,7 @@ impl Store {
             uids: uids.to_owned(),
             next_uid: 0,
             lacks: None,
-            hidden: BTreeSet::new(),
+            hidden: BTreeMap::new(),
         }
     }
 

@@ -154,7 +154,7 @@ fn built_in(store: &Store) -> impl Iterator<Item = &'static BuiltIn> {
 
 /// Everything that is served now.
 pub fn served(store: &Store) -> Vec<Type> {
-    let is_served = |(key, object): &(&Key, &Object)| is_established(object) && !store.hidden.contains(&*key.name);
+    let is_served = |(key, object): &(&Key, &Object)| is_established(object) && !store.hidden.contains_key(&*key.name);
     let definitions = store.of(DEFINITIONS, "").filter(is_served);
     built_in(store)
         .map(built_in_type)
@@ -175,7 +175,7 @@ pub fn find(store: &Store, group: &str, version: &str, resource: &str) -> Option
     let known = built_in(store).find(|ty| (ty.0, ty.1, ty.2) == (group, version, resource));
     let definition = || {
         let key = Key::new(DEFINITIONS, "", &format!("{resource}.{group}"));
-        let is_served = |object: &&Object| is_established(object) && !store.hidden.contains(&*key.name);
+        let is_served = |object: &&Object| is_established(object) && !store.hidden.contains_key(&*key.name);
         let object = store.get(&key).filter(is_served)?;
         defined_by(object).into_iter().find(|ty| is_it(ty))
     };
@@ -188,7 +188,7 @@ pub fn by_name(store: &Store, qualified: &str) -> Option<Type> {
     let known = built_in(store).find(|ty| (ty.0, ty.2) == (group, resource));
     let of_definition = || {
         let definition = store.get(&Key::new(DEFINITIONS, "", qualified))?;
-        let is_served = is_established(definition) && !store.hidden.contains(qualified);
+        let is_served = is_established(definition) && !store.hidden.contains_key(qualified);
         is_served.then(|| defined_by(definition).into_iter().next())?
     };
     known.map(built_in_type).or_else(of_definition)

@@ -120,7 +120,8 @@ impl Server {
 
     /// A custom type is not served from now on. Its objects stay.
     pub fn hide(&self, ty: &str) {
-        self.store.borrow_mut().hidden.insert(ty.to_owned());
+        let now = Instant::now();
+        self.store.borrow_mut().hidden.insert(ty.to_owned(), now);
         self.changed.notify_waiters();
     }
 
