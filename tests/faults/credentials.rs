@@ -141,7 +141,7 @@ async fn renewed_token(mode: Mode, credential: Credential) {
     links.hub.heal().await;
     story.says(NOT_ACCEPTED, RECOVERED).await;
     story.change_hub().await;
-    story.disturb_edge().await;
+    story.change_edge().await;
     secret.replace(&[("kubeconfig", &kubeconfig(&next)), (token_name, &next)]);
     story.is_in_step().await;
     story.ends_well().await;
@@ -167,6 +167,7 @@ async fn a_kubeconfig_secret_with_another_address_is_followed() {
         .says("cannot be used, the last one stays in force", RECOVERED)
         .await;
     story.change_hub().await;
+    story.change_edge().await;
     secret.replace(&[("kubeconfig", &text(&new))]);
     story.says("going to another server", RECOVERED).await;
     story.is_in_step().await;
@@ -196,6 +197,7 @@ async fn a_rotated_ca_is_followed_on_both_sides() {
     story.meet_again(&pair);
     story.says("cannot reach the hub", RECOVERED).await;
     story.change_hub().await;
+    story.change_edge().await;
     pair.hub
         .write_kubeconfig("inline.kubeconfig", &KubeconfigParts::default());
     story.is_in_step().await;
@@ -205,6 +207,8 @@ async fn a_rotated_ca_is_followed_on_both_sides() {
     pair.edge.start_apiserver().await;
     story.meet_again(&pair);
     story.says("cannot reach the edge", RECOVERED).await;
+    story.change_hub().await;
+    story.change_edge().await;
     std::fs::write(edge.with_extension("kubeconfig.ca"), pair.edge.ca_pem()).expect("the folder is ours");
     story.tells_of_one_outage("edge").await;
     story.ends_well().await;

@@ -32,6 +32,7 @@ async fn half_open(side: &str, mode: Mode) {
     let start = tokio::time::Instant::now();
     links.at(side).swallow().await;
     story.change_hub().await;
+    story.change_edge().await;
     story.says(&format!("cannot reach the {side}"), NOTICED).await;
     #[expect(clippy::print_stderr, reason = "a figure for people, shown with --nocapture")]
     {
@@ -72,7 +73,7 @@ async fn broken(side: &str, mode: Mode, fault: impl AsyncFn(&Link)) {
     let mut story = Story::between(pair, &links, mode).await;
     fault(links.at(side)).await;
     story.change_hub().await;
-    story.disturb_edge().await;
+    story.change_edge().await;
     story.says(&format!("cannot reach the {side}"), RECOVERED).await;
     recovers(&links, side, story).await;
 }
@@ -104,7 +105,7 @@ async fn latency(mode: Mode) {
     let mut story = Story::between(pair, &links, mode).await;
     story.change_hub().await;
     story.is_in_step().await;
-    story.disturb_edge().await;
+    story.change_edge().await;
     story.is_in_step().await;
     story.ends_well().await;
     assert!(!story.syncer.log().contains("cannot reach"));

@@ -36,9 +36,11 @@ async fn stopped(side: &str) {
     let mut polling = begin(&pair, POLL).await;
     let start = Instant::now();
     at(&mut pair, side).pause();
-    if side == "edge" {
-        watching.change_hub().await;
-        polling.change_hub().await;
+    for story in [&mut watching, &mut polling] {
+        match side {
+            "edge" => story.change_hub().await,
+            _ => story.change_edge().await,
+        }
     }
     for story in [&mut watching, &mut polling] {
         story.says(&format!("cannot reach the {side}"), RECOVERED).await;
@@ -63,7 +65,7 @@ async fn api_servers_that_crash_with_their_etcd_are_resumed_on_the_same_data() {
         at(&mut pair, side).crash_and_restart().await;
         for story in [&mut watching, &mut polling] {
             story.change_hub().await;
-            story.disturb_edge().await;
+            story.change_edge().await;
             story.is_in_step().await;
         }
     }

@@ -28,6 +28,7 @@ async fn narrow(pair: &Pair, mode: Mode) {
     links.hub.narrow(NARROW).await;
     let mut story = Story::between(pair, &links, mode).await;
     story.change_hub().await;
+    story.change_edge().await;
     story.is_in_step().await;
     story.ends_well().await;
     assert!(!story.syncer.log().contains("cannot reach"));
@@ -49,6 +50,7 @@ async fn large_list(mode: Mode) {
     // 800 kB: 100 s.
     let mut large = Large::begin("hub", mode, 200, 4000).await;
     large.story.change_hub().await;
+    large.story.change_edge().await;
     large.story.is_in_step_within(LONG).await;
     large.was_no_outage();
     large.ends_well().await;

@@ -1,6 +1,9 @@
 //! What all faults have in common: a syncer between two servers, work before, during and after the fault, and what has
 //! to be true in the end.
 //!
+//! There is work in all three flows: `ConfigMap`s and a Deployment go down, Secrets go up, and the Deployment's status
+//! returns.
+//!
 //! Several syncers share a pair of servers, each with a namespace, a config and links of its own, so that the tests, which
 //! mostly wait, can run at the same time.
 
@@ -11,9 +14,12 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::support::fault_proxy::{FaultProxy, Link};
+use crate::support::kubeconfig::base64;
 use crate::support::modes::Mode;
 use crate::support::objects::{config_map, syncer_config};
-use crate::support::stage::{CONFIG_API, config_maps, stock};
+use crate::support::stage::{CONFIG_API, all_of, stock};
+use crate::support::statuses::{deployment, web};
+use crate::support::story::upsync_all;
 use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually, unique_suffix};
 
 /// How long it may take until everything is in step after a fault has gone: the longest back-off, 30 s, and much more,
@@ -22,6 +28,12 @@ pub(crate) const RECOVERED: Duration = Duration::from_secs(180);
 
 /// Lines of log that a whole story may cost, beside those that tell of an object.
 const LOG_LINES: usize = 30;
+
+/// What there is of each type that changes: `changed` in each round, and one of the others goes in each.
+const NAMES: [&str; 5] = ["kept", "changed", "gone-1", "gone-2", "gone-3"];
+
+const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced=true";
+const UPSYNCED: &str = "edge.kubestellar.io/upsynced=true";
 
 /// The pair of the tests that leave the servers alone.
 pub(crate) async fn common_pair() -> &'static Pair {
@@ -34,10 +46,17 @@ pub(crate) struct Story {
     pub(crate) shop: String,
     hub: Objects,
     edge: Objects,
-    /// The copy of `kept`, when it arrived.
-    kept: Value,
-    round: u32,
+    /// The copies that are never to be created again, when they had arrived.
+    kept: [Value; 3],
+    /// How many times the hub was changed, and the edge.
+    rounds: [u32; 2],
     pub(crate) syncer: Syncer,
+}
+
+/// A Secret that says in which round it was written.
+fn secret(shop: &str, name: &str, round: u32) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": name},
+        "data": {"round": base64(round.to_string())}})
 }
 
 impl Story {
@@ -45,14 +64,11 @@ impl Story {
     pub(crate) async fn prepare(hub: &Server) -> String {
         let shop = format!("shop-{}", unique_suffix());
         let hub = hub.objects();
-        stock(
-            &hub,
-            &shop,
-            &["kept", "changed", "gone-1", "gone-2", "gone-3"],
-            &json!({"round": "0"}),
-        )
-        .await;
-        hub.create(&syncer_config(&shop, config_maps(&shop, &["*"]))).await;
+        stock(&hub, &shop, &NAMES, &json!({"round": "0"})).await;
+        hub.create(&deployment(&shop, "web:1")).await;
+        let mut spec = all_of(&shop, &[("", "configmaps"), ("apps", "deployments")]);
+        spec["upsync"] = json!([upsync_all("", &["secrets"], &shop)]);
+        hub.create(&syncer_config(&shop, spec)).await;
         shop
     }
 
@@ -64,7 +80,7 @@ impl Story {
         Syncer::start(hub, edge, &flags)
     }
 
-    /// Waits until what was prepared has arrived at the edge.
+    /// Waits until what was prepared has arrived at the edge, and what the edge has then at the hub.
     pub(crate) async fn begin(hub: &Server, edge: &Server, shop: String, syncer: Syncer) -> Self {
         Self::begin_within(RECOVERED, hub, edge, shop, syncer).await
     }
@@ -81,12 +97,17 @@ impl Story {
             shop,
             hub: hub.objects(),
             edge: edge.objects(),
-            kept: Value::Null,
-            round: 0,
+            kept: Default::default(),
+            rounds: [0, 0],
             syncer,
         };
         story.is_in_step_within(deadline).await;
-        story.kept = story.copy("kept").await.expect("it is in step");
+        for name in NAMES {
+            story.edge.create(&secret(&story.shop, name, 0)).await;
+        }
+        story.return_status().await;
+        story.is_in_step_within(deadline).await;
+        story.kept = story.kept_copies().await;
         story
     }
 
@@ -104,54 +125,81 @@ impl Story {
         self.edge = pair.edge.objects();
     }
 
-    /// Changes, creates and deletes something at the hub, which must answer.
+    /// Changes, creates and deletes what goes down, at the hub, which must answer.
     pub(crate) async fn change_hub(&mut self) {
-        self.round += 1;
-        let data = json!({"round": self.round.to_string()});
+        self.rounds[0] += 1;
+        let round = self.rounds[0];
+        let data = json!({"round": round.to_string()});
         self.hub.replace(&config_map(&self.shop, "changed", data.clone())).await;
         self.hub
-            .create(&config_map(&self.shop, &format!("new-{}", self.round), data))
+            .create(&config_map(&self.shop, &format!("new-{round}"), data))
             .await;
-        let gone = format!("gone-{}", self.round);
+        let gone = format!("gone-{round}");
         self.hub.delete("v1", "configmaps", &self.shop, &gone).await;
     }
 
-    /// Takes away a copy at the edge, which must answer.
-    pub(crate) async fn disturb_edge(&self) {
+    /// Changes, creates and deletes what goes up, writes a status that returns, and tampers with a copy, all at the edge,
+    /// which must answer.
+    pub(crate) async fn change_edge(&mut self) {
+        self.rounds[1] += 1;
+        let round = self.rounds[1];
+        self.edge.replace(&secret(&self.shop, "changed", round)).await;
+        self.edge
+            .create(&secret(&self.shop, &format!("new-{round}"), round))
+            .await;
+        let gone = format!("gone-{round}");
+        self.edge.delete("v1", "secrets", &self.shop, &gone).await;
+        self.return_status().await;
         let patch = json!({"data": {"round": "drifted"}});
         self.edge
             .merge_patch("v1", "configmaps", &self.shop, "kept", &patch)
             .await;
     }
 
-    /// Waits until the edge is as the hub wants it.
+    /// Writes a status at the edge.
+    async fn return_status(&self) {
+        let [api_version, plural, namespace, name] = web(&self.shop);
+        let status = json!({"observedGeneration": self.rounds[1] + 1});
+        self.edge
+            .patch_status(api_version, plural, namespace, name, &status)
+            .await;
+    }
+
+    /// Waits until both sides are as they have to be, in all three flows.
     pub(crate) async fn is_in_step(&mut self) {
         self.is_in_step_within(RECOVERED).await;
     }
 
     pub(crate) async fn is_in_step_within(&mut self, deadline: Duration) {
-        let mut wanted = Vec::new();
-        eventually("the hub answers", deadline, async || {
-            wanted = self.contents(&self.hub, "").await?;
-            Ok::<_, String>(())
-        })
-        .await;
-        let what = format!("the edge is in step after round {}", self.round);
+        let what = format!("both sides are in step after rounds {:?}", self.rounds);
         eventually(&what, deadline, async || {
-            let found = self.contents(&self.edge, "edge.kubestellar.io/downsynced=true").await?;
-            if found == wanted {
-                Ok(())
-            } else {
-                let named: Vec<String> = found.iter().map(|(name, _)| name.to_string()).collect();
-                Err(format!(
-                    "it has {} of {}: {}",
-                    found.len(),
-                    wanted.len(),
-                    named.join(" ")
-                ))
-            }
+            let (hub, edge) = (&self.hub, &self.edge);
+            self.are_equal("configmaps", "data", (hub, ""), (edge, DOWNSYNCED))
+                .await?;
+            self.are_equal("secrets", "data", (edge, ""), (hub, UPSYNCED)).await?;
+            // These are few, and at both sides from the first time on.
+            self.are_equal("deployments", "status", (edge, DOWNSYNCED), (hub, ""))
+                .await
         })
         .await;
+    }
+
+    /// An error if copies differ from their origins in a field, or if one has no other.
+    async fn are_equal(
+        &self,
+        plural: &str,
+        field: &str,
+        origins: (&Objects, &str),
+        copies: (&Objects, &str),
+    ) -> Result<(), String> {
+        let wanted = self.contents(plural, field, origins).await?;
+        let found = self.contents(plural, field, copies).await?;
+        if found == wanted {
+            return Ok(());
+        }
+        let named: Vec<String> = found.iter().map(|(name, _)| name.to_string()).collect();
+        let (found, wanted, named) = (found.len(), wanted.len(), named.join(" "));
+        Err(format!("{plural} by {field}: {found} of {wanted}: {named}"))
     }
 
     /// Waits for a line of log.
@@ -162,15 +210,13 @@ impl Story {
     /// Checks all that has to be true after any fault.
     pub(crate) async fn ends_well(&mut self) {
         self.change_hub().await;
+        self.change_edge().await;
         self.is_in_step().await;
-        let kept = self.copy("kept").await.expect("it is in step");
-        assert_eq!(
-            kept["metadata"]["uid"], self.kept["metadata"]["uid"],
-            "nothing may be created again"
-        );
+        assert_eq!(self.kept_copies().await, self.kept, "nothing may be created again");
         assert!(self.syncer.is_running());
         let log = self.syncer.log();
-        let lines = log.lines().filter(|line| !line.contains("at the edge object=")).count();
+        let of_object = |line: &&str| line.contains("at the edge object=") || line.contains("at the hub object=");
+        let lines = log.lines().filter(|line| !of_object(line)).count();
         assert!(lines <= LOG_LINES, "{lines} lines of log");
         let (status, _) = self.syncer.terminate().await;
         assert_eq!(status.code(), Some(0));
@@ -188,15 +234,28 @@ impl Story {
         }
     }
 
-    async fn copy(&self, name: &str) -> Option<Value> {
-        self.edge.get("v1", "configmaps", &self.shop, name).await
+    /// The uids of one copy in each flow.
+    async fn kept_copies(&self) -> [Value; 3] {
+        let [api_version, plural, namespace, name] = web(&self.shop);
+        let copies = [
+            self.edge.get("v1", "configmaps", &self.shop, "kept").await,
+            self.hub.get("v1", "secrets", &self.shop, "kept").await,
+            self.edge.get(api_version, plural, namespace, name).await,
+        ];
+        copies.map(|copy| copy.expect("it is in step")["metadata"]["uid"].clone())
     }
 
-    /// Names and data of the namespace's objects, in order.
-    async fn contents(&self, at: &Objects, labels: &str) -> Result<Vec<(Value, Value)>, String> {
-        let found = at.try_list("v1", "configmaps", &self.shop, labels).await;
+    /// Names of the namespace's objects of a type at a side and with a label, in order, each with one field.
+    async fn contents(
+        &self,
+        plural: &str,
+        field: &str,
+        (side, label): (&Objects, &str),
+    ) -> Result<Vec<(Value, Value)>, String> {
+        let version = if plural == "deployments" { "apps/v1" } else { "v1" };
+        let found = side.try_list(version, plural, &self.shop, label).await;
         let found = found.map_err(|error| error.to_string())?;
-        let short = |object: Value| (object["metadata"]["name"].clone(), object["data"].clone());
+        let short = |object: Value| (object["metadata"]["name"].clone(), object[field].clone());
         Ok(found.into_iter().map(short).collect())
     }
 }
