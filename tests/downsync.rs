@@ -125,7 +125,7 @@ async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resour
     }
     holds_throughout(
         "what is not selected does not appear",
-        support::story::A_WHILE,
+        support::story::a_while(),
         async || {
             for (plural, _, expected) in &cases {
                 let found = edge

@@ -12,7 +12,7 @@ use support::rbac::{allow, configs, disallow, limited};
 use support::stage::{
     CONFIG_API, Stage, config_map_ref, config_maps, namespace_ref, select, select_by_kind, stage, stock,
 };
-use support::story::{A_WHILE, SOON, arrives, becomes, config_map_entry, copy_equals, gone, serve};
+use support::story::{SOON, a_while, arrives, becomes, config_map_entry, copy_equals, gone, serve};
 use support::{
     AuditEvent, AuditMark, Objects, Pair, PairOptions, SYNCER, Server, Syncer, comes_to_rest, eventually,
     holds_throughout, shared_pair,
@@ -141,7 +141,7 @@ async fn without_an_interval_there_is_no_heartbeat(flags: Mode) {
     let before = hub.get(CONFIG_API, "syncerconfigs", "", "the-one").await;
     let _syncer = pair.syncer(&[flags, &["--heartbeat-interval=0s"]].concat());
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
-    stays_as(&hub, before.as_ref(), A_WHILE).await;
+    stays_as(&hub, before.as_ref(), a_while()).await;
 }
 
 async fn a_forbidden_heartbeat_is_reported_once_and_blocks_nothing(flags: Mode) {

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes, in_mode};
+use support::modes::{Mode, in_both_modes, in_mode, time_to_react};
 use support::objects::{config_map, namespace};
 use support::stage::{Stage, config_maps, select, stage, stock};
 use support::story::{SOON, annotation, arrives, becomes, copy_equals, edit, gone, remains, stays_absent};
@@ -70,14 +70,18 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(fl
         // False on both sides: edits at either side change nothing at the edge.
         edit(&edge, &shop, "a", &json!({"data": {"v": "edge"}})).await;
         hub.replace(&at_hub("2", json!("false"))).await;
-        holds_throughout("the edge edit survives", Duration::from_secs(2), async || {
-            let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
-            if copy["data"]["v"] == json!("edge") {
-                Ok(())
-            } else {
-                Err("overwritten")
-            }
-        })
+        holds_throughout(
+            "the edge edit survives",
+            time_to_react(Duration::from_secs(2)),
+            async || {
+                let copy = edge.get("v1", "configmaps", &shop, "a").await.ok_or("gone")?;
+                if copy["data"]["v"] == json!("edge") {
+                    Ok(())
+                } else {
+                    Err("overwritten")
+                }
+            },
+        )
         .await;
         // Deleted at the edge: created again, in full.
         edge.delete("v1", "configmaps", &shop, "a").await;

@@ -8,7 +8,7 @@ use support::objects::{MERGE_PATCH, namespace, path};
 use support::stage::{Stage, all_of, cluster_objects, own_group, select, stage};
 use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
 use support::story::{
-    A_WHILE, SOON, annotation, arrives, becomes, crd, crd_without_status, custom_object, drop_crds, install_crd,
+    SOON, a_while, annotation, arrives, becomes, crd, crd_without_status, custom_object, drop_crds, install_crd,
     upsync_all,
 };
 use support::{eventually, holds_throughout};
@@ -250,7 +250,7 @@ async fn the_status_of_crds_and_namespaces_at_the_hub_is_left_alone(flags: Mode)
     // What comes later and does go up is the proof that these were seen.
     set_status(&edge, web, true, &json!({"replicas": 1})).await;
     returns(&hub, web, &json!({"replicas": 1})).await;
-    holds_throughout("their status is left alone", A_WHILE, async || {
+    holds_throughout("their status is left alone", a_while(), async || {
         let now = [
             hub.get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
                 .await,

@@ -9,7 +9,7 @@ use support::modes::{Mode, in_both_modes};
 use support::objects::{config_map, namespace};
 use support::stage::{Stage, own_group, select, stage, stock};
 use support::story::{
-    A_WHILE, SOON, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd,
+    SOON, a_while, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd,
     remains, upsync_all,
 };
 use support::{eventually, holds_throughout, shared_pair};
@@ -125,7 +125,7 @@ async fn each_form_of_an_entry_selects_exactly_what_it_names(flags: Mode) {
         Ok(())
     };
     eventually("all that is named goes up", SOON, all_as_expected).await;
-    holds_throughout("nothing else goes up", A_WHILE, all_as_expected).await;
+    holds_throughout("nothing else goes up", a_while(), all_as_expected).await;
     let definitions = cases.each_ref().map(|(plural, ..)| format!("{plural}.{group}"));
     drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
 }

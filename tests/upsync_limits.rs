@@ -8,7 +8,7 @@ use support::objects::{config_map, namespace};
 use support::rbac::{allow, configs, disallow, limited};
 use support::stage::{Stage, config_maps, deselect, select, stage, stock};
 use support::story::{
-    A_WHILE, SOON, annotation, arrives, config_map_entry, copy_equals, edit, remains, reselect, stays_absent,
+    SOON, a_while, annotation, arrives, config_map_entry, copy_equals, edit, remains, reselect, stays_absent,
     upsync_all,
 };
 use support::{Syncer, holds_throughout, shared_pair};
@@ -211,7 +211,7 @@ async fn system_objects_and_the_syncers_own_never_go_up(flags: Mode) {
     }
     // Its record is there, in its own namespace.
     arrives(&edge, "v1", "configmaps", &own, "edge-syncer-types").await;
-    holds_throughout("nothing else goes up", A_WHILE, async || {
+    holds_throughout("nothing else goes up", a_while(), async || {
         let mut found = Vec::new();
         for (version, plural) in [
             ("v1", "configmaps"),

@@ -9,7 +9,7 @@ use crate::bench::{
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, syncer_config};
 use crate::support::stage::stock;
-use crate::support::story::{A_WHILE, SOON, arrives, copy_equals};
+use crate::support::story::{SOON, a_while, arrives, copy_equals};
 use crate::support::{Pair, PairOptions, Syncer, eventually, install_crds};
 
 in_both_modes!(
@@ -63,7 +63,7 @@ async fn lives_on_until_confirmed(pair: &Pair, syncer: &mut Syncer, another: &st
     copy_equals(&edge, "shop", "new", &json!({"v": "3"})).await;
     is_held(&hub, "the-one", "OtherCluster", "2 objects are held").await;
     confirm(&hub, "the-one", "wrong").await;
-    copies_stay(&edge, "shop", DOWNSYNCED, &all, A_WHILE).await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &all, a_while()).await;
     assert_eq!(said(syncer, another), 1, "{}", syncer.log());
     // A poll may notice first that versions have gone back, and anybody that the hub is nobody yet.
     assert!(said(syncer, "deletes are held") <= 3, "{}", syncer.log());
@@ -106,7 +106,7 @@ async fn an_empty_hub_with_an_empty_config_deletes_nothing(flags: Mode) {
     is_held(&hub, "empty", "OtherCluster", &another).await;
     // The namespace is one of them.
     let first = is_held(&hub, "empty", "OtherCluster", "4 objects are held").await;
-    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..3), A_WHILE).await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..3), a_while()).await;
     syncer.terminate().await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     // Another run, another token; until its first heartbeat the config shows the old one.
@@ -117,7 +117,7 @@ async fn an_empty_hub_with_an_empty_config_deletes_nothing(flags: Mode) {
         }
     })
     .await;
-    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..3), A_WHILE).await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..3), a_while()).await;
     confirm(&hub, "empty", &token).await;
     copies_become(&edge, "shop", DOWNSYNCED, &names(0..0)).await;
     assert!(syncer.is_running());

@@ -8,7 +8,7 @@ use crate::bench::{
 };
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
-use crate::support::story::{A_WHILE, copy_equals};
+use crate::support::story::{a_while, copy_equals};
 use crate::support::{Pair, PairOptions, Syncer};
 
 in_both_modes!(
@@ -61,7 +61,7 @@ async fn is_kept_until_confirmed(pair: &Pair, syncer: &Syncer) {
     // All else is as the hub has it now.
     copy_equals(&edge, "shop", "c0", &json!({"v": "1"})).await;
     is_held(&hub, "the-one", "OlderVersions", "2 objects are held").await;
-    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..5), A_WHILE).await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..5), a_while()).await;
     let held = syncer.log().matches("deletes are held").count();
     assert_eq!(held, 1, "{}", syncer.log());
     // One of them comes back by itself: it is not deleted, now or later.

@@ -11,7 +11,7 @@ use crate::bench::{
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace};
 use crate::support::stage::{Stage, select, stage};
-use crate::support::story::{A_WHILE, arrives, config_map_entry, upsync_all};
+use crate::support::story::{a_while, arrives, config_map_entry, upsync_all};
 use crate::support::{Pair, PairOptions};
 
 in_both_modes!(
@@ -67,7 +67,14 @@ async fn another_edge_deletes_nothing_at_the_hub(flags: Mode) {
     edge.create(&namespace("up")).await;
     edge.create(&config_map("up", "c0", json!({"v": "2"}))).await;
     is_held(&hub, "the-one", "OtherCluster", "2 objects are held").await;
-    copies_stay(&hub, "up", UPSYNCED, &names(0..3), A_WHILE.max(Duration::from_secs(2))).await;
+    copies_stay(
+        &hub,
+        "up",
+        UPSYNCED,
+        &names(0..3),
+        a_while().max(Duration::from_secs(2)),
+    )
+    .await;
     confirm(&hub, "the-one", &token).await;
     copies_become(&hub, "up", UPSYNCED, &names(0..1)).await;
     nothing_is_held(&hub, "the-one").await;

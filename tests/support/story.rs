@@ -5,14 +5,19 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 
+use super::modes::time_to_react;
 use super::objects::{JSON_PATCH, Objects, path};
 use super::{eventually, holds_throughout};
 
 /// How long anything that must happen may take. Far longer than it does, also where the syncer waits its longest, half a
 /// minute, before it tries a server again: so that a busy machine fails no test.
 pub const SOON: Duration = Duration::from_secs(120);
-/// How long something that must not happen is watched for: many times what it would take.
-pub const A_WHILE: Duration = Duration::from_millis(700);
+
+/// How long something that must not happen is watched for: many times what it would take, in the mode of the test.
+pub fn a_while() -> Duration {
+    time_to_react(Duration::from_millis(700))
+}
+
 /// `clusterScope[].objects` left out.
 pub const ABSENT_MEANS_ALL: Value = Value::Null;
 
@@ -45,7 +50,7 @@ pub async fn gone(at: &Objects, api_version: &str, plural: &str, namespace: &str
 pub async fn remains(at: &Objects, api_version: &str, plural: &str, namespace: &str, name: &str) -> Value {
     holds_throughout(
         &format!("{plural} {namespace}/{name} remains"),
-        A_WHILE,
+        a_while(),
         async || match at.try_get(api_version, plural, namespace, name).await {
             Ok(None) => Err("it is gone"),
             Ok(Some(object)) if !object["metadata"]["deletionTimestamp"].is_null() => Err("it is on its way out"),
@@ -61,7 +66,7 @@ pub async fn remains(at: &Objects, api_version: &str, plural: &str, namespace: &
 pub async fn stays_absent(at: &Objects, api_version: &str, plural: &str, namespace: &str, name: &str) {
     holds_throughout(
         &format!("{plural} {namespace}/{name} stays absent"),
-        A_WHILE,
+        a_while(),
         async || match at.try_get(api_version, plural, namespace, name).await {
             Ok(Some(_)) => Err("it is there"),
             // A side that does not answer says nothing; in the end it has to.
