@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::audit::micros_of;
 use super::process::{Folder, Leashed, complain, log_tail};
 
 /// How the user agent of the syncer begins.
@@ -132,6 +133,16 @@ impl Syncer {
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// When it printed the first line with `text`, by the clock of this machine, in microseconds of which only differences
+    /// mean anything.
+    pub fn printed_at(&self, text: &str) -> u64 {
+        let log = self.log();
+        let line = log.lines().find(|line| line.contains(text));
+        let time = line.and_then(|line| line.split_once("Z ")).map(|(time, _)| time);
+        // Lines have three decimals.
+        micros_of(&format!("{}000Z", time.expect("it has printed that")))
     }
 
     /// Resident memory now, in kB.
