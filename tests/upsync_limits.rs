@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
 use support::objects::{config_map, namespace};
 use support::rbac::{allow, configs, disallow, limited};
-use support::stage::{Stage, config_maps, deselect, select, stage, stock};
+use support::stage::{Stage, config_maps, deselect, own_group, select, stage, stock};
 use support::story::{
-    SOON, a_while, annotation, arrives, config_map_entry, copy_equals, edit, remains, reselect, stays_absent,
-    upsync_all,
+    SOON, a_while, annotation, arrives, becomes, config_map_entry, copy_equals, crd, custom_object, drop_crds, edit,
+    gone, install_crd, remains, reselect, stays_absent, upsync_all,
 };
 use support::{Syncer, holds_throughout, shared_pair};
 
@@ -19,6 +19,7 @@ in_both_modes!(
     an_object_selected_both_ways_is_upsynced_only,
     copies_do_not_travel_back_to_where_they_came_from,
     system_objects_and_the_syncers_own_never_go_up,
+    what_is_made_at_the_edge_and_not_selected_is_left_alone,
     what_the_edges_owner_denies_does_not_go_up,
     what_the_hub_forbids_is_reported_blocks_nothing_and_goes_up_when_granted,
 );
@@ -243,6 +244,70 @@ async fn system_objects_and_the_syncers_own_never_go_up(flags: Mode) {
     .await;
     assert_eq!(hub.get("v1", "namespaces", "", &own).await, None);
     deselect(&hub).await;
+}
+
+/// A webhook configuration that concerns nothing there is.
+fn webhook(name: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": "it.example.org", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+            "clientConfig": {"url": "https://127.0.0.1:1/nobody"},
+            "rules": [{"apiGroups": ["nothing.example.org"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}],
+        }],
+    })
+}
+
+// Spec scenario 10.
+async fn what_is_made_at_the_edge_and_not_selected_is_left_alone(flags: Mode) {
+    const WEBHOOKS: [&str; 2] = ["admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"];
+    let pair = shared_pair().await;
+    let [shop, other] = ["shop", "other"].map(|prefix| pair.namespace(prefix));
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let (group, version) = own_group(&shop);
+    install_crd(&[&hub, &edge], &crd(&group, "reports", true)).await;
+    for space in [&shop, &other] {
+        edge.create(&namespace(space)).await;
+    }
+    edge.create(&custom_object(&group, "reports", &shop, "selected", 1))
+        .await;
+    let [engines, hubs] = ["engine", "hub"].map(|name| format!("{name}-{shop}"));
+    let before = [
+        edge.create(&custom_object(&group, "reports", &other, "unselected", 1))
+            .await,
+        edge.create(&webhook(&engines)).await,
+    ];
+    hub.create(&webhook(&hubs)).await;
+    // All webhook configurations of the hub go down, which says nothing about those that the edge has.
+    let mut spec = json!({"clusterScope": [
+        {"group": "admissionregistration.k8s.io", "resource": WEBHOOKS[1], "apiVersion": "v1"},
+    ]});
+    spec["upsync"] = json!([upsync_all(&group, &["reports"], &shop)]);
+    select(&hub, &spec).await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&edge, WEBHOOKS[0], WEBHOOKS[1], "", &hubs).await;
+    let selected = [version.as_str(), "reports", &shop, "selected"];
+    arrives(&hub, &version, "reports", &shop, "selected").await;
+    let size = json!({"spec": {"size": 2}});
+    edge.merge_patch(&version, "reports", &shop, "selected", &size).await;
+    becomes(&hub, selected, "follows", |report| report["spec"] == size["spec"]).await;
+    // Also when a syncer meets them for the first time, and when what is selected goes.
+    syncer.kill();
+    let _syncer = pair.syncer(flags);
+    edge.delete(&version, "reports", &shop, "selected").await;
+    gone(&hub, &version, "reports", &shop, "selected").await;
+    hub.delete(WEBHOOKS[0], WEBHOOKS[1], "", &hubs).await;
+    gone(&edge, WEBHOOKS[0], WEBHOOKS[1], "", &hubs).await;
+    stays_absent(&hub, &version, "reports", &other, "unselected").await;
+    assert_eq!(hub.get(WEBHOOKS[0], WEBHOOKS[1], "", &engines).await, None);
+    assert_eq!(hub.get("v1", "namespaces", "", &other).await, None);
+    for object in before {
+        // Its version too, which any write would change.
+        assert_eq!(edge.reread(&object).await, Some(object));
+    }
+    edge.delete(WEBHOOKS[0], WEBHOOKS[1], "", &engines).await;
+    drop_crds(&[&hub, &edge], &[&format!("reports.{group}")]).await;
 }
 
 async fn what_the_edges_owner_denies_does_not_go_up(flags: Mode) {
