@@ -12,6 +12,8 @@ mod load;
 mod metadata;
 #[path = "scenarios/order.rs"]
 mod order;
+#[path = "scenarios/rights.rs"]
+mod rights;
 #[path = "scenarios/room.rs"]
 mod room;
 #[path = "scenarios/versions.rs"]
