@@ -2,10 +2,11 @@
 
 mod support;
 
-use serde_json::json;
-use support::flow::any_moment;
+use serde_json::{Value, json};
+use support::crashes::Crashes;
+use support::edge_watch::EdgeWatch;
 use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace};
+use support::objects::{config_map, namespace, path};
 use support::rbac::{allow, configs, disallow, limited};
 use support::stage::{Stage, all_of, own_group, select, stage};
 use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
@@ -156,23 +157,26 @@ async fn kill_9_at_any_moment_loses_no_status(flags: Mode) {
             arrives(&edge, "apps/v1", "deployments", &shop, &format!("web{index}")).await;
         }
     }
-    for round in 1..=12_u64 {
+    let mut crashes = Crashes::of(10);
+    let mut last = json!({});
+    while let Some(round) = crashes.begin() {
+        last = json!({"observedGeneration": round});
         for index in 0..10 {
             let at = ["apps/v1", "deployments", &shop, &format!("web{index}")];
-            set_status(&edge, at, true, &json!({"observedGeneration": round})).await;
+            set_status(&edge, at, true, &last).await;
         }
+        let is_done = |object: &Value| object["status"] == last;
+        let path = path("apps/v1", "deployments", &shop, "");
+        let watch = EdgeWatch::start(hub.client(), &[&path]).await;
         let mut syncer = pair.syncer(flags);
-        any_moment(round).await;
+        crashes.moment(watch, is_done).await;
         syncer.kill();
+        let objects = hub.list("apps/v1", "deployments", &shop, "").await;
+        crashes.saw(objects.iter().filter(|object| is_done(object)).count());
     }
     let _syncer = pair.syncer(flags);
     for index in 0..10 {
         let name = format!("web{index}");
-        returns(
-            &hub,
-            ["apps/v1", "deployments", &shop, &name],
-            &json!({"observedGeneration": 12}),
-        )
-        .await;
+        returns(&hub, ["apps/v1", "deployments", &shop, &name], &last).await;
     }
 }

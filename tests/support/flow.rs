@@ -1,19 +1,18 @@
 //! Stories that downsync and upsync have in common, told for one of the two directions.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::crashes::Crashes;
+use super::edge_watch::EdgeWatch;
 use super::modes::Mode;
-use super::objects::{Objects, config_map};
+use super::objects::{Objects, config_map, path};
 use super::stage::{Stage, config_maps, deselect, numbered, select, stage, stock};
 use super::story::{arrives, gone, remains, reselect};
 use super::{PairLease, Syncer};
 
-/// How many times [`Flow::survives_crashes`] kills the syncer.
-const CRASHES: u64 = 12;
-/// How many objects it does that with.
+/// How many objects [`Flow::survives_crashes`] has.
 const OBJECTS: usize = 30;
 
 /// `ConfigMap`s of one namespace on their way.
@@ -151,28 +150,29 @@ impl Flow {
         self.select(&["*"]).await;
         stock(&self.from, &self.shop, &names, &json!({"round": "0"})).await;
         let mut uids: BTreeMap<String, Value> = BTreeMap::new();
-        for round in 1..=CRASHES {
+        let mut crashes = Crashes::of(OBJECTS);
+        let mut data = json!({"round": "0"});
+        while let Some(round) = crashes.begin() {
+            let path = path("v1", "configmaps", &self.shop, "");
+            let is_done = |copy: &Value| copy["data"] == data;
+            let watch = EdgeWatch::start(self.to.client(), &[&path]).await;
             let mut syncer = self.pair.syncer(flags);
-            any_moment(round).await;
+            crashes.moment(watch, is_done).await;
             syncer.kill();
-            for copy in self.to.list("v1", "configmaps", &self.shop, self.label).await {
+            let copies = self.to.list("v1", "configmaps", &self.shop, self.label).await;
+            crashes.saw(copies.iter().filter(|copy| is_done(copy)).count());
+            for copy in copies {
                 let name = copy["metadata"]["name"].as_str().expect("it has a name").to_owned();
                 let uid = copy["metadata"]["uid"].clone();
                 let known = uids.entry(name.clone()).or_insert_with(|| uid.clone());
                 assert_eq!(*known, uid, "{name} was created again");
             }
+            data = json!({"round": round.to_string()});
             for name in &names {
-                let data = json!({"round": round.to_string()});
-                self.from.replace(&config_map(&self.shop, name, data)).await;
+                self.from.replace(&config_map(&self.shop, name, data.clone())).await;
             }
         }
         self.delete(&self.from, "c0").await;
-        (self.pair.syncer(flags), json!({"round": CRASHES.to_string()}))
+        (self.pair.syncer(flags), data)
     }
-}
-
-/// A pause that grows with the round, so that over twelve rounds a kill hits the syncer at any moment from before it has
-/// connected to after it has come to rest. There is no condition to wait for: the moment itself is what is tested.
-pub async fn any_moment(round: u64) {
-    tokio::time::sleep(Duration::from_millis(round * round * 2)).await;
 }

@@ -11,6 +11,7 @@
 
 mod audit;
 mod certs;
+pub mod crashes;
 pub mod edge_watch;
 pub mod fault_proxy;
 pub mod flow;
