@@ -7,6 +7,8 @@ mod support;
 mod bench;
 #[path = "assumptions/cases.rs"]
 mod cases;
+#[path = "assumptions/reading.rs"]
+mod reading;
 
 use bench::Bench;
 use cases::CASES;
