@@ -9,6 +9,8 @@ mod bench;
 mod cases;
 #[path = "assumptions/reading.rs"]
 mod reading;
+#[path = "assumptions/types.rs"]
+mod types;
 
 use bench::Bench;
 use cases::CASES;

@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use http::{Method, Request};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long a server may take for anything. Far longer than it does.
 const SOON: Duration = Duration::from_secs(120);
@@ -64,6 +64,19 @@ pub(crate) fn version(object: &Value) -> String {
 /// The same as a number.
 pub(crate) fn number(object: &Value) -> u64 {
     version(object).parse().expect("versions are numbers")
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn eventually(is_so: impl AsyncFn() -> bool) -> impl Future<Output = ()> {
+    let place = std::panic::Location::caller();
+    async move {
+        let end = Instant::now() + SOON;
+        while !is_so().await {
+            assert!(Instant::now() < end, "at {place}: it is not so");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
 
 impl Bench<'_> {

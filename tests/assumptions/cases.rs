@@ -13,6 +13,12 @@ use crate::reading::{
     a_watch_from_too_long_ago_is_a_410_in_the_stream, a_watch_resumes_after_the_version_it_is_given,
     a_watch_tells_every_change_in_order, pages_show_the_state_at_one_version, selectors_and_metadata_narrow_a_list,
 };
+use crate::types::{
+    a_namespace_that_is_going_refuses_what_is_new_and_takes_changes,
+    a_type_comes_with_its_crd_and_goes_with_it_and_with_all_of_its_objects,
+    where_status_is_a_subresource_each_patch_leaves_the_other_part_alone,
+    where_status_is_no_subresource_it_is_a_field_and_its_path_a_404,
+};
 
 /// A case, to be given an empty namespace.
 pub(crate) type Case = for<'a> fn(&'a Bench<'_>) -> LocalBoxFuture<'a, ()>;
@@ -62,6 +68,11 @@ table!(
     a_watch_from_a_version_to_come_waits,
     a_streaming_list_ends_with_a_marked_bookmark,
     a_label_that_goes_is_a_delete_to_a_watch_that_selects_it,
+    // Status, namespaces and types.
+    where_status_is_a_subresource_each_patch_leaves_the_other_part_alone,
+    where_status_is_no_subresource_it_is_a_field_and_its_path_a_404,
+    a_namespace_that_is_going_refuses_what_is_new_and_takes_changes,
+    a_type_comes_with_its_crd_and_goes_with_it_and_with_all_of_its_objects,
 );
 
 async fn a_missing_object_is_a_404_with_its_name(bench: &Bench<'_>) {
