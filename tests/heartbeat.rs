@@ -14,7 +14,7 @@ use support::stage::{
 };
 use support::story::{SOON, a_while, arrives, becomes, config_map_entry, copy_equals, gone, serve};
 use support::{
-    AuditEvent, AuditMark, Objects, Pair, PairOptions, SYNCER, Server, Syncer, comes_to_rest, eventually,
+    AuditEvent, AuditMark, Objects, Pair, PairLease, PairOptions, SYNCER, Server, Syncer, comes_to_rest, eventually,
     holds_throughout, shared_pair,
 };
 
@@ -29,6 +29,11 @@ in_mode!(
     watch_only,
     crate::support::modes::WATCH,
     a_heartbeat_causes_no_other_request,
+);
+in_mode!(
+    poll_only,
+    crate::support::modes::POLL,
+    a_heartbeat_causes_at_most_one_read_of_its_config,
 );
 
 const EACH_SECOND: &str = "--heartbeat-interval=1s";
@@ -182,6 +187,53 @@ async fn a_forbidden_heartbeat_is_reported_once_and_blocks_nothing(flags: Mode) 
 
 // Spec scenario 42: no endless self-triggered work.
 async fn a_heartbeat_causes_no_other_request(flags: Mode) {
+    let (pair, _syncer) = beating_at_rest(flags, |event| !is_heartbeat(event)).await;
+    let requests = five_more_heartbeats(&pair).await;
+    let others: Vec<&AuditEvent> = requests.iter().filter(|event| !is_heartbeat(event)).collect();
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+// The next look shows that a config has another version, which may hold an edit: it is read once more, if at all.
+async fn a_heartbeat_causes_at_most_one_read_of_its_config(flags: Mode) {
+    let (pair, _syncer) =
+        beating_at_rest(flags, |event| !is_heartbeat(event) && !is_look(event) && !reads(event)).await;
+    let requests = five_more_heartbeats(&pair).await;
+    let others = |event: &&AuditEvent| !is_heartbeat(event) && !is_look(event) && !reads(event);
+    let others: Vec<&AuditEvent> = requests.iter().filter(others).collect();
+    assert!(others.is_empty(), "{others:#?}");
+    for plural in ["/syncerconfigs/", "/edgesyncconfigs/"] {
+        let of_one = |event: &&AuditEvent| event.uri.contains(plural);
+        let (beats, reads): (Vec<_>, Vec<_>) = requests.iter().filter(of_one).partition(|event| is_heartbeat(event));
+        // The first may be for a heartbeat from before.
+        assert!(reads.len() <= beats.len() + 1, "{} reads: {reads:#?}", reads.len());
+    }
+}
+
+fn is_heartbeat(event: &AuditEvent) -> bool {
+    event.verb == "patch" && event.uri.contains("/edge.kubestellar.io/")
+}
+
+/// Whether it is what polling asks all the time.
+fn is_look(event: &AuditEvent) -> bool {
+    event.verb == "list"
+}
+
+/// Whether it reads one config.
+fn reads(event: &AuditEvent) -> bool {
+    event.verb == "get" && event.uri.contains("/edge.kubestellar.io/")
+}
+
+/// All requests of the syncer to both sides.
+fn requests(pair: &Pair, marks: [AuditMark; 2]) -> Vec<AuditEvent> {
+    let servers = [&pair.hub, &pair.edge].into_iter().zip(marks);
+    servers
+        .flat_map(|(server, mark): (&Server, AuditMark)| server.requests_since(SYNCER, mark))
+        .collect()
+}
+
+/// A syncer that has a config of each kind, with something to go down and something to go up, and that has not sent what
+/// `is_work` tells from the rest for a while.
+async fn beating_at_rest(flags: Mode, is_work: impl Fn(&AuditEvent) -> bool) -> (PairLease, Syncer) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a"], &json!({})).await;
     let spec = json!({"namespacedObjects": [config_map_entry(&shop, &["*"])],
@@ -189,29 +241,25 @@ async fn a_heartbeat_causes_no_other_request(flags: Mode) {
     select(&hub, &spec).await;
     select_by_kind(&hub, &json!({})).await;
     let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
-    let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
-    let heartbeat = |event: &AuditEvent| event.verb == "patch" && event.uri.contains("/edge.kubestellar.io/");
-    let requests = |marks: [AuditMark; 2]| -> Vec<AuditEvent> {
-        let servers = [&pair.hub, &pair.edge].into_iter().zip(marks);
-        servers
-            .flat_map(|(server, mark): (&Server, AuditMark)| server.requests_since(SYNCER, mark))
-            .collect()
-    };
     let rest = Duration::from_secs(3);
     comes_to_rest("it sends nothing but heartbeats", rest, SOON, async || {
-        let requests = requests(marks);
-        Ok::<_, Infallible>(requests.iter().filter(|event| !heartbeat(event)).count())
+        let requests = requests(&pair, marks);
+        Ok::<_, Infallible>(requests.iter().filter(|event| is_work(event)).count())
     })
     .await;
+    (pair, syncer)
+}
+
+/// Waits for five more heartbeats on the config of each kind, and gives all that was sent meanwhile.
+async fn five_more_heartbeats(pair: &Pair) -> Vec<AuditEvent> {
     let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
-    let beats = eventually("five more heartbeats on each", SOON, async || {
-        let requests = requests(marks);
+    eventually("five more heartbeats on each", SOON, async || {
+        let requests = requests(pair, marks);
         let on = |plural: &str| {
-            requests
-                .iter()
-                .filter(|event| heartbeat(event) && event.uri.contains(plural))
-                .count()
+            let beats = requests.iter().filter(|event| is_heartbeat(event));
+            beats.filter(|event| event.uri.contains(plural)).count()
         };
         if on("/syncerconfigs/") >= 5 && on("/edgesyncconfigs/") >= 5 {
             Ok(requests.clone())
@@ -219,9 +267,7 @@ async fn a_heartbeat_causes_no_other_request(flags: Mode) {
             Err(format!("{}", requests.len()))
         }
     })
-    .await;
-    let others: Vec<&AuditEvent> = beats.iter().filter(|event| !heartbeat(event)).collect();
-    assert!(others.is_empty(), "{others:#?}");
+    .await
 }
 
 // Spec section 6: each kind is enough by itself.
