@@ -3,16 +3,18 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes};
-use support::objects::{config_map, namespace};
+use support::modes::{Mode, in_both_modes, in_mode};
+use support::objects::{code, config_map, namespace};
 use support::stage::{Stage, own_group, select, stage, stock};
 use support::story::{
     SOON, a_while, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd,
-    remains, upsync_all,
+    remains, serve, upsync_all,
 };
-use support::{eventually, holds_throughout, shared_pair};
+use support::{SYNCER, comes_to_rest, eventually, holds_throughout, shared_pair};
 
 in_both_modes!(
     named_and_starred_objects_go_up_follow_and_go,
@@ -23,6 +25,12 @@ in_both_modes!(
     what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update,
     owners_and_finalizers_of_the_edge_do_not_travel,
     an_overwrite_annotation_means_nothing_to_an_upsynced_object,
+);
+// It takes a minute, and does not depend on the mode.
+in_mode!(
+    watch_only,
+    crate::support::modes::WATCH,
+    a_type_that_the_edge_no_longer_serves_takes_its_copies_along_and_is_asked_for_no_more,
 );
 
 // Spec scenario 8, but for its types.
@@ -275,4 +283,53 @@ async fn an_overwrite_annotation_means_nothing_to_an_upsynced_object(flags: Mode
     copy_equals(&hub, &shop, "a", &json!({"v": "2"})).await;
     edge.delete("v1", "configmaps", &shop, "a").await;
     gone(&hub, "v1", "configmaps", &shop, "a").await;
+}
+
+async fn a_type_that_the_edge_no_longer_serves_takes_its_copies_along_and_is_asked_for_no_more(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    edge.create(&namespace(&shop)).await;
+    for plural in ["leavers", "stayers"] {
+        install_crd(&[&hub, &edge], &crd(&group, plural, true)).await;
+        edge.create(&custom_object(&group, plural, &shop, "a", 1)).await;
+    }
+    select(
+        &hub,
+        &json!({"upsync": [upsync_all(&group, &["leavers", "stayers"], &shop)]}),
+    )
+    .await;
+    let _syncer = pair.syncer(flags);
+    for plural in ["leavers", "stayers"] {
+        arrives(&hub, &version, plural, &shop, "a").await;
+    }
+    let definitions = ["leavers", "stayers"].map(|plural| format!("{plural}.{group}"));
+    serve(&edge, &definitions[0], false).await;
+    eventually("the edge no longer serves it", SOON, async || {
+        match edge.try_list(&version, "leavers", &shop, "").await {
+            Err(error) if code(&error) == 404 => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    eventually("its copy goes", Duration::from_secs(300), async || {
+        match hub.get(&version, "leavers", &shop, "a").await {
+            None => Ok(()),
+            Some(_) => Err("it is there"),
+        }
+    })
+    .await;
+    let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
+    edge.merge_patch(&version, "stayers", &shop, "a", &json!({"spec": {"size": 2}}))
+        .await;
+    let at = [version.as_str(), "stayers", &*shop, "a"];
+    becomes(&hub, at, "follows", |copy| copy["spec"]["size"] == json!(2)).await;
+    // Until the edge has said ten times that it lacks it, one each may be for its copies.
+    let rest = Duration::from_secs(20);
+    comes_to_rest("nobody asks for it", rest, Duration::from_secs(300), async || {
+        let sides = [&pair.hub, &pair.edge].into_iter().zip(marks);
+        let requests = sides.flat_map(|(side, mark)| side.requests_since(SYNCER, mark));
+        Ok::<_, Infallible>(requests.filter(|event| event.uri.contains("leavers")).count())
+    })
+    .await;
+    drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
 }
