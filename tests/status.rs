@@ -2,9 +2,10 @@
 
 mod support;
 
+use http::Method;
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
-use support::objects::{MERGE_PATCH, namespace, path};
+use support::objects::{JSON_PATCH, MERGE_PATCH, namespace, path};
 use support::stage::{Stage, all_of, cluster_objects, own_group, select, stage};
 use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
 use support::story::{
@@ -18,6 +19,7 @@ in_both_modes!(
     a_hub_edit_made_while_statuses_are_written_is_kept,
     status_returns_for_every_kind_of_custom_resource_and_owner,
     status_returns_where_only_one_side_has_the_subresource,
+    status_returns_though_the_type_at_the_hub_loses_its_subresource,
     the_status_of_crds_and_namespaces_at_the_hub_is_left_alone,
     the_status_of_an_upsynced_object_arrives_and_follows,
     a_status_that_changes_while_the_hub_is_down_arrives_afterwards,
@@ -199,6 +201,36 @@ async fn status_returns_where_only_one_side_has_the_subresource(flags: Mode) {
     }
     let definitions = types.map(|(plural, ..)| format!("{plural}.{group}"));
     drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
+}
+
+async fn status_returns_though_the_type_at_the_hub_loses_its_subresource(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    install_crd(&[&hub, &edge], &crd(&group, "gauges", true)).await;
+    hub.create(&namespace(&shop)).await;
+    hub.create(&custom_object(&group, "gauges", &shop, "a", 1)).await;
+    select(&hub, &all_of(&shop, &[(&group, "gauges")])).await;
+    let _syncer = pair.syncer(flags);
+    arrives(&edge, &version, "gauges", &shop, "a").await;
+    let at = [version.as_str(), "gauges", &*shop, "a"];
+    set_status(&edge, at, true, &json!({"x": 1})).await;
+    returns(&hub, at, &json!({"x": 1})).await;
+    let name = format!("gauges.{group}");
+    let definition = path("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &name);
+    let removed = json!([{"op": "remove", "path": "/spec/versions/0/subresources"}]);
+    let changed = hub.send(Method::PATCH, &definition, JSON_PATCH, Some(&removed)).await;
+    changed.expect("the CRD is there");
+    eventually("it has none", SOON, async || {
+        let status = format!("{}/status", path(&version, "gauges", &shop, "a"));
+        match hub.read(&status).await {
+            Err(_) => Ok(()),
+            Ok(_) => Err("it is served"),
+        }
+    })
+    .await;
+    set_status(&edge, at, true, &json!({"x": 2})).await;
+    returns(&hub, at, &json!({"x": 2})).await;
+    drop_crds(&[&hub, &edge], &[&name]).await;
 }
 
 // Spec scenario 33.

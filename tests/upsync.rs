@@ -31,6 +31,7 @@ in_mode!(
     watch_only,
     crate::support::modes::WATCH,
     a_type_that_the_edge_no_longer_serves_takes_its_copies_along_and_is_asked_for_no_more,
+    a_type_of_a_starred_group_goes_as_slowly,
 );
 
 // Spec scenario 8, but for its types.
@@ -286,6 +287,15 @@ async fn an_overwrite_annotation_means_nothing_to_an_upsynced_object(flags: Mode
 }
 
 async fn a_type_that_the_edge_no_longer_serves_takes_its_copies_along_and_is_asked_for_no_more(flags: Mode) {
+    no_longer_served(flags, &["leavers", "stayers"]).await;
+}
+
+async fn a_type_of_a_starred_group_goes_as_slowly(flags: Mode) {
+    no_longer_served(flags, &["*"]).await;
+}
+
+/// The edge stops serving one of two types of a group, of which these resources are selected.
+async fn no_longer_served(flags: Mode, resources: &[&str]) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, version) = own_group(&shop);
     edge.create(&namespace(&shop)).await;
@@ -293,11 +303,7 @@ async fn a_type_that_the_edge_no_longer_serves_takes_its_copies_along_and_is_ask
         install_crd(&[&hub, &edge], &crd(&group, plural, true)).await;
         edge.create(&custom_object(&group, plural, &shop, "a", 1)).await;
     }
-    select(
-        &hub,
-        &json!({"upsync": [upsync_all(&group, &["leavers", "stayers"], &shop)]}),
-    )
-    .await;
+    select(&hub, &json!({"upsync": [upsync_all(&group, resources, &shop)]})).await;
     let _syncer = pair.syncer(flags);
     for plural in ["leavers", "stayers"] {
         arrives(&hub, &version, plural, &shop, "a").await;
@@ -311,6 +317,7 @@ async fn a_type_that_the_edge_no_longer_serves_takes_its_copies_along_and_is_ask
         }
     })
     .await;
+    let mark = pair.edge.audit_mark();
     eventually("its copy goes", Duration::from_secs(300), async || {
         match hub.get(&version, "leavers", &shop, "a").await {
             None => Ok(()),
@@ -318,6 +325,10 @@ async fn a_type_that_the_edge_no_longer_serves_takes_its_copies_along_and_is_ask
         }
     })
     .await;
+    // It might have been an edge that starts: it had to say so ten times.
+    let requests = pair.edge.requests_since(SYNCER, mark);
+    let listings = requests.iter().filter(|event| event.uri == "/apis").count();
+    assert!(listings >= 9, "{listings} listings of the groups");
     let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
     edge.merge_patch(&version, "stayers", &shop, "a", &json!({"spec": {"size": 2}}))
         .await;

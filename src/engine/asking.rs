@@ -26,7 +26,7 @@ const GONE_ROUNDS: u32 = 3;
 /// serve its CRDs late. With the waits in between this takes about a minute.
 const SELECTED_GONE_ROUNDS: u32 = 10;
 /// What is said sooner after the last time does not count: each watch of the type that ends is a reason to ask at once.
-const GONE_ROUND: Duration = Duration::from_secs(5);
+const GONE_ROUND: Duration = Duration::from_secs(3);
 
 /// True if a side has said often enough that it lacks the origins of a type.
 pub(super) fn is_gone(rounds: u32, selected: bool) -> bool {

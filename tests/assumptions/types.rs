@@ -138,10 +138,11 @@ pub(crate) async fn where_status_is_no_subresource_it_is_a_field_and_its_path_a_
     assert_eq!(changed["spec"], change["spec"]);
     // Of a type that a CRD defines, it names the object as if that were missing.
     let status = format!("{path}/status");
-    bench
+    let lacking = bench
         .send(Method::PATCH, &status, MERGE, &json!({"status": {"at": "status"}}))
         .await
         .is(404);
+    assert_eq!(lacking["details"]["name"], "it", "{lacking}");
     assert_eq!(bench.get(&path).await.is(200), changed);
     // Neither has a built-in type without one.
     bench.create("it").await;

@@ -23,9 +23,9 @@ use super::types::Type;
 /// which stands still when the machine is suspended.
 const PROOF_AGE: Duration = Duration::from_millis(1480);
 
-/// How long a side has to say that it does not serve a type before it counts: ten times, or three, five seconds apart.
-const TEN_ROUNDS: Duration = Duration::from_secs(45);
-const THREE_ROUNDS: Duration = Duration::from_secs(10);
+/// How long a side has to say that it does not serve a type before it counts: ten times, or three, three seconds apart or more.
+const TEN_ROUNDS: Duration = Duration::from_secs(27);
+const THREE_ROUNDS: Duration = Duration::from_secs(6);
 
 /// Namespaces that upsync may have at the hub.
 const HUB_NAMESPACES: usize = 5;
