@@ -260,12 +260,21 @@ fn what_both_directions_select_goes_up_only() {
 }
 
 #[test]
-fn a_type_that_the_edge_has_lost_is_gone_for_upsync() {
-    let mut wanted =
-        wanted(&serde_json::json!({"upsync": [{"apiGroup": "g", "resources": ["gauges"], "names": ["*"]}]}));
-    wanted.retained.insert(synced(Direction::Up));
-    let plan = resolve(&wanted, &with(&[GAUGES]), &with(&[]));
-    assert!(plan.types[&same(Direction::Up, "g", "gauges")].gone_at_origin);
+fn a_type_that_the_edge_has_lost_is_gone_for_upsync_and_selected_as_before() {
+    for (group, resource, selected) in [
+        ("g", "gauges", true),
+        ("g", "*", true),
+        ("h", "*", false),
+        ("g", "others", false),
+    ] {
+        let mut wanted =
+            wanted(&serde_json::json!({"upsync": [{"apiGroup": group, "resources": [resource], "names": ["*"]}]}));
+        wanted.retained.insert(synced(Direction::Up));
+        let plan = resolve(&wanted, &with(&[GAUGES]), &with(&[]));
+        let gauges = &plan.types[&same(Direction::Up, "g", "gauges")];
+        assert!(gauges.gone_at_origin);
+        assert_eq!(gauges.selected, selected, "{group} {resource}");
+    }
 }
 
 fn crds_and(conversions: &serde_json::Value) -> Wanted {
