@@ -36,7 +36,7 @@ use futures_util::stream::LocalBoxStream;
 pub use error::{ApiStatus, Error};
 pub use rate::{Rate, RateLimit};
 pub use resource::{ObjectName, ResourceType, qualified};
-pub use stream::{Listing, WatchEvent, Watching};
+pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
 pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, Precondition, Scope};
 
 /// Which API server: the names used in flags, logs and errors.

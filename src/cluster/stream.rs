@@ -14,9 +14,9 @@ use super::contact::Contact;
 use super::json::{ListMeta, ListSplitter};
 use super::{Body, Cluster, Error, ListRequest};
 
-/// How long a watch may be silent. API servers send a bookmark about once a minute; dead connections are noticed
-/// earlier, by the HTTP/2 ping of the connection.
-const WATCH_SILENCE: Duration = Duration::from_secs(180);
+/// How long a watch may be silent unless it is given more time. API servers send a bookmark about once a minute; dead
+/// connections are noticed earlier, by the HTTP/2 ping of the connection.
+pub const WATCH_SILENCE: Duration = Duration::from_secs(180);
 /// A single object is at most 1.5 MiB in etcd; a watch line carries one, JSON-encoded and with `managedFields`.
 const LINE_LIMIT: usize = 16 << 20;
 
@@ -135,6 +135,7 @@ pub struct Watching {
     contact: Rc<Contact>,
     buffer: BytesMut,
     received: u64,
+    silence: Duration,
 }
 
 #[derive(Deserialize)]
@@ -165,7 +166,13 @@ impl Watching {
             contact,
             buffer: BytesMut::new(),
             received: 0,
+            silence: WATCH_SILENCE,
         }
+    }
+
+    /// Lets it be silent for so long.
+    pub fn allow_silence(&mut self, silence: Duration) {
+        self.silence = silence;
     }
 
     /// How many bytes have come. While it grows, an event that does not come is large and its link slow.
@@ -173,8 +180,8 @@ impl Watching {
         self.received
     }
 
-    /// The next event, or `None` when the server has ended the watch in an orderly way. Not calling it is the
-    /// back-pressure. Giving up waiting for it loses nothing.
+    /// The next event, or `None` when the server has ended the watch in an orderly way, or has been silent for too long
+    /// between two events. Not calling it is the back-pressure. Giving up waiting for it loses nothing.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         let mut searched = 0;
         loop {
@@ -196,9 +203,14 @@ impl Watching {
                     "a watch event of more than {LINE_LIMIT} bytes"
                 )));
             }
-            let chunk = timeout(WATCH_SILENCE, self.body.next()).await.map_err(|_| silent());
-            let chunk = chunk.and_then(Option::transpose);
-            let chunk = chunk.inspect_err(|_| self.contact.broke_off())?;
+            let Ok(chunk) = timeout(self.silence, self.body.next()).await else {
+                if self.buffer.is_empty() {
+                    return Ok(None);
+                }
+                self.contact.broke_off();
+                return Err(Error::Unreachable("the watch stalled in the middle of an event".into()));
+            };
+            let chunk = chunk.transpose().inspect_err(|_| self.contact.broke_off())?;
             self.received += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
             match chunk {
                 Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
@@ -208,11 +220,6 @@ impl Watching {
             }
         }
     }
-}
-
-fn silent() -> Error {
-    let seconds = WATCH_SILENCE.as_secs();
-    Error::Unreachable(format!("the watch stalled: nothing within {seconds} s"))
 }
 
 fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {

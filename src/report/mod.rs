@@ -223,6 +223,7 @@ fn advice(error: &Error) -> &'static str {
         Error::BadAnswer(_) => "check what answers at the server's address: a proxy or another service?",
         Error::Status(status) => match status.code {
             401 => "the credentials are not accepted: renew the token or certificate in the kubeconfig",
+            403 if status.message.contains("terminat") => "it goes on by itself when what is being deleted has gone",
             403 => "grant the syncer's user this permission",
             404 => "it goes on by itself when the missing type or namespace appears",
             409 => "it is tried again with the newer state",

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
 use super::{Covers, Reading, SourceEvent, Style, Versions};
-use crate::cluster::{Cluster, Error, ListRequest, WatchEvent, Watching};
+use crate::cluster::{Cluster, Error, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Renewals cost a request each, so rarely;
 /// servers and proxies that want it shorter cut earlier, which costs no more than a resume.
@@ -24,6 +24,9 @@ const SHORT_WATCH: Duration = Duration::from_secs(5);
 /// A watch without a word for this long, when API servers send a bookmark about once a minute, may wait for a version
 /// that the server does not have yet (restored from a backup): the API lets it wait without an error.
 const DEAF_WATCH: Duration = Duration::from_secs(150);
+/// The longest that such a watch is left alone. Each time that a list shows that it had nothing to tell, it is for twice as
+/// long as before: some servers (kcp 0.32) send no bookmarks of a type in which nothing happens.
+const LONGEST_SILENCE: Duration = Duration::from_secs(900);
 
 pub(super) struct Source {
     cluster: Rc<Cluster>,
@@ -38,6 +41,8 @@ pub(super) struct Source {
     reached: u64,
     /// Broken streaming lists since a complete list.
     broken_streams: u32,
+    /// How long the next watch may be silent.
+    silence: Duration,
 }
 
 impl Source {
@@ -51,6 +56,7 @@ impl Source {
             version: None,
             reached: 0,
             broken_streams: 0,
+            silence: WATCH_SILENCE,
         }
     }
 
@@ -178,6 +184,7 @@ impl Source {
     async fn follow(&mut self, mut watching: Watching) -> Result<(), End> {
         let opened = Instant::now();
         let mut heard = false;
+        watching.allow_silence(self.silence);
         loop {
             let event = watching.next().await;
             if opened.elapsed() >= SHORT_WATCH {
@@ -188,11 +195,15 @@ impl Source {
                 end => {
                     if !heard && opened.elapsed() >= DEAF_WATCH {
                         self.version = None;
+                        self.silence = (self.silence * 2).min(LONGEST_SILENCE);
                     }
                     return end.map(|_| ()).map_err(End::from);
                 }
             }
-            heard = true;
+            if !std::mem::replace(&mut heard, true) {
+                self.silence = WATCH_SILENCE;
+                watching.allow_silence(WATCH_SILENCE);
+            }
         }
     }
 
