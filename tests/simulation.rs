@@ -12,6 +12,8 @@ mod leftovers;
 mod outdated;
 #[path = "simulation/records.rs"]
 mod records;
+#[path = "simulation/statuses.rs"]
+mod statuses;
 #[path = "simulation/stories.rs"]
 mod stories;
 #[path = "simulation/upward.rs"]

@@ -277,10 +277,10 @@ impl Engine {
 
     /// What nothing needs any more is not asked for again, and fails no longer.
     pub(super) fn forget_questions(&mut self) {
+        if self.report.failing() == 0 {
+            return;
+        }
         for side in [Side::Hub, Side::Edge] {
-            if self.asking(side).refused.is_empty() {
-                continue;
-            }
             let ((needed, of_groups), open) = (self.questions(side), self.open_groups(side));
             if !of_groups {
                 self.report.forget(&list_of_groups(side));

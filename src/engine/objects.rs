@@ -108,12 +108,12 @@ impl Engine {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let names = state.of_origin(&meta.object_name());
-        let mut gone = names;
-        gone.retain(|name| state.inventory.gone_from_origin(name));
-        for name in &gone {
+        let mut gone = state.of_origin(&meta.object_name());
+        gone.retain(|name| {
+            let needs_worker = state.inventory.gone_from_origin(name);
             state.inventory.origin_told(name, meta.version_number());
-        }
+            needs_worker
+        });
         let direction = state.plan.direction;
         self.more_are_doomed(direction, gone.len());
         for name in gone {

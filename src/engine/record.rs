@@ -233,6 +233,7 @@ impl Engine {
 
     /// The record has been read, or written.
     fn record_is(&mut self, kept: Kept, is_read: bool) {
+        self.report.works(&the_record());
         let record = &mut self.record;
         record.failures = 0;
         record.be_due_in(RENEWAL);
@@ -242,8 +243,6 @@ impl Engine {
         record.is_read |= is_read;
         record.has(kept.types);
         record.saved_versions.clone_from(&kept.hub_versions);
-        self.report.works(&the_record());
-        let record = &mut self.record;
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.remember_hub(kept.hub, kept.hub_versions);
         }

@@ -421,12 +421,6 @@ impl Engine {
             self.side_is_silent(*side, failure.doing, error);
             return queue::Done::Unreachable(*side);
         }
-        if matches!(error, Error::Outdated { .. }) {
-            self.doubt(*type_id, *side);
-        }
-        let Some(state) = self.types.get(type_id) else {
-            return queue::Done::Finished;
-        };
         let object = match state.both(name) {
             Some((_, copy)) if at_copy => copy.for_people(),
             Some((origin, _)) => origin.for_people(),
@@ -451,6 +445,9 @@ impl Engine {
             }
             .clone();
             self.forget(*side, &resource);
+        }
+        if matches!(error, Error::Outdated { .. }) {
+            self.doubt(*type_id, *side);
         }
         self.report.failed(Subject::Thing(*side, object), failure.doing, error);
         if at_copy && error.is_immutable() && failure.desired_hash != 0 {

@@ -40,14 +40,9 @@ pub(crate) async fn look_at(
 /// was read is older than the copy. A list says how old it is.
 pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<(), Error> {
     let Address { resource, name } = &job.copy_at;
-    match copies.find(resource, name).await {
-        Ok((false, version)) if version == 0 || version >= job.copy_version => Ok(()),
-        Ok((true, _)) => Err(Error::BadAnswer("a list names what a read said does not exist".into())),
-        Ok((false, version)) => Err(Error::Outdated {
-            version,
-            told: job.copy_version,
-        }),
-        Err(error) => Err(error),
+    match copies.find(resource, name).await? {
+        (true, _) => Err(Error::BadAnswer("a list names what a read said does not exist".into())),
+        (false, version) => at_least(version, job.copy_version),
     }
 }
 
@@ -66,7 +61,11 @@ pub(super) async fn confirm_there(cluster: &Cluster, at: &Address, found: &Meta,
 
 /// No read of an API server shows an object as it was before what the server has told of it; a cache before it may.
 pub(crate) fn not_older(meta: &Meta, told: u64) -> Result<(), Error> {
-    let version = meta.version_number();
+    at_least(meta.version_number(), told)
+}
+
+/// An error for a version that is older than another; 0 is none.
+fn at_least(version: u64, told: u64) -> Result<(), Error> {
     if version != 0 && version < told {
         return Err(Error::Outdated { version, told });
     }

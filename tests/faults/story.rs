@@ -14,9 +14,8 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::support::fault_proxy::{FaultProxy, Link};
-use crate::support::kubeconfig::base64;
 use crate::support::modes::Mode;
-use crate::support::objects::{config_map, syncer_config};
+use crate::support::objects::{config_map, secret, syncer_config};
 use crate::support::stage::{CONFIG_API, all_of, stock};
 use crate::support::statuses::{deployment, web};
 use crate::support::story::upsync_all;
@@ -51,12 +50,6 @@ pub(crate) struct Story {
     /// How many times the hub was changed, and the edge.
     rounds: [u32; 2],
     pub(crate) syncer: Syncer,
-}
-
-/// A Secret that says in which round it was written.
-fn secret(shop: &str, name: &str, round: u32) -> Value {
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": name},
-        "data": {"round": base64(round.to_string())}})
 }
 
 impl Story {
@@ -103,7 +96,7 @@ impl Story {
         };
         story.is_in_step_within(deadline).await;
         for name in NAMES {
-            story.edge.create(&secret(&story.shop, name, 0)).await;
+            story.edge.create(&secret(&story.shop, name, "0")).await;
         }
         story.return_status().await;
         story.is_in_step_within(deadline).await;
@@ -142,10 +135,10 @@ impl Story {
     /// which must answer.
     pub(crate) async fn change_edge(&mut self) {
         self.rounds[1] += 1;
-        let round = self.rounds[1];
-        self.edge.replace(&secret(&self.shop, "changed", round)).await;
+        let round = self.rounds[1].to_string();
+        self.edge.replace(&secret(&self.shop, "changed", &round)).await;
         self.edge
-            .create(&secret(&self.shop, &format!("new-{round}"), round))
+            .create(&secret(&self.shop, &format!("new-{round}"), &round))
             .await;
         let gone = format!("gone-{round}");
         self.edge.delete("v1", "secrets", &self.shop, &gone).await;

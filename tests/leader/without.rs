@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::candidates::pair_with_one_config_map;
 use crate::support::kubeconfig::base64;
-use crate::support::objects::config_map;
+use crate::support::objects::{config_map, secret};
 use crate::support::process::complain;
 use crate::support::stage::{all_of, numbered, stock};
 use crate::support::statuses::{deployment, returns, web};
@@ -71,12 +71,6 @@ async fn two_without_an_election_converge_and_do_not_fight() {
     assert_eq!(own["data"], json!({"mine": "yes"}));
     let hub_writes = pair.hub.requests_since(SYNCER, hub_mark);
     assert_eq!(hub_writes.iter().filter(|event| event.is_write()).count(), 0);
-}
-
-/// A Secret with one value.
-fn secret(shop: &str, name: &str, value: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": name},
-        "data": {"v": base64(value)}})
 }
 
 /// Waits until Secrets at the hub hold a value, and gives their uids.

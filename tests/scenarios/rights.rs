@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::{code, config_map, namespace};
+use crate::support::objects::{code, config_map, namespace, secret};
 use crate::support::rbac::{allow, configs, disallow, limited};
 use crate::support::stage::{Stage, all_of, select, stage};
 use crate::support::story::{SOON, arrives, copy_equals, gone, remains};
@@ -55,7 +55,7 @@ async fn begin(flags: Mode) -> (Stage, Syncer) {
     for name in ["a", "b"] {
         hub.create(&config_map(shop, name, json!({"v": "1"}))).await;
     }
-    hub.create(&secret(shop, "a")).await;
+    hub.create(&secret(shop, "a", "1")).await;
     select(hub, &all_of(shop, &[("", "configmaps"), ("", "secrets")])).await;
     allow_all_else(hub, shop).await;
     allow(hub, shop, json!([reading("configmaps")])).await;
@@ -65,10 +65,6 @@ async fn begin(flags: Mode) -> (Stage, Syncer) {
     }
     arrives(&stage.edge, "v1", "secrets", shop, "a").await;
     (stage, syncer)
-}
-
-fn secret(shop: &str, name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": name}})
 }
 
 async fn allow_all_else(hub: &Objects, shop: &str) {
@@ -110,7 +106,7 @@ async fn what_is_deleted_while_its_type_may_not_be_read_goes_when_it_may_again(f
     syncer.wait_for_log("is forbidden", SOON).await;
     remains(edge, "v1", "configmaps", shop, "a").await;
     // Meanwhile the rest goes on.
-    hub.create(&secret(shop, "later")).await;
+    hub.create(&secret(shop, "later", "1")).await;
     arrives(edge, "v1", "secrets", shop, "later").await;
     hub.delete("v1", "secrets", shop, "a").await;
     gone(edge, "v1", "secrets", shop, "a").await;

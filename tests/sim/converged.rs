@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::converged_up;
 use super::fields;
-use super::ledger::{BYSTANDER, DOWNSYNC, RECORD, UPSYNC};
+use super::flows::{DOWNSYNC, UPSYNC};
+use super::ledger::{BYSTANDER, RECORD};
 use super::store::{Key, Store};
 use super::types::{self, Type};
 

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::converged::{LEFT_OVER, contains, extra_field, items, lacks, travelling};
-use super::ledger::{DOWNSYNC, RECORD, UPSYNC};
+use super::flows::{DOWNSYNC, UPSYNC};
+use super::ledger::RECORD;
 use super::store::{Key, Store};
 use super::types;
 

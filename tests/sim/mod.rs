@@ -23,6 +23,7 @@ mod converged_up;
 pub mod disasters;
 mod field;
 mod fields;
+pub mod flows;
 mod judge;
 pub mod ledger;
 mod panics;

@@ -33,7 +33,8 @@ const CRDS: [(&str, &str, &str, &str); 4] = [
 const DOWNWARD: usize = 2;
 /// Configs.
 pub const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
-const OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
+/// Says whether a copy is kept as the hub wants it.
+pub const OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
 
 /// What the people of a run are like.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::POLL_INTERVAL;
-pub use super::shapes::{config_map, edge_sync_config, namespace, path, plural, syncer_config};
+pub use super::shapes::{config_map, edge_sync_config, namespace, path, plural, secret, syncer_config};
 
 /// `Content-Type` of a JSON merge patch.
 pub const MERGE_PATCH: &str = "application/merge-patch+json";

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::kubeconfig::base64;
+
 /// The path of an object, or of a collection when `name` is empty; `kind` is the plural or the kind.
 pub fn path(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
     let root = if api_version.contains('/') { "/apis" } else { "/api" };
@@ -37,6 +39,16 @@ pub fn plural(kind: &str) -> String {
 /// A Namespace.
 pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A Secret with one value, `v`.
+pub fn secret(namespace: &str, name: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"namespace": namespace, "name": name},
+        "data": {"v": base64(value)},
+    })
 }
 
 /// A `ConfigMap`; `data` is a JSON object of strings.
