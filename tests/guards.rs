@@ -13,3 +13,5 @@ mod bench;
 mod many;
 #[path = "guards/many_up.rs"]
 mod many_up;
+#[path = "guards/withdrawn.rs"]
+mod withdrawn;

@@ -37,8 +37,10 @@ pub const OTHER_CLUSTER: &str = "OtherCluster";
 pub const OLDER_VERSIONS: &str = "OlderVersions";
 /// Reason of the condition `DeletesHeld`: too many deletes at once.
 pub const TOO_MANY: &str = "TooMany";
+/// Reason of the condition `DeletesHeld`: the hub deletes a whole type, or has defined it anew.
+pub const TYPE_WITHDRAWN: &str = "TypeWithdrawn";
 /// All reasons for which deletes are held.
-pub const HOLD_REASONS: [&str; 3] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY];
+pub const HOLD_REASONS: [&str; 4] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY, TYPE_WITHDRAWN];
 /// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
 /// deleted and created again.
 pub const REPLACE: &str = "edge.kubestellar.io/replace";

@@ -31,6 +31,17 @@ impl ResourceType {
         }
     }
 
+    /// The type of CRDs.
+    pub fn definitions() -> Self {
+        Self {
+            group: "apiextensions.k8s.io".into(),
+            version: "v1".into(),
+            resource: "customresourcedefinitions".into(),
+            kind: "CustomResourceDefinition".into(),
+            namespaced: false,
+        }
+    }
+
     /// `ConfigMap`s, which every API server has.
     pub fn config_maps() -> Self {
         Self {

@@ -46,15 +46,8 @@ impl Engine {
             self.sources.remove(&known.source);
         }
         if needed && self.asking(side).definitions.is_none() {
-            let resource = ResourceType {
-                group: "apiextensions.k8s.io".into(),
-                version: "v1".into(),
-                resource: "customresourcedefinitions".into(),
-                kind: "CustomResourceDefinition".into(),
-                namespaced: false,
-            };
             let reading = Reading {
-                resource,
+                resource: ResourceType::definitions(),
                 scope: Scope::default(),
                 style: Style::Metadata,
             };

@@ -1,6 +1,6 @@
 //! Guards before deletes: what may be a disaster is held until it is proved, or confirmed by people (DESIGN section 4).
 //!
-//! Two things hold the deletes of a direction. Its origins' side is not the one that the copies are from: another
+//! Two things hold the deletes of a direction (and [`withdrawn`] those of a type). Its origins' side is not the one that the copies are from: another
 //! cluster answers, or the same one has gone back to older versions, restored from a backup; that lasts until it is
 //! confirmed. Or too many copies are to go at once; that lasts for a time in which that side answers steadily, or until
 //! it is confirmed. Held copies are left as they are and cost no requests; everything else goes on.
@@ -9,6 +9,7 @@
 //! the one hold that it was made for.
 
 mod counting;
+mod withdrawn;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) use self::counting::Count;
+use self::withdrawn::TypeHolds;
 use super::trust::{Questions, Reached};
 use super::{Engine, Key, TypeId};
 use crate::plan::Direction;
@@ -42,6 +44,8 @@ pub(super) enum Reason {
     WentBack { resource: String, from: u64, to: u64 },
     /// Too many are to go.
     TooMany { doomed: usize, of: usize },
+    /// The hub takes a type away, and its objects with it; or has defined it anew since.
+    Withdrawn { resource: String, anew: bool },
 }
 
 impl Reason {
@@ -51,16 +55,15 @@ impl Reason {
             Self::OtherCluster { .. } => crate::api::OTHER_CLUSTER,
             Self::WentBack { .. } => crate::api::OLDER_VERSIONS,
             Self::TooMany { .. } => crate::api::TOO_MANY,
+            Self::Withdrawn { .. } => crate::api::TYPE_WITHDRAWN,
         }
     }
 
     /// True if it takes the place of what deletes are held for already: whoever confirms that has not confirmed this.
     fn is_graver_than(&self, known: &Self) -> bool {
         match (self, known) {
-            (Self::TooMany { .. }, _) | (Self::WentBack { .. }, Self::OtherCluster { .. } | Self::WentBack { .. }) => {
-                false
-            }
             (Self::WentBack { .. }, Self::TooMany { .. }) => true,
+            (Self::TooMany { .. } | Self::WentBack { .. } | Self::Withdrawn { .. }, _) => false,
             (Self::OtherCluster { .. }, _) => self != known,
         }
     }
@@ -79,6 +82,15 @@ impl std::fmt::Display for Reason {
                 )
             }
             Self::TooMany { doomed, of } => write!(f, "{doomed} of {of} copies are to go at once"),
+            Self::Withdrawn { resource, anew: false } => {
+                write!(f, "{resource} is being taken away at the hub, and its objects with it")
+            }
+            Self::Withdrawn { resource, anew: true } => {
+                write!(
+                    f,
+                    "{resource} was taken away at the hub with its objects, and is defined anew"
+                )
+            }
         }
     }
 }
@@ -90,6 +102,27 @@ struct Hold {
     token: String,
     /// When they go on by themselves; never if absent.
     until: Option<Instant>,
+}
+
+impl Hold {
+    fn begin(direction: Direction, reason: Reason, until: Option<Instant>) -> Self {
+        // By chance, so that what confirmed one hold, and still stands on a config, does not confirm the next one.
+        let token = format!("{:08x}", fastrand::u32(..));
+        log::warn!(
+            "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
+             annotate a config at the hub with {}={token}\"",
+            direction.origin(),
+            crate::api::CONFIRM_DELETES,
+        );
+        Self { reason, token, until }
+    }
+
+    /// What the configs say about it.
+    fn message(&self, direction: Direction, held: usize) -> String {
+        let Self { reason, token, .. } = self;
+        let confirm = crate::api::CONFIRM_DELETES;
+        format!("{direction}: {reason}; {held} objects are held; confirm with the annotation {confirm}={token}")
+    }
 }
 
 /// The guard of one direction.
@@ -111,6 +144,8 @@ struct Gate {
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     gates: BTreeMap<Direction, Gate>,
+    /// What holds the deletes of single types.
+    pub(super) types: TypeHolds,
     /// The versions that origins have reached.
     pub(super) versions: Reached,
     /// Tokens on the configs.
@@ -141,15 +176,7 @@ impl Gate {
     }
 
     fn hold(&mut self, direction: Direction, reason: Reason, until: Option<Instant>) {
-        // By chance, so that what confirmed one hold, and still stands on a config, does not confirm the next one.
-        let token = format!("{:08x}", fastrand::u32(..));
-        log::warn!(
-            "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
-             annotate a config at the hub with {}={token}\"",
-            direction.origin(),
-            crate::api::CONFIRM_DELETES,
-        );
-        self.hold = Some(Hold { reason, token, until });
+        self.hold = Some(Hold::begin(direction, reason, until));
     }
 
     /// Lets go what was held.
@@ -165,31 +192,30 @@ impl Guard {
     /// When a hold ends by itself, or a side is to be asked again who it is.
     pub(super) fn due(&self) -> Option<Instant> {
         let holds = self.gates.values().filter_map(|gate| gate.hold.as_ref()?.until);
-        holds.chain(self.questions.due()).min()
+        holds.chain(self.questions.due()).chain(self.types.due()).min()
+    }
+
+    /// What holds, in which direction, and how many objects.
+    fn all_holds(&self) -> impl Iterator<Item = (Direction, &Hold, usize)> {
+        let gates = self.gates.iter();
+        let of_gates = gates.filter_map(|(&direction, gate)| Some((direction, gate.hold.as_ref()?, gate.held.len())));
+        let of_types = self.types.all();
+        of_gates.chain(of_types.map(|known| (Direction::Down, &known.hold, known.held.len())))
     }
 
     /// What the configs say about holds.
     fn condition(&self) -> Condition {
-        let held = |(direction, gate): (&Direction, &Gate)| {
-            let hold = gate.hold.as_ref()?;
-            let message = format!(
-                "{direction}: {}; {} objects are held; confirm with the annotation {}={}",
-                hold.reason,
-                gate.held.len(),
-                crate::api::CONFIRM_DELETES,
-                hold.token
-            );
-            Some((hold.reason.word(), message))
-        };
-        let holds: Vec<_> = self.gates.iter().filter_map(held).collect();
+        let messages: Vec<String> = self
+            .all_holds()
+            .map(|(direction, hold, held)| hold.message(direction, held))
+            .collect();
         Condition {
-            held: !holds.is_empty(),
-            reason: holds.first().map_or("NothingHeld", |(reason, _)| reason),
-            message: holds
-                .into_iter()
-                .map(|(_, message)| message)
-                .collect::<Vec<_>>()
-                .join("; "),
+            held: !messages.is_empty(),
+            reason: self
+                .all_holds()
+                .next()
+                .map_or("NothingHeld", |(_, hold, _)| hold.reason.word()),
+            message: messages.join("; "),
         }
     }
 
@@ -202,7 +228,7 @@ impl Guard {
     /// True if the delete of a copy is held.
     pub(super) fn holds(&self, key: &Key, direction: Direction) -> bool {
         let gate = self.gates.get(&direction);
-        gate.is_some_and(|gate| gate.hold.is_some() && gate.held.contains(key))
+        self.types.holds(key) || gate.is_some_and(|gate| gate.hold.is_some() && gate.held.contains(key))
     }
 
     /// A delete has been done.
@@ -219,6 +245,7 @@ impl Guard {
             gate.held.retain(|key| key.type_id != type_id);
             gate.allowed.retain(|key| key.type_id != type_id);
         }
+        self.types.forget(type_id);
     }
 
     /// True if deletes of this type are held.
@@ -238,6 +265,9 @@ impl Guard {
 impl Engine {
     /// True if a copy whose origin is gone may be deleted now. What may not is kept in mind until it may.
     pub(super) fn may_delete(&mut self, key: &Key, direction: Direction) -> bool {
+        if self.guard.types.take(key) {
+            return false;
+        }
         let now = Instant::now();
         let limits = self.setup.delete_limits;
         let gate = self.guard.gates.entry(direction).or_default();
@@ -274,11 +304,11 @@ impl Engine {
     /// How many deletes are held, by direction and reason.
     pub(super) fn held(&mut self) -> BTreeMap<(Direction, &'static str), usize> {
         self.forget_what_came_back();
-        let held = |(&direction, gate): (&Direction, &Gate)| {
-            let hold = gate.hold.as_ref()?;
-            Some(((direction, hold.reason.word()), gate.held.len()))
-        };
-        self.guard.gates.iter().filter_map(held).collect()
+        let mut held = BTreeMap::new();
+        for (direction, hold, objects) in self.guard.all_holds() {
+            *held.entry((direction, hold.reason.word())).or_default() += objects;
+        }
+        held
     }
 
     /// What is held no longer is if its origin has come back, or its copy has gone.
@@ -291,6 +321,8 @@ impl Engine {
         for gate in self.guard.gates.values_mut() {
             gate.held.retain(is_doomed);
         }
+        self.forget_held_that_came_back();
+        self.forget_types_that_came_back();
     }
 
     /// The origins' side of a direction is not to be trusted until it is confirmed.
@@ -320,11 +352,15 @@ impl Engine {
         {
             hold.until = Some(Instant::now() + grace);
         }
+        if direction == Direction::Down {
+            self.guard.types.are_unsteady(grace);
+        }
     }
 
     /// Ends the holds whose time is over. It is not while the side that could prove anything does not answer.
     pub(super) fn end_holds(&mut self) {
         let now = Instant::now();
+        self.end_type_holds(now);
         for direction in [Direction::Down, Direction::Up] {
             let until = self
                 .guard
@@ -367,7 +403,8 @@ impl Engine {
     }
 
     fn look_for_confirmation(&mut self) {
-        let tokens: BTreeSet<&String> = self.guard.confirmed.values().collect();
+        let tokens: BTreeSet<String> = self.guard.confirmed.values().cloned().collect();
+        self.confirm_types(&tokens);
         let confirmed: Vec<(Direction, Reason)> = self
             .guard
             .gates
@@ -382,9 +419,13 @@ impl Engine {
                 Reason::OtherCluster { found, .. } => {
                     self.identity(direction.origin()).expect(found);
                     self.forget_versions(direction);
+                    self.forget_definitions();
                 }
-                Reason::WentBack { .. } => self.forget_versions(direction),
-                Reason::TooMany { .. } => {}
+                Reason::WentBack { .. } => {
+                    self.forget_versions(direction);
+                    self.forget_definitions();
+                }
+                Reason::TooMany { .. } | Reason::Withdrawn { .. } => {}
             }
             self.release_deletes(direction, "confirmed");
         }

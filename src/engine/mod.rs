@@ -12,6 +12,7 @@
 mod answers;
 mod asking;
 mod configs;
+mod defined;
 mod definitions;
 mod drift;
 mod guard;
@@ -41,6 +42,7 @@ use tokio::time::{Instant, sleep_until};
 use self::answers::Told;
 use self::asking::{Answers, Asking};
 use self::configs::{ConfigKind, Selecting};
+use self::defined::{Learning, Learnt};
 use self::drift::Fights;
 use self::guard::Guard;
 pub use self::guard::Limits;
@@ -59,6 +61,7 @@ use crate::queue::{Queue, QueueKey};
 use crate::report::Report;
 use crate::serve::Question;
 use crate::source::{self, Covers, Pace, Reading, SourceEvent, SourceHandle, SourceId, Style};
+use crate::sync::definition::Definitions;
 use crate::sync::identity::Identity;
 use crate::sync::job::Policy;
 
@@ -164,6 +167,9 @@ pub struct Engine {
     guard: Guard,
     hub_identity: Rc<Identity>,
     edge_identity: Rc<Identity>,
+    /// What defines the types of the hub.
+    defined: Rc<Definitions>,
+    learning: Learning,
     hub_namespaces: HubNamespaces,
     heartbeat: Heartbeat,
     queue: Queue<Key>,
@@ -249,6 +255,8 @@ enum TaskEnd {
     Recorded(Result<record::Kept, Error>, bool),
     /// A side has been asked who it is.
     Identified(Side, Result<Option<String>, Error>),
+    /// The hub has been asked what defines its types.
+    Defined(Learnt),
     /// A namespace at the hub has been made, or cleared away.
     Namespace(NamespaceDone),
     /// The configs have been marked with the time.
@@ -334,6 +342,8 @@ pub async fn run_and_answer(setup: Setup, questions: Receiver<Question>, stop: i
         guard: Guard::default(),
         hub_identity: Rc::default(),
         edge_identity: Rc::default(),
+        defined: Rc::default(),
+        learning: Learning::default(),
         hub_namespaces: HubNamespaces::default(),
         heartbeat: Heartbeat::default(),
         queue,
@@ -359,6 +369,7 @@ impl Engine {
             self.ask_what_is_due();
             self.keep_record();
             self.keep_hub_namespaces();
+            self.learn_definitions();
             self.beat();
             self.end_holds();
             self.ask_identities_again();
@@ -386,6 +397,7 @@ impl Engine {
                 Event::Stop => return self.save_record_at_last().await,
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
                 Event::Task(TaskEnd::Identified(side, result)) => self.identified(side, result),
+                Event::Task(TaskEnd::Defined(learnt)) => self.definitions_learnt(learnt),
                 Event::Task(TaskEnd::Namespace(done)) => self.namespace_done(done),
                 Event::Task(TaskEnd::Beaten(beaten)) => self.beaten(beaten),
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),
@@ -408,6 +420,7 @@ impl Engine {
             self.hub_namespaces.due(),
             self.heartbeat.due(),
             self.guard.due(),
+            self.learning.due(),
             self.selecting.due(),
             self.report.due(),
             self.reach.due(),

@@ -19,6 +19,7 @@ use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, SyncedType};
 use crate::queue::back_off;
 use crate::report::Subject;
+use crate::sync::definition::Known;
 use crate::sync::object::Meta;
 
 /// Name of the `ConfigMap`. It lies in the syncer's own namespace, or in `default` where it has none.
@@ -30,6 +31,9 @@ const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up
 const HUB: &str = "hub";
 /// Key of the versions that its types were seen at, one `resource.group version` a line.
 const HUB_VERSIONS: &str = "hub-versions";
+/// Key of what defines its types, one `resource.group uid` a line; the UID is `-` where nothing does that could be deleted.
+const HUB_DEFINITIONS: &str = "hub-definitions";
+const NOTHING: &str = "-";
 /// How often the versions are written, if they have grown.
 const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);
 /// How often it is written though nothing has changed: somebody may have deleted it.
@@ -44,6 +48,7 @@ pub(super) struct Kept {
     /// The hub that the copies are from; empty if it cannot be told.
     hub: String,
     hub_versions: BTreeMap<String, u64>,
+    hub_definitions: BTreeMap<String, Known>,
 }
 
 /// The record as this process knows it.
@@ -168,6 +173,7 @@ impl Engine {
             types: self.record.wanted.clone(),
             hub: self.hub_identity.expected().unwrap_or_default(),
             hub_versions: self.hub_versions(),
+            hub_definitions: self.definitions_of_record(),
         }
     }
 
@@ -244,6 +250,7 @@ impl Engine {
         record.has(kept.types);
         record.saved_versions.clone_from(&kept.hub_versions);
         if !std::mem::replace(&mut record.hub_is_known, true) {
+            self.remember_definitions(kept.hub_definitions);
             self.remember_hub(kept.hub, kept.hub_versions);
         }
     }
@@ -302,7 +309,17 @@ async fn read(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
                 let (resource, version) = line.split_once(' ')?;
                 Some((resource.to_owned(), version.parse().ok()?))
             });
+            let definitions = text(HUB_DEFINITIONS).lines().filter_map(|line| {
+                let (resource, uid) = line.split_once(' ')?;
+                let known = if uid == NOTHING {
+                    Known::Nothing
+                } else {
+                    Known::Uid(uid.to_owned())
+                };
+                Some((resource.to_owned(), known))
+            });
             Ok(Kept {
+                hub_definitions: definitions.collect(),
                 types: types.collect(),
                 hub: text(HUB).to_owned(),
                 hub_versions: versions.collect(),
@@ -318,10 +335,22 @@ async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Erro
     for (resource, version) in &kept.hub_versions {
         writeln!(versions, "{resource} {version}").expect("writing to a String cannot fail");
     }
+    let mut definitions = String::new();
+    for (resource, known) in &kept.hub_definitions {
+        let uid = match known {
+            Known::Nothing => NOTHING,
+            Known::Uid(uid) => uid,
+        };
+        writeln!(definitions, "{resource} {uid}").expect("writing to a String cannot fail");
+    }
     let data: BTreeMap<&str, String> = KEYS
         .iter()
         .map(|&(direction, key)| (key, render(direction, &kept.types)))
-        .chain([(HUB, kept.hub.clone()), (HUB_VERSIONS, versions)])
+        .chain([
+            (HUB, kept.hub.clone()),
+            (HUB_VERSIONS, versions),
+            (HUB_DEFINITIONS, definitions),
+        ])
         .filter(|(_, text)| !text.is_empty())
         .collect();
     let object = json!({

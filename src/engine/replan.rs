@@ -99,6 +99,7 @@ impl Engine {
         self.next_type += 1;
         let filter = std::rc::Rc::clone(&self.setup.filter);
         self.types.insert(type_id, TypeState::new(planned, filter));
+        self.learning.is_due();
         self.start_copy_source(type_id);
     }
 
@@ -125,6 +126,7 @@ impl Engine {
     pub(super) fn restart_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
         self.queue.forget(|key| key.type_id == type_id);
+        self.guard.types.forget(type_id);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.inventory.look_again();
         }
@@ -154,6 +156,10 @@ impl Engine {
     }
 
     fn drop_type(&mut self, type_id: TypeId) {
+        if let Some(state) = self.types.get(&type_id) {
+            // What is served again may be defined by something that can be deleted.
+            self.defined.unlearn_if_undefined(&state.plan.at_hub.qualified());
+        }
         self.forget_failures(type_id, true);
         self.end_sources(type_id);
         self.types.remove(&type_id);
@@ -170,7 +176,11 @@ impl Engine {
             return;
         }
         let dropped = synced_type(&state.plan);
+        let (resource, is_down) = (state.plan.at_hub.qualified(), state.plan.direction == Direction::Down);
         self.drop_type(type_id);
+        if is_down {
+            self.defined.unlearn(&resource);
+        }
         if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {
             // A later run has to know that there was upsync, to clear them away.
             return;

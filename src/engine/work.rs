@@ -179,6 +179,7 @@ impl Engine {
             direction,
             may_delete: doomed,
             identity,
+            definitions: Rc::clone(&self.defined),
             origin_version,
             type_gone: state.plan.gone_at_origin,
             policy: Rc::clone(&self.setup.policy),
@@ -228,7 +229,7 @@ impl Engine {
         };
         let object = copy_at.for_people();
         match &outcome.change {
-            Change::OtherCluster(_) | Change::WentBack(_) | Change::Held => {
+            Change::OtherCluster(_) | Change::WentBack(_) | Change::Withdrawn(_) | Change::Held => {
                 return self.delete_held(key, &outcome.change);
             }
             Change::Conflict => {
@@ -335,6 +336,7 @@ impl Engine {
                 resource,
                 to,
             },
+            Change::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
             _ => {
                 // It was not known to be gone when the worker began. What has been told meanwhile is newer.
                 if state.inventory.found_absent(&key.name) {

@@ -52,7 +52,8 @@ impl Report {
             | Change::Conflict
             | Change::Held
             | Change::OtherCluster(_)
-            | Change::WentBack(_) => {
+            | Change::WentBack(_)
+            | Change::Withdrawn(_) => {
                 log::debug!("in step object={object} result={change:?}");
                 return;
             }

@@ -5,36 +5,21 @@
 //! after the same cluster has answered again, asked after it has said that the origin does not exist: it may have been
 //! replaced in the moment before. Those who ask at once share an answer.
 
-use std::cell::{Cell, RefCell};
-use std::time::Duration;
+use std::cell::RefCell;
 
-use tokio::sync::Mutex;
-use tokio::time::timeout;
-
+use super::shared::Shared;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::sync::object::Meta;
 
 /// Namespaces whose UID names a cluster, the first that there is. kcp workspaces have no `kube-system`.
 const NAMESPACES: [&str; 2] = ["kube-system", "default"];
-/// How long a question waits for one under way, so as to be shared: that one may be lost.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// What is known of the identity of one side.
 #[derive(Debug, Default)]
 pub struct Identity {
     /// The cluster that the copies are from; absent as long as it is not known.
     expected: RefCell<Option<String>>,
-    /// How many questions have begun.
-    begun: Cell<u64>,
-    /// The last answer. Held while a question is under way.
-    last: Mutex<Option<Answer>>,
-}
-
-#[derive(Debug)]
-struct Answer {
-    /// Which question it is to, counted from 1.
-    to: u64,
-    verdict: Result<Verdict, Error>,
+    question: Shared<Result<Verdict, Error>>,
 }
 
 /// Who answered.
@@ -55,28 +40,12 @@ impl Identity {
     /// Sets the cluster that the copies are from.
     pub fn expect(&self, uid: String) {
         *self.expected.borrow_mut() = Some(uid);
-        // What is answered to a question that has begun is about the one before.
-        self.begun.update(|begun| begun + 1);
+        self.question.expire();
     }
 
-    /// Asks the side who it is. The question begins after the call: one that is under way already is no answer to what
-    /// was seen meanwhile. An error proves nothing.
+    /// Asks the side who it is. The question begins after the call. An error proves nothing.
     pub async fn verify(&self, cluster: &Cluster) -> Result<Verdict, Error> {
-        let before = self.begun.get();
-        let Ok(mut last) = timeout(LONGEST_WAIT, self.last.lock()).await else {
-            return self.ask(cluster).await;
-        };
-        if let Some(answer) = last.as_ref().filter(|answer| answer.to > before) {
-            return answer.verdict.clone();
-        }
-        self.begun.update(|begun| begun + 1);
-        let to = self.begun.get();
-        let verdict = self.ask(cluster).await;
-        *last = Some(Answer {
-            to,
-            verdict: verdict.clone(),
-        });
-        verdict
+        self.question.ask(async || self.ask(cluster).await).await
     }
 
     async fn ask(&self, cluster: &Cluster) -> Result<Verdict, Error> {
@@ -108,6 +77,7 @@ pub async fn read(cluster: &Cluster) -> Result<Option<String>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::rc::Rc;
 
     use bytes::Bytes;

@@ -14,6 +14,7 @@ use super::{downsync, upsync};
 use crate::api::ADOPTED;
 use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
 use crate::plan::{Direction, Selection};
+use crate::sync::definition::{Definitions, Withdrawal};
 use crate::sync::identity::{Identity, Verdict};
 use crate::sync::managed_fields::marks;
 use crate::sync::object::{Address, Desired, Meta, Status};
@@ -80,6 +81,8 @@ pub struct Job {
     pub protected: bool,
     /// Who the origins' side has to be for the copy to be deleted.
     pub identity: Rc<Identity>,
+    /// What has to define the type at the hub for the copy of one of its objects to be deleted.
+    pub definitions: Rc<Definitions>,
     /// The version that origins of the type are known to have reached: one that is at an older one was restored from a
     /// backup, and what it lacks has not been deleted.
     pub origin_version: u64,
@@ -166,6 +169,8 @@ pub enum Change {
     OtherCluster(String),
     /// The same, because the origins' side has gone back to this version.
     WentBack(u64),
+    /// The same, because the hub takes the whole type away, or has done so.
+    Withdrawn(Withdrawal),
     /// Nothing was done, because somebody else's object is in the copy's place. It is looked at again from time to time.
     Conflict,
 }
@@ -432,10 +437,16 @@ async fn distrust(origins: &Cluster, job: &Job) -> Result<Option<Change>, Failur
         Ok((false, _)) => {}
     }
     let verdict = job.identity.verify(origins).await;
-    match verdict.map_err(failed(side, "identifying the cluster"))? {
-        Verdict::Other(found) => Ok(Some(Change::OtherCluster(found))),
-        Verdict::Same => Ok(None),
+    if let Verdict::Other(found) = verdict.map_err(failed(side, "identifying the cluster"))? {
+        return Ok(Some(Change::OtherCluster(found)));
     }
+    // What goes up follows the edge, also where that no longer has the type.
+    if job.type_gone || job.direction == Direction::Up {
+        return Ok(None);
+    }
+    let withdrawal = job.definitions.verify(origins, resource).await;
+    let withdrawal = withdrawal.map_err(failed(side, "reading what defines the type"))?;
+    Ok(withdrawal.map(Change::Withdrawn))
 }
 
 fn release_patch(direction: Direction, meta: &Meta) -> Bytes {

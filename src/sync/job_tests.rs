@@ -77,6 +77,7 @@ fn job() -> Job {
         suspect: false,
         protected: false,
         identity: Rc::default(),
+        definitions: Rc::default(),
         origin_version: 0,
         may_delete: true,
     }
@@ -84,6 +85,8 @@ fn job() -> Job {
 
 const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
 const LIST_WITHOUT: &str = r#"{"metadata":{"resourceVersion":"50"},"items":null}"#;
+/// What an ordinary hub serves.
+const GROUPS: &str = r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;
 const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a"}}}"#;
 
 // A look at the copy alone says nothing of an origin of which nobody has told.
@@ -110,7 +113,7 @@ async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is
 
 #[tokio::test]
 async fn a_delete_names_the_uid_and_version_that_were_looked_at() {
-    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT)]);
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, GROUPS)]);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
     let outcome = reconcile(&hub, &edge, job()).await.unwrap();
     assert_eq!(outcome.change, Change::Deleted);
@@ -161,7 +164,7 @@ async fn what_a_restored_hub_lacks_is_not_deleted() {
         (50, named, Err("a list names what a read said does not exist")),
         (50, "{}", Err("not an answer of a Kubernetes API: {}")),
     ] {
-        let (hub, asked) = scripted(Side::Hub, &[(404, GONE), (200, list)]);
+        let (hub, asked) = scripted(Side::Hub, &[(404, GONE), (200, list), (200, GROUPS)]);
         let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
         let job = Job {
             origin_version: known,
@@ -177,6 +180,46 @@ async fn what_a_restored_hub_lacks_is_not_deleted() {
         }
         let list = "GET /api/v1/namespaces/shop/configmaps?limit=1&fieldSelector=metadata.name%3Da ";
         assert_eq!(asked.borrow()[1], list);
+    }
+}
+
+// Whoever deletes a CRD has the objects deleted first, truthfully.
+#[tokio::test]
+async fn an_object_that_its_type_takes_along_is_not_deleted() {
+    const GAUGE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"gauges"},"code":404}"#;
+    const CRD: &str = r#"{"metadata":{"name":"gauges.example.org","uid":"d1"}}"#;
+    const GOING: &str =
+        r#"{"metadata":{"name":"gauges.example.org","uid":"d1","deletionTimestamp":"2026-01-01T00:00:00Z"}}"#;
+    let gauges = ResourceType {
+        group: "example.org".into(),
+        resource: "gauges".into(),
+        kind: "Gauge".into(),
+        ..ResourceType::config_maps()
+    };
+    let copy = OUR_COPY.replace("ConfigMap/", "Gauge/").leak();
+    for (definition, expected) in [
+        ((200, CRD), Ok(Change::Deleted)),
+        (
+            (200, GOING),
+            Ok(Change::Withdrawn(Withdrawal::Going(Some("d1".into())))),
+        ),
+        ((503, ""), Err("reading what defines the type")),
+    ] {
+        let (hub, _) = scripted(
+            Side::Hub,
+            &[(404, GAUGE), (200, LIST_WITHOUT), (200, GROUPS), definition],
+        );
+        let (edge, asked) = scripted(Side::Edge, &[(200, copy), (200, r#"{"kind":"Status"}"#)]);
+        let mut job = job();
+        job.origin.resource.clone_from(&gauges);
+        job.copy_at.resource.clone_from(&gauges);
+        let result = reconcile(&hub, &edge, job).await;
+        let goes = expected == Ok(Change::Deleted);
+        assert_eq!(
+            result.map(|outcome| outcome.change).map_err(|failure| failure.doing),
+            expected
+        );
+        assert_eq!(asked.borrow().len() == 2, goes, "{definition:?}");
     }
 }
 
@@ -206,7 +249,8 @@ async fn that_a_type_is_gone_is_asked_once_more_before_its_copies_go() {
 async fn an_object_re_created_by_somebody_else_in_between_survives() {
     let conflict = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;
     let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
-    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (404, GONE)]);
+    let answers = [(404, GONE), (200, LIST_WITHOUT), (200, GROUPS), (404, GONE)];
+    let (hub, _) = scripted(Side::Hub, &answers);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (409, conflict), (200, theirs)]);
     let failure = reconcile(&hub, &edge, job()).await.unwrap_err();
     assert!(failure.error.is_conflict());

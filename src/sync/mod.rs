@@ -1,5 +1,6 @@
 //! One object at a time: what it should be, whose it is, and bringing it there.
 
+pub mod definition;
 pub mod downsync;
 pub mod identity;
 pub mod job;
@@ -10,5 +11,6 @@ pub mod object;
 pub mod ownership;
 #[cfg(test)]
 mod scripted;
+mod shared;
 pub mod status_return;
 pub mod upsync;

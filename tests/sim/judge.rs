@@ -75,6 +75,7 @@ impl Run {
             sleep(UNCONFIRMED).await;
             self.converge(|why| !is_held(why)).await;
             self.ledger.borrow_mut().lost.clear();
+            self.ledger.borrow_mut().taken.forget();
             self.operator = true;
         }
         let converged_in = self.converge(|_| true).await;

@@ -15,6 +15,7 @@ use super::converged_up;
 use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC};
 use super::request::{Ask, Verb};
 use super::store::{Change, Key};
+use super::taken::Taken;
 use super::trace::Trace;
 use super::types::Type;
 
@@ -77,7 +78,7 @@ pub enum Errand {
     Object,
     /// The record of types.
     Record,
-    /// Who a side is.
+    /// Who a side is, or what defines a type there.
     Identity,
     /// The heartbeat on a config, or a look at it.
     Heartbeat,
@@ -93,6 +94,7 @@ impl Errand {
             "" => return None,
             RECORD => Self::Record,
             "kube-system" | "default" if target.resource == "namespaces" => Self::Identity,
+            _ if target.resource == "customresourcedefinitions" && ask.verb == Verb::Get => Self::Identity,
             _ if converged::is_config(&key_of(ask)) => Self::Heartbeat,
             _ if side == Side::Hub && target.resource == "namespaces" => Self::HubNamespace,
             _ => Self::Object,
@@ -139,6 +141,8 @@ pub struct Ledger {
     specs: Vec<Value>,
     /// Origins that a disaster took, whose copies are to stay until people confirm that they may go.
     pub lost: BTreeMap<(Side, Key), &'static str>,
+    /// Origins that went with their type.
+    pub taken: Taken,
     /// What a backup has brought back.
     pub revived: BTreeSet<(Side, Key)>,
     /// Deletes that are to be held.
@@ -175,6 +179,7 @@ impl Ledger {
             proofs: BTreeMap::new(),
             specs: Vec::new(),
             lost: BTreeMap::new(),
+            taken: Taken::default(),
             revived: BTreeSet::new(),
             mass: None,
             copies: BTreeSet::new(),
@@ -235,14 +240,14 @@ impl Ledger {
         *self.in_flight.entry((process, errand)).or_default() += 1;
         let of = |errand| self.in_flight.get(&(process, errand)).copied().unwrap_or_default();
         let workers = self.workers + self.readers;
-        // A worker may ask who a side is, beside the two questions of the engine; and there are as many namespaces at
+        // A worker may ask who a side is, beside the three questions of the engine; and there are as many namespaces at
         // the hub for upsync to make and to clear away as have names.
         let (objects, asked) = (of(Errand::Object), of(Errand::Identity));
         let namespaces = of(Errand::HubNamespace);
         let too_many = match errand {
             // Whoever polls reads what has changed too.
             Errand::Record | Errand::Heartbeat => of(errand) > 2,
-            Errand::Object | Errand::Identity => objects + asked.saturating_sub(2) > workers,
+            Errand::Object | Errand::Identity => objects + asked.saturating_sub(3) > workers,
             Errand::HubNamespace => namespaces > workers + HUB_NAMESPACES,
         };
         if too_many {
@@ -275,10 +280,21 @@ impl Ledger {
         if exists {
             self.lost.remove(&place);
         }
+        if exists && side == Side::Hub {
+            self.taken.is_back(&change.key);
+        }
         let now = self.clock();
         let entry = self.existence.entry(place).or_insert((now, exists));
         if entry.1 != exists {
             *entry = (now, exists);
+        }
+    }
+
+    /// A side serves a type from now on.
+    pub fn serves(&mut self, side: Side, resource: &str) {
+        if side == Side::Hub {
+            let now = self.clock();
+            self.taken.served(resource, now);
         }
     }
 
@@ -423,6 +439,15 @@ impl Ledger {
         }
         if let Some(why) = self.lost.get(&(flow.from, key.clone())) {
             self.break_promise(format!("deleted {key} although {why}"), &[key]);
+        }
+        // What nothing selects any more goes, with its type or alone.
+        let always_named = || {
+            self.specs
+                .iter()
+                .all(|spec| converged::is_named(&[spec], &key.resource))
+        };
+        if flow.from == Side::Hub && self.taken.keeps(key, now) && always_named() {
+            self.break_promise(format!("deleted {key}, whose origin went with its type"), &[key]);
         }
         self.check_mass(flow, key);
         let told = self.proofs.get(&(process, flow.from, key.clone()));

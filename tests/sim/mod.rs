@@ -35,6 +35,7 @@ pub mod run;
 pub mod seeds;
 pub mod server;
 pub mod store;
+mod taken;
 pub mod trace;
 pub mod types;
 mod users;

@@ -36,7 +36,7 @@ const READERS: usize = 12;
 /// Share of the runs in which objects go up to the hub too.
 const UPWARD: f64 = 0.15;
 /// How long a mass of deletes is held.
-const HELD: Duration = Duration::from_secs(600);
+pub(super) const HELD: Duration = Duration::from_secs(600);
 /// Between two heartbeats, in runs in which people have to be told of something.
 const HEARTBEAT: Duration = Duration::from_secs(1800);
 /// The most requests an hour at a side that is away or flapping: some twenty sources at a back-off of 30 s and the

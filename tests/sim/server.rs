@@ -395,6 +395,7 @@ impl Server {
             return;
         }
         self.untold.borrow_mut().insert(key.clone());
+        self.ledger.borrow_mut().serves(self.side, &key.name);
         let conditions = json!([{"type": "Established", "status": "True"}]);
         self.patch_status("kube-apiserver", &key, &json!({"status": {"conditions": conditions}}));
         let finalizer = json!({"metadata": {"finalizers": ["customresourcecleanup.apiextensions.k8s.io"]}});
@@ -428,6 +429,9 @@ impl Server {
             };
             if contents.is_empty() {
                 break;
+            }
+            if self.side == Side::Hub && &*key.resource == types::DEFINITIONS {
+                self.ledger.borrow_mut().taken.take(&contents);
             }
             for inner in contents {
                 self.delete(&inner);

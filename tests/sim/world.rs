@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    /// Defines the types that both sides should have. False if a CRD is still on its way out.
+    /// Defines the types that both sides should have. False if a CRD is still on its way out, or not served yet.
     pub fn define_all(&mut self) -> bool {
         let mut defined = true;
         for side in [Side::Hub, Side::Edge] {
@@ -188,9 +188,9 @@ impl World {
                 self.define(side, index);
                 let key = Key::new(DEFINITIONS, "", definition.0);
                 let store = self.server(side).store.borrow();
-                let there = store
-                    .get(&key)
-                    .is_some_and(|object| object["metadata"]["deletionTimestamp"].is_null());
+                let there = store.get(&key).is_some_and(|object| {
+                    object["metadata"]["deletionTimestamp"].is_null() && object["status"].is_object()
+                });
                 drop(store);
                 defined &= there;
             }

@@ -1,0 +1,203 @@
+//! Deletes of single types: of one that the hub takes away as a whole, and of one that it has defined anew.
+//!
+//! What defines the type is being deleted, and has taken the objects along: their copies stay, until the type is no longer
+//! selected or is defined anew. From then on they stay for the time of a hold in which the hub answers steadily, in which
+//! whoever has defined the type anew can bring its objects back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Hold, Reason};
+use crate::cluster::Side;
+use crate::engine::{Engine, Key, TypeId};
+use crate::plan::Direction;
+use crate::queue;
+use crate::report::Subject;
+use crate::sync::definition::Withdrawal;
+
+/// Deletes of one type that are held.
+#[derive(Debug)]
+pub(super) struct TypeHold {
+    pub(super) hold: Hold,
+    withdrawal: Withdrawal,
+    resource: String,
+    pub(super) held: BTreeSet<Key>,
+    /// The hub is asked again whether it still takes the type away.
+    asks: bool,
+}
+
+/// Those of all types.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct TypeHolds(BTreeMap<TypeId, TypeHold>);
+
+impl TypeHolds {
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.0.values().filter_map(|known| known.hold.until).min()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &TypeHold> {
+        self.0.values()
+    }
+
+    /// True if the delete of a copy is held.
+    pub(super) fn holds(&self, key: &Key) -> bool {
+        self.0.get(&key.type_id).is_some_and(|known| known.held.contains(key))
+    }
+
+    /// True if the delete of a copy has to wait. It is kept in mind until it has not.
+    pub(super) fn take(&mut self, key: &Key) -> bool {
+        let Some(known) = self.0.get_mut(&key.type_id).filter(|known| !known.asks) else {
+            return false;
+        };
+        known.held.insert(key.clone());
+        true
+    }
+
+    /// The type is looked at again, or is gone.
+    pub(in crate::engine) fn forget(&mut self, type_id: TypeId) {
+        self.0.remove(&type_id);
+    }
+
+    /// The hub does not answer steadily: the time of holds begins anew.
+    pub(super) fn are_unsteady(&mut self, grace: Duration) {
+        for known in self.0.values_mut() {
+            known.hold.until = Some(Instant::now() + grace);
+        }
+    }
+}
+
+impl Engine {
+    /// A copy is held back from its end, because the hub takes its type away or has done so.
+    pub(in crate::engine) fn hold_type(&mut self, key: &Key, resource: String, withdrawal: &Withdrawal) -> queue::Done {
+        let grace = self.setup.delete_limits.grace;
+        if grace.is_zero() && matches!(withdrawal, Withdrawal::Anew(_)) {
+            self.defined.accept(&resource, withdrawal.clone());
+            return queue::Done::Again;
+        }
+        let until = Some(Instant::now() + grace);
+        let known = self.guard.types.0.remove(&key.type_id);
+        let mut known = match known {
+            Some(known) if known.withdrawal == *withdrawal => TypeHold {
+                hold: Hold { until, ..known.hold },
+                asks: false,
+                ..known
+            },
+            known => {
+                self.tell_of_holds();
+                let reason = Reason::Withdrawn {
+                    resource: resource.clone(),
+                    anew: matches!(withdrawal, Withdrawal::Anew(_)),
+                };
+                TypeHold {
+                    hold: Hold::begin(Direction::Down, reason, until),
+                    withdrawal: withdrawal.clone(),
+                    resource,
+                    held: known.map(|known| known.held).unwrap_or_default(),
+                    asks: false,
+                }
+            }
+        };
+        known.held.insert(key.clone());
+        self.guard.types.0.insert(key.type_id, known);
+        queue::Done::Finished
+    }
+
+    /// Ends the holds of types whose time is over. Of a type that is being taken away the hub is asked again.
+    pub(super) fn end_type_holds(&mut self, now: Instant) {
+        if self.guard.types.due().is_none_or(|due| due > now) {
+            return;
+        }
+        if self.report.is_failing(&Subject::Side(Side::Hub)) {
+            self.guard.types.are_unsteady(self.setup.delete_limits.grace);
+            // What is held asks nothing, so it may be that nobody has asked since it came back.
+            self.ask_identity(Side::Hub);
+            return;
+        }
+        let is_over = |known: &TypeHold| known.hold.until.is_some_and(|until| until <= now);
+        let over = self.guard.types.0.iter().filter(|(_, known)| is_over(known));
+        let over: Vec<TypeId> = over.map(|(&type_id, _)| type_id).collect();
+        for type_id in over {
+            let Some(known) = self.guard.types.0.get_mut(&type_id) else {
+                continue;
+            };
+            if matches!(known.withdrawal, Withdrawal::Anew(_)) {
+                self.release_type(type_id, "the time is over");
+            } else {
+                known.asks = true;
+                known.hold.until = None;
+                let held = known.held.clone();
+                self.go_on_with(held);
+            }
+        }
+    }
+
+    /// Lets go what people have confirmed.
+    pub(super) fn confirm_types(&mut self, tokens: &BTreeSet<String>) {
+        let is_confirmed = |known: &TypeHold| tokens.contains(&known.hold.token);
+        let confirmed = self.guard.types.0.iter().filter(|(_, known)| is_confirmed(known));
+        let confirmed: Vec<TypeId> = confirmed.map(|(&type_id, _)| type_id).collect();
+        for type_id in confirmed {
+            let held = self.guard.types.0.get(&type_id).map(|known| known.held.clone());
+            let gate = self.guard.gates.entry(Direction::Down).or_default();
+            gate.allowed.extend(held.into_iter().flatten());
+            self.release_type(type_id, "confirmed");
+        }
+    }
+
+    fn release_type(&mut self, type_id: TypeId, why: &str) {
+        self.forget_what_came_back();
+        let Some(known) = self.guard.types.0.remove(&type_id) else {
+            return;
+        };
+        log::warn!(
+            "deletes go on resource={} because=\"{why}\" objects={}",
+            known.resource,
+            known.held.len()
+        );
+        self.defined.accept(&known.resource, known.withdrawal);
+        self.keep_guard_in_record();
+        self.go_on_with(known.held);
+    }
+
+    /// Types that were defined anew and whose objects are all back are held no longer.
+    pub(super) fn forget_types_that_came_back(&mut self) {
+        let is_back = |type_id: &TypeId| {
+            let Some(state) = self.types.get(type_id) else {
+                return true;
+            };
+            let mut origins = state.origin_sources.values().filter_map(|id| self.sources.get(id));
+            let count = state.inventory.count_doomed();
+            state.looked
+                && self.has_listed_origins(state)
+                && origins.all(|source| !source.listing)
+                && count.doomed + count.suspect == 0
+        };
+        let types = self.guard.types.0.iter();
+        let back = types.filter(|(type_id, known)| matches!(known.withdrawal, Withdrawal::Anew(_)) && is_back(type_id));
+        let back: Vec<TypeId> = back.map(|(&type_id, _)| type_id).collect();
+        for type_id in back {
+            if let Some(known) = self.guard.types.0.remove(&type_id) {
+                log::info!(
+                    "all objects are back, deletes are held no longer resource={}",
+                    known.resource
+                );
+                self.defined.accept(&known.resource, known.withdrawal);
+                self.keep_guard_in_record();
+            }
+        }
+    }
+
+    /// What is held no longer is if its origin has come back, or its copy has gone.
+    pub(super) fn forget_held_that_came_back(&mut self) {
+        let types = &self.types;
+        let is_doomed = |key: &Key| {
+            let state = types.get(&key.type_id);
+            state.is_some_and(|state| state.inventory.is_doomed(&key.name))
+        };
+        for known in self.guard.types.0.values_mut() {
+            known.held.retain(is_doomed);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+use super::*;
+use crate::cluster::{Paths, RateLimit, Side};
+use crate::sync::scripted::scripted;
+
+const ABSENT: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"gauges.example.org"},"code":404}"#;
+const GROUPS: &str = r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;
+const FORBIDDEN: &str = r#"{"kind":"Status","reason":"Forbidden","details":{"name":"gauges.example.org"},"code":403}"#;
+
+fn of(group: &str) -> ResourceType {
+    ResourceType {
+        group: group.into(),
+        resource: "gauges".into(),
+        kind: "Gauge".into(),
+        ..ResourceType::config_maps()
+    }
+}
+
+fn crd(uid: &str, going: bool) -> &'static str {
+    let deleted = if going {
+        r#","deletionTimestamp":"2026-01-01T00:00:00Z""#
+    } else {
+        ""
+    };
+    format!(r#"{{"metadata":{{"name":"gauges.example.org","uid":"{uid}"{deleted}}}}}"#).leak()
+}
+
+#[tokio::test]
+async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
+    let known = |uid: &str| Some(Known::Uid(uid.into()));
+    let going = |uid: &str| Ok(Some(Withdrawal::Going(Some(uid.into()))));
+    for (row, known, answer, expected) in [
+        ("as it was", known("d1"), (200, crd("d1", false)), Ok(None)),
+        ("not learnt yet", None, (200, crd("d1", false)), Ok(None)),
+        ("being deleted", known("d1"), (200, crd("d1", true)), going("d1")),
+        ("the same, not learnt yet", None, (200, crd("d1", true)), going("d1")),
+        ("gone", known("d1"), (404, ABSENT), Ok(Some(Withdrawal::Going(None)))),
+        (
+            "another one",
+            known("d1"),
+            (200, crd("d2", false)),
+            Ok(Some(Withdrawal::Anew("d2".into()))),
+        ),
+        ("of another server", None, (404, ABSENT), Ok(None)),
+        ("never allowed to be read", None, (403, FORBIDDEN), Ok(None)),
+        ("no longer allowed to be read", known("d1"), (403, FORBIDDEN), Err(403)),
+        ("no answer of use", known("d1"), (404, "404 page not found"), Err(404)),
+        ("busy", None, (503, ""), Err(503)),
+    ] {
+        let definitions = Definitions::default();
+        if let Some(known) = known {
+            definitions.learn("gauges.example.org", known);
+        }
+        let (hub, _) = scripted(Side::Hub, &[(200, GROUPS), answer]);
+        let found = definitions.verify(&hub, &of("example.org")).await;
+        let found = found.map_err(|error| error.status().map_or(0, |status| status.code));
+        assert_eq!(found, expected, "{row}");
+    }
+}
+
+#[tokio::test]
+async fn what_people_have_confirmed_is_held_no_longer() {
+    for (answer, withdrawal) in [
+        ((200, crd("d1", true)), Withdrawal::Going(Some("d1".into()))),
+        ((200, crd("d2", false)), Withdrawal::Anew("d2".into())),
+        ((404, ABSENT), Withdrawal::Going(None)),
+    ] {
+        let definitions = Definitions::default();
+        definitions.learn("gauges.example.org", Known::Uid("d1".into()));
+        let (hub, _) = scripted(Side::Hub, &[(200, GROUPS), answer, answer]);
+        let gauges = of("example.org");
+        assert_eq!(definitions.verify(&hub, &gauges).await, Ok(Some(withdrawal.clone())));
+        definitions.accept("gauges.example.org", withdrawal);
+        assert_eq!(definitions.verify(&hub, &gauges).await, Ok(None), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_no_crd_can_define_costs_no_question() {
+    for (group, known) in [("", None), ("apps", None), ("example.org", Some(Known::Nothing))] {
+        let definitions = Definitions::default();
+        if let Some(known) = known {
+            definitions.learn("gauges.example.org", known);
+        }
+        let (hub, asked) = scripted(Side::Hub, &[(200, GROUPS)]);
+        for _ in 0..2 {
+            assert_eq!(definitions.verify(&hub, &of(group)).await, Ok(None));
+        }
+        assert_eq!(*asked.borrow(), ["GET /apis "], "{group}");
+    }
+}
+
+/// A workspace with an `APIBinding`, as kcp answers.
+async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, known: Known) -> Answer {
+    const GROUPS: &str = r#"{"kind":"APIGroupList","groups":[
+        {"name":"apis.kcp.io","versions":[{"version":"v1alpha2"},{"version":"v1alpha1"}]},
+        {"name":"core.kcp.io","versions":[{"version":"v1alpha1"}]}]}"#;
+    let paths = [
+        ("/apis", GROUPS),
+        ("/apis/core.kcp.io/v1alpha1/logicalclusters/cluster", workspace),
+        ("/apis/apis.kcp.io/v1alpha2/apibindings", bindings),
+    ];
+    let hub = Cluster::new(Side::Hub, Box::new(Paths(paths.into())), RateLimit::new(None));
+    let definitions = Definitions::default();
+    let gauges = of(group);
+    definitions.learn(&gauges.qualified(), known);
+    definitions.verify(&hub, &gauges).await
+}
+
+#[tokio::test]
+async fn in_kcp_a_type_goes_with_its_binding_and_everything_with_the_workspace() {
+    const HERE: &str = r#"{"metadata":{"name":"cluster","uid":"w1"}}"#;
+    const ENDS: &str = r#"{"metadata":{"name":"cluster","uid":"w1","deletionTimestamp":"2026-01-01T00:00:00Z"}}"#;
+    const BOUND: &str = r#"{"items":[{"metadata":{"name":"other","uid":"b0"},"status":{"phase":"Binding"}},
+        {"metadata":{"name":"apps","uid":"b1"},"status":{"boundResources":[{"group":"apps","resource":"gauges"}]}}]}"#;
+    const UNBINDS: &str = r#"{"items":[{"metadata":{"name":"apps","uid":"b1","deletionTimestamp":"2026-01-01T00:00:00Z"},
+        "status":{"boundResources":[{"group":"apps","resource":"gauges"}]}}]}"#;
+    const NONE: &str = r#"{"items":[]}"#;
+    let known = || Known::Uid("b1".into());
+    let going = |uid: &str| Ok(Some(Withdrawal::Going(Some(uid.to_owned()))));
+    for (group, workspace, bindings, known, expected) in [
+        ("apps", HERE, BOUND, known(), Ok(None)),
+        ("apps", HERE, UNBINDS, known(), going("b1")),
+        ("apps", HERE, NONE, known(), Ok(Some(Withdrawal::Going(None)))),
+        (
+            "apps",
+            HERE,
+            BOUND,
+            Known::Uid("b9".into()),
+            Ok(Some(Withdrawal::Anew("b1".into()))),
+        ),
+        ("apps", ENDS, BOUND, known(), going("w1")),
+        ("", HERE, NONE, Known::Nothing, Ok(None)),
+        ("", ENDS, NONE, Known::Nothing, going("w1")),
+    ] {
+        let found = in_kcp(group, workspace, bindings, known).await;
+        assert_eq!(found, expected, "{group} {workspace} {bindings}");
+    }
+    assert!(in_kcp("apps", HERE, "<html>", known()).await.is_err());
+}

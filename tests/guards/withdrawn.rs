@@ -1,0 +1,222 @@
+//! A CRD is deleted at the hub, which deletes its objects first: their copies stay (spec scenario 30).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::bench::{CONFIRM, EACH_SECOND, confirm, is_held, nothing_is_held};
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{code, namespace};
+use crate::support::stage::{Stage, own_group, select, stage};
+use crate::support::story::{SOON, a_while, arrives, crd, custom_object, drop_crds, gone, install_crd};
+use crate::support::{Objects, eventually, holds_throughout};
+
+in_both_modes!(
+    copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_anew_until_that_is_confirmed,
+    what_was_defined_anew_while_the_syncer_was_down_is_held_for_a_time,
+    a_hold_ends_when_all_objects_are_back,
+);
+
+const REASON: &str = "TypeWithdrawn";
+const ANEW: &str = "is defined anew";
+
+/// A custom type on both sides, and who looks at it.
+struct Gauges<'a> {
+    hub: &'a Objects,
+    edge: &'a Objects,
+    version: String,
+    definition: Value,
+    shop: &'a str,
+}
+
+/// Names and UIDs.
+type Copies = BTreeMap<String, Value>;
+
+impl<'a> Gauges<'a> {
+    /// Objects `a`, `b` and `c` at the hub, which a config selects.
+    async fn begin(hub: &'a Objects, edge: &'a Objects, shop: &'a str) -> Self {
+        let (group, version) = own_group(shop);
+        let definition = crd(&group, "gauges", true);
+        let gauges = Self {
+            hub,
+            edge,
+            version,
+            definition,
+            shop,
+        };
+        install_crd(&[hub, edge], &gauges.definition).await;
+        hub.create(&namespace(shop)).await;
+        gauges.create(&["a", "b", "c"]).await;
+        let all = json!([{"group": group, "resource": "gauges", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": shop, "names": ["*"]}]}]);
+        select(hub, &json!({"namespacedObjects": all})).await;
+        gauges
+    }
+
+    async fn create(&self, names: &[&str]) {
+        let (group, _) = own_group(self.shop);
+        for name in names {
+            self.hub
+                .create(&custom_object(&group, "gauges", self.shop, name, 1))
+                .await;
+        }
+    }
+
+    async fn have_arrived(&self) -> Copies {
+        for name in ["a", "b", "c"] {
+            arrives(self.edge, &self.version, "gauges", self.shop, name).await;
+        }
+        self.copies().await.expect("the edge serves them")
+    }
+
+    async fn copies(&self) -> Result<Copies, String> {
+        let found = self.edge.try_list(&self.version, "gauges", self.shop, "").await;
+        let found = found.map_err(|error| error.to_string())?;
+        let name_and_uid = |object: &Value| {
+            let meta = &object["metadata"];
+            (
+                meta["name"].as_str().unwrap_or_default().to_owned(),
+                meta["uid"].clone(),
+            )
+        };
+        Ok(found.iter().map(name_and_uid).collect())
+    }
+
+    async fn stay(&self, expected: &Copies) {
+        holds_throughout("the copies stay", a_while(), async || {
+            let found = self.copies().await?;
+            if found == *expected {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        })
+        .await;
+    }
+
+    /// Deletes the CRD at the hub, and waits until that is done.
+    async fn withdraw(&self) {
+        drop_crds(&[self.hub], &[self.name()]).await;
+        eventually("the hub has deleted the type", SOON, async || {
+            match self.hub.try_list(&self.version, "gauges", self.shop, "").await {
+                Err(error) if code(&error) == 404 => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    }
+
+    async fn define_anew(&self) {
+        install_crd(&[self.hub], &self.definition).await;
+    }
+
+    fn name(&self) -> &str {
+        self.definition["metadata"]["name"].as_str().expect("it has a name")
+    }
+
+    async fn end(&self) {
+        drop_crds(&[self.hub, self.edge], &[self.name()]).await;
+    }
+}
+
+async fn copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_anew_until_that_is_confirmed(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let gauges = Gauges::begin(&hub, &edge, &shop).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let copies = gauges.have_arrived().await;
+    gauges.withdraw().await;
+    gauges.stay(&copies).await;
+    gauges.define_anew().await;
+    is_held(&hub, "the-one", REASON, ANEW).await;
+    is_held(&hub, "the-one", REASON, "3 objects are held").await;
+    gauges.stay(&copies).await;
+    gauges.create(&["a"]).await;
+    let token = is_held(&hub, "the-one", REASON, "2 objects are held").await;
+    gauges.stay(&copies).await;
+    syncer.wait_for_log(&format!("{CONFIRM}={token}"), SOON).await;
+    confirm(&hub, "the-one", &token).await;
+    for name in ["b", "c"] {
+        gone(&edge, &gauges.version, "gauges", &shop, name).await;
+    }
+    nothing_is_held(&hub, "the-one").await;
+    let kept = gauges.copies().await.expect("the edge serves them");
+    let a = copies.into_iter().filter(|(name, _)| name == "a").collect::<Copies>();
+    assert_eq!(kept, a, "it was never deleted");
+    // What goes alone goes as ever.
+    hub.delete(&gauges.version, "gauges", &shop, "a").await;
+    gone(&edge, &gauges.version, "gauges", &shop, "a").await;
+    gauges.end().await;
+}
+
+async fn what_was_defined_anew_while_the_syncer_was_down_is_held_for_a_time(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let gauges = Gauges::begin(&hub, &edge, &shop).await;
+    let flags = [flags, &[EACH_SECOND, "--hold-deletes-for=30s"]].concat();
+    let mut syncer = pair.syncer(&flags);
+    let copies = gauges.have_arrived().await;
+    let definition = hub
+        .get(
+            "apiextensions.k8s.io/v1",
+            "customresourcedefinitions",
+            "",
+            gauges.name(),
+        )
+        .await
+        .expect("it is there");
+    let uid = definition["metadata"]["uid"].as_str().expect("it has a UID");
+    let line = format!("{} {uid}", gauges.name());
+    eventually("the record says what defines the type", SOON, async || {
+        let records = edge.try_list("v1", "configmaps", "", "").await;
+        let records = records.map_err(|error| error.to_string())?;
+        let says_so = |record: &Value| {
+            let known = record["data"]["hub-definitions"].as_str().unwrap_or_default();
+            known.lines().any(|known| known == line)
+        };
+        records
+            .iter()
+            .any(says_so)
+            .then_some(())
+            .ok_or("it does not".to_owned())
+    })
+    .await;
+    syncer.terminate().await;
+    gauges.withdraw().await;
+    gauges.define_anew().await;
+    let mut syncer = pair.syncer(&flags);
+    is_held(&hub, "the-one", REASON, "3 objects are held").await;
+    gauges.stay(&copies).await;
+    syncer
+        .wait_for_log("because=\"the time is over\" objects=3", SOON)
+        .await;
+    for name in copies.keys() {
+        gone(&edge, &gauges.version, "gauges", &shop, name).await;
+    }
+    nothing_is_held(&hub, "the-one").await;
+    gauges.end().await;
+}
+
+async fn a_hold_ends_when_all_objects_are_back(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let gauges = Gauges::begin(&hub, &edge, &shop).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let copies = gauges.have_arrived().await;
+    gauges.withdraw().await;
+    gauges.define_anew().await;
+    is_held(&hub, "the-one", REASON, "3 objects are held").await;
+    gauges.create(&["a", "b", "c"]).await;
+    nothing_is_held(&hub, "the-one").await;
+    syncer
+        .wait_for_log("all objects are back, deletes are held no longer", SOON)
+        .await;
+    gauges.stay(&copies).await;
+    hub.delete(&gauges.version, "gauges", &shop, "b").await;
+    gone(&edge, &gauges.version, "gauges", &shop, "b").await;
+    let left: BTreeSet<String> = gauges
+        .copies()
+        .await
+        .expect("the edge serves them")
+        .into_keys()
+        .collect();
+    assert_eq!(left, BTreeSet::from(["a".to_owned(), "c".to_owned()]));
+    gauges.end().await;
+}
