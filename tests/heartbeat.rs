@@ -21,6 +21,7 @@ use support::{
 in_both_modes!(
     the_heartbeat_of_configs_of_both_kinds_advances_and_their_specs_stay_as_they_are,
     a_config_that_comes_later_gets_a_heartbeat_and_a_config_edit_is_not_lost,
+    a_new_config_does_not_wait_for_the_next_heartbeat,
     the_heartbeat_ends_with_the_syncer,
     without_an_interval_there_is_no_heartbeat,
     a_forbidden_heartbeat_is_reported_once_and_blocks_nothing,
@@ -121,6 +122,15 @@ async fn a_config_that_comes_later_gets_a_heartbeat_and_a_config_edit_is_not_los
             .expect("it is there");
         assert_eq!(config["spec"], spec);
     }
+}
+
+async fn a_new_config_does_not_wait_for_the_next_heartbeat(flags: Mode) {
+    let Stage { pair, hub, .. } = stage().await;
+    select(&hub, &json!({})).await;
+    let _syncer = pair.syncer(&[flags, &["--heartbeat-interval=1h"]].concat());
+    beats(&hub, "syncerconfigs", "the-one", None).await;
+    hub.create(&syncer_config("another", json!({}))).await;
+    beats(&hub, "syncerconfigs", "another", None).await;
 }
 
 // "Stale by design when the syncer stops."

@@ -108,6 +108,16 @@ impl Error {
         self.status().is_some_and(|status| status.code == 401)
     }
 
+    /// True if the server knows who is asking and does not allow it.
+    pub fn is_forbidden(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 403)
+    }
+
+    /// True if the server has no time for it now. API servers also answer so for a type that they are setting up.
+    pub fn is_too_many(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 429)
+    }
+
     /// True only if the server said that the object called `name` does not exist: the proof that a delete needs.
     ///
     /// A 404 of the type (CRD gone, wrong workspace, a proxy's page) carries no `details.name` and is no proof.

@@ -200,6 +200,9 @@ impl Engine {
         match Config::parse(kind, object) {
             Ok(config) => {
                 let old = self.selecting.configs.insert(name, config.clone());
+                if old.is_none() {
+                    self.beat_soon();
+                }
                 if old.as_ref() == Some(&config) && !was_unreadable {
                     return;
                 }
@@ -265,8 +268,12 @@ impl Engine {
 
     /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait for its
     /// end, which may never come.
-    pub(super) fn configs_broke_off(&mut self, kind: ConfigKind) {
+    pub(super) fn configs_broke_off(&mut self, kind: ConfigKind, error: &Error) {
         let selecting = &mut self.selecting;
+        // A hub that sets the kind up has it after all.
+        if error.is_too_many() && selecting.known(kind) == Known::NotServed {
+            selecting.known.insert(kind, Known::No);
+        }
         let broke_off = selecting.listing.remove(&kind).is_some();
         if broke_off && selecting.changed && selecting.are_known() && selecting.listing.is_empty() {
             self.replan();

@@ -89,7 +89,7 @@ impl Engine {
                     failed = true;
                     self.side_is_silent(Side::Hub, "reading what defines a type", &error);
                 }
-                Err(error) if error.status().is_some_and(|status| status.code == 403) => {
+                Err(error) if error.is_forbidden() => {
                     self.learning.refused.insert(name);
                     refused = Some(error);
                 }

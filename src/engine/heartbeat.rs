@@ -19,11 +19,16 @@ use crate::cluster::{Content, Error, ObjectName, Side};
 use crate::report::Subject;
 use crate::sync::object::Meta;
 
+/// How long a new config waits for others that come with it.
+const NEW_CONFIG: Duration = Duration::from_secs(1);
+
 /// When to beat next.
 #[derive(Default)]
 pub(super) struct Heartbeat {
     due: Option<Instant>,
     under_way: bool,
+    /// A config has come since the beat under way began.
+    again: bool,
     /// What the configs were told of holds, and since when.
     condition: Option<(Condition, String)>,
     /// The version that each config got with the last beat.
@@ -103,6 +108,14 @@ impl Engine {
         self.beat_at_once();
     }
 
+    /// A config is new: it learns soon that it is seen, and what is held. Others may come with it.
+    pub(super) fn beat_soon(&mut self) {
+        self.heartbeat.again = self.heartbeat.under_way;
+        if let Some(due) = &mut self.heartbeat.due {
+            *due = (*due).min(Instant::now() + NEW_CONFIG);
+        }
+    }
+
     pub(super) fn beat_at_once(&mut self) {
         if self.setup.heartbeat.is_some() && self.selecting.are_known() {
             self.heartbeat.due = Some(Instant::now());
@@ -116,10 +129,10 @@ impl Engine {
         let spread = 0.9 + fastrand::f64() / 5.0;
         let holds = self.holds();
         let told = self.heartbeat.condition.as_ref().map(|(condition, _)| condition);
-        let next = if told == Some(&holds) {
+        let next = if told == Some(&holds) && !std::mem::take(&mut self.heartbeat.again) {
             interval.mul_f64(spread)
         } else {
-            Duration::from_secs(1).min(interval)
+            NEW_CONFIG.min(interval)
         };
         self.heartbeat.due = Some(Instant::now() + next);
         self.ask_strangers_again();

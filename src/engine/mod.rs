@@ -61,7 +61,7 @@ use crate::queue::{Queue, QueueKey};
 use crate::report::Report;
 use crate::serve::Question;
 use crate::source::{self, Covers, Pace, Reading, SourceEvent, SourceHandle, SourceId, Style};
-use crate::sync::definition::Definitions;
+use crate::sync::definition::{Definitions, Withdrawal};
 use crate::sync::identity::Identity;
 use crate::sync::job::Policy;
 
@@ -257,6 +257,8 @@ enum TaskEnd {
     Identified(Side, Result<Option<String>, Error>),
     /// The hub has been asked what defines its types.
     Defined(Learnt),
+    /// The hub has been asked whether it still takes a type away.
+    Withdrawal(TypeId, Result<Option<Withdrawal>, Error>),
     /// A namespace at the hub has been made, or cleared away.
     Namespace(NamespaceDone),
     /// The configs have been marked with the time.
@@ -398,6 +400,7 @@ impl Engine {
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
                 Event::Task(TaskEnd::Identified(side, result)) => self.identified(side, result),
                 Event::Task(TaskEnd::Defined(learnt)) => self.definitions_learnt(learnt),
+                Event::Task(TaskEnd::Withdrawal(type_id, result)) => self.withdrawal_is(type_id, result),
                 Event::Task(TaskEnd::Namespace(done)) => self.namespace_done(done),
                 Event::Task(TaskEnd::Beaten(beaten)) => self.beaten(beaten),
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),

@@ -431,7 +431,7 @@ impl Engine {
             }
         }
         if let Feed::Configs(kind) = feed {
-            self.configs_broke_off(kind);
+            self.configs_broke_off(kind, error);
         }
         if error.is_unreachable() {
             self.queue.side_is_down(side, Instant::now(), fastrand::f64());

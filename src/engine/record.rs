@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::{Engine, TaskEnd};
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
-use crate::plan::{Direction, SyncedType};
+use crate::plan::{Direction, Origins, SyncedType};
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::sync::definition::Known;
@@ -371,13 +371,13 @@ async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Erro
     Meta::of(name, &kept).map(|_| ())
 }
 
-/// One `group/version/resource` a line, and ` of group/resource` where the origins are of another type.
+/// One `group/version/resource` a line, and ` of group/resource/Kind` where the origins are of another type.
 fn render(direction: Direction, types: &BTreeSet<SyncedType>) -> String {
     let line = |known: &SyncedType| {
         let of = known
             .of
             .as_ref()
-            .map(|(group, resource)| format!(" of {group}/{resource}"));
+            .map(|of| format!(" of {}/{}/{}", of.group, of.resource, of.kind));
         let of = of.unwrap_or_default();
         format!("{}/{}/{}{of}\n", known.group, known.version, known.resource)
     };
@@ -392,7 +392,14 @@ fn render(direction: Direction, types: &BTreeSet<SyncedType>) -> String {
 fn parse(direction: Direction, text: &str) -> BTreeSet<SyncedType> {
     let line = |line: &str| {
         let (line, of) = line.trim().split_once(" of ").unwrap_or((line.trim(), ""));
-        let of = of.split_once('/').map(|(group, of)| (group.to_owned(), of.to_owned()));
+        let of = of.split_once('/').map(|(group, of)| {
+            let (resource, kind) = of.split_once('/').unwrap_or((of, ""));
+            Origins {
+                group: group.to_owned(),
+                resource: resource.to_owned(),
+                kind: kind.to_owned(),
+            }
+        });
         let mut parts = line.splitn(3, '/').map(str::to_owned);
         let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
         (!version.is_empty() && !resource.is_empty()).then_some(SyncedType {
@@ -475,7 +482,11 @@ mod tests {
     #[test]
     fn reads_what_it_writes_and_leaves_out_the_rest() {
         let converted = SyncedType {
-            of: Some(("a.org".into(), "widgets".into())),
+            of: Some(Origins {
+                group: "a.org".into(),
+                resource: "widgets".into(),
+                kind: "Widget".into(),
+            }),
             ..synced("b.org", "v1", "gadgets")
         };
         let types = BTreeSet::from([
@@ -483,7 +494,7 @@ mod tests {
             synced("apps", "v1", "deployments"),
             converted,
         ]);
-        let text = "/v1/configmaps\napps/v1/deployments\nb.org/v1/gadgets of a.org/widgets\n";
+        let text = "/v1/configmaps\napps/v1/deployments\nb.org/v1/gadgets of a.org/widgets/Widget\n";
         assert_eq!(render(Direction::Down, &types), text);
         assert_eq!(parse(Direction::Down, &render(Direction::Down, &types)), types);
         assert_eq!(render(Direction::Up, &types), "");

@@ -7,7 +7,7 @@ use super::inventory::Inventory;
 use super::{Engine, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{ResourceType, Side};
-use crate::plan::{Direction, Missing, Pair, Place, Plan, SyncedType, TypePlan};
+use crate::plan::{Direction, Missing, Origins, Pair, Place, Plan, SyncedType, TypePlan};
 
 impl Engine {
     /// Makes the running sources what configs and discovery say.
@@ -235,7 +235,11 @@ pub(super) fn synced_type(plan: &TypePlan) -> SyncedType {
         Direction::Down => (&plan.at_edge, &plan.at_hub),
         Direction::Up => (&plan.at_hub, &plan.at_edge),
     };
-    let of = (origins.group.clone(), origins.resource.clone());
+    let of = Origins {
+        group: origins.group.clone(),
+        resource: origins.resource.clone(),
+        kind: origins.kind.clone(),
+    };
     SyncedType {
         direction: plan.direction,
         group: copies.group.clone(),

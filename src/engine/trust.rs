@@ -36,6 +36,8 @@ pub(super) struct Question {
     failures: u32,
     /// The last answer was that of another cluster.
     was_other: bool,
+    /// It was said that nothing tells it from another.
+    is_nameless: bool,
 }
 
 /// The questions to both sides.
@@ -291,7 +293,8 @@ impl Engine {
             return;
         }
         let cluster = Rc::clone(self.cluster(side));
-        let task = async move { TaskEnd::Identified(side, identity::read(&cluster).await) };
+        let expected = self.identity(side).expected();
+        let task = async move { TaskEnd::Identified(side, identity::read(&cluster, expected.as_deref()).await) };
         self.tasks.push(task.boxed_local());
     }
 
@@ -320,17 +323,32 @@ impl Engine {
                 self.side_is(side, found);
             }
             // A new cluster is asked before it has its namespaces.
-            Ok(None) => self.ask_identity_later(side),
+            Ok(None) => {
+                self.ask_identity_later(side);
+                self.warn_of_a_nameless(side);
+            }
             // It is asked when it comes back.
             Err(error) if error.is_unreachable() => {
                 self.side_is_silent(side, "asking", &error);
             }
             Err(error) => {
-                if error.status().is_none_or(|status| status.code != 403) {
+                if !error.is_forbidden() {
                     self.ask_identity_later(side);
                 }
                 self.report.failed(subject, "reading", &error);
             }
+        }
+    }
+
+    /// Says that nothing tells a side from another one, when it has been asked often enough.
+    fn warn_of_a_nameless(&mut self, side: Side) {
+        let question = self.guard.questions.to(side);
+        if question.failures == TRIES && !std::mem::replace(&mut question.is_nameless, true) {
+            log::warn!(
+                "cannot tell the {side} from another one, so that no delete is held if it is recreated: it has neither a \
+                 namespace kube-system nor one called default advice=\"create a namespace default there, or allow it to get \
+                 logicalclusters in kcp\""
+            );
         }
     }
 

@@ -303,7 +303,7 @@ impl Candidate {
             log::debug!("the lease cannot be used lease={} error={text:?}", self.lease());
             return;
         }
-        if error.status().is_some_and(|status| status.code == 403) {
+        if error.is_forbidden() {
             log::error!(
                 "the edge refuses the lease, so nothing is synced lease={} error={text:?} advice=\"allow it to get, \
                  create and patch leases.coordination.k8s.io in namespace {}\"",

@@ -42,8 +42,10 @@ impl Plan {
 
 /// One type on its way into the plan.
 struct Draft {
-    /// At the origin's side; absent if that side does not serve it.
-    origin: Option<ServedResource>,
+    /// At the origin's side, or as it was there.
+    origin: ServedResource,
+    /// That side does not serve it.
+    gone_at_origin: bool,
     /// At the copy's side.
     copy: ServedResource,
     selector: Selector,
@@ -200,10 +202,13 @@ impl Resolver<'_> {
             return;
         }
         let Some(copy) = copy else { return };
-        let namespaced = origin.as_ref().unwrap_or(&copy).resource.namespaced;
+        let gone_at_origin = origin.is_none();
+        let origin = origin.unwrap_or_else(|| copy.clone());
+        let namespaced = origin.resource.namespaced;
         let own = self.own;
         let draft = self.drafts.entry(pair).or_insert_with(|| Draft {
             origin,
+            gone_at_origin,
             copy,
             selector: Selector::sparing(own),
             naming: Naming::default(),
@@ -271,11 +276,11 @@ impl Resolver<'_> {
             );
             return;
         };
-        if origin.is_none() && known.of.is_some() {
-            // Without its kind, which copies say they are of, they cannot be told.
+        let gone_at_origin = origin.is_none();
+        let Some(origin) = origin.or_else(|| as_it_was(known, &copy)) else {
             return;
-        }
-        let places = if origin.is_none() {
+        };
+        let places = if gone_at_origin {
             self.places_of(known)
         } else {
             Vec::new()
@@ -293,6 +298,7 @@ impl Resolver<'_> {
             .entry(Pair { direction, hub, edge })
             .or_insert_with(|| Draft {
                 origin,
+                gone_at_origin,
                 copy,
                 selector: Selector::default(),
                 naming,
@@ -327,7 +333,7 @@ impl Resolver<'_> {
             .map(|(pair, draft)| (pair.edge.clone(), draft.selector.clone()))
             .collect();
         for (pair, draft) in std::mem::take(&mut self.drafts) {
-            let origin = draft.origin.as_ref().unwrap_or(&draft.copy);
+            let origin = &draft.origin;
             if let Some(why) = mismatch(pair.hub == pair.edge, origin, &draft.copy) {
                 for place in &draft.places {
                     self.problem(place, &why);
@@ -350,7 +356,7 @@ impl Resolver<'_> {
                 naming: draft.naming,
                 yields_to,
                 selected: !draft.places.is_empty(),
-                gone_at_origin: draft.origin.is_none(),
+                gone_at_origin: draft.gone_at_origin,
                 status: status_path(hub, edge),
             };
             self.plan.types.insert(pair, planned);
@@ -446,6 +452,25 @@ fn select(selector: &mut Selector, objects: &Objects, namespaced: bool) -> Optio
         },
     }
     None
+}
+
+/// The type of the origins of what was synced once, which their side no longer serves; `None` if its kind, which copies of
+/// another kind say they are of, was not kept.
+fn as_it_was(known: &SyncedType, copy: &ServedResource) -> Option<ServedResource> {
+    let mut origin = copy.clone();
+    if let Some(of) = &known.of {
+        if of.kind.is_empty() {
+            return None;
+        }
+        origin.resource = ResourceType {
+            group: of.group.clone(),
+            version: known.version.clone(),
+            resource: of.resource.clone(),
+            kind: of.kind.clone(),
+            namespaced: copy.resource.namespaced,
+        };
+    }
+    Some(origin)
 }
 
 /// Why a resource that both sides serve cannot be synced all the same. With `same`, it has to be the same on both.

@@ -3,7 +3,7 @@ use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::cluster::ObjectName;
 use crate::cluster::discovery::Served;
-use crate::plan::Selection;
+use crate::plan::{Origins, Selection};
 
 /// What a side serves: group, version, plural, kind, namespaced.
 type Types = [(&'static str, &'static str, &'static str, &'static str, bool)];
@@ -337,13 +337,17 @@ fn what_a_conversion_between_kinds_has_made_is_retained_as_that() {
     let mut wanted = Wanted::default();
     for direction in [Direction::Down, Direction::Up] {
         let (copies, origins) = match direction {
-            Direction::Down => (("h", "meters"), ("g", "others")),
-            Direction::Up => (("g", "others"), ("h", "meters")),
+            Direction::Down => (("h", "meters"), ("g", "others", "Other")),
+            Direction::Up => (("g", "others"), ("h", "meters", "Meter")),
         };
         wanted.retained.insert(SyncedType {
             group: copies.0.into(),
             resource: copies.1.into(),
-            of: Some((origins.0.into(), origins.1.into())),
+            of: Some(Origins {
+                group: origins.0.into(),
+                resource: origins.1.into(),
+                kind: origins.2.into(),
+            }),
             ..synced(direction)
         });
     }
@@ -354,8 +358,18 @@ fn what_a_conversion_between_kinds_has_made_is_retained_as_that() {
         assert!(!meters.selected && !meters.gone_at_origin);
         assert_eq!(meters.naming.at_hub(&ObjectName::new("shop", "y")), None);
     }
+    let without = with(&[("h", "v1", "dials", "Dial", true)]);
+    let gone = resolve(&wanted, &both, &without);
+    let meters = &gone.types[&pair(Direction::Up, ("g", "others"), ("h", "meters"))];
+    assert!(meters.gone_at_origin);
+    assert_eq!((&*meters.at_edge.kind, &*meters.at_edge.group), ("Meter", "h"));
     // Which kind their origins were is not known: nothing is done about them.
-    assert!(resolve(&wanted, &with(&[]), &with(&[])).types.is_empty());
+    let nameless = |mut known: SyncedType| {
+        known.of.as_mut().expect("it is of another kind").kind.clear();
+        known
+    };
+    wanted.retained = std::mem::take(&mut wanted.retained).into_iter().map(nameless).collect();
+    assert!(resolve(&wanted, &both, &without).types.is_empty());
 }
 
 #[test]

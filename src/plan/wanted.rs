@@ -121,23 +121,34 @@ pub struct SyncedType {
     pub version: String,
     /// Lowercase plural.
     pub resource: String,
-    /// Group and plural of the origins, where a conversion gave the copies another kind.
-    pub of: Option<(String, String)>,
+    /// What the origins are, where a conversion gave the copies another kind.
+    pub of: Option<Origins>,
+}
+
+/// The type of origins whose copies are of another one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origins {
+    /// API group.
+    pub group: String,
+    /// Lowercase plural.
+    pub resource: String,
+    /// Kind; empty if it is not known.
+    pub kind: String,
 }
 
 impl SyncedType {
     /// Group and plural of the origins.
     pub fn origin(&self) -> (&str, &str) {
         match &self.of {
-            Some((group, resource)) => (group, resource),
+            Some(of) => (&of.group, &of.resource),
             None => (&self.group, &self.resource),
         }
     }
 
     /// True if the other one is the same, whatever its version.
     pub fn is_same(&self, other: &Self) -> bool {
-        (self.direction, &self.group, &self.resource, &self.of)
-            == (other.direction, &other.group, &other.resource, &other.of)
+        (self.direction, &self.group, &self.resource, self.origin())
+            == (other.direction, &other.group, &other.resource, other.origin())
     }
 }
 

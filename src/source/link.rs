@@ -47,6 +47,8 @@ pub(super) struct Link {
     failures: u32,
     /// A version was too old since the last success: if the next one is too, that is a failure.
     expired: bool,
+    /// The server has been too busy since the last success.
+    busy: bool,
     /// `Up` was sent, and no `Down` since.
     up: bool,
 }
@@ -58,6 +60,7 @@ impl Link {
             events,
             failures: 0,
             expired: false,
+            busy: false,
             up: false,
         }
     }
@@ -80,6 +83,7 @@ impl Link {
     pub(super) fn succeeds(&mut self) {
         self.failures = 0;
         self.expired = false;
+        self.busy = false;
     }
 
     /// True for the first version since a success that was too old: no failure of the link, so begin again at once.
@@ -90,6 +94,11 @@ impl Link {
     /// Reports a failure and waits its back-off, at most `longest`, added to what the server asks for, so that the
     /// edges it asked at once do not come back at once.
     pub(super) async fn fail(&mut self, error: Error, longest: Duration) -> Result<(), Closed> {
+        // A server that has denied something for a while and is only busy with it now has come to know it: API servers
+        // answer so while they set up a type. It is there in a moment.
+        if error.is_too_many() && !std::mem::replace(&mut self.busy, true) {
+            self.failures = 0;
+        }
         self.failures += 1;
         self.up = false;
         let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(10).saturating_sub(1));
@@ -145,4 +154,45 @@ pub(super) fn version_number(version: &str) -> u64 {
 /// A factor that spreads what many edges do over time.
 pub(super) fn jitter() -> f64 {
     0.5 + fastrand::f64() / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::channel;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn answer(code: u16) -> Error {
+        Error::from_answer(code, None, b"")
+    }
+
+    async fn wait_after(link: &mut Link, code: u16) -> Duration {
+        let start = Instant::now();
+        assert!(link.fail(answer(code), LONGEST_WAIT).await.is_ok());
+        start.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_type_that_is_being_set_up_is_not_waited_for_as_long_as_it_was_missing() {
+        let (events, mut told) = channel(100);
+        let mut link = Link::new(0, events);
+        for _ in 0..10 {
+            wait_after(&mut link, 404).await;
+        }
+        assert!(wait_after(&mut link, 404).await >= LONGEST_WAIT / 2);
+        assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
+        // Whoever answers now so and now so is not asked all the time.
+        for _ in 0..10 {
+            wait_after(&mut link, 404).await;
+        }
+        assert!(wait_after(&mut link, 429).await >= LONGEST_WAIT / 2);
+        link.succeeds();
+        assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
+        told.close();
+        assert!(
+            link.fail(answer(429), LONGEST_WAIT).await.is_err(),
+            "the engine is gone"
+        );
+    }
 }

@@ -12,14 +12,14 @@ use std::rc::Rc;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
+use super::identity::{WORKSPACE, logical_clusters};
 use super::look::look_at;
 use super::shared::Shared;
 use crate::cluster::discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType};
 
-/// API groups that kcp serves in every workspace: of what binds APIs, and of the workspace itself.
+/// kcp's API group of what binds APIs, which it serves in every workspace.
 const BINDINGS: &str = "apis.kcp.io";
-const WORKSPACE: &str = "core.kcp.io";
 
 /// What defines a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl Definitions {
         let known = self.known(&resource.qualified());
         let found = match self.read(hub, resource).await {
             // What may not be read could not be learnt either.
-            Err(error) if known.is_none() && is_forbidden(&error) => return Ok(None),
+            Err(error) if known.is_none() && error.is_forbidden() => return Ok(None),
             found => found?,
         };
         let is_confirmed = |uid: &String| self.confirmed.borrow().contains(uid);
@@ -153,9 +153,9 @@ impl Definitions {
     pub async fn read(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<Definition>, Error> {
         let workspace = self.workspace(hub).await?;
         if let Some(workspace) = &workspace {
-            match look_for(hub, &workspace.resource(), "cluster").await {
+            match look_for(hub, &logical_clusters(&workspace.itself), "cluster").await {
                 Ok(Some(itself)) if itself.going => return Ok(Some(itself)),
-                Err(error) if !is_forbidden(&error) => return Err(error),
+                Err(error) if !error.is_forbidden() => return Err(error),
                 _ => {}
             }
         }
@@ -176,7 +176,7 @@ impl Definitions {
 
     /// How kcp tells of the workspace; `None` if the hub is no kcp, or does not say so.
     async fn workspace(&self, hub: &Cluster) -> Result<Option<Workspace>, Error> {
-        let ask = async || {
+        let ask = async || -> Result<_, Error> {
             let mut groups = discovery::groups(hub).await?;
             let mut version = |group: &str| groups.remove(group)?.into_iter().next();
             Ok(version(BINDINGS)
@@ -185,27 +185,10 @@ impl Definitions {
         };
         match self.workspace.get_or_try_init(ask).await {
             Ok(workspace) => Ok(workspace.clone()),
-            Err(error) if is_forbidden(&error) => Ok(None),
+            Err(error) if error.is_forbidden() => Ok(None),
             Err(error) => Err(error),
         }
     }
-}
-
-impl Workspace {
-    fn resource(&self) -> ResourceType {
-        ResourceType {
-            group: WORKSPACE.into(),
-            version: self.itself.clone(),
-            resource: "logicalclusters".into(),
-            kind: "LogicalCluster".into(),
-            namespaced: false,
-        }
-    }
-}
-
-/// True for what the syncer may not read: whoever does not allow it goes without the guard.
-fn is_forbidden(error: &Error) -> bool {
-    error.status().is_some_and(|status| status.code == 403)
 }
 
 async fn look_for(hub: &Cluster, resource: &ResourceType, name: &str) -> Result<Option<Definition>, Error> {

@@ -11,8 +11,12 @@ use super::shared::Shared;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::sync::object::Meta;
 
-/// Namespaces whose UID names a cluster, the first that there is. kcp workspaces have no `kube-system`.
+/// Namespaces whose UID names a cluster, the first that there is. kcp workspaces have no `kube-system`, and some not even
+/// `default`: those are named by the UID of the object that stands for the workspace itself.
 const NAMESPACES: [&str; 2] = ["kube-system", "default"];
+/// kcp's API group of what tells of a workspace itself, and its version.
+pub(super) const WORKSPACE: &str = "core.kcp.io";
+const WORKSPACE_VERSION: &str = "v1alpha1";
 
 /// What is known of the identity of one side.
 #[derive(Debug, Default)]
@@ -52,7 +56,7 @@ impl Identity {
         let Some(expected) = self.expected() else {
             return Ok(Verdict::Same);
         };
-        Ok(match read(cluster).await? {
+        Ok(match read(cluster, Some(&expected)).await? {
             Some(found) if found == expected => Verdict::Same,
             Some(found) => Verdict::Other(found),
             // Nobody deletes these namespaces and leaves the cluster as it is.
@@ -61,18 +65,40 @@ impl Identity {
     }
 }
 
-/// The UID that names a cluster; `None` if it has none of the namespaces.
-pub async fn read(cluster: &Cluster) -> Result<Option<String>, Error> {
-    let namespaces = ResourceType::namespaces();
-    for name in NAMESPACES {
+/// The UID that names a cluster; `None` if it has nothing that does. One that is known by the UID `expected` may have got
+/// another name as well since.
+pub async fn read(cluster: &Cluster, expected: Option<&str>) -> Result<Option<String>, Error> {
+    let mut first = None;
+    let workspace = (logical_clusters(WORKSPACE_VERSION), "cluster");
+    let namespaces = NAMESPACES.map(|name| (ResourceType::namespaces(), name));
+    for (resource, name) in namespaces.into_iter().chain([workspace]) {
         let at = ObjectName::new("", name);
-        match cluster.get(&namespaces, &at, Content::Metadata).await {
-            Ok(object) => return Ok(Some(Meta::parse(&object)?.uid)),
-            Err(error) if error.proves_absent(name) => {}
+        let uid = match cluster.get(&resource, &at, Content::Metadata).await {
+            Ok(object) => Meta::parse(&object)?.uid,
+            Err(error) if error.proves_absent(name) => continue,
+            // An ordinary cluster, or one that does not tell.
+            Err(error) if resource.group == WORKSPACE && (error.is_type_not_served() || error.is_forbidden()) => {
+                continue;
+            }
             Err(error) => return Err(error),
+        };
+        if expected.is_none_or(|expected| *expected == *uid) {
+            return Ok(Some(uid));
         }
+        first = first.or(Some(uid));
     }
-    Ok(None)
+    Ok(first)
+}
+
+/// The type of the object that stands for a kcp workspace in itself, called `cluster`.
+pub(super) fn logical_clusters(version: &str) -> ResourceType {
+    ResourceType {
+        group: WORKSPACE.into(),
+        version: version.into(),
+        resource: "logicalclusters".into(),
+        kind: "LogicalCluster".into(),
+        namespaced: false,
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +112,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::{ApiServer, RateLimit, Response, Side};
+    use crate::sync::scripted::scripted;
 
     /// A cluster with one namespace, and a count of what it was asked.
     struct Named(&'static str, &'static str, Rc<Cell<u32>>);
@@ -119,7 +146,7 @@ mod tests {
     #[tokio::test]
     async fn a_cluster_is_told_from_another_one_and_those_who_ask_at_once_share_an_answer() {
         let (hub, asked) = cluster("default", r#"{"metadata":{"name":"default","uid":"u1"}}"#);
-        assert_eq!(read(&hub).await, Ok(Some("u1".to_owned())));
+        assert_eq!(read(&hub, None).await, Ok(Some("u1".to_owned())));
         let identity = Identity::default();
         assert_eq!(
             identity.verify(&hub).await,
@@ -144,5 +171,56 @@ mod tests {
             identity.verify(&nobody).await.is_err(),
             "a 404 of something else proves nothing"
         );
+    }
+    #[tokio::test]
+    async fn a_workspace_without_namespaces_is_known_by_itself_and_stays_so_when_it_gets_one() {
+        const NO_SYSTEM: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"kube-system"}}"#;
+        const NO_DEFAULT: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"default"}}"#;
+        const NO_GROUP: &str = "404 page not found";
+        const CLUSTER: &str = r#"{"metadata":{"name":"cluster","uid":"w1"}}"#;
+        const DEFAULT: &str = r#"{"metadata":{"name":"default","uid":"n1"}}"#;
+        for (row, expected, answers, found) in [
+            (
+                "kcp",
+                None,
+                [(404, NO_SYSTEM), (404, NO_DEFAULT), (200, CLUSTER)],
+                Ok(Some("w1")),
+            ),
+            (
+                "with a namespace since",
+                Some("w1"),
+                [(404, NO_SYSTEM), (200, DEFAULT), (200, CLUSTER)],
+                Ok(Some("w1")),
+            ),
+            (
+                "another one",
+                Some("w0"),
+                [(404, NO_SYSTEM), (200, DEFAULT), (200, CLUSTER)],
+                Ok(Some("n1")),
+            ),
+            (
+                "no kcp",
+                None,
+                [(404, NO_SYSTEM), (404, NO_DEFAULT), (404, NO_GROUP)],
+                Ok(None),
+            ),
+            (
+                "it may not be read",
+                None,
+                [(404, NO_SYSTEM), (404, NO_DEFAULT), (403, "")],
+                Ok(None),
+            ),
+            (
+                "it does not answer",
+                None,
+                [(404, NO_SYSTEM), (404, NO_DEFAULT), (503, "")],
+                Err(503),
+            ),
+        ] {
+            let (hub, _) = scripted(Side::Hub, &answers);
+            let uid = read(&hub, expected).await;
+            let uid = uid.map_err(|error| error.status().map_or(0, |status| status.code));
+            assert_eq!(uid, found.map(|uid: Option<&str>| uid.map(str::to_owned)), "{row}");
+        }
     }
 }

@@ -140,7 +140,15 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
     assert_eq!(asked.borrow().len(), 1, "{asked:?}");
 
     let other = r#"{"metadata":{"name":"kube-system","uid":"u9"}}"#;
-    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, other)]);
+    let no_default = r#"{"kind":"Status","reason":"NotFound","details":{"name":"default"}}"#;
+    let answers = [
+        (404, GONE),
+        (200, LIST_WITHOUT),
+        (200, other),
+        (404, no_default),
+        (404, "404 page not found"),
+    ];
+    let (hub, _) = scripted(Side::Hub, &answers);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
     let elsewhere = job();
     elsewhere.identity.expect("u8".into());

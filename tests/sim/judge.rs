@@ -25,8 +25,8 @@ const UNCONFIRMED: Duration = Duration::from_secs(2 * 3600);
 /// The most questions an hour for a kind of configs that the hub lacks: one in five minutes or more.
 const KIND_QUESTIONS: u64 = 13;
 /// When the last trailing look is done: what is held is looked at when it is let go after 10 minutes, though it may have
-/// gone before that.
-const SETTLED: Duration = Duration::from_secs(620);
+/// gone before that, and a watch without bookmarks is trusted for 15.
+const SETTLED: Duration = Duration::from_secs(920);
 /// How long after the last fault the sides may still differ: deletes may be held for 10 minutes, and what comes after
 /// that for 10 more, the longest back-off is 5, and a deaf watch takes 3 to be noticed.
 const CONVERGENCE: Duration = Duration::from_secs(25 * 60);

@@ -94,7 +94,11 @@ impl Errand {
             "" => return None,
             RECORD => Self::Record,
             "kube-system" | "default" if target.resource == "namespaces" => Self::Identity,
-            _ if target.resource == "customresourcedefinitions" && ask.verb == Verb::Get => Self::Identity,
+            _ if ask.verb == Verb::Get
+                && ["customresourcedefinitions", "logicalclusters"].contains(&&*target.resource) =>
+            {
+                Self::Identity
+            }
             _ if converged::is_config(&key_of(ask)) => Self::Heartbeat,
             _ if side == Side::Hub && target.resource == "namespaces" => Self::HubNamespace,
             _ => Self::Object,
@@ -409,7 +413,8 @@ impl Ledger {
     /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. What goes up
     /// follows the edge after ten answers, or three if nothing selects it, as what nothing names any more goes with its type.
     fn check_hidden(&mut self, flow: &Flow, key: &Key, time: Duration) {
-        let always = |selects: &dyn Fn(&Value) -> bool| self.specs.iter().all(selects);
+        // Where lists lie, they may have lacked the config.
+        let always = |selects: &dyn Fn(&Value) -> bool| !self.lists_lie && self.specs.iter().all(selects);
         let (selected, least) = match flow.from {
             Side::Hub => (
                 always(&|spec| converged::is_named(&[spec], &key.resource)),

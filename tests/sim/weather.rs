@@ -41,6 +41,8 @@ pub enum Trouble {
     Forbidden(String),
     /// 404 for one type (or for everything, if empty: the workspace is gone).
     NotServed(String),
+    /// One type is being set up: 429 for it, as kcp answers.
+    SettingUp(&'static str),
     /// The server that stands behind one type is away: 503 of the server before it for requests about that type.
     Unavailable(&'static str),
     /// Requests of that verb are answered with a page.
@@ -250,7 +252,11 @@ impl Weather {
         {
             return Some(Early::Refused(Refusal::plain(503, "service unavailable\n")));
         }
-        self.about_type(ask).map(Early::Refused)
+        if let Some(refusal) = self.about_type(ask) {
+            return Some(Early::Refused(refusal));
+        }
+        let sets_up = self.meets(|trouble| matches!(trouble, Trouble::SettingUp(ty) if *ty == of));
+        sets_up.map(|_| Early::Refused(Refusal::busy(429, 1)))
     }
 
     fn about_type(&mut self, ask: &Ask) -> Option<Refusal> {

@@ -401,3 +401,31 @@ fn what_has_failed_counts_no_longer_when_nothing_selects_it() {
         assert_eq!(run.figure("failing").await, 0);
     }));
 }
+
+// As kcp does after a restart: its objects are about to be served, so that their absence says nothing of what is selected.
+#[test]
+fn a_hub_that_sets_up_the_kind_of_its_configs_is_not_one_without_configs() {
+    check(&tell(&[Class::Hidden], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        define(&hub, "gears", "example.org", &["v1"], true);
+        define(&edge, "gears", "example.org", &["v1"], true);
+        downsync_type(run, "the-one", "example.org", "gears", "v1");
+        seconds(5).await;
+        hub.create("people", "gears.example.org", "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(30).await;
+        let gear = Key::new("gears.example.org", "shop", "a");
+        assert!(is_at_edge(run, &gear), "it has arrived");
+        run.kill().await;
+        hub.hide("gears.example.org");
+        run.strike(
+            Side::Hub,
+            Trouble::NotServed(CONFIGS.to_owned()),
+            Duration::from_secs(3),
+        );
+        run.strike(Side::Hub, Trouble::SettingUp(CONFIGS), Duration::from_secs(300));
+        run.start();
+        seconds(320).await;
+        assert!(is_at_edge(run, &gear), "its config was there all the time");
+    }));
+}

@@ -5,17 +5,22 @@
 //! whoever has defined the type anew can bring its objects back.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::{Hold, Reason};
-use crate::cluster::Side;
-use crate::engine::{Engine, Key, TypeId};
+use crate::cluster::{Error, Side};
+use crate::engine::{Engine, Key, TaskEnd, TypeId};
 use crate::plan::Direction;
 use crate::queue;
 use crate::report::Subject;
 use crate::sync::definition::Withdrawal;
+
+/// How often the hub is asked whether it still takes a type away.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Deletes of one type that are held.
 #[derive(Debug)]
@@ -24,8 +29,6 @@ pub(super) struct TypeHold {
     withdrawal: Withdrawal,
     resource: String,
     pub(super) held: BTreeSet<Key>,
-    /// The hub is asked again whether it still takes the type away.
-    asks: bool,
 }
 
 /// Those of all types.
@@ -48,7 +51,7 @@ impl TypeHolds {
 
     /// True if the delete of a copy has to wait. It is kept in mind until it has not.
     pub(super) fn take(&mut self, key: &Key) -> bool {
-        let Some(known) = self.0.get_mut(&key.type_id).filter(|known| !known.asks) else {
+        let Some(known) = self.0.get_mut(&key.type_id) else {
             return false;
         };
         known.held.insert(key.clone());
@@ -62,7 +65,8 @@ impl TypeHolds {
 
     /// The hub does not answer steadily: the time of holds begins anew.
     pub(super) fn are_unsteady(&mut self, grace: Duration) {
-        for known in self.0.values_mut() {
+        let anew = |known: &&mut TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_));
+        for known in self.0.values_mut().filter(anew) {
             known.hold.until = Some(Instant::now() + grace);
         }
     }
@@ -71,37 +75,45 @@ impl TypeHolds {
 impl Engine {
     /// A copy is held back from its end, because the hub takes its type away or has done so.
     pub(in crate::engine) fn hold_type(&mut self, key: &Key, resource: String, withdrawal: &Withdrawal) -> queue::Done {
-        let grace = self.setup.delete_limits.grace;
-        if grace.is_zero() && matches!(withdrawal, Withdrawal::Anew(_)) {
+        if self.setup.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Anew(_)) {
             self.defined.accept(&resource, withdrawal.clone());
             return queue::Done::Again;
         }
-        let until = Some(Instant::now() + grace);
         let known = self.guard.types.0.remove(&key.type_id);
-        let mut known = match known {
+        let mut known = self.hold_still(known, resource, withdrawal);
+        known.held.insert(key.clone());
+        self.guard.types.0.insert(key.type_id, known);
+        queue::Done::Finished
+    }
+
+    /// A hold for this reason, from now on, in the place of a known one.
+    fn hold_still(&mut self, known: Option<TypeHold>, resource: String, withdrawal: &Withdrawal) -> TypeHold {
+        let anew = matches!(withdrawal, Withdrawal::Anew(_));
+        let time = if anew {
+            self.setup.delete_limits.grace
+        } else {
+            ASK_AGAIN
+        };
+        let until = Some(Instant::now() + time);
+        match known {
             Some(known) if known.withdrawal == *withdrawal => TypeHold {
                 hold: Hold { until, ..known.hold },
-                asks: false,
                 ..known
             },
             known => {
                 self.tell_of_holds();
                 let reason = Reason::Withdrawn {
                     resource: resource.clone(),
-                    anew: matches!(withdrawal, Withdrawal::Anew(_)),
+                    anew,
                 };
                 TypeHold {
                     hold: Hold::begin(Direction::Down, reason, until),
                     withdrawal: withdrawal.clone(),
                     resource,
                     held: known.map(|known| known.held).unwrap_or_default(),
-                    asks: false,
                 }
             }
-        };
-        known.held.insert(key.clone());
-        self.guard.types.0.insert(key.type_id, known);
-        queue::Done::Finished
+        }
     }
 
     /// Ends the holds of types whose time is over. Of a type that is being taken away the hub is asked again.
@@ -113,24 +125,51 @@ impl Engine {
             self.guard.types.are_unsteady(self.setup.delete_limits.grace);
             // What is held asks nothing, so it may be that nobody has asked since it came back.
             self.ask_identity(Side::Hub);
-            return;
         }
         let is_over = |known: &TypeHold| known.hold.until.is_some_and(|until| until <= now);
         let over = self.guard.types.0.iter().filter(|(_, known)| is_over(known));
         let over: Vec<TypeId> = over.map(|(&type_id, _)| type_id).collect();
         for type_id in over {
-            let Some(known) = self.guard.types.0.get_mut(&type_id) else {
-                continue;
-            };
-            if matches!(known.withdrawal, Withdrawal::Anew(_)) {
-                self.release_type(type_id, "the time is over");
-            } else {
-                known.asks = true;
-                known.hold.until = None;
-                let held = known.held.clone();
-                self.go_on_with(held);
+            match self.guard.types.0.get_mut(&type_id) {
+                Some(known) if matches!(known.withdrawal, Withdrawal::Going(_)) => {
+                    known.hold.until = None;
+                    self.ask_for_withdrawal(type_id);
+                }
+                _ => self.release_type(type_id, "the time is over"),
             }
         }
+    }
+
+    fn ask_for_withdrawal(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let (hub, defined) = (Rc::clone(&self.setup.hub), Rc::clone(&self.defined));
+        let resource = state.origin_type().clone();
+        let task = async move { TaskEnd::Withdrawal(type_id, defined.verify(&hub, &resource).await) };
+        self.tasks.push(task.boxed_local());
+    }
+
+    /// The hub has been asked whether it still takes a type away.
+    pub(in crate::engine) fn withdrawal_is(&mut self, type_id: TypeId, result: Result<Option<Withdrawal>, Error>) {
+        let Some(mut known) = self.guard.types.0.remove(&type_id) else {
+            return; // It was confirmed meanwhile, or the type is gone.
+        };
+        let resource = known.resource.clone();
+        match result {
+            Ok(Some(withdrawal)) => known = self.hold_still(Some(known), resource, &withdrawal),
+            Ok(None) => {
+                log::info!("the hub takes the type away no longer resource={resource}");
+                return self.go_on_with(known.held);
+            }
+            Err(error) => {
+                known.hold.until = Some(Instant::now() + ASK_AGAIN);
+                if error.is_unreachable() {
+                    self.side_is_silent(Side::Hub, "reading what defines a type", &error);
+                }
+            }
+        }
+        self.guard.types.0.insert(type_id, known);
     }
 
     /// Lets go what people have confirmed.

@@ -79,7 +79,8 @@ impl Resolver<'_> {
         let namespaced = origin.resource.namespaced;
         let own = self.own;
         let draft = self.drafts.entry(pair).or_insert_with(|| Draft {
-            origin: Some(origin),
+            origin,
+            gone_at_origin: false,
             copy,
             selector: Selector::sparing(own),
             naming: Naming::of_pair(),
