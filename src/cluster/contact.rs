@@ -1,10 +1,18 @@
-//! When a side was last heard of, and when it last failed to answer.
+//! When a side was last heard of, and when it last failed to answer; and who asks whether it is back.
 
 use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Error;
+
+/// How long those who do not ask for a side that is away believe that it still is.
+const AWAY: Duration = Duration::from_secs(300);
+/// The time in which all of them begin to ask when it is back.
+const RETURN: Duration = Duration::from_secs(2);
 
 /// Contact with a side. Times are those of requests, so that answers to what was asked before an outage say nothing of
 /// its end.
@@ -18,13 +26,33 @@ pub(super) struct Contact {
     accepted: Cell<Option<Instant>>,
     /// When the credentials were refused last.
     refused: Cell<Option<Instant>>,
+    /// Somebody asks whether the side is back.
+    probing: Cell<bool>,
+    /// It may be back, or nobody asks any more.
+    news: Notify,
+}
+
+/// Held by the one who asks whether a side is back, at its own pace.
+#[derive(Debug)]
+pub(crate) struct Probe(Rc<Contact>);
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.0.probing.set(false);
+        self.0.news.notify_waiters();
+    }
 }
 
 impl Contact {
     /// A request that began then is answered.
     pub(super) fn answered(&self, began: Instant) {
-        raise(&self.asked, began);
+        self.is_heard(began);
         raise(&self.accepted, began);
+    }
+
+    fn is_heard(&self, began: Instant) {
+        raise(&self.asked, began);
+        self.news.notify_waiters();
     }
 
     /// A request that began then failed.
@@ -33,7 +61,7 @@ impl Contact {
             self.failed.set(Some(Instant::now()));
             return;
         }
-        raise(&self.asked, began);
+        self.is_heard(began);
         if error.is_unauthorized() {
             self.refused.set(Some(Instant::now()));
         } else {
@@ -49,6 +77,27 @@ impl Contact {
     /// True if what was asked since the last failure was answered, at least once.
     pub(super) fn is_there(&self) -> bool {
         self.asked.get().is_some_and(|asked| Some(asked) >= self.failed.get())
+    }
+
+    /// Waits while the side is away and somebody else asks whether it is back. `None` if it is, or if it is time to see;
+    /// otherwise it is the caller who asks from now on.
+    pub(super) async fn wait_for_return(self: &Rc<Self>) -> Option<Probe> {
+        let back = async {
+            let mut spread = Duration::ZERO;
+            loop {
+                let news = self.news.notified();
+                if self.is_there() {
+                    sleep(spread).await;
+                    return None;
+                }
+                spread = RETURN.mul_f64(fastrand::f64());
+                if !self.probing.replace(true) {
+                    return Some(Probe(Rc::clone(self)));
+                }
+                news.await;
+            }
+        };
+        timeout(AWAY.mul_f64(0.5 + fastrand::f64() / 2.0), back).await.ok()?
     }
 
     /// True if what was asked since the credentials were last refused was not.
@@ -85,6 +134,39 @@ mod tests {
         assert!(contact.is_there());
         contact.broke_off();
         assert!(contact.is_there(), "at the same moment");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_asks_for_all_whether_a_side_is_back() {
+        let contact = Rc::new(Contact::default());
+        let away = || contact.failed(Instant::now(), &Error::Unreachable("reset".into()));
+        away();
+        let probe = contact.wait_for_return().await;
+        assert!(probe.is_some(), "nobody else does");
+        let start = Instant::now();
+        let another = contact.wait_for_return().await;
+        assert!(
+            another.is_none() && start.elapsed() >= AWAY / 2,
+            "{:?}",
+            start.elapsed()
+        );
+        // It is back.
+        let (start, waits) = (Instant::now(), contact.wait_for_return());
+        let returns = async {
+            sleep(Duration::from_secs(10)).await;
+            contact.answered(Instant::now());
+        };
+        assert!(tokio::join!(waits, returns).0.is_none());
+        assert!(
+            start.elapsed() <= Duration::from_secs(10) + RETURN,
+            "{:?}",
+            start.elapsed()
+        );
+        // Who asks has no reason to any more.
+        tokio::time::advance(Duration::from_millis(5)).await;
+        away();
+        let (waits, ends) = (contact.wait_for_return(), async { drop(probe) });
+        assert!(tokio::join!(waits, ends).0.is_some());
     }
 
     #[tokio::test(start_paused = true)]

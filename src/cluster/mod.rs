@@ -11,7 +11,7 @@
 pub mod access;
 mod alive;
 pub mod connect;
-mod contact;
+pub(crate) mod contact;
 pub mod discovery;
 mod error;
 mod gzip;

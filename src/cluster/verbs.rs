@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use self::exchange::{UPLOADS, request as request_for};
-use super::contact::Contact;
+use super::contact::{Contact, Probe};
 use super::error::first_line;
 use super::json::ListMeta;
 use super::resource::{ObjectName, ResourceType, encode};
@@ -146,6 +146,12 @@ impl Cluster {
     /// was asked before such a failure does not count.
     pub fn answers(&self) -> bool {
         self.contact.is_there()
+    }
+
+    /// After a request that nothing has answered: waits until the side is back, while somebody else asks for that. The
+    /// caller is the one to ask as long as it holds what it is given.
+    pub(crate) async fn wait_for_return(&self) -> Option<Probe> {
+        self.contact.wait_for_return().await
     }
 
     /// True if nothing that was asked since the credentials were last refused (401) was refused for that.

@@ -8,6 +8,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::sleep;
 
 use super::{Covers, SourceEvent, SourceId};
+use crate::cluster::contact::Probe;
 use crate::cluster::{Cluster, Error, ListRequest, Listing};
 
 /// First wait after a failure, and the longest of a source that is never to wait longer (DESIGN section 4).
@@ -51,10 +52,13 @@ pub(super) struct Link {
     busy: bool,
     /// `Up` was sent, and no `Down` since.
     up: bool,
+    cluster: Rc<Cluster>,
+    /// This source is the one that asks whether its side is back.
+    probe: Option<Probe>,
 }
 
 impl Link {
-    pub(super) fn new(id: SourceId, events: Sender<(SourceId, SourceEvent)>) -> Self {
+    pub(super) fn new(id: SourceId, events: Sender<(SourceId, SourceEvent)>, cluster: Rc<Cluster>) -> Self {
         Self {
             id,
             events,
@@ -62,6 +66,8 @@ impl Link {
             expired: false,
             busy: false,
             up: false,
+            cluster,
+            probe: None,
         }
     }
 
@@ -72,6 +78,7 @@ impl Link {
 
     /// Tells that the side answers, once per streak.
     pub(super) async fn works(&mut self) -> Result<(), Closed> {
+        self.probe = None;
         if self.up {
             return Ok(());
         }
@@ -92,7 +99,8 @@ impl Link {
     }
 
     /// Reports a failure and waits its back-off, at most `longest`, added to what the server asks for, so that the
-    /// edges it asked at once do not come back at once.
+    /// edges it asked at once do not come back at once. While the side is away, one of its sources goes on asking, and
+    /// the others wait for what comes of that.
     pub(super) async fn fail(&mut self, error: Error, longest: Duration) -> Result<(), Closed> {
         // A server that has denied something for a while and is only busy with it now has come to know it: API servers
         // answer so while they set up a type. It is there in a moment.
@@ -104,8 +112,14 @@ impl Link {
         let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(10).saturating_sub(1));
         let wait = doubled.min(longest).mul_f64(jitter());
         let asked = error.retry_after().unwrap_or_default().min(LONGEST_ASKED);
+        let is_away = error.is_unreachable();
         self.send(SourceEvent::Down(error)).await?;
         sleep(asked + wait).await;
+        if !is_away {
+            self.probe = None;
+        } else if self.probe.is_none() {
+            self.probe = self.cluster.wait_for_return().await;
+        }
         Ok(())
     }
 }
@@ -162,6 +176,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+    use crate::cluster::{Paths, RateLimit, Side};
 
     fn answer(code: u16) -> Error {
         Error::from_answer(code, None, b"")
@@ -176,7 +191,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_type_that_is_being_set_up_is_not_waited_for_as_long_as_it_was_missing() {
         let (events, mut told) = channel(100);
-        let mut link = Link::new(0, events);
+        let server = Paths(std::collections::BTreeMap::new());
+        let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None));
+        let mut link = Link::new(0, events, Rc::new(cluster));
         for _ in 0..10 {
             wait_after(&mut link, 404).await;
         }

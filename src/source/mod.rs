@@ -196,7 +196,7 @@ pub fn start(
     events: Sender<(SourceId, SourceEvent)>,
 ) -> SourceHandle {
     let cluster = Rc::clone(cluster);
-    let link = Link::new(id, events);
+    let link = Link::new(id, events, Rc::clone(&cluster));
     match pace {
         Pace::Watch => {
             let source = watch::Source::new(cluster, reading, link);
