@@ -15,6 +15,7 @@ pub mod crashes;
 pub mod edge_watch;
 pub mod fault_proxy;
 pub mod flow;
+pub mod kcp;
 pub mod kubeconfig;
 mod launch;
 pub mod modes;
