@@ -252,7 +252,7 @@ enum TaskEnd {
     /// A side has been asked what it serves.
     Discovered(Side, Answers),
     /// The record of synced types has been read (`true`) or written.
-    Recorded(Result<record::Kept, Error>, bool),
+    Recorded(Result<record::kept::Kept, Error>, bool),
     /// A side has been asked who it is.
     Identified(Side, Result<Option<String>, Error>),
     /// The hub has been asked what defines its types.

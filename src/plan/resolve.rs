@@ -175,11 +175,7 @@ impl Resolver<'_> {
             .discovery(direction.origin())
             .find(group, &version, resource)
             .cloned();
-        let copies = self.discovery(direction.copy());
-        let copy = copies
-            .find(group, &version, resource)
-            .or_else(|| copies.find_other(group, resource))
-            .cloned();
+        let copy = self.find_at(direction.copy(), group, &version, resource);
         for (side, found) in [(direction.origin(), &origin), (direction.copy(), &copy)] {
             if found.is_none() {
                 self.missing(side, direction, group, &version, resource, Some(&entry.place));
@@ -252,28 +248,14 @@ impl Resolver<'_> {
         if is_selected || !both_know {
             return;
         }
-        let origins = self.discovery(direction.origin());
-        let origin = origins
-            .find(of_group, version, of_resource)
-            .or_else(|| origins.find_other(of_group, of_resource))
-            .cloned();
-        let copies = self.discovery(direction.copy());
-        let copy = copies
-            .find(&known.group, version, &known.resource)
-            .or_else(|| copies.find_other(&known.group, &known.resource))
-            .cloned();
+        let origin = self.find_at(direction.origin(), of_group, version, of_resource);
+        let copy = self.find_at(direction.copy(), &known.group, version, &known.resource);
         if origin.is_none() {
             self.missing(direction.origin(), direction, of_group, version, of_resource, None);
         }
         let Some(copy) = copy else {
-            self.missing(
-                direction.copy(),
-                direction,
-                &known.group,
-                version,
-                &known.resource,
-                None,
-            );
+            let (group, resource) = (&known.group, &known.resource);
+            self.missing(direction.copy(), direction, group, version, resource, None);
             return;
         };
         let gone_at_origin = origin.is_none();
@@ -304,6 +286,13 @@ impl Resolver<'_> {
                 naming,
                 places,
             });
+    }
+
+    /// A resource as a side serves it, at this version or at another one.
+    fn find_at(&self, side: Side, group: &str, version: &str, resource: &str) -> Option<ServedResource> {
+        let served = self.discovery(side);
+        let found = served.find(group, version, resource);
+        found.or_else(|| served.find_other(group, resource)).cloned()
     }
 
     /// Where a type is selected that the edge does not serve, so that the version to select it at is not known.
