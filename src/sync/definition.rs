@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde::Deserialize;
-use tokio::sync::OnceCell;
 
 use super::identity::{WORKSPACE, logical_clusters};
 use super::look::look_at;
@@ -57,9 +56,17 @@ pub struct Definitions {
     known: RefCell<BTreeMap<String, Known>>,
     /// UIDs of what people let go.
     confirmed: RefCell<BTreeSet<String>>,
-    /// Whether the hub is kcp.
-    workspace: OnceCell<Option<Workspace>>,
+    hub: RefCell<Hub>,
     questions: RefCell<BTreeMap<String, Rc<Shared<Answer>>>>,
+}
+
+/// What the hub has said that it is.
+#[derive(Debug, Default)]
+enum Hub {
+    #[default]
+    Unknown,
+    Kubernetes,
+    Kcp(Workspace),
 }
 
 /// The versions at which kcp serves what tells of a workspace.
@@ -117,6 +124,7 @@ impl Definitions {
     pub fn forget(&self) {
         self.known.borrow_mut().clear();
         self.questions.borrow_mut().clear();
+        *self.hub.borrow_mut() = Hub::Unknown;
     }
 
     fn expire(&self, resource: &str) {
@@ -125,12 +133,22 @@ impl Definitions {
         }
     }
 
-    /// Asks the hub why it lacks objects of a type; `None` if that is no other reason than that they were deleted. The
-    /// question begins after the call. An error proves nothing.
-    pub async fn verify(&self, hub: &Cluster, resource: &ResourceType) -> Answer {
+    /// Asks the hub why it lacks objects of a type, or the type itself; `None` if that is no other reason than that they
+    /// were deleted. The question begins after the call. An error proves nothing.
+    pub async fn verify(&self, hub: &Cluster, resource: &ResourceType, type_gone: bool) -> Answer {
+        if type_gone {
+            // What nothing selects goes with its type, but not with everything else.
+            let ends = self.ending_workspace(hub).await?;
+            return Ok(ends.and_then(|uid| self.unless_confirmed(uid)));
+        }
         let name = resource.qualified();
         let question = Rc::clone(self.questions.borrow_mut().entry(name).or_default());
         question.ask(async || self.ask(hub, resource).await).await
+    }
+
+    fn unless_confirmed(&self, uid: String) -> Option<Withdrawal> {
+        let is_confirmed = self.confirmed.borrow().contains(&uid);
+        (!is_confirmed).then_some(Withdrawal::Going(Some(uid)))
     }
 
     async fn ask(&self, hub: &Cluster, resource: &ResourceType) -> Answer {
@@ -140,9 +158,8 @@ impl Definitions {
             Err(error) if known.is_none() && error.is_forbidden() => return Ok(None),
             found => found?,
         };
-        let is_confirmed = |uid: &String| self.confirmed.borrow().contains(uid);
         Ok(match (known, found) {
-            (_, Some(Definition { uid, going: true })) => (!is_confirmed(&uid)).then_some(Withdrawal::Going(Some(uid))),
+            (_, Some(Definition { uid, going: true })) => self.unless_confirmed(uid),
             (Some(Known::Uid(expected)), Some(found)) if found.uid != expected => Some(Withdrawal::Anew(found.uid)),
             (Some(Known::Uid(_)), None) => Some(Withdrawal::Going(None)),
             _ => None,
@@ -151,13 +168,8 @@ impl Definitions {
 
     /// What defines a type; `None` if nothing that could be deleted does.
     pub async fn read(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<Definition>, Error> {
-        let workspace = self.workspace(hub).await?;
-        if let Some(workspace) = &workspace {
-            match look_for(hub, &logical_clusters(&workspace.itself), "cluster").await {
-                Ok(Some(itself)) if itself.going => return Ok(Some(itself)),
-                Err(error) if !error.is_forbidden() => return Err(error),
-                _ => {}
-            }
+        if let Some(uid) = self.ending_workspace(hub).await? {
+            return Ok(Some(Definition { uid, going: true }));
         }
         if resource.group.is_empty() || self.known(&resource.qualified()) == Some(Known::Nothing) {
             return Ok(None);
@@ -168,26 +180,41 @@ impl Definitions {
         {
             return Ok(Some(definition));
         }
-        match workspace {
+        match self.workspace(hub).await? {
             Some(workspace) => binding(hub, &workspace, resource).await,
             None => Ok(None),
         }
     }
 
-    /// How kcp tells of the workspace; `None` if the hub is no kcp, or does not say so.
-    async fn workspace(&self, hub: &Cluster) -> Result<Option<Workspace>, Error> {
-        let ask = async || -> Result<_, Error> {
-            let mut groups = discovery::groups(hub).await?;
-            let mut version = |group: &str| groups.remove(group)?.into_iter().next();
-            Ok(version(BINDINGS)
-                .zip(version(WORKSPACE))
-                .map(|(bindings, itself)| Workspace { bindings, itself }))
+    /// The UID of the workspace, if that is being deleted.
+    async fn ending_workspace(&self, hub: &Cluster) -> Result<Option<String>, Error> {
+        let Some(workspace) = self.workspace(hub).await? else {
+            return Ok(None);
         };
-        match self.workspace.get_or_try_init(ask).await {
-            Ok(workspace) => Ok(workspace.clone()),
+        match look_for(hub, &logical_clusters(&workspace.itself), "cluster").await {
+            Ok(itself) => Ok(itself.filter(|itself| itself.going).map(|itself| itself.uid)),
             Err(error) if error.is_forbidden() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// How kcp tells of the workspace; `None` if the hub is no kcp, or does not say so.
+    async fn workspace(&self, hub: &Cluster) -> Result<Option<Workspace>, Error> {
+        match &*self.hub.borrow() {
+            Hub::Unknown => {}
+            Hub::Kubernetes => return Ok(None),
+            Hub::Kcp(workspace) => return Ok(Some(workspace.clone())),
+        }
+        let mut groups = match discovery::groups(hub).await {
+            Err(error) if error.is_forbidden() => return Ok(None),
+            groups => groups?,
+        };
+        let mut version = |group: &str| groups.remove(group)?.into_iter().next();
+        let workspace = version(BINDINGS)
+            .zip(version(WORKSPACE))
+            .map(|(bindings, itself)| Workspace { bindings, itself });
+        *self.hub.borrow_mut() = workspace.clone().map_or(Hub::Kubernetes, Hub::Kcp);
+        Ok(workspace)
     }
 }
 

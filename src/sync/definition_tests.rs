@@ -51,7 +51,7 @@ async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
             definitions.learn("gauges.example.org", known);
         }
         let (hub, _) = scripted(Side::Hub, &[(200, GROUPS), answer]);
-        let found = definitions.verify(&hub, &of("example.org")).await;
+        let found = definitions.verify(&hub, &of("example.org"), false).await;
         let found = found.map_err(|error| error.status().map_or(0, |status| status.code));
         assert_eq!(found, expected, "{row}");
     }
@@ -68,9 +68,12 @@ async fn what_people_have_confirmed_is_held_no_longer() {
         definitions.learn("gauges.example.org", Known::Uid("d1".into()));
         let (hub, _) = scripted(Side::Hub, &[(200, GROUPS), answer, answer]);
         let gauges = of("example.org");
-        assert_eq!(definitions.verify(&hub, &gauges).await, Ok(Some(withdrawal.clone())));
+        assert_eq!(
+            definitions.verify(&hub, &gauges, false).await,
+            Ok(Some(withdrawal.clone()))
+        );
         definitions.accept("gauges.example.org", withdrawal);
-        assert_eq!(definitions.verify(&hub, &gauges).await, Ok(None), "{answer:?}");
+        assert_eq!(definitions.verify(&hub, &gauges, false).await, Ok(None), "{answer:?}");
     }
 }
 
@@ -83,13 +86,13 @@ async fn what_no_crd_can_define_costs_no_question() {
         }
         let (hub, asked) = scripted(Side::Hub, &[(200, GROUPS)]);
         for _ in 0..2 {
-            assert_eq!(definitions.verify(&hub, &of(group)).await, Ok(None));
+            assert_eq!(definitions.verify(&hub, &of(group), false).await, Ok(None));
         }
         assert_eq!(*asked.borrow(), ["GET /apis "], "{group}");
     }
 }
 
-/// A workspace with an `APIBinding`, as kcp answers.
+/// A workspace with these `APIBinding`s, as kcp answers; asked for a type that is gone if there is no list of them.
 async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, known: Known) -> Answer {
     const GROUPS: &str = r#"{"kind":"APIGroupList","groups":[
         {"name":"apis.kcp.io","versions":[{"version":"v1alpha2"},{"version":"v1alpha1"}]},
@@ -103,7 +106,7 @@ async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, kn
     let definitions = Definitions::default();
     let gauges = of(group);
     definitions.learn(&gauges.qualified(), known);
-    definitions.verify(&hub, &gauges).await
+    definitions.verify(&hub, &gauges, bindings.is_empty()).await
 }
 
 #[tokio::test]
@@ -136,4 +139,8 @@ async fn in_kcp_a_type_goes_with_its_binding_and_everything_with_the_workspace()
         assert_eq!(found, expected, "{group} {workspace} {bindings}");
     }
     assert!(in_kcp("apps", HERE, "<html>", known()).await.is_err());
+    // What is gone with its type is not asked for, but for the end of everything.
+    for (workspace, expected) in [(HERE, Ok(None)), (ENDS, going("w1"))] {
+        assert_eq!(in_kcp("apps", workspace, "", known()).await, expected, "{workspace}");
+    }
 }

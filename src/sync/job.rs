@@ -441,10 +441,10 @@ async fn distrust(origins: &Cluster, job: &Job) -> Result<Option<Change>, Failur
         return Ok(Some(Change::OtherCluster(found)));
     }
     // What goes up follows the edge, also where that no longer has the type.
-    if job.type_gone || job.direction == Direction::Up {
+    if job.direction == Direction::Up {
         return Ok(None);
     }
-    let withdrawal = job.definitions.verify(origins, resource).await;
+    let withdrawal = job.definitions.verify(origins, resource, job.type_gone).await;
     let withdrawal = withdrawal.map_err(failed(side, "reading what defines the type"))?;
     Ok(withdrawal.map(Change::Withdrawn))
 }

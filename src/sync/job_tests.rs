@@ -242,7 +242,7 @@ async fn that_a_type_is_gone_is_asked_once_more_before_its_copies_go() {
         (403, GONE, false),
         (503, "", false),
     ] {
-        let (hub, _) = scripted(Side::Hub, &[(status, answer)]);
+        let (hub, _) = scripted(Side::Hub, &[(status, answer), (200, GROUPS)]);
         let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
         let job = Job {
             type_gone: true,

@@ -145,8 +145,8 @@ impl Engine {
             return;
         };
         let (hub, defined) = (Rc::clone(&self.setup.hub), Rc::clone(&self.defined));
-        let resource = state.origin_type().clone();
-        let task = async move { TaskEnd::Withdrawal(type_id, defined.verify(&hub, &resource).await) };
+        let (resource, gone) = (state.origin_type().clone(), state.plan.gone_at_origin);
+        let task = async move { TaskEnd::Withdrawal(type_id, defined.verify(&hub, &resource, gone).await) };
         self.tasks.push(task.boxed_local());
     }
 
