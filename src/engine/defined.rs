@@ -79,8 +79,6 @@ impl Engine {
             let name = resource.qualified();
             let subject = Subject::Thing(Side::Hub, format!("what defines {name}"));
             match answer {
-                // What comes after it is to be known.
-                Ok(Some(found)) if found.going => failed = true,
                 Ok(found) => {
                     self.report.works(&subject);
                     self.defined
