@@ -23,6 +23,8 @@ pub(super) struct Learning {
     failures: u32,
     /// Types, `resource.group`, of which the hub does not let it be read.
     refused: BTreeSet<String>,
+    /// Those of which reading it has failed last.
+    failing: BTreeSet<String>,
 }
 
 /// What the hub has answered, by type.
@@ -55,6 +57,11 @@ impl Engine {
             let name = resource.qualified();
             !resource.group.is_empty() && self.defined.known(&name).is_none() && !self.learning.refused.contains(&name)
         });
+        // What is not asked for any more fails no longer.
+        let names: BTreeSet<String> = unknown.iter().map(ResourceType::qualified).collect();
+        for name in std::mem::take(&mut self.learning.failing).difference(&names) {
+            self.report.forget(&definition_of(name));
+        }
         if unknown.is_empty() {
             return;
         }
@@ -77,13 +84,16 @@ impl Engine {
         let mut refused = None;
         for (resource, answer) in learnt {
             let name = resource.qualified();
-            let subject = Subject::Thing(Side::Hub, format!("what defines {name}"));
+            let subject = definition_of(&name);
             match answer {
                 Ok(found) => {
                     self.report.works(&subject);
+                    // That nothing does costs no more than to ask again, and is kept when there is more to keep.
+                    if found.is_some() {
+                        self.keep_guard_in_record();
+                    }
                     self.defined
                         .learn(&name, found.map_or(Known::Nothing, |found| Known::Uid(found.uid)));
-                    self.keep_guard_in_record();
                 }
                 Err(error) if error.is_unreachable() => {
                     failed = true;
@@ -96,6 +106,7 @@ impl Engine {
                 Err(error) => {
                     failed = true;
                     self.report.failed(subject, "reading", &error);
+                    self.learning.failing.insert(name);
                 }
             }
         }
@@ -145,4 +156,8 @@ impl Engine {
         known.retain(|resource, _| origins.contains(resource));
         known
     }
+}
+
+fn definition_of(resource: &str) -> Subject {
+    Subject::Thing(Side::Hub, format!("what defines {resource}"))
 }

@@ -131,6 +131,7 @@ impl Engine {
         }
         self.stray_may_be_gone(type_id, &name);
         self.upsync_left_a_namespace();
+        self.forget_status_failures(type_id);
         self.drop_type_without_copies(type_id);
     }
 

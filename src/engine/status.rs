@@ -271,6 +271,20 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// What is gone has no status that could still fail.
+    pub(super) fn forget_status_failures(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
+            return;
+        };
+        if state.status_due(None).is_empty() {
+            for side in [Side::Hub, Side::Edge] {
+                self.report.forget(&status_of(side, &state.plan.at_hub));
+            }
+        }
+    }
+}
+
 /// One line a type: what is wrong with one status, a permission mostly, is wrong with all.
 pub(super) fn status_of(side: Side, resource: &ResourceType) -> Subject {
     Subject::Thing(side, format!("the status of {}", resource.qualified()))

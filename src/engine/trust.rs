@@ -327,8 +327,10 @@ impl Engine {
                 self.ask_identity_later(side);
                 self.warn_of_a_nameless(side);
             }
-            // It is asked when it comes back.
+            // It is asked when it comes back. It may have done so before this question was given up, and nobody asks it
+            // anything for an hour.
             Err(error) if error.is_unreachable() => {
+                self.ask_identity_later(side);
                 self.side_is_silent(side, "asking", &error);
             }
             Err(error) => {

@@ -360,6 +360,7 @@ impl Engine {
             }
             Change::Deleted | Change::Released | Change::Left(Why::Gone | Why::NotOurs) => {
                 self.upsync_left_a_namespace();
+                self.forget_status_failures(type_id);
                 self.drop_type_without_copies(type_id);
             }
             Change::MarkedHandsOff | Change::Left(Why::HandsOff) => self.watch_unlabelled(type_id),

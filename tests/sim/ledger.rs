@@ -297,8 +297,7 @@ impl Ledger {
     /// A side serves a type from now on.
     pub fn serves(&mut self, side: Side, resource: &str) {
         if side == Side::Hub {
-            let now = self.clock();
-            self.taken.served(resource, now);
+            self.taken.served(resource, self.start.elapsed());
         }
     }
 
@@ -451,7 +450,7 @@ impl Ledger {
                 .iter()
                 .all(|spec| converged::is_named(&[spec], &key.resource))
         };
-        if flow.from == Side::Hub && self.taken.keeps(key, now) && always_named() {
+        if flow.from == Side::Hub && self.taken.keeps(key, self.start.elapsed()) && always_named() {
             self.break_promise(format!("deleted {key}, whose origin went with its type"), &[key]);
         }
         self.check_mass(flow, key);
