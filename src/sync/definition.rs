@@ -159,7 +159,15 @@ impl Definitions {
             found => found?,
         };
         Ok(match (known, found) {
-            (_, Some(Definition { uid, going: true })) => self.unless_confirmed(uid),
+            (known, Some(Definition { uid, going: true })) => {
+                // Soon it is gone, and what comes after it is another one.
+                if known.is_none() && !resource.group.is_empty() {
+                    self.known
+                        .borrow_mut()
+                        .insert(resource.qualified(), Known::Uid(uid.clone()));
+                }
+                self.unless_confirmed(uid)
+            }
             (Some(Known::Uid(expected)), Some(found)) if found.uid != expected => Some(Withdrawal::Anew(found.uid)),
             (Some(Known::Uid(_)), None) => Some(Withdrawal::Going(None)),
             _ => None,

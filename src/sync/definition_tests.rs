@@ -78,6 +78,25 @@ async fn what_people_have_confirmed_is_held_no_longer() {
 }
 
 #[tokio::test]
+async fn one_that_was_first_seen_as_it_went_is_missed_when_it_is_gone() {
+    for (after, expected) in [
+        ((404, ABSENT), Withdrawal::Going(None)),
+        ((200, crd("d2", false)), Withdrawal::Anew("d2".into())),
+    ] {
+        let definitions = Definitions::default();
+        let (hub, _) = scripted(Side::Hub, &[(200, GROUPS), (200, crd("d1", true)), after]);
+        let gauges = of("example.org");
+        let going = Withdrawal::Going(Some("d1".into()));
+        assert_eq!(definitions.verify(&hub, &gauges, false).await, Ok(Some(going)));
+        assert_eq!(
+            definitions.verify(&hub, &gauges, false).await,
+            Ok(Some(expected)),
+            "{after:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_no_crd_can_define_costs_no_question() {
     for (group, known) in [("", None), ("apps", None), ("example.org", Some(Known::Nothing))] {
         let definitions = Definitions::default();
