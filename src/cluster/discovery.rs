@@ -29,6 +29,11 @@ pub struct ServedResource {
     pub resource: ResourceType,
     /// True if it can be listed and watched; a few (`tokenreviews`) can only be created.
     pub watchable: bool,
+    /// True if it can be listed.
+    pub listable: bool,
+    /// True if it has objects that are kept: not if they can only be created (`bindings`) or seen (`packagemanifests`),
+    /// for these a namespace's deletion does not take along either.
+    pub holds_objects: bool,
     /// True if it has a `/status` subresource.
     pub status_subresource: bool,
 }
@@ -138,6 +143,9 @@ pub async fn groups(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>, 
         .collect())
 }
 
+/// Verbs that a type has also if it keeps nothing.
+const ONLY_SHOW: [&str; 3] = ["create", "get", "list"];
+
 #[derive(Deserialize)]
 struct WireList {
     kind: String,
@@ -172,6 +180,8 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
         let status = format!("{}/status", wire.name);
         let resource = ServedResource {
             watchable: has("list") && has("watch"),
+            listable: has("list"),
+            holds_objects: wire.verbs.iter().any(|verb| !ONLY_SHOW.contains(&verb.as_str())),
             status_subresource: subresources.iter().any(|subresource| subresource.name == status),
             resource: ResourceType {
                 group: group.to_owned(),
@@ -203,7 +213,9 @@ mod tests {
         let deployments = discovery.find("apps", "v1", "deployments").unwrap();
         assert!(deployments.watchable && deployments.status_subresource && deployments.resource.namespaced);
         assert_eq!(deployments.resource.kind, "Deployment");
-        assert!(!discovery.find("apps", "v1", "reviews").unwrap().watchable);
+        let reviews = discovery.find("apps", "v1", "reviews").unwrap();
+        assert!(deployments.listable && deployments.holds_objects);
+        assert!(!reviews.watchable && !reviews.listable && !reviews.holds_objects);
         assert!(discovery.find("apps", "v1", "deployments/status").is_none());
         assert!(discovery.knows("apps", "v1") && !discovery.knows("apps", "v2"));
     }

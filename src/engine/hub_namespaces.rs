@@ -15,12 +15,12 @@ use tokio::time::Instant;
 
 use super::{Engine, Feed, TaskEnd};
 use crate::api::UPSYNCED_SELECTOR;
-use crate::cluster::discovery::{self, Served};
-use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, Precondition, ResourceType, Scope, Side};
+use crate::cluster::{Cluster, Error, ObjectName, Precondition, ResourceType, Scope, Side};
 use crate::plan::Direction;
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::{Reading, SourceId, Style};
+use crate::sync::contents::{first_in_namespace, is_in_every_namespace};
 use crate::sync::look::look_at;
 use crate::sync::object::{Address, Meta};
 use crate::sync::ownership::{CopyState, is_protected_namespace, mark};
@@ -80,8 +80,8 @@ enum End {
     Empty(Precondition),
     /// It is gone, or not ours.
     Cleared,
-    /// There is something in it.
-    NotEmpty,
+    /// There is something in it: this, for one.
+    NotEmpty(String),
 }
 
 impl HubNamespaces {
@@ -275,7 +275,9 @@ impl Engine {
                             self.replan();
                         }
                     }
-                    End::NotEmpty => log::debug!("a namespace of ours at the hub is not empty namespace={namespace}"),
+                    End::NotEmpty(found) => {
+                        log::debug!("a namespace of ours at the hub is not empty namespace={namespace} has={found:?}");
+                    }
                 }
             }
             Err(error) => {
@@ -334,8 +336,8 @@ async fn look_into(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Error> {
     if copy.state != CopyState::Ours || copy.terminating || is_protected_namespace(namespace, None) {
         return Ok(End::Cleared);
     }
-    if !is_empty(hub, namespace).await? {
-        return Ok(End::NotEmpty);
+    if let Some(found) = first_in_namespace(hub, namespace, is_in_every_namespace).await? {
+        return Ok(End::NotEmpty(found));
     }
     Ok(End::Empty(Precondition {
         uid: meta.uid,
@@ -356,95 +358,9 @@ async fn clear_namespace(hub: &Cluster, namespace: &str, only_if: &Precondition)
     }
 }
 
-/// Asks, type by type, whether anything is in a namespace. An error proves nothing. Each version of a group is asked for,
-/// since not every type of a group is served at the one that it prefers.
-async fn is_empty(hub: &Rc<Cluster>, namespace: &str) -> Result<bool, Error> {
-    let mut group_versions = vec![(String::new(), "v1".to_owned())];
-    for (group, versions) in discovery::groups(hub).await? {
-        group_versions.extend(versions.into_iter().map(|version| (group.clone(), version)));
-    }
-    let mut asked = BTreeSet::new();
-    for group_version in group_versions {
-        let Served::Resources(resources) = discovery::discover(hub, &group_version).await? else {
-            // The hub has just listed it: that may be the 404 of something that stands before it.
-            return Err(Error::BadAnswer(format!("{group_version:?} is listed and not served")));
-        };
-        for served in resources.into_values() {
-            let resource = served.resource;
-            let passes = resource.resource == "events" || !asked.insert(resource.qualified());
-            if resource.namespaced && served.watchable && !passes && has_any(hub, resource, namespace).await? {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
-}
-
-async fn has_any(hub: &Rc<Cluster>, resource: ResourceType, namespace: &str) -> Result<bool, Error> {
-    let by_itself = |meta: &Meta| {
-        resource.is("", "configmaps") && meta.name == "kube-root-ca.crt"
-            || resource.is("", "serviceaccounts") && meta.name == "default"
-    };
-    let request = ListRequest {
-        resource: resource.clone(),
-        scope: Scope {
-            namespace: Some(namespace.into()),
-            name: None,
-        },
-        label_selector: None,
-        content: Content::Metadata,
-    };
-    let mut listing = hub.list(request);
-    while let Some(object) = listing.next().await? {
-        if !by_itself(&Meta::parse(&object)?) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Paths, RateLimit};
-
-    #[tokio::test]
-    async fn a_namespace_is_empty_only_if_every_version_of_every_group_says_so() {
-        const CORE: (&str, &str) = ("/api/v1", r#"{"kind":"APIResourceList","resources":[]}"#);
-        const GROUPS: (&str, &str) = (
-            "/apis",
-            r#"{"kind":"APIGroupList","groups":[{"name":"g","versions":[{"version":"v1"},{"version":"v1beta1"}]}]}"#,
-        );
-        const V1: (&str, &str) = (
-            "/apis/g/v1",
-            r#"{"kind":"APIResourceList","resources":[{"name":"as","namespaced":true,"kind":"A","verbs":["list","watch"]}]}"#,
-        );
-        const V1BETA1: (&str, &str) = (
-            "/apis/g/v1beta1",
-            r#"{"kind":"APIResourceList","resources":[{"name":"bs","namespaced":true,"kind":"B","verbs":["list","watch"]}]}"#,
-        );
-        const NONE: &str = r#"{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
-        const ONE: &str =
-            r#"{"kind":"List","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"b","namespace":"n"}}]}"#;
-        let (no_a, no_b) = (
-            ("/apis/g/v1/namespaces/n/as", NONE),
-            ("/apis/g/v1beta1/namespaces/n/bs", NONE),
-        );
-        for (expected, row, paths) in [
-            (Some(true), "nothing", vec![CORE, GROUPS, V1, V1BETA1, no_a, no_b]),
-            (
-                Some(false),
-                "at another version",
-                vec![CORE, GROUPS, V1, V1BETA1, no_a, (no_b.0, ONE)],
-            ),
-            (None, "a 404 for what is listed", vec![CORE, GROUPS, V1, no_a]),
-            (None, "a 404 for the core", vec![GROUPS, V1, V1BETA1, no_a, no_b]),
-        ] {
-            let server = Paths(paths.into_iter().collect());
-            let hub = Rc::new(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)));
-            assert_eq!(is_empty(&hub, "n").await.ok(), expected, "{row}");
-        }
-    }
 
     #[test]
     fn a_needed_namespace_does_not_wait_for_an_unused_one() {

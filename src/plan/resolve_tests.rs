@@ -28,6 +28,8 @@ fn serves(types: &Types) -> Discovery {
                 namespaced,
             },
             watchable: true,
+            listable: true,
+            holds_objects: true,
             status_subresource: false,
         };
         let key = (group.to_owned(), version.to_owned());

@@ -33,6 +33,8 @@ fn selection(wanted: &Wanted, group: &str, resource: &str, namespace: &str, name
                 namespaced,
             },
             watchable: true,
+            listable: true,
+            holds_objects: true,
             status_subresource: false,
         };
         let known = discovery.known.entry((group.into(), "v1".into()));

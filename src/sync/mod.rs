@@ -1,5 +1,6 @@
 //! One object at a time: what it should be, whose it is, and bringing it there.
 
+pub(crate) mod contents;
 pub mod definition;
 pub mod downsync;
 pub mod identity;
