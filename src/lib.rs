@@ -66,6 +66,10 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         workers: workers as usize,
         queue_capacity: settings.queue_capacity,
         policy: Rc::new(sync::job::Policy {
+            sync_target: sync::ownership::SyncTarget {
+                uid: settings.sync_target_uid,
+                former: settings.former_sync_target_uids,
+            },
             delete_adopted: settings.delete_adopted,
             take_back_from: settings.take_back_from,
         }),

@@ -24,6 +24,9 @@ pub const UPSYNCED: &str = "edge.kubestellar.io/upsynced";
 pub const UPSYNCED_LABEL_VALUE: &str = "true";
 /// The label selector of all upsynced copies.
 pub const UPSYNCED_SELECTOR: &str = "edge.kubestellar.io/upsynced=true";
+/// Annotation on every copy, at the edge and at the hub: `<origin UID>/<plural.group of the copy>/<sync target UID>`. It
+/// tells the copies of two syncers apart, and a copy from what a controller has made of it (DESIGN section 4).
+pub const OWNER: &str = "edge.kubestellar.io/owner";
 /// Annotation on a copy that a conversion has renamed: `<Kind>.<group>/<name>` of its origin. Without it a copy whose
 /// conversion was taken away would look as if its origin were gone.
 pub const RENAMED_FROM: &str = "edge.kubestellar.io/renamed-from";
@@ -39,8 +42,10 @@ pub const OLDER_VERSIONS: &str = "OlderVersions";
 pub const TOO_MANY: &str = "TooMany";
 /// Reason of the condition `DeletesHeld`: the hub deletes a whole type, or has defined it anew.
 pub const TYPE_WITHDRAWN: &str = "TypeWithdrawn";
+/// Reason of the condition `DeletesHeld`: a Namespace or CRD would take along what is not to be deleted.
+pub const NOT_EMPTY: &str = "NotEmpty";
 /// All reasons for which deletes are held.
-pub const HOLD_REASONS: [&str; 4] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY, TYPE_WITHDRAWN];
+pub const HOLD_REASONS: [&str; 5] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY, TYPE_WITHDRAWN, NOT_EMPTY];
 /// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
 /// deleted and created again.
 pub const REPLACE: &str = "edge.kubestellar.io/replace";

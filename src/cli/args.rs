@@ -64,6 +64,10 @@ pub struct RunArgs {
     #[argh(option, arg_name = "uid")]
     pub sync_target_uid: Option<String>,
 
+    /// UID that the sync target had before, whose copies are taken over: those of a syncer that is gone for good (repeatable)
+    #[argh(option, arg_name = "uid")]
+    pub former_sync_target_uid: Vec<String>,
+
     /// requests per second to each side (default: 30; negative: no limit)
     #[argh(option, arg_name = "number")]
     pub qps: Option<String>,
@@ -143,13 +147,14 @@ pub struct RunArgs {
 }
 
 /// Flags whose value may be the next argument, whatever it looks like.
-const VALUE_FLAGS: [&str; 23] = [
+const VALUE_FLAGS: [&str; 24] = [
     "--from-kubeconfig",
     "--from-context",
     "--to-kubeconfig",
     "--to-context",
     "--sync-target-name",
     "--sync-target-uid",
+    "--former-sync-target-uid",
     "--qps",
     "--burst",
     "--mode",
@@ -170,7 +175,13 @@ const VALUE_FLAGS: [&str; 23] = [
 ];
 
 /// Those of them that add up when given more than once.
-const REPEATABLE: [&str; 4] = ["--take-back-from", "--deny", "--allow-namespace", "--deny-namespace"];
+const REPEATABLE: [&str; 5] = [
+    "--former-sync-target-uid",
+    "--take-back-from",
+    "--deny",
+    "--allow-namespace",
+    "--deny-namespace",
+];
 
 /// Flags that stand alone or with `=true` or `=false`.
 const SWITCHES: [&str; 2] = ["--delete-adopted", "--leader-elect"];

@@ -78,8 +78,10 @@ pub struct Settings {
     pub edge: AccessSource,
     /// For the log only; may be empty.
     pub sync_target_name: String,
-    /// Not empty.
+    /// Not empty. Part of the owner mark of each copy.
     pub sync_target_uid: String,
+    /// UIDs that the sync target had before: copies with their marks are taken over.
+    pub former_sync_target_uids: Vec<String>,
     /// The limit for each side, separately; `None` for no limit.
     pub rate: Option<Rate>,
     /// How changes at the hub are found.
@@ -137,6 +139,7 @@ impl Settings {
             edge: source(raw.to_kubeconfig, raw.to_context, "--to-context")?,
             sync_target_name: raw.sync_target_name.unwrap_or_default(),
             sync_target_uid,
+            former_sync_target_uids: raw.former_sync_target_uid,
             rate: rate(raw.qps.as_deref(), raw.burst.as_deref())?,
             hub_pace: pace("--mode", raw.mode.as_deref(), interval)?,
             edge_pace: pace("--edge-mode", raw.edge_mode.as_deref(), interval)?,

@@ -168,6 +168,7 @@ impl Error {
             "immutable",
             "may not change",
             "may not be changed",
+            "cannot change",
             "Forbidden: updates to",
         ];
         self.is_invalid()

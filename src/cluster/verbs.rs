@@ -312,7 +312,8 @@ impl Cluster {
         .await
     }
 
-    /// Deletes one object if `only_if` still holds, with the server's default propagation (spec 3.5).
+    /// Deletes one object if `only_if` still holds. What its controllers made of it goes with it, in the background: by the
+    /// server's default, the Pods of a Job would stay and run (spec 3.5).
     pub async fn delete(
         &self,
         resource: &ResourceType,
@@ -323,6 +324,7 @@ impl Cluster {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": only_if.uid, "resourceVersion": only_if.resource_version},
+            "propagationPolicy": "Background",
         });
         let path = resource.path(&name.namespace, &name.name);
         let body = Bytes::from(options.to_string());

@@ -1,4 +1,4 @@
-//! Copies that somebody else changes: put right at once, and backed off when that turns into a fight.
+//! Copies that somebody else changes or deletes: put right at once, and backed off when that turns into a fight.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -61,6 +61,31 @@ pub(super) fn wait(changes: u32, jitter: f64) -> Option<Duration> {
 }
 
 impl Engine {
+    /// Somebody else has deleted a copy that its origin wants. It is created again, at once for the first few times.
+    pub(super) fn taken_away(&mut self, type_id: TypeId, name: ObjectName) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let (class, side) = (state.class(&name), state.plan.direction.copy());
+        let copy = name.of_kind(&state.copy_type().kind).to_string();
+        let key = Key::new(type_id, Task::Object, name);
+        let now = Instant::now();
+        let changes = self.fights.count(&key, now);
+        let Some(wait) = wait(changes, fastrand::f64()) else {
+            log::debug!("deleted at the {side} by somebody else object={copy}");
+            self.queue.add(key, class, None);
+            return;
+        };
+        if changes == PATIENCE + 1 {
+            log::warn!(
+                "something at the {side} keeps deleting a copy; it is created again with increasing back-off object={copy} \
+                 advice=\"stop it, or take the object out of the config\""
+            );
+        }
+        log::debug!("deleted at the {side} again object={copy} times={changes} wait={wait:?}");
+        self.queue.add_after(key, class, wait, now);
+    }
+
     /// Somebody else has changed a copy. The first few times it is put right at once; then it is backed off, and who
     /// does it is said once.
     pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8]) {

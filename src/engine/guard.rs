@@ -8,6 +8,7 @@
 //! To confirm, people set an annotation on a config to the token that the log and the condition name. A token holds for
 //! the one hold that it was made for.
 
+mod cascades;
 mod counting;
 mod withdrawn;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::cascades::CascadeHolds;
 pub(super) use self::counting::Count;
 use self::withdrawn::TypeHolds;
 use super::trust::{Questions, Reached};
@@ -46,6 +48,8 @@ pub(super) enum Reason {
     TooMany { doomed: usize, of: usize },
     /// The hub takes a type away, and its objects with it; or has defined it anew since.
     Withdrawn { resource: String, anew: bool },
+    /// The end of an object would take along what is not to be deleted, this first of all.
+    NotEmpty { object: String, first: String },
 }
 
 impl Reason {
@@ -56,6 +60,7 @@ impl Reason {
             Self::WentBack { .. } => crate::api::OLDER_VERSIONS,
             Self::TooMany { .. } => crate::api::TOO_MANY,
             Self::Withdrawn { .. } => crate::api::TYPE_WITHDRAWN,
+            Self::NotEmpty { .. } => crate::api::NOT_EMPTY,
         }
     }
 
@@ -63,7 +68,7 @@ impl Reason {
     fn is_graver_than(&self, known: &Self) -> bool {
         match (self, known) {
             (Self::WentBack { .. }, Self::TooMany { .. }) => true,
-            (Self::TooMany { .. } | Self::WentBack { .. } | Self::Withdrawn { .. }, _) => false,
+            (Self::TooMany { .. } | Self::WentBack { .. } | Self::Withdrawn { .. } | Self::NotEmpty { .. }, _) => false,
             (Self::OtherCluster { .. }, _) => self != known,
         }
     }
@@ -84,6 +89,9 @@ impl std::fmt::Display for Reason {
             Self::TooMany { doomed, of } => write!(f, "{doomed} of {of} copies are to go at once"),
             Self::Withdrawn { resource, anew: false } => {
                 write!(f, "{resource} is being taken away at the hub, and its objects with it")
+            }
+            Self::NotEmpty { object, first } => {
+                write!(f, "{object} would take along {first}, which is not to be deleted")
             }
             Self::Withdrawn { resource, anew: true } => {
                 write!(
@@ -146,6 +154,8 @@ pub(super) struct Guard {
     gates: BTreeMap<Direction, Gate>,
     /// What holds the deletes of single types.
     pub(super) types: TypeHolds,
+    /// What holds the deletes of single objects that would take others along.
+    cascades: CascadeHolds,
     /// The versions that origins have reached.
     pub(super) versions: Reached,
     /// Tokens on the configs.
@@ -200,7 +210,14 @@ impl Guard {
         let gates = self.gates.iter();
         let of_gates = gates.filter_map(|(&direction, gate)| Some((direction, gate.hold.as_ref()?, gate.held.len())));
         let of_types = self.types.all();
-        of_gates.chain(of_types.map(|known| (Direction::Down, &known.hold, known.held.len())))
+        let of_types = of_types.map(|known| (Direction::Down, &known.hold, known.held.len()));
+        of_gates.chain(of_types).chain(self.cascades.all())
+    }
+
+    /// True if deletes of a type are held, or all of its direction.
+    pub(super) fn holds_deletes(&self, type_id: TypeId, direction: Direction) -> bool {
+        let gate = self.gates.get(&direction);
+        self.types.holds_any(type_id) || gate.is_some_and(|gate| gate.hold.is_some())
     }
 
     /// What the configs say about holds.
@@ -246,6 +263,7 @@ impl Guard {
             gate.allowed.retain(|key| key.type_id != type_id);
         }
         self.types.forget(type_id);
+        self.cascades.forget(type_id);
     }
 
     /// True if deletes of this type are held.
@@ -321,6 +339,7 @@ impl Engine {
         for gate in self.guard.gates.values_mut() {
             gate.held.retain(is_doomed);
         }
+        self.guard.cascades.retain(is_doomed);
         self.forget_held_that_came_back();
         self.forget_types_that_came_back();
     }
@@ -405,6 +424,7 @@ impl Engine {
     fn look_for_confirmation(&mut self) {
         let tokens: BTreeSet<String> = self.guard.confirmed.values().cloned().collect();
         self.confirm_types(&tokens);
+        self.confirm_cascades(&tokens);
         let confirmed: Vec<(Direction, Reason)> = self
             .guard
             .gates
@@ -425,7 +445,7 @@ impl Engine {
                     self.forget_versions(direction);
                     self.forget_definitions();
                 }
-                Reason::TooMany { .. } | Reason::Withdrawn { .. } => {}
+                Reason::TooMany { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => {}
             }
             self.release_deletes(direction, "confirmed");
         }

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Engine, Feed, TaskEnd};
-use crate::api::UPSYNCED_SELECTOR;
+use crate::api::{OWNER, UPSYNCED_SELECTOR};
 use crate::cluster::{Cluster, Error, ObjectName, Precondition, ResourceType, Scope, Side};
 use crate::plan::Direction;
 use crate::queue::back_off;
@@ -23,7 +23,7 @@ use crate::source::{Reading, SourceId, Style};
 use crate::sync::contents::{first_in_namespace, is_in_every_namespace};
 use crate::sync::look::look_at;
 use crate::sync::object::{Address, Meta};
-use crate::sync::ownership::{CopyState, is_protected_namespace, mark};
+use crate::sync::ownership::{CopyState, SyncTarget, is_protected_namespace, mark};
 
 /// How long a namespace of ours is kept after upsync has left it: what goes and comes back needs it again.
 const KEPT: Duration = Duration::from_secs(10);
@@ -121,7 +121,11 @@ impl Engine {
     pub(super) fn hub_namespace_seen(&mut self, meta: &Meta) {
         let known = &mut self.hub_namespaces;
         known.unnamed.remove(&meta.name);
-        let copy = meta.copy(Direction::Up, "Namespace");
+        let copy = meta.copy(
+            Direction::Up,
+            &ResourceType::namespaces(),
+            &self.setup.policy.sync_target,
+        );
         if copy.state == CopyState::Ours && !copy.terminating {
             known.ours.entry(meta.name.clone()).or_default();
         } else {
@@ -232,11 +236,12 @@ impl Engine {
         if matches!(step, Step::Clear(_)) {
             self.hub_namespaces.clearing.insert(namespace.clone());
         }
-        let hub = Rc::clone(&self.setup.hub);
+        let (hub, policy) = (Rc::clone(&self.setup.hub), Rc::clone(&self.setup.policy));
         let task = async move {
+            let we = &policy.sync_target;
             let result = match step {
-                Step::Make => make_namespace(&hub, &namespace).await.map(|()| End::Made),
-                Step::Look => look_into(&hub, &namespace).await,
+                Step::Make => make_namespace(&hub, &namespace, we).await.map(|()| End::Made),
+                Step::Look => look_into(&hub, &namespace, we).await,
                 Step::Clear(only_if) => clear_namespace(&hub, &namespace, &only_if).await,
             };
             TaskEnd::Namespace(NamespaceDone { namespace, result })
@@ -305,7 +310,7 @@ fn keeping(namespace: &str) -> Subject {
 }
 
 /// Creates a namespace with our mark, unless there is one.
-async fn make_namespace(hub: &Cluster, namespace: &str) -> Result<(), Error> {
+async fn make_namespace(hub: &Cluster, namespace: &str, we: &SyncTarget) -> Result<(), Error> {
     let mark = mark(Direction::Up);
     let at = Address {
         resource: ResourceType::namespaces(),
@@ -317,7 +322,7 @@ async fn make_namespace(hub: &Cluster, namespace: &str) -> Result<(), Error> {
         "metadata": {
             "name": namespace,
             "labels": {mark: "true"},
-            "annotations": {mark: at.for_people()},
+            "annotations": {mark: at.for_people(), OWNER: we.owner_mark("", &at.resource)},
         },
     });
     match hub.create(&at.resource, "", Bytes::from(object.to_string())).await {
@@ -327,12 +332,12 @@ async fn make_namespace(hub: &Cluster, namespace: &str) -> Result<(), Error> {
 }
 
 /// Whether a namespace is ours and empty.
-async fn look_into(hub: &Rc<Cluster>, namespace: &str) -> Result<End, Error> {
+async fn look_into(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<End, Error> {
     let name = ObjectName::new("", namespace);
     let Some(meta) = look_at(hub, &ResourceType::namespaces(), &name).await? else {
         return Ok(End::Cleared);
     };
-    let copy = meta.copy(Direction::Up, "Namespace");
+    let copy = meta.copy(Direction::Up, &ResourceType::namespaces(), we);
     if copy.state != CopyState::Ours || copy.terminating || is_protected_namespace(namespace, None) {
         return Ok(End::Cleared);
     }

@@ -267,6 +267,10 @@ impl Inventory {
             ..Seen::ABSENT
         };
         record.written = 0;
+        if record.finished {
+            record.settled = record.wanted;
+            return false;
+        }
         record.settled = 0;
         record.vanished = true;
         if record.wanted != 0 || hidden {
@@ -276,6 +280,19 @@ impl Inventory {
             self.objects.remove(name);
         }
         false
+    }
+
+    /// The origin is a Job that has run to its end: as long as it is the same, it needs no copy.
+    pub(super) fn has_finished(&mut self, name: &ObjectName) {
+        if let Some(record) = self.objects.get_mut(name) {
+            record.finished = record.wanted != 0;
+        }
+    }
+
+    /// True if a copy that goes now was in step, so that somebody else has deleted it.
+    pub(super) fn is_taken_away(&self, name: &ObjectName) -> bool {
+        let record = self.objects.get(name);
+        record.is_some_and(|record| record.wanted != 0 && record.has_ours() && !record.busy)
     }
 
     /// A list of copies is complete at `version`: gives the objects that it did not name and that need a worker.
@@ -465,7 +482,7 @@ impl Inventory {
             }
             None => record.written = record.seen.hash,
         }
-        record.vanished = !record.has_copy() && record.wanted != 0;
+        record.vanished = !record.has_copy() && record.wanted != 0 && !record.finished;
         let again = record.wanted != 0 && (record.wanted != record.settled || record.drifted() || lost);
         self.drop_if_nothing(name);
         again

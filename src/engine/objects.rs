@@ -10,8 +10,9 @@ use crate::plan::{Direction, Selection};
 use crate::report::Subject;
 use crate::source::{Covers, SourceEvent, SourceId, Versions};
 use crate::sync::job::Seen;
+use crate::sync::kinds::has_finished;
 use crate::sync::object::{Desired, Meta, Status};
-use crate::sync::ownership::CopyState;
+use crate::sync::ownership::{CopyState, Owner};
 
 impl Engine {
     pub(super) fn source_event(&mut self, id: SourceId, event: SourceEvent) {
@@ -37,7 +38,7 @@ impl Engine {
             }
             SourceEvent::Object(object) => self.object(id, feed, object),
             SourceEvent::Unchanged(object) => self.object_unchanged(id, feed, &object),
-            SourceEvent::Gone(object) => self.object_gone(id, feed, &object),
+            SourceEvent::Gone(object) => self.object_gone(id, feed, object),
             SourceEvent::Complete(versions) => self.list_complete(id, feed, versions),
             SourceEvent::Up => self.source_up(id, feed),
             SourceEvent::Down(error) => self.source_down(id, feed, &error),
@@ -76,7 +77,7 @@ impl Engine {
             }
             Feed::Copies(type_id, _) => {
                 if let Some(state) = self.types.get_mut(&type_id)
-                    && let Some(name) = state.of_copy(&meta)
+                    && let Some(name) = state.of_copy(&meta, &self.setup.policy.sync_target)
                 {
                     state.inventory.copy_unchanged(&name, list);
                 }
@@ -87,19 +88,19 @@ impl Engine {
         self.note_unreadable(feed, result);
     }
 
-    fn object_gone(&mut self, id: SourceId, feed: Feed, object: &[u8]) {
+    fn object_gone(&mut self, id: SourceId, feed: Feed, object: Bytes) {
         let result = match feed {
             Feed::Configs(kind) => {
-                self.config_gone(kind, object);
+                self.config_gone(kind, &object);
                 Ok(())
             }
-            Feed::Definitions(side) => Meta::parse(object).map(|meta| self.definition_gone(side, &meta)),
-            Feed::Origins(type_id, _) => Meta::parse(object).map(|meta| self.origin_gone(type_id, &meta)),
-            Feed::Copies(type_id, _) | Feed::Unlabelled(type_id) => Meta::parse(object).map(|meta| {
+            Feed::Definitions(side) => Meta::parse(&object).map(|meta| self.definition_gone(side, &meta)),
+            Feed::Origins(type_id, _) => Meta::parse(&object).map(|meta| self.origin_gone(type_id, &meta)),
+            Feed::Copies(type_id, _) | Feed::Unlabelled(type_id) => Meta::parse(&object).map(|meta| {
                 self.unlabelled_named(id, &meta.object_name());
-                self.copy_gone(type_id, &meta);
+                self.copy_gone(type_id, &meta, object);
             }),
-            Feed::HubNamespaces => Meta::parse(object).map(|meta| self.hub_namespaces.gone(&meta.name)),
+            Feed::HubNamespaces => Meta::parse(&object).map(|meta| self.hub_namespaces.gone(&meta.name)),
         };
         self.note_unreadable(feed, result);
     }
@@ -121,18 +122,40 @@ impl Engine {
         }
     }
 
-    fn copy_gone(&mut self, type_id: TypeId, meta: &Meta) {
+    /// A copy is gone; `last` is what it was.
+    fn copy_gone(&mut self, type_id: TypeId, meta: &Meta, last: Bytes) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let Some(name) = state.of_copy(meta) else { return };
-        if state.inventory.copy_gone(&name, meta.version_number()) {
+        let we = &self.setup.policy.sync_target;
+        let Some(name) = state.of_copy(meta, we) else { return };
+        if state.plan.direction == Direction::Down && has_finished(state.copy_type(), Status::raw(&last)) {
+            self.job_is_over(type_id, &name, meta.version_number(), last);
+        } else if state.inventory.is_taken_away(&name) {
+            state.inventory.copy_gone(&name, meta.version_number());
+            self.taken_away(type_id, name.clone());
+        } else if state.inventory.copy_gone(&name, meta.version_number()) {
             self.enqueue(type_id, name.clone(), None);
         }
         self.stray_may_be_gone(type_id, &name);
         self.upsync_left_a_namespace();
         self.forget_status_failures(type_id);
         self.drop_type_without_copies(type_id);
+    }
+
+    /// A Job has run to its end and was deleted at the edge, by its time to live: it does not run again, and its last status
+    /// goes up, by which a later run knows that too.
+    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, version: u64, last: Bytes) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        // One whose status cannot be read has none to return.
+        let _ = state.status_told(name, Side::Edge, version, || Status::hash_of(&last).map(Some));
+        state.inventory.has_finished(name);
+        if state.inventory.copy_gone(name, version) {
+            self.enqueue(type_id, name.clone(), None);
+        }
+        self.return_status(type_id, name, Some(last));
     }
 
     /// If a copy that a former conversion made is gone, its name is free for what it belongs to now, which is looked for.
@@ -226,7 +249,7 @@ impl Engine {
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
-        match state.of_copy(&meta) {
+        match state.of_copy(&meta, &self.setup.policy.sync_target) {
             Some(name) => self.copy_seen(type_id, &name, Some(list), &meta, object, whole),
             None => Ok(()),
         }
@@ -246,7 +269,7 @@ impl Engine {
             return Ok(());
         };
         let direction = state.plan.direction;
-        let seen = Seen::of(direction, &state.copy_type().kind, &object, &self.setup.policy)?;
+        let seen = Seen::of(direction, state.copy_type(), &object, &self.setup.policy)?;
         let keep = seen.copy.state == CopyState::Ours || state.selection(name) != Selection::None;
         let known = state.inventory.get(name);
         let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Record::copy_list));
@@ -256,7 +279,12 @@ impl Engine {
             let (_, copy) = state
                 .both(name)
                 .ok_or_else(|| Error::BadAnswer("no such name".into()))?;
-            if let Some(content) = Desired::from_origin(&copy, &copy, Selection::Full, &object)? {
+            let owner = Owner::of(&meta.annotations);
+            let owner = owner.filter(|owner| owner.sync_target == self.setup.policy.sync_target.uid);
+            if let Some(owner) = owner
+                && let Some(mut content) = Desired::from_origin(&copy, &copy, Selection::Full, &object)?
+            {
+                content.made_from(owner.origin.to_owned());
                 state.inventory.copy_is(name, content.hash);
             }
         }

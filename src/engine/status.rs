@@ -4,6 +4,8 @@
 //! write, and then the newest goes. What somebody else keeps writing to the hub's status is written over ever more
 //! rarely, as with copies.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use tokio::time::{Duration, Instant};
 
@@ -179,6 +181,10 @@ impl Engine {
         let state = self.types.get_mut(&key.type_id)?;
         let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;
         let at_hub = state.at_hub(&key.name)?;
+        // What is left of a finished Job is its last status, if that is at hand: it cannot be read any more.
+        if body.is_none() && state.inventory.get(&key.name)?.finished {
+            return None;
+        }
         let status = state.inventory.status(&key.name).filter(|status| status.is_due())?;
         status.write_begins();
         let hub_status = status.hub;
@@ -195,6 +201,7 @@ impl Engine {
             body,
             edge_told,
             hub_status,
+            policy: Rc::clone(&self.setup.policy),
         })
     }
 
@@ -306,6 +313,7 @@ impl super::TypeState {
         };
         let copy = record.seen.copy;
         let ours = match self.plan.direction {
+            Direction::Down if record.finished => true,
             Direction::Down => copy.state == CopyState::Ours || copy.state == CopyState::Foreign && copy.hands_off,
             Direction::Up => copy.state == CopyState::Ours,
         };

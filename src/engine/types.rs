@@ -9,6 +9,7 @@ use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::queue::Class;
 use crate::source::SourceId;
 use crate::sync::object::{Address, Meta};
+use crate::sync::ownership::SyncTarget;
 
 /// One type that is synced, or has copies left that were. Its objects are known by their names at the edge.
 pub(super) struct TypeState {
@@ -157,11 +158,11 @@ impl TypeState {
     }
 
     /// The object that a copy is of; `None` if it is no copy of this type. Remembers what an earlier conversion made.
-    pub(super) fn of_copy(&mut self, meta: &Meta) -> Option<ObjectName> {
+    pub(super) fn of_copy(&mut self, meta: &Meta, we: &SyncTarget) -> Option<ObjectName> {
         let copy = meta.object_name();
         let origin_type = self.origin_type();
         let kind = qualified(&origin_type.group, &origin_type.kind);
-        let ours = meta.is_copy_of(self.plan.direction, &self.copy_type().kind);
+        let ours = meta.is_ours(self.plan.direction, self.copy_type(), we);
         let origin = match meta.renamed_from() {
             Some((of_kind, _)) if of_kind != kind => return None,
             Some((_, origin)) => Some(ObjectName {

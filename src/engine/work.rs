@@ -23,6 +23,9 @@ use crate::sync::status_return::{self, Returned};
 /// whose object is not there.
 pub(super) const REFUSED_WAIT: Duration = Duration::from_secs(300);
 
+/// Conflicts in a row before one is a failure that is reported: somebody changes the object all the time.
+const LASTING_CONFLICT: u32 = 4;
+
 /// How long what takes others along waits for a moment in which there is nothing else to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -164,9 +167,10 @@ impl Engine {
         }
         let state = self.types.get(&key.type_id)?;
         let identity = Rc::clone(self.identity(direction.origin()));
-        // Of what may not be deleted, nobody asks for it.
-        let origin_type = doomed.then(|| state.origin_type().qualified());
-        let origin_version = origin_type.map_or(0, |resource| self.reached_by(direction, &resource));
+        let origin_type = state.origin_type().qualified();
+        let origin_version = self.reached_by(direction, &origin_type);
+        let deletes_are_held = self.guard.holds_deletes(key.type_id, direction);
+        let may_cascade = self.guard.may_cascade(key);
         let state = self.types.get_mut(&key.type_id)?;
         let (origin, copy_at) = state.both(&key.name)?;
         let selection = state.allowed(&key.name);
@@ -178,6 +182,8 @@ impl Engine {
         Some(Job {
             direction,
             may_delete: doomed,
+            may_cascade,
+            deletes_are_held,
             identity,
             definitions: Rc::clone(&self.defined),
             origin_version,
@@ -230,17 +236,22 @@ impl Engine {
         let object = copy_at.for_people();
         match &outcome.change {
             Change::OtherCluster(_) | Change::WentBack(_) | Change::Withdrawn(_) | Change::Held => {
-                return self.delete_held(key, &outcome.change);
+                let done = self.delete_held(key, outcome);
+                // One that was to be replaced is still wanted, and its turn comes without anybody's word.
+                let is_wanted = outcome.desired_hash != 0;
+                return if is_wanted { queue::Done::Retry(None) } else { done };
             }
-            Change::Conflict => {
+            Change::WouldCascade(first) => return self.hold_cascade(key, &object, first),
+            Change::Conflict(owner) => {
                 state.inventory.failed(name, true);
                 self.guard.seen_to(key, direction);
-                self.report.conflict(side, &object);
+                self.report.conflict(side, &object, owner.as_deref());
                 return queue::Done::Refused(REFUSED_WAIT);
             }
             Change::Deleted | Change::Released => self.guard.deleted(key, direction, Instant::now()),
             _ => self.guard.seen_to(key, direction),
         }
+        self.cascade_is_over(key);
         if self.says_too_little(key, outcome) {
             return queue::Done::Retry(None);
         }
@@ -303,6 +314,9 @@ impl Engine {
         let forsaken = outcome.change == Change::Left(Why::Terminating)
             && outcome.desired_hash == 0
             && state.inventory.is_unlabelled(name);
+        if outcome.change == Change::Left(Why::Finished) {
+            state.inventory.has_finished(name);
+        }
         // What is told of a deleted one from now on is news, also at the version that it had: a backup may bring it back.
         let deleted = outcome.change == Change::Deleted;
         let gone = (deleted || forsaken).then_some(Seen::ABSENT);
@@ -320,23 +334,25 @@ impl Engine {
     }
 
     /// A copy whose origin is gone was held back from its end.
-    fn delete_held(&mut self, key: &Key, change: &Change) -> queue::Done {
+    fn delete_held(&mut self, key: &Key, outcome: &Outcome) -> queue::Done {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };
         let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
         state.inventory.failed(&key.name, false);
-        let reason = match change {
+        let reason = match &outcome.change {
             Change::OtherCluster(found) => Reason::OtherCluster {
                 expected: self.identity(direction.origin()).expected().unwrap_or_default(),
                 found: found.clone(),
             },
-            &Change::WentBack(to) => Reason::WentBack {
+            Change::WentBack(to) => Reason::WentBack {
                 from: self.reached_by(direction, &resource),
                 resource,
-                to,
+                to: *to,
             },
+            Change::Withdrawn(_) if outcome.desired_hash != 0 => return queue::Done::Finished,
             Change::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
+            _ if outcome.desired_hash != 0 => return queue::Done::Finished,
             _ => {
                 // It was not known to be gone when the worker began. What has been told meanwhile is newer.
                 if state.inventory.found_absent(&key.name) {
@@ -345,7 +361,8 @@ impl Engine {
                 return queue::Done::Again;
             }
         };
-        self.hold_deletes(direction, reason, Some(key.clone()));
+        let held = Some(key.clone()).filter(|_| outcome.desired_hash == 0);
+        self.hold_deletes(direction, reason, held);
         queue::Done::Finished
     }
 
@@ -435,7 +452,7 @@ impl Engine {
             self.namespace_is_missing(*side, &name.namespace);
             return retry;
         }
-        if error.is_conflict() {
+        if error.is_conflict() && self.queue.failures(key) < LASTING_CONFLICT {
             log::debug!("changed meanwhile, looking again object={object} error={error}");
             return retry;
         }

@@ -363,6 +363,11 @@ impl<K: QueueKey> Queue<K> {
         entry.is_some_and(|entry| !matches!(entry.state, State::Running { .. }))
     }
 
+    /// How often in a row the key has failed so far.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.entries.get(key).map_or(0, |entry| entry.failures)
+    }
+
     /// Bytes of all payloads in the queue.
     pub fn payload_bytes(&self) -> usize {
         self.payload_bytes

@@ -49,7 +49,8 @@ impl Report {
         let word = match change {
             Change::Unchanged
             | Change::Left(_)
-            | Change::Conflict
+            | Change::Conflict(_)
+            | Change::WouldCascade(_)
             | Change::Held
             | Change::OtherCluster(_)
             | Change::WentBack(_)
@@ -89,11 +90,13 @@ impl Report {
         self.streaks.len()
     }
 
-    /// Tells that somebody else's object has the place of a copy, if that is new.
-    pub fn conflict(&mut self, side: Side, object: &str) {
+    /// Tells that somebody else's object has the place of a copy, if that is new: that of the syncer of the sync target
+    /// `owner`, or of nobody that is known.
+    pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>) {
         let subject = Subject::Thing(side, object.to_owned());
-        let why = "somebody else's object has its name";
-        if self.streaks.insert(subject, why.to_owned()).as_deref() == Some(why) {
+        let why = format!("somebody else's object has its name owner={owner:?}");
+        let told = self.streaks.insert(subject, why.clone());
+        if told == Some(why) {
             return;
         }
         if self.lines >= BURST_LINES {
@@ -101,6 +104,14 @@ impl Report {
             return;
         }
         self.lines += 1;
+        if let Some(owner) = owner {
+            log::warn!(
+                "not synced to the {side}, because the syncer of another sync target has made the object that is there, which \
+                 is left alone object={object} owner={owner:?} advice=\"take it out of one of the two configs; if the other \
+                 syncer is gone for good, start this one with --former-sync-target-uid={owner}\""
+            );
+            return;
+        }
         log::warn!(
             "not synced to the {side}, because an object of that name is there that the syncer has not made, which it \
              leaves alone object={object} advice=\"delete or rename one of the two, or take it out of the config\""

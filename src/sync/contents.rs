@@ -38,7 +38,11 @@ pub(crate) async fn first_in_namespace(
             if !served.listable {
                 not_listable.get_or_insert_with(|| format!("{}, which cannot be listed", resource.qualified()));
             } else if asked.insert(resource.qualified()) {
-                let found = first_of_type(cluster, resource, namespace, &ignore).await?;
+                let scope = Scope {
+                    namespace: Some(namespace.into()),
+                    name: None,
+                };
+                let found = first_of_type(cluster, resource, scope, &ignore).await?;
                 if found.is_some() {
                     return Ok(found);
                 }
@@ -63,18 +67,16 @@ fn is_events(resource: &ResourceType) -> bool {
     resource.is("", "events") || resource.is("events.k8s.io", "events")
 }
 
-async fn first_of_type(
+/// The same of one type, in that scope.
+pub(super) async fn first_of_type(
     cluster: &Rc<Cluster>,
     resource: ResourceType,
-    namespace: &str,
+    scope: Scope,
     ignore: &impl Fn(&ResourceType, &Meta) -> bool,
 ) -> Result<Option<String>, Error> {
     let request = ListRequest {
         resource: resource.clone(),
-        scope: Scope {
-            namespace: Some(namespace.into()),
-            name: None,
-        },
+        scope,
         label_selector: None,
         content: Content::Metadata,
     };
@@ -82,7 +84,7 @@ async fn first_of_type(
     while let Some(object) = listing.next().await? {
         let meta = Meta::parse(&object)?;
         if !ignore(&resource, &meta) {
-            return Ok(Some(format!("{}/{namespace}/{}", resource.kind, meta.name)));
+            return Ok(Some(meta.object_name().of_kind(&resource.kind).to_string()));
         }
     }
     Ok(None)

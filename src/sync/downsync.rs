@@ -1,18 +1,25 @@
 //! Downsync: one object from hub to edge.
 //!
-//! [`decide`] is the whole policy, as a pure function.
+//! [`decide`] is the whole policy, as a pure function. A copy that is not there is applied so that the server refuses it if
+//! there is anything in its place after all: what came meanwhile is looked at before anything of it is overwritten.
 
 use bytes::Bytes;
 use serde_json::json;
 
-use super::job::{Change, Failure, Job, Outcome, Why, done_with, failed, left, precondition};
+use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left, precondition};
 use super::look::look;
+use super::retire::distrust;
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
-use crate::sync::managed_fields::{is_made_by_us, take_over};
+use crate::sync::kinds::is_made_anew;
+use crate::sync::managed_fields::take_over;
 use crate::sync::object::{Address, Desired, Marks, Meta};
 use crate::sync::ownership::{Copy, CopyState};
+
+/// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the
+/// object or is refused as a conflict.
+const NOWHERE: &str = "1";
 
 /// What to do at the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +31,20 @@ pub enum Action {
     },
     /// Set the copy's `downsync-overwrite` to the hub's value and touch nothing else.
     MarkHandsOff,
+    /// Leave another syncer's copy alone, and report it.
+    Conflict,
     /// Nothing.
     Leave(Why),
 }
 
 /// The policy of spec 3.2 to 3.6 and DESIGN section 4 for an object that the hub wants. What becomes of a copy that it
-/// does not want any more is for [`super::job::retirement`] to say.
+/// does not want any more is for [`super::retire::retirement`] to say.
 pub fn decide(whole: bool, hands_off: bool, copy: Copy) -> Action {
-    use CopyState::{Absent, Foreign, Ours};
+    use CopyState::{Absent, Anothers, Foreign, Ours};
     match copy.state {
+        Foreign | Anothers if !whole => Action::Leave(Why::NotOurs),
+        Anothers => Action::Conflict,
         Ours | Foreign if copy.terminating => Action::Leave(Why::Terminating),
-        Foreign if !whole => Action::Leave(Why::NotOurs),
         Absent => Action::Apply { adopted: false },
         Ours | Foreign if hands_off && copy.hands_off => Action::Leave(Why::HandsOff),
         Ours | Foreign if hands_off => Action::MarkHandsOff,
@@ -44,41 +54,73 @@ pub fn decide(whole: bool, hands_off: bool, copy: Copy) -> Action {
 }
 
 /// Makes the copy what the hub wants.
-pub(super) async fn bring(edge: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
-    match decide(job.selection == Selection::Full, desired.hands_off, job.copy) {
-        Action::Apply { adopted } => apply(edge, job, desired, adopted)
-            .await
-            .map_err(failed(Side::Edge, "applying")),
+pub(super) async fn bring(hub: &Cluster, edge: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+    let brought = bring_to(hub, edge, job, desired, job.copy).await;
+    let is_taken = match &brought {
+        // It may have gone since, or changed hands, and nobody tells of what is not ours.
+        Ok(outcome) => matches!(outcome.change, Change::Conflict(_)),
+        Err(failure) => failure.error.is_conflict() && job.copy.state == CopyState::Absent,
+    };
+    if !is_taken {
+        return brought;
+    }
+    let there = look(edge, job).await.map_err(failed(Side::Edge, "reading"))?;
+    let copy = there.as_ref().map(|meta| job.copy_of(meta)).unwrap_or_default();
+    let mut outcome = bring_to(hub, edge, job, desired, copy).await?;
+    if let Change::Conflict(owner) = &mut outcome.change {
+        *owner = there.as_ref().and_then(Meta::sync_target).map(str::to_owned);
+    }
+    Ok(outcome)
+}
+
+/// The same where the copy was last seen like this.
+async fn bring_to(hub: &Cluster, edge: &Cluster, job: &Job, desired: &Desired, copy: Copy) -> Result<Outcome, Failure> {
+    match decide(job.selection == Selection::Full, desired.hands_off, copy) {
+        Action::Apply { .. } if copy.state == CopyState::Absent && desired.finished => Ok(left(Why::Finished)),
+        Action::Apply { adopted } => apply(hub, edge, job, desired, (copy, adopted)).await,
         Action::MarkHandsOff => mark_hands_off(edge, job).await.map_err(failed(Side::Edge, "marking")),
+        Action::Conflict => Ok(done(Change::Conflict(None), None)),
         Action::Leave(why) => Ok(left(why)),
     }
 }
 
-async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> Result<Outcome, Error> {
-    let (mut object, created) = match apply_once(edge, job, desired, adopted).await {
-        Err(error) if desired.replace && error.is_rejection() && job.copy.state == CopyState::Ours => {
-            return replace(edge, job, desired, error).await;
+async fn apply(
+    hub: &Cluster,
+    edge: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    (copy, adopted): (Copy, bool),
+) -> Result<Outcome, Failure> {
+    let may_go = copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off;
+    // Its origin was deleted, and this is another one, which has to be begun anew or has other values from the beginning.
+    let is_another = may_go && desired.is_another_than(copy);
+    if is_another && is_made_anew(&job.copy_at.resource) {
+        return replace(hub, edge, job, desired, (true, None)).await;
+    }
+    match write(edge, job, desired, copy, adopted).await {
+        Err(refusal) if may_go && refusal.is_immutable() && (is_another || desired.replace) => {
+            replace(hub, edge, job, desired, (is_another, Some(refusal))).await
         }
-        other => other?,
-    };
-    let mut change = match () {
+        other => other.map_err(failed(Side::Edge, "applying")),
+    }
+}
+
+async fn write(edge: &Cluster, job: &Job, desired: &Desired, copy: Copy, adopted: bool) -> Result<Outcome, Error> {
+    let (mut object, created) = apply_once(edge, job, desired, copy, adopted).await?;
+    let change = match () {
         () if created => Change::Created,
-        () if adopted && job.copy.state == CopyState::Foreign => Change::Adopted,
+        () if adopted && copy.state == CopyState::Foreign => Change::Adopted,
         () => Change::Updated,
     };
     if created && adopted {
         // What was there before has gone meanwhile: this one is ours.
-        (object, _) = apply_once(edge, job, desired, false).await?;
-    } else if !created && job.copy.state == CopyState::Absent && !is_made_by_us(&object)? {
-        // Somebody created it since it was last seen to be absent: it is theirs, and has to say so.
-        (object, _) = apply_once(edge, job, desired, true).await?;
-        change = Change::Adopted;
+        (object, _) = apply_once(edge, job, desired, there(copy), false).await?;
     }
     let Address { resource, name } = &job.copy_at;
     if let Some(patch) = take_over(&object, Direction::Down, &job.policy.take_back_from)? {
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
         Meta::of(name, &patched)?;
-        (object, _) = apply_once(edge, job, desired, adopted || change == Change::Adopted).await?;
+        (object, _) = apply_once(edge, job, desired, there(copy), adopted).await?;
     }
     if let Some(patch) = desired.addition(resource, &object)? {
         object = edge.merge_patch(resource, name, patch).await?;
@@ -94,35 +136,76 @@ async fn apply(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> R
     Ok(outcome)
 }
 
-async fn apply_once(edge: &Cluster, job: &Job, desired: &Desired, adopted: bool) -> Result<(Bytes, bool), Error> {
+/// The copy once it has been applied.
+fn there(copy: Copy) -> Copy {
+    Copy {
+        state: CopyState::Ours,
+        ..copy
+    }
+}
+
+async fn apply_once(
+    edge: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    copy: Copy,
+    adopted: bool,
+) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
     let marks = Marks {
         adopted,
-        ..Marks::default()
+        at_version: (copy.state == CopyState::Absent).then_some(NOWHERE),
     };
-    let body = desired.body(Direction::Down, &job.copy_at, &marks);
+    let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
     edge.apply(resource, name, body, Content::Full).await
 }
 
-/// The edge refuses an update, and the hub object allows its copy to be replaced. The edge is first asked whether it
-/// would take the object as a new one, so that a copy is never deleted for one that cannot be.
-async fn replace(edge: &Cluster, job: &Job, desired: &Desired, refusal: Error) -> Result<Outcome, Error> {
+/// The edge refuses an update (`refusal`) which the hub object, or that it `is_another` one than the copy was made from,
+/// asks for; or the copy has to be made anew in any case. The edge is first asked whether it would take the object as a new
+/// one, so that a copy is never deleted for one that cannot be.
+async fn replace(
+    hub: &Cluster,
+    edge: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    (is_another, refusal): (bool, Option<Error>),
+) -> Result<Outcome, Failure> {
     let Address { resource, name } = &job.copy_at;
-    let marks = Marks {
-        adopted: job.copy.adopted,
-        ..Marks::default()
-    };
-    let body = desired.body(Direction::Down, &job.copy_at, &marks);
-    if edge.would_create(resource, name, body.clone()).await.is_err() {
-        return Err(refusal);
+    let replacing = |error| failed(Side::Edge, "replacing")(error);
+    let body = desired.body(
+        Direction::Down,
+        &job.copy_at,
+        &job.policy.sync_target,
+        &Marks::default(),
+    );
+    if let Err(error) = edge.would_create(resource, name, body).await {
+        return Err(failed(Side::Edge, "applying")(refusal.unwrap_or(error)));
     }
-    let ours = |meta: &Meta| meta.copy(Direction::Down, &resource.kind).state == CopyState::Ours;
-    let Some(meta) = look(edge, job).await?.filter(ours) else {
-        return Err(refusal);
-    };
-    edge.delete(resource, name, &precondition(&meta)).await?;
-    match edge.apply(resource, name, body, Content::Full).await {
-        Ok((object, true)) => done_with(job, Change::Replaced, &object, true),
+    if is_another {
+        if job.deletes_are_held {
+            return Ok(done(Change::Held, None));
+        }
+        if let Some(distrust) = distrust(hub, job, Some(&desired.origin)).await? {
+            return Ok(done(distrust, None));
+        }
+    }
+    if let Some(meta) = look(edge, job).await.map_err(replacing)? {
+        let copy = job.copy_of(&meta);
+        let is_still = copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off;
+        match () {
+            () if !is_still || is_another && !desired.is_another_than(copy) => {
+                // Somebody has been here meanwhile. The edge tells of it, and what it is then decides.
+                return Ok(done(Change::Held, None));
+            }
+            () if copy.terminating => return Ok(left(Why::Terminating)),
+            () => edge
+                .delete(resource, name, &precondition(&meta))
+                .await
+                .map_err(replacing)?,
+        }
+    }
+    match apply_once(edge, job, desired, Copy::default(), false).await {
+        Ok((object, true)) => done_with(job, Change::Replaced, &object, true).map_err(replacing),
         // Finalizers or a grace period keep the old copy for now. The edge will tell when it is gone.
         _ => Ok(left(Why::Terminating)),
     }

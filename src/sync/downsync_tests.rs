@@ -5,6 +5,7 @@ const OURS: Copy = Copy {
     hands_off: false,
     adopted: false,
     terminating: false,
+    origin: 0,
 };
 const FOREIGN: Copy = Copy {
     state: CopyState::Foreign,
@@ -31,6 +32,10 @@ fn decides_as_the_spec_says() {
     let apply = Action::Apply { adopted: false };
     let adopt = Action::Apply { adopted: true };
     let adopted = Copy { adopted: true, ..OURS };
+    let anothers = Copy {
+        state: CopyState::Anothers,
+        ..OURS
+    };
     let terminating = Copy {
         terminating: true,
         ..OURS
@@ -46,6 +51,14 @@ fn decides_as_the_spec_says() {
             "3.2 implied namespace that was there is not adopted",
             IMPLIED,
             FOREIGN,
+            Action::Leave(Why::NotOurs),
+        ),
+        ("another syncer's is left alone", WHOLE, anothers, Action::Conflict),
+        ("whatever it says", ONCE, hands_off(anothers), Action::Conflict),
+        (
+            "another syncer's implied namespace will do",
+            IMPLIED,
+            anothers,
             Action::Leave(Why::NotOurs),
         ),
         ("3.6 absent downstream: in full", ONCE, ABSENT, apply),
@@ -82,5 +95,189 @@ fn decides_as_the_spec_says() {
         ),
     ] {
         assert_eq!(decide(whole, once, copy), expected, "{row}");
+    }
+}
+
+mod stories {
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::cluster::ResourceType;
+    use crate::sync::job::reconcile;
+    use crate::sync::job::tests::{GROUPS, OUR_COPY, job};
+    use crate::sync::ownership::origin_hash;
+    use crate::sync::scripted::scripted;
+
+    /// As the hub has it: another object than the one with the UID `u9`, of which [`OUR_COPY`] was made.
+    const ANOTHER: &str =
+        r#"{"metadata":{"namespace":"shop","name":"a","uid":"u10","resourceVersion":"40"},"data":{"k":"v"}}"#;
+    const NAMED: &str = r#"{"metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
+    const IMMUTABLE: &str = r#"{"kind":"Status","reason":"Invalid","message":"field is immutable when `immutable` is set","details":{"name":"a"},"code":422}"#;
+    const EXISTS: &str = r#"{"kind":"Status","reason":"AlreadyExists","details":{"name":"a"},"code":409}"#;
+    const CONFLICT: &str = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;
+    const DELETED: &str = r#"{"kind":"Status"}"#;
+
+    fn of_u9() -> Job {
+        Job {
+            copy: Copy {
+                origin: origin_hash("u9"),
+                ..OURS
+            },
+            ..job()
+        }
+    }
+
+    fn verbs(asked: &Rc<std::cell::RefCell<Vec<String>>>) -> Vec<String> {
+        let asked = asked.borrow();
+        asked
+            .iter()
+            .map(|asked| asked.split(' ').next().unwrap().to_owned())
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn an_immutable_copy_of_an_object_that_was_deleted_and_created_anew_is_replaced() {
+        let (hub, _) = scripted(
+            Side::Hub,
+            &[(200, ANOTHER), (200, ANOTHER), (200, NAMED), (200, GROUPS)],
+        );
+        let answers = [
+            (422, IMMUTABLE),
+            (409, EXISTS),
+            (200, OUR_COPY),
+            (200, DELETED),
+            (201, OUR_COPY),
+        ];
+        let (edge, asked) = scripted(Side::Edge, &answers);
+        assert_eq!(reconcile(&hub, &edge, of_u9()).await.unwrap().change, Change::Replaced);
+        assert_eq!(verbs(&asked), ["PATCH", "POST", "GET", "DELETE", "PATCH"]);
+        // The same object with another value is refused as ever.
+        let same = ANOTHER.replace("u10", "u9").leak();
+        let (hub, _) = scripted(Side::Hub, &[(200, same)]);
+        let (edge, _) = scripted(Side::Edge, &[(422, IMMUTABLE)]);
+        assert!(reconcile(&hub, &edge, of_u9()).await.unwrap_err().error.is_immutable());
+    }
+
+    #[tokio::test]
+    async fn a_copy_is_replaced_only_with_all_proofs() {
+        let gone_back = NAMED.replace("50", "39").leak();
+        let other = r#"{"metadata":{"name":"kube-system","uid":"c2"}}"#;
+        let no_default = r#"{"kind":"Status","reason":"NotFound","details":{"name":"default"},"code":404}"#;
+        let third = ANOTHER.replace("u10", "u11").leak();
+        for (held, answers, expected) in [
+            (true, vec![], Change::Held),
+            (false, vec![(200, &*third)], Change::Held),
+            (false, vec![(200, ANOTHER), (200, &*gone_back)], Change::WentBack(39)),
+            (
+                false,
+                vec![
+                    (200, ANOTHER),
+                    (200, NAMED),
+                    (200, other),
+                    (404, no_default),
+                    (404, "404 page not found"),
+                ],
+                Change::OtherCluster("c2".into()),
+            ),
+        ] {
+            let answers: Vec<_> = [(200, ANOTHER)].into_iter().chain(answers).collect();
+            let (hub, _) = scripted(Side::Hub, &answers);
+            let (edge, asked) = scripted(Side::Edge, &[(422, IMMUTABLE), (409, EXISTS)]);
+            let job = Job {
+                deletes_are_held: held,
+                origin_version: 45,
+                ..of_u9()
+            };
+            job.identity.expect("c1".into());
+            assert_eq!(reconcile(&hub, &edge, job).await.unwrap().change, expected);
+            assert_eq!(verbs(&asked), ["PATCH", "POST"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_copy_that_is_ours_alone_is_replaced_and_only_for_an_immutable_field() {
+        const WANTED: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9","annotations":{"edge.kubestellar.io/replace":"true"}}}"#;
+        const SCHEMA: &str = r#"{"kind":"Status","reason":"Invalid","message":"spec.n: Invalid value: must be a number","details":{"name":"a"},"code":422}"#;
+        let adopted = Copy {
+            adopted: true,
+            ..of_u9().copy
+        };
+        for (copy, refusal) in [
+            (adopted, (422, IMMUTABLE)),
+            (of_u9().copy, (422, SCHEMA)),
+            (of_u9().copy, (400, "{}")),
+            (of_u9().copy, (413, "{}")),
+        ] {
+            let (hub, _) = scripted(Side::Hub, &[(200, WANTED)]);
+            let (edge, asked) = scripted(Side::Edge, &[refusal]);
+            let job = Job { copy, ..of_u9() };
+            reconcile(&hub, &edge, job).await.unwrap_err();
+            assert_eq!(verbs(&asked), ["PATCH"], "{copy:?} {refusal:?}");
+        }
+    }
+
+    fn of_type(group: &str, plural: &str, kind: &str) -> ResourceType {
+        ResourceType {
+            group: group.into(),
+            resource: plural.into(),
+            kind: kind.into(),
+            ..ResourceType::config_maps()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_that_has_finished_runs_again_only_as_another_object() {
+        let hub_has = |uid: &str, condition: &str| -> &'static str {
+            let status = format!(r#"{{"conditions":[{{"type":"{condition}","status":"True"}}]}}"#);
+            format!(r#"{{"metadata":{{"namespace":"shop","name":"a","uid":"{uid}"}},"status":{status}}}"#).leak()
+        };
+        for (condition, runs) in [("Complete", false), ("Failed", false), ("Suspended", true)] {
+            let (hub, _) = scripted(Side::Hub, &[(200, hub_has("u9", condition))]);
+            let (edge, asked) = scripted(Side::Edge, &[(201, OUR_COPY)]);
+            let mut job = Job { copy: ABSENT, ..job() };
+            (job.origin.resource, job.copy_at.resource) =
+                (of_type("batch", "jobs", "Job"), of_type("batch", "jobs", "Job"));
+            let change = reconcile(&hub, &edge, job).await.unwrap().change;
+            assert_eq!(asked.borrow().len(), usize::from(runs), "{condition}");
+            assert_eq!(change == Change::Left(Why::Finished), !runs, "{condition}");
+        }
+        // Created anew at the hub, its status is empty, and the copy of the old one has to go first.
+        let (hub, _) = scripted(
+            Side::Hub,
+            &[(200, ANOTHER), (200, ANOTHER), (200, NAMED), (200, GROUPS)],
+        );
+        let copy = OUR_COPY
+            .replace("ConfigMap/", "Job/")
+            .replace("configmaps", "jobs.batch")
+            .leak();
+        let answers = [(409, EXISTS), (200, &*copy), (200, DELETED), (201, &*copy)];
+        let (edge, asked) = scripted(Side::Edge, &answers);
+        let mut job = of_u9();
+        (job.origin.resource, job.copy_at.resource) =
+            (of_type("batch", "jobs", "Job"), of_type("batch", "jobs", "Job"));
+        job.definitions
+            .learn("jobs.batch", crate::sync::definition::Known::Nothing);
+        assert_eq!(reconcile(&hub, &edge, job).await.unwrap().change, Change::Replaced);
+        assert_eq!(verbs(&asked), ["POST", "GET", "DELETE", "PATCH"]);
+    }
+
+    // Two hubs on one edge that begin at the same moment.
+    #[tokio::test]
+    async fn what_has_come_into_the_place_of_a_copy_is_looked_at_before_it_is_overwritten() {
+        const ANOTHERS: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a","edge.kubestellar.io/owner":"u9/configmaps/site-8"}}}"#;
+        const THEIRS: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
+        for (there, expected, writes) in [
+            (ANOTHERS, Change::Conflict(Some("site-8".into())), 1),
+            (OUR_COPY, Change::Updated, 2),
+            (THEIRS, Change::Adopted, 2),
+        ] {
+            let (hub, _) = scripted(Side::Hub, &[(200, ANOTHER)]);
+            let (edge, asked) = scripted(Side::Edge, &[(409, CONFLICT), (200, there), (200, OUR_COPY)]);
+            let absent = Job { copy: ABSENT, ..job() };
+            assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().change, expected);
+            assert!(asked.borrow()[0].contains(r#""resourceVersion":"1""#), "{asked:?}");
+            let patches = verbs(&asked).into_iter().filter(|verb| verb == "PATCH").count();
+            assert_eq!(patches, writes, "{there}");
+        }
     }
 }

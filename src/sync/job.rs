@@ -1,7 +1,7 @@
 //! One object to bring in step, whichever way it travels: looking, deciding, doing.
 //!
 //! [`reconcile`] looks at the current state where it is not known, lets the direction decide ([`super::downsync`],
-//! [`super::upsync`]), and does it. It may be run again at any time, after any outcome: a lost reply costs one more
+//! [`super::upsync`], and [`super::retire`] where the origin is gone), and does it. It may be run again at any time, after any outcome: a lost reply costs one more
 //! request.
 
 use std::rc::Rc;
@@ -9,16 +9,16 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::look::{confirm_gone, confirm_there, look, look_at, not_older, see};
+use super::look::{confirm_there, look_at, not_older, see};
+use super::retire::retire;
 use super::{downsync, upsync};
-use crate::api::ADOPTED;
 use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{Definitions, Withdrawal};
-use crate::sync::identity::{Identity, Verdict};
+use crate::sync::identity::Identity;
 use crate::sync::managed_fields::marks;
 use crate::sync::object::{Address, Desired, Meta, Status};
-use crate::sync::ownership::{Copy, CopyState, mark};
+use crate::sync::ownership::{Copy, CopyState, SyncTarget};
 
 /// Why nothing is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Why {
     Protected,
     /// It is being deleted already; when it is gone, there will be another look.
     Terminating,
+    /// It is a Job that has run to its end, and whose copy is gone: it is not to run again.
+    Finished,
     /// It exists on neither side.
     Gone,
 }
@@ -40,6 +42,8 @@ pub enum Why {
 /// What the edge's owner has chosen.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
+    /// Who this syncer is in the owner marks of its copies.
+    pub sync_target: SyncTarget,
     /// Delete adopted objects instead of releasing them, as the Go syncer did (`--delete-adopted`).
     pub delete_adopted: bool,
     /// Field managers whose own fields are taken back in copies (`--take-back-from`).
@@ -88,6 +92,17 @@ pub struct Job {
     pub origin_version: u64,
     /// What may not be deleted now is left, whatever the origins' side says.
     pub may_delete: bool,
+    /// People have confirmed that the copy may take along what it contains.
+    pub may_cascade: bool,
+    /// Deletes of the direction or of the type are held: a copy is not replaced by one of another origin either.
+    pub deletes_are_held: bool,
+}
+
+impl Job {
+    /// What an existing object in the copy's place is.
+    pub(super) fn copy_of(&self, meta: &Meta) -> Copy {
+        meta.copy(self.direction, &self.copy_at.resource, &self.policy.sync_target)
+    }
 }
 
 /// What a job ended with.
@@ -124,6 +139,7 @@ impl Seen {
             hands_off: false,
             adopted: false,
             terminating: false,
+            origin: 0,
         },
         labelled: false,
         hash: 0,
@@ -131,10 +147,10 @@ impl Seen {
     };
 
     /// Looks at an object in a copy's place, whole or metadata alone.
-    pub fn of(direction: Direction, kind: &str, object: &[u8], policy: &Policy) -> Result<Self, Error> {
+    pub fn of(direction: Direction, resource: &ResourceType, object: &[u8], policy: &Policy) -> Result<Self, Error> {
         let meta = Meta::parse(object)?;
         Ok(Self {
-            copy: meta.copy(direction, kind),
+            copy: meta.copy(direction, resource, &policy.sync_target),
             labelled: meta.is_labelled(direction),
             hash: marks(object, direction, &policy.take_back_from)?,
             version: meta.version_number(),
@@ -171,8 +187,11 @@ pub enum Change {
     WentBack(u64),
     /// The same, because the hub takes the whole type away, or has done so.
     Withdrawn(Withdrawal),
-    /// Nothing was done, because somebody else's object is in the copy's place. It is looked at again from time to time.
-    Conflict,
+    /// The same, because its end would take this along, which is not itself to be deleted: an object, or what is known of it.
+    WouldCascade(String),
+    /// Nothing was done, because somebody else's object is in the copy's place. It is looked at again from time to time. If
+    /// another syncer has made it, its sync target.
+    Conflict(Option<String>),
 }
 
 /// A request that failed.
@@ -199,7 +218,7 @@ pub(super) fn failed(side: Side, doing: &'static str) -> impl Fn(Error) -> Failu
 }
 
 /// Brings one object in step.
-pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Outcome, Failure> {
+pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> Result<Outcome, Failure> {
     let (origins, copies) = match job.direction {
         Direction::Down => (hub, edge),
         Direction::Up => (edge, hub),
@@ -224,13 +243,13 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
         let seen = found.unwrap_or(Seen::ABSENT);
         (job.copy, job.copy_version) = (seen.copy, seen.version);
     }
-    let mut result = bring(copies, &job, &desired).await;
+    let mut result = bring(origins, copies, &job, &desired).await;
     if let Err(failure) = &result
         && job.direction == Direction::Down
         && failure.error.missing_namespace().is_some()
         && lend_namespace(hub, edge, &job.copy_at.name.namespace).await?
     {
-        result = bring(copies, &job, &desired).await;
+        result = bring(origins, copies, &job, &desired).await;
     }
     match result {
         Ok(outcome) => Ok(Outcome {
@@ -245,9 +264,9 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, mut job: Job) -> Result<Ou
     }
 }
 
-async fn bring(copies: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+async fn bring(origins: &Cluster, copies: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     match job.direction {
-        Direction::Down => downsync::bring(copies, job, desired).await,
+        Direction::Down => downsync::bring(origins, copies, job, desired).await,
         Direction::Up => upsync::bring(copies, job, desired).await,
     }
 }
@@ -337,8 +356,7 @@ pub(super) fn done(change: Change, copy: Option<Seen>) -> Outcome {
 
 /// An outcome with the copy as the answer to the last write showed it, whole or metadata alone.
 pub(super) fn done_with(job: &Job, change: Change, object: &[u8], whole: bool) -> Result<Outcome, Error> {
-    let kind = &job.copy_at.resource.kind;
-    let seen = Seen::of(job.direction, kind, object, &job.policy)?;
+    let seen = Seen::of(job.direction, &job.copy_at.resource, object, &job.policy)?;
     Ok(Outcome {
         status: whole.then(|| Status::hash_of(object)).transpose()?,
         ..done(change, Some(seen))
@@ -352,114 +370,6 @@ pub(super) fn precondition(meta: &Meta) -> Precondition {
     }
 }
 
-/// What becomes of a copy whose origin is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retirement {
-    /// Delete the copy.
-    Delete,
-    /// Take our marks off and leave the object.
-    Release,
-    /// Nothing.
-    Leave(Why),
-}
-
-/// The policy of spec 3.2, 3.5, 3.6 and 4 for a copy whose origin is proved to be gone.
-pub fn retirement(copy: Copy, protected: bool) -> Retirement {
-    match copy.state {
-        CopyState::Absent => Retirement::Leave(Why::Gone),
-        CopyState::Foreign => Retirement::Leave(Why::NotOurs),
-        _ if copy.terminating => Retirement::Leave(Why::Terminating),
-        CopyState::Ours if protected => Retirement::Leave(Why::Protected),
-        CopyState::Ours if copy.hands_off => Retirement::Leave(Why::HandsOff),
-        CopyState::Ours if copy.adopted => Retirement::Release,
-        CopyState::Ours => Retirement::Delete,
-    }
-}
-
-/// The origin's side has proved that the object does not exist: looks at the copy once more, and deletes or releases it
-/// if it is ours. Both carry what was looked at as a precondition, so that what somebody changes in between survives.
-async fn retire(origins: &Cluster, copies: &Cluster, job: &Job) -> Result<Outcome, Failure> {
-    let failed = |doing| failed(copies.side(), doing);
-    let Address { resource, name } = &job.copy_at;
-    let gone = || done(Change::Left(Why::Gone), Some(Seen::ABSENT));
-    let Some(meta) = look(copies, job).await.map_err(failed("reading"))? else {
-        if job.copy.state != CopyState::Absent {
-            confirm_gone(copies, job).await.map_err(failed("reading"))?;
-        }
-        return Ok(gone());
-    };
-    not_older(&meta, job.copy_version).map_err(failed("reading"))?;
-    let mut copy = meta.copy(job.direction, &resource.kind);
-    copy.adopted &= !job.policy.delete_adopted;
-    let retirement = retirement(copy, job.protected);
-    if !matches!(retirement, Retirement::Leave(_)) {
-        if !job.may_delete {
-            return Ok(done(Change::Held, None));
-        }
-        if let Some(distrust) = distrust(origins, job).await? {
-            return Ok(done(distrust, None));
-        }
-    }
-    match retirement {
-        Retirement::Delete => match copies.delete(resource, name, &precondition(&meta)).await {
-            Ok(()) => Ok(done(Change::Deleted, None)),
-            Err(error) if error.proves_absent(&name.name) => Ok(gone()),
-            Err(error) => Err(failed("deleting")(error)),
-        },
-        Retirement::Release => {
-            let patch = release_patch(job.direction, &meta);
-            let released = copies.merge_patch(resource, name, patch).await;
-            let outcome = released.and_then(|object| done_with(job, Change::Released, &object, true));
-            outcome.map_err(failed("releasing"))
-        }
-        // Nothing of ours is there, and what is nobody tells of.
-        Retirement::Leave(Why::NotOurs) if job.direction == Direction::Up => {
-            Ok(done(Change::Left(Why::NotOurs), Some(Seen::ABSENT)))
-        }
-        Retirement::Leave(why) => Ok(left(why)),
-    }
-}
-
-/// Why the origins' side proves nothing by not having an origin; `None` if it does. A restored cluster lacks what was
-/// created since its backup, and says so truthfully.
-async fn distrust(origins: &Cluster, job: &Job) -> Result<Option<Change>, Failure> {
-    let side = origins.side();
-    let Address { resource, name } = &job.origin;
-    let contradicts = |words: &str| Err(failed(side, "reading")(Error::BadAnswer(words.into())));
-    match origins.find(resource, name).await {
-        Err(error) if job.type_gone && error.is_type_not_served() => {}
-        Err(error) => return Err(failed(side, "reading")(error)),
-        Ok(_) if job.type_gone => return contradicts("the type that was gone is served again"),
-        Ok((_, version)) if version != 0 && version < job.origin_version => {
-            return Ok(Some(Change::WentBack(version)));
-        }
-        Ok((true, _)) => return contradicts("a list names what a read said does not exist"),
-        Ok((false, _)) => {}
-    }
-    let verdict = job.identity.verify(origins).await;
-    if let Verdict::Other(found) = verdict.map_err(failed(side, "identifying the cluster"))? {
-        return Ok(Some(Change::OtherCluster(found)));
-    }
-    // What goes up follows the edge, also where that no longer has the type.
-    if job.direction == Direction::Up {
-        return Ok(None);
-    }
-    let withdrawal = job.definitions.verify(origins, resource, job.type_gone).await;
-    let withdrawal = withdrawal.map_err(failed(side, "reading what defines the type"))?;
-    Ok(withdrawal.map(Change::Withdrawn))
-}
-
-fn release_patch(direction: Direction, meta: &Meta) -> Bytes {
-    let mark = mark(direction);
-    let patch = json!({"metadata": {
-        "uid": meta.uid,
-        "resourceVersion": meta.resource_version,
-        "labels": {mark: null},
-        "annotations": {mark: null, ADOPTED: null},
-    }});
-    Bytes::from(patch.to_string())
-}
-
 #[cfg(test)]
 #[path = "job_tests.rs"]
-mod tests;
+pub(super) mod tests;

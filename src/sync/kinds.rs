@@ -9,6 +9,7 @@
 //! what a binding sets (`nodeName`) is owned by nobody, also after a client has read the object and sent it back. A
 //! default of the schema (`replicas: 1`) is owned by the client that sends whole objects, and by nobody after an apply.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -132,6 +133,34 @@ pub(crate) fn annotation_travels(resource: &ResourceType, key: &str) -> bool {
     !HUB_ANNOTATIONS
         .iter()
         .any(|(group, plural, prefix)| resource.is(group, plural) && key.starts_with(prefix))
+}
+
+/// True for types whose objects run once, so that another object of the same name is to run anew, and cannot be an update.
+pub(crate) fn is_made_anew(resource: &ResourceType) -> bool {
+    resource.is(BATCH, "jobs") || resource.is("", "pods")
+}
+
+/// True if `status` is that of a Job which has run to its end, well or not: it does not run again.
+pub(crate) fn has_finished(resource: &ResourceType, status: Option<&RawValue>) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Status<'a> {
+        #[serde(borrow)]
+        conditions: Option<Vec<Condition<'a>>>,
+    }
+    #[derive(Deserialize)]
+    struct Condition<'a> {
+        #[serde(rename = "type", default, borrow)]
+        kind: Cow<'a, str>,
+        #[serde(default, borrow)]
+        status: Cow<'a, str>,
+    }
+    let Some(status) = status.filter(|_| resource.is(BATCH, "jobs")) else {
+        return false;
+    };
+    let status: Status = serde_json::from_str(status.get()).unwrap_or_default();
+    let ends = |one: &Condition<'_>| matches!(&*one.kind, "Complete" | "Failed") && one.status == "True";
+    status.conditions.iter().flatten().any(ends)
 }
 
 /// Cleans the value at `path` within `raw` and leaves all around it as raw slices. `None` if there is no such value.

@@ -2,8 +2,9 @@
 //!
 //! The API server keeps for each field manager the set of fields that it owns. Whoever changes or removes a field that
 //! we applied takes it out of our set; what others add beside our fields, and status, leaves it as it is. So a change
-//! of our set is drift, exactly, and nothing else is: [`marks`] tells it from one version of a copy to the next, without
-//! knowing any value, also from metadata alone.
+//! of our set is drift, and nothing else is but an apply of other values under our own name: that of a syncer that leads
+//! no longer, whose request came late. The server gives our entry a new time then, and only then. [`marks`] tells both from
+//! one version of a copy to the next, without knowing any value, also from metadata alone.
 //!
 //! Server-side apply removes a field only when its last owner stops applying it. So fields that people added with
 //! kubectl, and all fields of copies that the Go syncer wrote with plain updates, are first made ours by editing
@@ -100,42 +101,16 @@ pub fn marks(object: &[u8], direction: Direction, take_back: &[String]) -> Resul
         let ours = owner.manager == FIELD_MANAGER && owner.operation == "Apply";
         if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, direction, take_back)) {
             owner.manager.hash(&mut hasher);
+            owner.time.hash(&mut hasher);
             owner.fields_v1.map(RawValue::get).hash(&mut hasher);
         }
     }
     Ok(hasher.finish().max(1))
 }
 
-/// True if `object`, which has just been applied, was made by an apply of ours before: by another syncer at the same
-/// moment, or by an earlier one whose request was still on its way. Its marks are no evidence, since the last apply has
-/// written them.
-///
-/// An apply that changes nothing leaves its entry as it was, so an entry as old as the object is the one that made it,
-/// unless somebody else has one as old. Times are the server's, in whole seconds.
-pub fn is_made_by_us(object: &[u8]) -> Result<bool, Error> {
-    #[derive(Deserialize)]
-    struct Made<'a> {
-        #[serde(borrow)]
-        metadata: MadeMeta<'a>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct MadeMeta<'a> {
-        #[serde(default, borrow)]
-        creation_timestamp: std::borrow::Cow<'a, str>,
-        #[serde(default, borrow)]
-        managed_fields: Vec<Owner<'a>>,
-    }
-    let made: Made = parse(object)?;
-    let created = made.metadata.creation_timestamp;
-    let owners = made.metadata.managed_fields.iter();
-    let mut first = owners.filter(|owner| owner.subresource.is_empty() && owner.time <= created);
-    let mut ours = false;
-    let only_ours = first.all(|owner| {
-        ours |= owner.manager == FIELD_MANAGER && owner.operation == "Apply";
-        owner.manager == FIELD_MANAGER
-    });
-    Ok(ours && only_ours)
+/// True if a field manager is this syncer or the Go syncer.
+pub fn is_syncer(manager: &str) -> bool {
+    manager == FIELD_MANAGER || GO_SYNCER.contains(&manager)
 }
 
 /// The patch that makes the fields of taken-over managers ours, to be followed by an apply. `None` if there are none.
@@ -277,42 +252,6 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_as_old_as_the_object_is_of_whoever_made_it() {
-        let check = |created: &str, entries: &[(&str, &str, &str, &str)], expected: bool| {
-            let entries: Vec<Value> = entries
-                .iter()
-                .map(|(manager, operation, subresource, time)| {
-                    json!({"manager": manager, "operation": operation, "subresource": subresource,
-                        "time": format!("2026-11-21T14:00:{time}Z"), "fieldsV1": {"f:data": {}}})
-                })
-                .collect();
-            let created = format!("2026-11-21T14:00:{created}Z");
-            let object = json!({"metadata": {"creationTimestamp": created, "managedFields": entries}}).to_string();
-            assert_eq!(is_made_by_us(object.as_bytes()).unwrap(), expected, "{object}");
-        };
-        let ours = |time| (FIELD_MANAGER, "Apply", "", time);
-        check("10", &[ours("10")], true);
-        // A request that ends in the next second.
-        check("10", &[ours("09")], true);
-        check("10", &[ours("10"), (FIELD_MANAGER, "Update", "", "10")], true);
-        check(
-            "10",
-            &[ours("10"), ("kube-controller-manager", "Update", "status", "10")],
-            true,
-        );
-        check(
-            "10",
-            &[ours("10"), ("kube-controller-manager", "Update", "", "12")],
-            true,
-        );
-        check("10", &[ours("12")], false);
-        check("10", &[ours("12"), ("kubectl", "Update", "", "10")], false);
-        check("10", &[ours("10"), ("kubectl", "Update", "", "10")], false);
-        check("10", &[(FIELD_MANAGER, "Update", "", "10")], false);
-        check("10", &[], false);
-    }
-
-    #[test]
     fn fields_of_people_and_of_the_go_syncer_become_ours() {
         for (manager, operation) in [("kubectl-edit", "Update"), ("kubectl", "Apply"), ("syncer", "Update")] {
             let patch = take(&[entry(manager, operation, &json!({"f:data": {"f:b": {}}})), ours()]).unwrap();
@@ -361,14 +300,21 @@ mod tests {
         later["time"] = json!("2027-01-01T00:00:00Z");
         let mut status = entry("kubectl", "Update", &json!({"f:status": {}}));
         status["subresource"] = json!("status");
-        for same in [vec![ours(), controller], vec![later], vec![ours(), status]] {
+        for same in [vec![ours(), controller], vec![ours(), status]] {
             assert_eq!(marks_of(&copy(&same)), base, "{same:?}");
         }
         let mut deleted = copy(&[ours()]);
         deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         let taken = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
         let people = entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}}));
-        for other in [deleted, copy(&[taken]), copy(&[]), copy(&[ours(), people])] {
+        // Other values of the same fields, applied under our own name by a syncer that leads no longer.
+        for other in [
+            deleted,
+            copy(&[taken]),
+            copy(&[]),
+            copy(&[ours(), people]),
+            copy(&[later]),
+        ] {
             assert_ne!(marks_of(&other), base, "{other}");
         }
     }

@@ -1,5 +1,6 @@
 //! One object at a time: what it should be, whose it is, and bringing it there.
 
+mod cascade;
 pub(crate) mod contents;
 pub mod definition;
 pub mod downsync;
@@ -10,6 +11,7 @@ pub(crate) mod look;
 pub mod managed_fields;
 pub mod object;
 pub mod ownership;
+pub mod retire;
 #[cfg(test)]
 mod scripted;
 mod shared;

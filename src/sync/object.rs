@@ -4,6 +4,7 @@
 //! which is stable for an unchanged object; where it is not (another server version), the cost is one apply that
 //! changes nothing.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
@@ -13,11 +14,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, RENAMED_FROM, REPLACE, UPSYNCED};
+use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, RENAMED_FROM, REPLACE, UPSYNCED};
 use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::{Direction, Selection};
 use crate::sync::kinds;
-use crate::sync::ownership::{Copy, CopyState, is_hands_off, mark};
+use crate::sync::managed_fields::is_syncer;
+use crate::sync::ownership::{Copy, CopyState, Owner, SyncTarget, has_mark, is_hands_off, mark, origin_hash};
 
 /// The metadata fields that decisions need.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -43,10 +45,52 @@ pub struct Meta {
     /// Annotations.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// This syncer or the Go syncer is among its field managers: one of them has written it.
+    #[serde(default, rename = "managedFields", deserialize_with = "names_a_syncer")]
+    pub by_syncer: bool,
+    /// A workload or a Service has made it and takes it along (`controller: true` in its `ownerReferences`).
+    #[serde(default, rename = "ownerReferences", deserialize_with = "names_a_workload")]
+    pub of_workload: bool,
 }
 
 fn null_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn names_a_syncer<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    #[derive(Deserialize)]
+    struct Entry<'a> {
+        #[serde(default, borrow)]
+        manager: Cow<'a, str>,
+    }
+    let entries: Option<Vec<Entry>> = Option::deserialize(deserializer)?;
+    Ok(entries.into_iter().flatten().any(|entry| is_syncer(&entry.manager)))
+}
+
+/// Controllers that own what they make, all of them namespaced and built in: what they own goes with them.
+fn names_a_workload<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    const WORKLOADS: [(&str, &[&str]); 3] = [
+        ("apps", &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
+        ("batch", &["CronJob", "Job"]),
+        ("v1", &["Pod", "ReplicationController", "Service"]),
+    ];
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Reference<'a> {
+        #[serde(default, borrow)]
+        api_version: Cow<'a, str>,
+        #[serde(default, borrow)]
+        kind: Cow<'a, str>,
+        #[serde(default)]
+        controller: Option<bool>,
+    }
+    let is_workload = |owner: Reference<'_>| {
+        let group = owner.api_version.split('/').next().unwrap_or_default();
+        let known = WORKLOADS.iter().find(|(known, _)| *known == group);
+        owner.controller == Some(true) && known.is_some_and(|(_, kinds)| kinds.contains(&&*owner.kind))
+    };
+    let owners: Option<Vec<Reference>> = Option::deserialize(deserializer)?;
+    Ok(owners.into_iter().flatten().any(is_workload))
 }
 
 impl Meta {
@@ -78,20 +122,24 @@ impl Meta {
         ObjectName::new(&self.namespace, &self.name)
     }
 
-    /// Its marks as a copy of that direction.
-    pub fn copy(&self, direction: Direction, kind: &str) -> Copy {
-        Copy::from_annotations(
-            direction,
-            kind,
-            &self.object_name(),
-            &self.annotations,
-            self.deletion_timestamp.is_some(),
-        )
+    /// Its marks as a copy of that direction and type.
+    pub fn copy(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> Copy {
+        Copy::of(direction, resource, self, we)
     }
 
-    /// True if `direction` has made it.
+    /// True if it is a copy that this syncer has made in that direction.
+    pub fn is_ours(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> bool {
+        self.copy(direction, resource, we).state == CopyState::Ours
+    }
+
+    /// True if any syncer has made it in that direction.
     pub fn is_copy_of(&self, direction: Direction, kind: &str) -> bool {
-        self.copy(direction, kind).state == CopyState::Ours
+        has_mark(direction, kind, self)
+    }
+
+    /// The sync target whose copy it says it is, where its owner mark says so.
+    pub fn sync_target(&self) -> Option<&str> {
+        Owner::of(&self.annotations).map(|owner| owner.sync_target)
     }
 
     /// True if it carries the label that selects the copies of that direction.
@@ -135,8 +183,12 @@ impl Address {
 /// What the copy is to be: the cleaned origin, not yet marked.
 #[derive(Debug)]
 pub struct Desired {
-    /// Hash of all that is enforced in the copy. Never 0.
+    /// Hash of all that is enforced in the copy, and of which object it is. Never 0.
     pub hash: u64,
+    /// UID of the origin; empty if it has none.
+    pub origin: String,
+    /// The origin is a Job whose status says that it has finished.
+    pub finished: bool,
     /// The origin's `downsync-overwrite` says to create once and then leave alone.
     pub hands_off: bool,
     /// A copy that cannot be updated may be deleted and created again.
@@ -157,6 +209,8 @@ impl Desired {
     ) -> Result<Option<Self>, Error> {
         let mut desired = Self {
             hash: 0,
+            origin: String::new(),
+            finished: false,
             hands_off: false,
             replace: false,
             labels: BTreeMap::new(),
@@ -171,6 +225,7 @@ impl Desired {
                 return Ok(None);
             }
             desired.fields = kinds::travelling_fields(resource, &top)?;
+            desired.finished = kinds::has_finished(resource, top.get("status").copied());
             desired.hands_off = is_hands_off(&meta.annotations);
             (desired.labels, desired.annotations) = (meta.labels, meta.annotations);
             desired
@@ -184,11 +239,23 @@ impl Desired {
         if origin.name != copy.name || origin.resource.kind != copy.resource.kind {
             desired.rename(origin, copy)?;
         }
-        let mut hasher = DefaultHasher::new();
-        hasher.write(json!([desired.labels, desired.annotations]).to_string().as_bytes());
-        hasher.write(desired.fields.as_bytes());
-        desired.hash = hasher.finish().max(1);
+        desired.made_from(meta.uid);
         Ok(Some(desired))
+    }
+
+    /// What an origin with the UID `origin` wants whose copy has this content.
+    pub fn made_from(&mut self, origin: String) {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(json!([origin, self.labels, self.annotations]).to_string().as_bytes());
+        hasher.write(self.fields.as_bytes());
+        self.hash = hasher.finish().max(1);
+        self.origin = origin;
+    }
+
+    /// True if a copy was made from another object of the same name, which was deleted since.
+    pub fn is_another_than(&self, copy: Copy) -> bool {
+        let origin = origin_hash(&self.origin);
+        origin != 0 && copy.origin != 0 && copy.origin != origin
     }
 
     /// Rewrites it for a copy of another name or kind (spec section 2). The group of a renamed CRD is its name without
@@ -212,12 +279,13 @@ impl Desired {
     }
 
     /// The body to write: the object with the marks of its direction.
-    pub fn body(&self, direction: Direction, copy: &Address, marks: &Marks<'_>) -> Bytes {
+    pub fn body(&self, direction: Direction, copy: &Address, we: &SyncTarget, marks: &Marks<'_>) -> Bytes {
         let Address { resource, name } = copy;
         let mut labels = self.labels.clone();
         labels.insert(mark(direction).into(), DOWNSYNCED_LABEL_VALUE.into());
         let mut annotations = self.annotations.clone();
         annotations.insert(mark(direction).into(), copy.for_people());
+        annotations.insert(OWNER.into(), we.owner_mark(&self.origin, resource));
         if marks.adopted {
             annotations.insert(ADOPTED.into(), "true".into());
         }
@@ -280,6 +348,16 @@ impl Status {
         }))
     }
 
+    /// The `status` of a whole object as it stands there, if it has one that can be read.
+    pub fn raw(object: &[u8]) -> Option<&RawValue> {
+        #[derive(Deserialize)]
+        struct Wire<'a> {
+            #[serde(borrow)]
+            status: &'a RawValue,
+        }
+        serde_json::from_slice::<Wire>(object).ok().map(|wire| wire.status)
+    }
+
     /// [`Self::hash`], 0 where there is no status.
     pub fn hash_of(object: &[u8]) -> Result<u64, Error> {
         Ok(Self::of(object)?.map_or(0, |status| status.hash))
@@ -329,7 +407,7 @@ fn split_pull_secrets(fields: &str) -> (String, Vec<Value>) {
 fn travels(key: &str) -> bool {
     let prefix = key.split('/').next().unwrap_or_default();
     let kcp = key.contains('/') && (prefix == "kcp.io" || prefix.ends_with(".kcp.io"));
-    !kcp && ![DOWNSYNCED, UPSYNCED, ADOPTED, RENAMED_FROM].contains(&key)
+    !kcp && ![DOWNSYNCED, UPSYNCED, OWNER, ADOPTED, RENAMED_FROM].contains(&key)
 }
 
 /// Objects that every cluster makes for itself (spec 3.8): they never travel.

@@ -10,6 +10,13 @@ fn config_maps() -> ResourceType {
     }
 }
 
+fn we() -> SyncTarget {
+    SyncTarget {
+        uid: "site-7".into(),
+        ..SyncTarget::default()
+    }
+}
+
 fn address(resource: ResourceType, namespace: &str, name: &str) -> Address {
     Address {
         resource,
@@ -29,7 +36,7 @@ fn desired(object: &Value) -> Option<Desired> {
 
 fn body(desired: &Desired, resource: ResourceType, namespace: &str, name: &str) -> Value {
     let copy = address(resource, namespace, name);
-    serde_json::from_slice(&desired.body(Direction::Down, &copy, &Marks::default())).unwrap()
+    serde_json::from_slice(&desired.body(Direction::Down, &copy, &we(), &Marks::default())).unwrap()
 }
 
 fn applied(object: &Value) -> Value {
@@ -58,7 +65,8 @@ fn what_belongs_to_the_hub_alone_does_not_travel() {
             "metadata": {
                 "name": "prices", "namespace": "shop",
                 "labels": {"app": "web", "edge.kubestellar.io/downsynced": "true"},
-                "annotations": {"note": "kept", "mykcp.io/kept": "1", "edge.kubestellar.io/downsynced": "ConfigMap/shop/prices"},
+                "annotations": {"note": "kept", "mykcp.io/kept": "1", "edge.kubestellar.io/downsynced": "ConfigMap/shop/prices",
+                    "edge.kubestellar.io/owner": "u/configmaps/site-7"},
             },
             "data": {"a": "1"}, "binaryData": {}, "immutable": true,
         })
@@ -176,7 +184,8 @@ fn an_implied_namespace_travels_without_its_details() {
         body,
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop",
         "labels": {"edge.kubestellar.io/downsynced": "true"},
-        "annotations": {"edge.kubestellar.io/downsynced": "Namespace//shop"}}})
+        "annotations": {"edge.kubestellar.io/downsynced": "Namespace//shop",
+            "edge.kubestellar.io/owner": "/namespaces/site-7"}}})
     );
 }
 
@@ -198,11 +207,12 @@ fn a_renamed_crd_has_the_group_of_its_new_name_and_says_where_it_is_from() {
         desired.unwrap().unwrap()
     };
     let renamed = desired(&origin, &copy);
-    let body: Value = serde_json::from_slice(&renamed.body(Direction::Down, &copy, &Marks::default())).unwrap();
+    let body: Value = serde_json::from_slice(&renamed.body(Direction::Down, &copy, &we(), &Marks::default())).unwrap();
     assert_eq!(body["spec"], json!({"group": "m.org", "names": {"plural": "gauges"}}));
     assert_eq!(
         body["metadata"]["annotations"],
         json!({"edge.kubestellar.io/downsynced": "CustomResourceDefinition//gauges.m.org",
+            "edge.kubestellar.io/owner": "/customresourcedefinitions.apiextensions.k8s.io/site-7",
             "edge.kubestellar.io/renamed-from": "CustomResourceDefinition.apiextensions.k8s.io/gauges.m.org.denatured"})
     );
     let meta = Meta::parse(body.to_string().as_bytes()).unwrap();
@@ -224,12 +234,12 @@ fn an_upsynced_copy_carries_the_marks_of_upsync_and_its_version() {
         at_version: Some("7"),
         ..Marks::default()
     };
-    let body: Value = serde_json::from_slice(&desired.body(Direction::Up, &copy, &marks)).unwrap();
+    let body: Value = serde_json::from_slice(&desired.body(Direction::Up, &copy, &we(), &marks)).unwrap();
     assert_eq!(
         body["metadata"],
         json!({"name": "a", "namespace": "n", "resourceVersion": "7",
             "labels": {"edge.kubestellar.io/upsynced": "true"},
-            "annotations": {"edge.kubestellar.io/upsynced": "ConfigMap/n/a"}})
+            "annotations": {"edge.kubestellar.io/upsynced": "ConfigMap/n/a", "edge.kubestellar.io/owner": "/configmaps/site-7"}})
     );
 }
 

@@ -1,10 +1,17 @@
 //! Whose a copy is, and what its marks say (spec 3.3, 3.6; DESIGN section 4).
+//!
+//! A copy carries two marks. The first is that of the Go syncer, `<Kind>/<namespace>/<name>` of the copy itself: it tells a
+//! copy from what a controller has made of it, but says neither which syncer has made it, nor of which API group, nor from
+//! which object. So there is a second one, the owner mark: UID of the origin, type of the copy, UID of the sync target.
+//! A copy is ours if both fit. One that another syncer has made is foreign: it is neither deleted nor overwritten.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
 
-use crate::api::{ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_SELECTOR, UPSYNCED, UPSYNCED_SELECTOR};
-use crate::cluster::ObjectName;
+use crate::api::{ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_SELECTOR, OWNER, UPSYNCED, UPSYNCED_SELECTOR};
+use crate::cluster::ResourceType;
 use crate::plan::Direction;
+use crate::sync::object::Meta;
 
 /// Key of the annotation and the label that mark the copies of a direction.
 pub fn mark(direction: Direction) -> &'static str {
@@ -22,6 +29,60 @@ pub fn mark_selector(direction: Direction) -> &'static str {
     }
 }
 
+/// Who this syncer is in owner marks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyncTarget {
+    /// Its UID (`--sync-target-uid`).
+    pub uid: String,
+    /// UIDs that it had before (`--former-sync-target-uid`): copies with them are its own, and get the present one.
+    pub former: Vec<String>,
+}
+
+impl SyncTarget {
+    /// The owner mark of a copy of that type, made from the object with the UID `origin` (empty where it was made from
+    /// none, as the namespaces that upsync makes): `<origin UID>/<plural.group>/<sync target UID>`.
+    pub fn owner_mark(&self, origin: &str, copy: &ResourceType) -> String {
+        format!("{origin}/{}/{}", copy.qualified(), self.uid)
+    }
+
+    fn is(&self, uid: &str) -> bool {
+        self.uid == uid || self.former.iter().any(|former| former == uid)
+    }
+}
+
+/// What an owner mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// UID of the origin; empty if the copy was made from none.
+    pub origin: &'a str,
+    /// Type of the copy, `plural.group`.
+    pub resource: &'a str,
+    /// UID of the sync target whose syncer has made the copy.
+    pub sync_target: &'a str,
+}
+
+impl<'a> Owner<'a> {
+    /// Reads the owner mark among annotations. `None` if there is none, or one that nobody could have written.
+    pub fn of(annotations: &'a BTreeMap<String, String>) -> Option<Self> {
+        let mut parts = annotations.get(OWNER)?.splitn(3, '/');
+        Some(Self {
+            origin: parts.next()?,
+            resource: parts.next()?,
+            sync_target: parts.next()?,
+        })
+    }
+}
+
+/// A hash of an origin's UID: what is kept of it for each copy. 0 for none.
+pub fn origin_hash(uid: &str) -> u64 {
+    if uid.is_empty() {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    hasher.write(uid.as_bytes());
+    hasher.finish().max(1)
+}
+
 /// A copy, or an object in a copy's place, as far as decisions about it go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copy {
@@ -33,6 +94,8 @@ pub struct Copy {
     pub adopted: bool,
     /// It is being deleted.
     pub terminating: bool,
+    /// [`origin_hash`] of the object that it was made from; 0 if its marks do not say.
+    pub origin: u64,
 }
 
 /// Whether an object exists in a copy's place, and whose it is.
@@ -41,32 +104,45 @@ pub enum CopyState {
     /// There is none.
     #[default]
     Absent,
-    /// It carries the exact ownership value of its own identity.
+    /// Both its marks are ours. Without an owner mark (the Go syncer's copies, and ours from before there was one): it
+    /// carries the exact ownership value, and either syncer is among its field managers.
     Ours,
-    /// It exists and is somebody else's: no ownership annotation, or one that names another object.
+    /// It exists and no syncer has made it: no ownership annotation, one that names another object, or marks that were
+    /// copied from an object of another type.
     Foreign,
+    /// The syncer of another sync target has made it.
+    Anothers,
 }
 
 impl Copy {
-    /// Reads the marks of an existing object called `name` of `kind`, as a copy of that direction.
-    pub fn from_annotations(
-        direction: Direction,
-        kind: &str,
-        name: &ObjectName,
-        annotations: &BTreeMap<String, String>,
-        terminating: bool,
-    ) -> Self {
-        let exact = annotations
-            .get(mark(direction))
-            .is_some_and(|value| *value == name.of_kind(kind).to_string());
+    /// Reads the marks of an existing object of type `resource`, as a copy of that direction.
+    pub fn of(direction: Direction, resource: &ResourceType, meta: &Meta, we: &SyncTarget) -> Self {
+        let owner = Owner::of(&meta.annotations);
+        let state = match owner {
+            _ if !has_mark(direction, &resource.kind, meta) => CopyState::Foreign,
+            None if meta.by_syncer => CopyState::Ours,
+            None => CopyState::Foreign,
+            Some(owner) if owner.resource != resource.qualified() => CopyState::Foreign,
+            Some(owner) if we.is(owner.sync_target) => CopyState::Ours,
+            Some(_) => CopyState::Anothers,
+        };
+        let ours = state == CopyState::Ours;
         Self {
-            state: if exact { CopyState::Ours } else { CopyState::Foreign },
+            state,
             // At the hub these annotations are what the edge has, or people: upsync adopts nothing and has no hands-off.
-            hands_off: direction == Direction::Down && is_hands_off(annotations),
-            adopted: direction == Direction::Down && annotations.get(ADOPTED).is_some_and(|value| value == "true"),
-            terminating,
+            hands_off: direction == Direction::Down && is_hands_off(&meta.annotations),
+            adopted: direction == Direction::Down && meta.annotations.get(ADOPTED).is_some_and(|value| value == "true"),
+            terminating: meta.deletion_timestamp.is_some(),
+            origin: owner.filter(|_| ours).map_or(0, |owner| origin_hash(owner.origin)),
         }
     }
+}
+
+/// True if an object carries the exact ownership value of its own identity: some syncer has made it that way, or a
+/// controller has copied the metadata of an object of the same name and kind in another API group.
+pub fn has_mark(direction: Direction, kind: &str, meta: &Meta) -> bool {
+    let value = meta.annotations.get(mark(direction));
+    value.is_some_and(|value| *value == meta.object_name().of_kind(kind).to_string())
 }
 
 /// True if `downsync-overwrite` has any other value than empty, absent or `true` (spec 3.6).
@@ -85,6 +161,13 @@ pub fn is_protected_namespace(name: &str, own: Option<&str>) -> bool {
 mod tests {
     use super::*;
 
+    fn config_map(annotations: &[(&str, &str)], manager: &str) -> Meta {
+        let annotations: BTreeMap<_, _> = annotations.iter().copied().collect();
+        let object = serde_json::json!({"metadata": {"namespace": "shop", "name": "a", "annotations": annotations,
+            "managedFields": [{"manager": manager, "operation": "Update"}]}});
+        Meta::parse(object.to_string().as_bytes()).unwrap()
+    }
+
     fn annotations(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs
             .iter()
@@ -92,39 +175,91 @@ mod tests {
             .collect()
     }
 
+    fn state(direction: Direction, meta: &Meta) -> CopyState {
+        let we = SyncTarget {
+            uid: "site-7".into(),
+            former: vec!["site-6".into()],
+        };
+        Copy::of(direction, &ResourceType::config_maps(), meta, &we).state
+    }
+
     #[test]
     fn only_the_exact_value_of_the_object_itself_is_ownership() {
-        let name = ObjectName::new("shop", "web-1");
         for (value, expected) in [
-            (Some("ReplicaSet/shop/web-1"), CopyState::Ours),
-            // Copied by the Deployment controller from the Deployment to its ReplicaSet.
-            (Some("Deployment/shop/web"), CopyState::Foreign),
+            (Some("ConfigMap/shop/a"), CopyState::Ours),
+            // Copied by a controller to what it makes of the object.
+            (Some("Deployment/shop/a"), CopyState::Foreign),
             (Some("true"), CopyState::Foreign),
             (Some(""), CopyState::Foreign),
-            (Some("ReplicaSet/shop/web-1 "), CopyState::Foreign),
+            (Some("ConfigMap/shop/a "), CopyState::Foreign),
             (None, CopyState::Foreign),
         ] {
-            let annotations: BTreeMap<_, _> = value
-                .map(|value| (DOWNSYNCED.to_owned(), value.to_owned()))
-                .into_iter()
-                .collect();
-            assert_eq!(
-                Copy::from_annotations(Direction::Down, "ReplicaSet", &name, &annotations, false).state,
-                expected,
-                "{value:?}"
-            );
+            let marks: Vec<_> = value.map(|value| (DOWNSYNCED, value)).into_iter().collect();
+            let meta = config_map(&marks, "edge-syncer");
+            assert_eq!(state(Direction::Down, &meta), expected, "{value:?}");
         }
     }
 
     #[test]
+    fn an_owner_mark_says_whose_a_copy_is_and_of_which_type() {
+        for (owner, manager, expected) in [
+            (Some("u1/configmaps/site-7"), "anybody", CopyState::Ours),
+            (Some("/configmaps/site-7"), "anybody", CopyState::Ours),
+            (Some("u1/configmaps/site-6"), "anybody", CopyState::Ours),
+            (Some("u1/configmaps/site-8"), "edge-syncer", CopyState::Anothers),
+            (Some("u1/configmaps/a/b"), "edge-syncer", CopyState::Anothers),
+            (
+                Some("u1/configmaps.example.org/site-7"),
+                "edge-syncer",
+                CopyState::Foreign,
+            ),
+            (
+                Some("u1/configmaps.example.org/site-8"),
+                "edge-syncer",
+                CopyState::Foreign,
+            ),
+            // Nobody writes such a mark, so it counts for nothing.
+            (Some("u1"), "edge-syncer", CopyState::Ours),
+            (None, "edge-syncer", CopyState::Ours),
+            (None, "syncer", CopyState::Ours),
+            (None, "kubectl", CopyState::Foreign),
+        ] {
+            for (direction, mark) in [(Direction::Down, DOWNSYNCED), (Direction::Up, UPSYNCED)] {
+                let mut marks = vec![(mark, "ConfigMap/shop/a")];
+                marks.extend(owner.map(|owner| (OWNER, owner)));
+                let meta = config_map(&marks, manager);
+                assert_eq!(state(direction, &meta), expected, "{owner:?} {manager}");
+            }
+        }
+    }
+
+    #[test]
+    fn reads_the_owner_mark_that_it_writes() {
+        let we = SyncTarget {
+            uid: "a/b c".into(),
+            former: Vec::new(),
+        };
+        let mark = we.owner_mark("u1", &ResourceType::definitions());
+        let marks = annotations(&[(OWNER, &mark)]);
+        let owner = Owner::of(&marks).unwrap();
+        assert_eq!((owner.origin, owner.sync_target), ("u1", "a/b c"));
+        assert_eq!(owner.resource, "customresourcedefinitions.apiextensions.k8s.io");
+    }
+
+    #[test]
     fn what_an_upsynced_object_says_about_downsync_is_nothing() {
-        let name = ObjectName::new("shop", "a");
-        let annotations = annotations(&[
+        let marks = [
             (UPSYNCED, "ConfigMap/shop/a"),
             (DOWNSYNC_OVERWRITE, "false"),
             (ADOPTED, "true"),
-        ]);
-        let copy = Copy::from_annotations(Direction::Up, "ConfigMap", &name, &annotations, false);
+        ];
+        let meta = config_map(&marks, "edge-syncer");
+        let copy = Copy::of(
+            Direction::Up,
+            &ResourceType::config_maps(),
+            &meta,
+            &SyncTarget::default(),
+        );
         assert_eq!(copy.state, CopyState::Ours);
         assert!(!copy.hands_off && !copy.adopted);
     }

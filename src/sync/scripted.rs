@@ -32,11 +32,14 @@ impl ApiServer for Scripted {
 }
 
 /// A side with these answers, status and body, and what it was asked.
-pub(super) fn scripted(side: Side, answers: &[(u16, &'static str)]) -> (Cluster, Rc<RefCell<Vec<String>>>) {
+pub(super) fn scripted(side: Side, answers: &[(u16, &'static str)]) -> (Rc<Cluster>, Rc<RefCell<Vec<String>>>) {
     let asked = Rc::default();
     let server = Scripted {
         answers: RefCell::new(answers.iter().copied().collect()),
         asked: Rc::clone(&asked),
     };
-    (Cluster::new(side, Box::new(server), RateLimit::new(None)), asked)
+    (
+        Rc::new(Cluster::new(side, Box::new(server), RateLimit::new(None))),
+        asked,
+    )
 }

@@ -2,9 +2,11 @@
 //!
 //! The edge's `status` replaces the hub's as a whole, and nothing else of the hub object is touched.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 
-use super::job::{Failure, failed};
+use super::job::{Failure, Policy, failed};
 use super::look::{look_at, not_older};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, StatusPath};
@@ -28,6 +30,8 @@ pub struct StatusJob {
     pub edge_told: u64,
     /// [`Status::hash`] of the hub object as last seen; 0 if it has none, absent if unknown.
     pub hub_status: Option<u64>,
+    /// What the edge's owner has chosen, and who this syncer is.
+    pub policy: Rc<Policy>,
 }
 
 /// What a job ended with.
@@ -86,7 +90,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             Err(error) => Err(failed(Side::Hub, "reading")(error)),
         },
         Err(error) if error.proves_absent(&name.name) => Ok(Returned::Gone),
-        Err(error) if only_with.is_some() && error.is_rejection() && !is_ours(hub, &job.at_hub).await? => {
+        Err(error) if only_with.is_some() && error.is_rejection() && !is_ours(hub, &job).await? => {
             Ok(Returned::NotOurs)
         }
         Err(error) => Err(failed(Side::Hub, "returning the status")(error)),
@@ -94,10 +98,11 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
 }
 
 /// True if upsync has made the object at the hub, and nobody has taken it over.
-async fn is_ours(hub: &Cluster, at: &Address) -> Result<bool, Failure> {
-    let found = look_at(hub, &at.resource, &at.name).await;
+async fn is_ours(hub: &Cluster, job: &StatusJob) -> Result<bool, Failure> {
+    let Address { resource, name } = &job.at_hub;
+    let found = look_at(hub, resource, name).await;
     let found = found.map_err(failed(Side::Hub, "reading"))?;
-    Ok(found.is_some_and(|meta| meta.is_copy_of(Direction::Up, &at.resource.kind)))
+    Ok(found.is_some_and(|meta| meta.is_ours(Direction::Up, resource, &job.policy.sync_target)))
 }
 
 async fn read(edge: &Cluster, job: &StatusJob) -> Result<Bytes, Error> {
@@ -117,7 +122,7 @@ mod tests {
     const INVALID: &str =
         r#"{"kind":"Status","reason":"Invalid","message":"testing value failed","details":{"name":"a"},"code":422}"#;
     const THEIRS: &str = WRITTEN;
-    const OURS: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"8","annotations":{"edge.kubestellar.io/upsynced":"Gauge/shop/a"}}}"#;
+    const OURS: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"8","annotations":{"edge.kubestellar.io/upsynced":"Gauge/shop/a","edge.kubestellar.io/owner":"u1/gauges.example.org/"}}}"#;
     const GONE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"gauges"},"code":404}"#;
 
     fn job(direction: Direction) -> StatusJob {
@@ -140,6 +145,7 @@ mod tests {
             body: Some(Bytes::from_static(br#"{"status":{"v":1}}"#)),
             edge_told: 0,
             hub_status: None,
+            policy: Rc::default(),
         }
     }
 

@@ -31,7 +31,7 @@ pub enum Action {
 pub fn decide(copy: Copy) -> Action {
     match copy.state {
         CopyState::Absent => Action::Create,
-        CopyState::Foreign => Action::Conflict,
+        CopyState::Foreign | CopyState::Anothers => Action::Conflict,
         CopyState::Ours if copy.terminating => Action::Leave(Why::Terminating),
         CopyState::Ours => Action::Apply,
     }
@@ -41,7 +41,6 @@ pub fn decide(copy: Copy) -> Action {
 pub(super) async fn bring(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     match decide(job.copy) {
         Action::Create => create(hub, job, desired).await,
-        Action::Conflict if job.look_first => Ok(done(Change::Conflict, None)),
         // It may have gone since, and nothing tells of objects without our label.
         Action::Conflict => match bring_what_is_there(hub, job, desired).await? {
             Some(outcome) => Ok(outcome),
@@ -54,7 +53,7 @@ pub(super) async fn bring(hub: &Cluster, job: &Job, desired: &Desired) -> Result
 
 async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     let Address { resource, name } = &job.copy_at;
-    let body = desired.body(Direction::Up, &job.copy_at, &Marks::default());
+    let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &Marks::default());
     let created = hub.create(resource, &name.namespace, body).await;
     let outcome = match created {
         Ok(object) => done_with(job, Change::Created, &object, false),
@@ -79,10 +78,10 @@ async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Res
     let Some(meta) = look(hub, job).await.map_err(failed(Side::Hub, "reading"))? else {
         return Ok(None);
     };
-    let outcome = match decide(meta.copy(Direction::Up, &job.copy_at.resource.kind)) {
+    let outcome = match decide(job.copy_of(&meta)) {
         Action::Apply => apply(hub, job, desired, meta.version_number()).await?,
         Action::Leave(why) => left(why),
-        Action::Conflict | Action::Create => done(Change::Conflict, None),
+        Action::Conflict | Action::Create => done(Change::Conflict(meta.sync_target().map(str::to_owned)), None),
     };
     Ok(Some(outcome))
 }
@@ -125,7 +124,7 @@ async fn apply_once(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -
         at_version: Some(&version),
         ..Marks::default()
     };
-    let body = desired.body(Direction::Up, &job.copy_at, &marks);
+    let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
     // The answer travels over the hub's link; only the pull secrets of a ServiceAccount are looked at in it.
     let answer = if resource.is("", "serviceaccounts") {
         Content::Full

@@ -44,6 +44,11 @@ impl TypeHolds {
         self.0.values()
     }
 
+    /// True if deletes of the type are held.
+    pub(super) fn holds_any(&self, type_id: TypeId) -> bool {
+        self.0.contains_key(&type_id)
+    }
+
     /// True if the delete of a copy is held.
     pub(super) fn holds(&self, key: &Key) -> bool {
         self.0.get(&key.type_id).is_some_and(|known| known.held.contains(key))

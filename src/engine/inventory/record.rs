@@ -42,6 +42,8 @@ pub(in crate::engine) struct Record {
     pub(in crate::engine) status: Option<Box<StatusRecord>>,
     /// It was found to have no origin, and neither side has told anything new of it since.
     pub(super) missed: bool,
+    /// Its origin is a Job that has run to its end: it needs no copy any more.
+    pub(in crate::engine) finished: bool,
 }
 
 impl Default for Record {
@@ -63,6 +65,7 @@ impl Default for Record {
             status: None,
             missed: false,
             vanished: false,
+            finished: false,
         }
     }
 }
@@ -70,6 +73,7 @@ impl Default for Record {
 impl Record {
     /// The origin's side has told what it wants; 0 for nothing.
     pub(super) fn origin_tells(&mut self, list: Generation, wanted: u64) {
+        self.finished &= self.wanted == wanted;
         self.origin_list = list;
         self.wanted = wanted;
         self.told = true;
@@ -137,7 +141,7 @@ impl Record {
     /// write without an answer may have.
     pub(super) fn in_step(&self) -> bool {
         let is_settled = self.wanted != 0 && self.wanted == self.settled && !self.unsure;
-        is_settled && self.has_copy() && self.written != 0 && !self.drifted()
+        is_settled && (self.finished || self.has_copy() && self.written != 0 && !self.drifted())
     }
 
     /// True if somebody else changed the copy since our last write.

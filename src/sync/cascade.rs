@@ -1,0 +1,130 @@
+//! What the end of a copy would take along: a namespace all that is in it, a CRD all objects of its type.
+//!
+//! Such a copy is deleted only when nothing is left that is not itself to be deleted. What is to be deleted goes first (the
+//! queue has these copies last), so whatever is found here is somebody else's, is left to the edge, or is held.
+
+use std::rc::Rc;
+
+use super::contents::{first_in_namespace, first_of_type, is_in_every_namespace};
+use super::object::{Address, Meta};
+use crate::cluster::discovery::{self, Served};
+use crate::cluster::{Cluster, Error, ResourceType, Scope};
+
+/// The first object that would be taken along and is not to be deleted itself, as `Kind/namespace/name`; or what else stands
+/// in the way. `None` if nothing does. An error proves nothing.
+pub(super) async fn first_taken_along(cluster: &Rc<Cluster>, at: &Address) -> Result<Option<String>, Error> {
+    let Address { resource, name } = at;
+    match () {
+        () if resource.is("", "namespaces") => first_in_namespace(cluster, &name.name, goes_anyway).await,
+        () if *resource == ResourceType::definitions() => first_of_definition(cluster, &name.name).await,
+        () => Ok(None),
+    }
+}
+
+/// What goes by itself, with its owner or already, and what the cluster itself puts into every namespace.
+fn goes_anyway(resource: &ResourceType, meta: &Meta) -> bool {
+    meta.deletion_timestamp.is_some() || meta.of_workload || is_in_every_namespace(resource, meta)
+}
+
+/// The first object of the type that the CRD `plural.group` defines.
+async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option<String>, Error> {
+    let Some((plural, group)) = name.split_once('.') else {
+        return Ok(None);
+    };
+    for version in discovery::groups(cluster).await?.remove(group).into_iter().flatten() {
+        let served = discovery::discover(cluster, &(group.to_owned(), version)).await?;
+        let Served::Resources(mut resources) = served else {
+            return Err(Error::BadAnswer(format!("group {group} is listed and not served")));
+        };
+        if let Some(served) = resources.remove(plural) {
+            let is_going = |_: &ResourceType, meta: &Meta| meta.deletion_timestamp.is_some();
+            return first_of_type(cluster, served.resource, Scope::default(), &is_going).await;
+        }
+    }
+    // It is not served at any version, so that nobody has any use of it.
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ObjectName, Paths, RateLimit, Side};
+
+    const GROUPS: (&str, &str) = (
+        "/apis",
+        r#"{"kind":"APIGroupList","groups":[{"name":"g.org","versions":[{"version":"v2"},{"version":"v1"}]}]}"#,
+    );
+    const V2: (&str, &str) = ("/apis/g.org/v2", r#"{"kind":"APIResourceList","resources":[]}"#);
+    const V1: (&str, &str) = (
+        "/apis/g.org/v1",
+        r#"{"kind":"APIResourceList","resources":[{"name":"as","namespaced":true,"kind":"A","verbs":["delete","list","watch"]}]}"#,
+    );
+    const NONE: &str = r#"{"kind":"AList","metadata":{"resourceVersion":"1"},"items":[]}"#;
+    const GOING: &str = r#"{"kind":"AList","metadata":{"resourceVersion":"1"},"items":[
+        {"metadata":{"name":"a","namespace":"n","deletionTimestamp":"2026-01-01T00:00:00Z"}}]}"#;
+    const ONE: &str =
+        r#"{"kind":"AList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"b","namespace":"n"}}]}"#;
+
+    async fn first(
+        resource: ResourceType,
+        name: &str,
+        paths: &[(&'static str, &'static str)],
+    ) -> Option<Option<String>> {
+        let server = Paths(paths.iter().copied().collect());
+        let cluster = Rc::new(Cluster::new(Side::Edge, Box::new(server), RateLimit::new(None)));
+        let at = Address {
+            resource,
+            name: ObjectName::new("", name),
+        };
+        first_taken_along(&cluster, &at).await.ok()
+    }
+
+    #[tokio::test]
+    async fn a_crd_takes_its_objects_along_wherever_they_are() {
+        let of_type = |list| vec![GROUPS, V2, V1, ("/apis/g.org/v1/as", list)];
+        for (paths, expected) in [
+            (of_type(NONE), Some(None)),
+            (of_type(GOING), Some(None)),
+            (of_type(ONE), Some(Some("A/n/b".to_owned()))),
+            (vec![GROUPS, V2, V1], None),
+            (vec![GROUPS, V2], None),
+            (vec![], None),
+            (vec![("/apis", r#"{"kind":"APIGroupList","groups":[]}"#)], Some(None)),
+        ] {
+            assert_eq!(
+                first(ResourceType::definitions(), "as.g.org", &paths).await,
+                expected,
+                "{paths:?}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_goes_with_a_workload_or_is_going_keeps_no_namespace() {
+        const CORE: (&str, &str) = (
+            "/api/v1",
+            r#"{"kind":"APIResourceList","resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["delete","list"]}]}"#,
+        );
+        const NO_GROUPS: (&str, &str) = ("/apis", r#"{"kind":"APIGroupList","groups":[]}"#);
+        let owned = |api_version: &str, kind: &str, controller: bool| {
+            format!(
+                r#"{{"kind":"PodList","metadata":{{"resourceVersion":"1"}},"items":[{{"metadata":{{"name":"p","namespace":"n",
+                    "ownerReferences":[{{"apiVersion":"{api_version}","kind":"{kind}","controller":{controller}}}]}}}}]}}"#
+            )
+        };
+        for (list, goes) in [
+            (owned("apps/v1", "ReplicaSet", true), true),
+            (owned("batch/v1", "Job", true), true),
+            (owned("apps/v1", "ReplicaSet", false), false),
+            // It may be cluster-scoped, and stay.
+            (owned("example.org/v1", "Database", true), false),
+            (GOING.to_owned(), true),
+            (ONE.to_owned(), false),
+        ] {
+            let list: &'static str = list.leak();
+            let paths = [CORE, NO_GROUPS, ("/api/v1/namespaces/n/pods", list)];
+            let found = first(ResourceType::namespaces(), "n", &paths).await.unwrap();
+            assert_eq!(found.is_none(), goes, "{list}");
+        }
+    }
+}

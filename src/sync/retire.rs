@@ -1,0 +1,182 @@
+//! The end of a copy: its origin is gone, or is another object now.
+//!
+//! Promises: nothing is deleted but what carries our marks, at the version that was looked at, after the origins' side has
+//! proved that its origin is gone ([`distrust`]); and nothing that would take others along which are not themselves to be
+//! deleted ([`super::cascade`]).
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::cascade::first_taken_along;
+use super::job::{Change, Failure, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
+use super::look::{confirm_gone, look, look_at, not_older};
+use crate::api::{ADOPTED, OWNER};
+use crate::cluster::{Cluster, Error};
+use crate::plan::Direction;
+use crate::sync::identity::Verdict;
+use crate::sync::object::{Address, Meta};
+use crate::sync::ownership::{Copy, CopyState, mark};
+
+/// How often a copy that changes in between is looked at again before its end is put off. Its side is asked nothing else
+/// meanwhile, so even a status that changes many times a second leaves room.
+const TRIES: u32 = 5;
+
+/// What becomes of a copy whose origin is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retirement {
+    /// Delete the copy.
+    Delete,
+    /// Take our marks off and leave the object.
+    Release,
+    /// Nothing.
+    Leave(Why),
+}
+
+/// The policy of spec 3.2, 3.5, 3.6 and 4 for a copy whose origin is proved to be gone.
+pub fn retirement(copy: Copy, protected: bool) -> Retirement {
+    match copy.state {
+        CopyState::Absent => Retirement::Leave(Why::Gone),
+        CopyState::Foreign | CopyState::Anothers => Retirement::Leave(Why::NotOurs),
+        _ if copy.terminating => Retirement::Leave(Why::Terminating),
+        CopyState::Ours if protected => Retirement::Leave(Why::Protected),
+        CopyState::Ours if copy.hands_off => Retirement::Leave(Why::HandsOff),
+        CopyState::Ours if copy.adopted => Retirement::Release,
+        CopyState::Ours => Retirement::Delete,
+    }
+}
+
+/// The origin's side has proved that the object does not exist: looks at the copy once more, and deletes or releases it
+/// if it is ours. Both carry what was looked at as a precondition, so that what somebody changes in between survives: it is
+/// looked at again, at once, since the proofs before it have taken requests over the other side's link.
+pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -> Result<Outcome, Failure> {
+    let mut proved = false;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let Some(meta) = standing(copies, job).await? else {
+            return Ok(gone());
+        };
+        let retirement = retirement_of(job, &meta);
+        match retirement {
+            Retirement::Delete | Retirement::Release if !proved => {
+                if !job.may_delete {
+                    return Ok(done(Change::Held, None));
+                }
+                if let Some(distrust) = distrust(origins, job, None).await? {
+                    return Ok(done(distrust, None));
+                }
+                proved = true;
+            }
+            // Nothing of ours is there, and what is nobody tells of.
+            Retirement::Leave(Why::NotOurs) if job.direction == Direction::Up => {
+                return Ok(done(Change::Left(Why::NotOurs), Some(Seen::ABSENT)));
+            }
+            Retirement::Leave(why) => return Ok(left(why)),
+            _ => {}
+        }
+        match end(copies, job, &meta, retirement).await {
+            Err(failure) if failure.error.is_conflict() && tries < TRIES => {}
+            result => return result,
+        }
+    }
+}
+
+fn gone() -> Outcome {
+    done(Change::Left(Why::Gone), Some(Seen::ABSENT))
+}
+
+fn retirement_of(job: &Job, meta: &Meta) -> Retirement {
+    let mut copy = job.copy_of(meta);
+    copy.adopted &= !job.policy.delete_adopted;
+    retirement(copy, job.protected)
+}
+
+/// What is in the copy's place; `None` if it is proved that nothing is.
+async fn standing(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Failure> {
+    let failed = |error| failed(copies.side(), "reading")(error);
+    match look(copies, job).await.map_err(failed)? {
+        Some(meta) => {
+            not_older(&meta, job.copy_version).map_err(failed)?;
+            Ok(Some(meta))
+        }
+        None if job.copy.state != CopyState::Absent => confirm_gone(copies, job).await.map(|()| None).map_err(failed),
+        None => Ok(None),
+    }
+}
+
+/// Deletes or releases a copy as it was looked at.
+async fn end(copies: &Rc<Cluster>, job: &Job, meta: &Meta, retirement: Retirement) -> Result<Outcome, Failure> {
+    let failed = |doing| failed(copies.side(), doing);
+    let Address { resource, name } = &job.copy_at;
+    if retirement == Retirement::Release {
+        let patch = release_patch(job.direction, meta);
+        let released = copies.merge_patch(resource, name, patch).await;
+        let outcome = released.and_then(|object| done_with(job, Change::Released, &object, true));
+        return outcome.map_err(failed("releasing"));
+    }
+    if !job.may_cascade {
+        let first = first_taken_along(copies, &job.copy_at).await;
+        if let Some(first) = first.map_err(failed("looking into what its end would take along"))? {
+            return Ok(done(Change::WouldCascade(first), None));
+        }
+    }
+    match copies.delete(resource, name, &precondition(meta)).await {
+        Ok(()) => Ok(done(Change::Deleted, None)),
+        Err(error) if error.proves_absent(&name.name) => Ok(gone()),
+        Err(error) => Err(failed("deleting")(error)),
+    }
+}
+
+/// Why the origins' side proves nothing by not having an origin, or by having `another` of that name, with this UID; `None`
+/// if it does. A restored cluster lacks what was created since its backup, and says so truthfully.
+pub(super) async fn distrust(origins: &Cluster, job: &Job, another: Option<&str>) -> Result<Option<Change>, Failure> {
+    let side = origins.side();
+    let Address { resource, name } = &job.origin;
+    let reading = |error| failed(side, "reading")(error);
+    let contradicts = |words: &str| Err(reading(Error::BadAnswer(words.into())));
+    if let Some(uid) = another {
+        let found = look_at(origins, resource, name).await.map_err(reading)?;
+        if found.is_none_or(|meta| meta.uid != uid) {
+            // It has changed meanwhile, and its side will tell.
+            return Ok(Some(Change::Held));
+        }
+    }
+    match origins.find(resource, name).await {
+        Err(error) if job.type_gone && error.is_type_not_served() => {}
+        Err(error) => return Err(reading(error)),
+        Ok(_) if job.type_gone => return contradicts("the type that was gone is served again"),
+        Ok((_, version)) if version != 0 && version < job.origin_version => {
+            return Ok(Some(Change::WentBack(version)));
+        }
+        Ok((true, _)) if another.is_none() => return contradicts("a list names what a read said does not exist"),
+        Ok(_) => {}
+    }
+    let verdict = job.identity.verify(origins).await;
+    if let Verdict::Other(found) = verdict.map_err(failed(side, "identifying the cluster"))? {
+        return Ok(Some(Change::OtherCluster(found)));
+    }
+    // What goes up follows the edge, also where that no longer has the type.
+    if job.direction == Direction::Up {
+        return Ok(None);
+    }
+    let withdrawal = job.definitions.verify(origins, resource, job.type_gone).await;
+    let withdrawal = withdrawal.map_err(failed(side, "reading what defines the type"))?;
+    Ok(withdrawal.map(Change::Withdrawn))
+}
+
+fn release_patch(direction: Direction, meta: &Meta) -> Bytes {
+    let mark = mark(direction);
+    let patch = json!({"metadata": {
+        "uid": meta.uid,
+        "resourceVersion": meta.resource_version,
+        "labels": {mark: null},
+        "annotations": {mark: null, OWNER: null, ADOPTED: null},
+    }});
+    Bytes::from(patch.to_string())
+}
+
+#[cfg(test)]
+#[path = "retire_tests.rs"]
+mod tests;
