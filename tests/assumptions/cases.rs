@@ -1,10 +1,13 @@
 //! What edge-syncer assumes of every API server, one case each. They run through the border of the crate, so that a real
 //! server and a simulated one can be held against the same table.
 
+use std::time::Duration;
+
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::bench::{APPLY, Bench, JSON, JSON_PATCH, number, version};
 use crate::reading::{
@@ -38,7 +41,7 @@ table!(
     a_missing_namespace_is_a_404_that_names_the_namespace,
     an_object_that_exists_cannot_be_created,
     an_invalid_object_is_refused,
-    an_immutable_object_stays_as_it_is,
+    an_immutable_object_stays_as_it_is_and_can_be_made_anew,
     // Versions.
     every_change_has_a_greater_version_than_all_before,
     what_changes_nothing_keeps_the_version,
@@ -50,10 +53,12 @@ table!(
     apply_takes_contested_fields_only_by_force,
     apply_removes_what_its_manager_no_longer_applies,
     apply_keeps_what_others_have_added,
+    a_manager_that_changes_a_value_or_adds_a_field_has_another_time_and_no_other_has,
     apply_with_an_old_version_is_a_conflict_and_with_another_uid_never_succeeds,
     what_names_the_version_of_an_object_that_is_gone_only_creates_it_when_applied,
     // Deletes.
     a_delete_with_preconditions_needs_them_to_hold,
+    a_delete_that_says_what_becomes_of_what_belongs_to_it_is_one_like_others,
     a_finalizer_delays_the_delete,
     an_object_that_comes_again_has_another_uid,
     a_dry_run_changes_nothing,
@@ -141,20 +146,37 @@ async fn an_invalid_object_is_refused(bench: &Bench<'_>) {
     created.fails(400, "BadRequest");
 }
 
-async fn an_immutable_object_stays_as_it_is(bench: &Bench<'_>) {
+async fn an_immutable_object_stays_as_it_is_and_can_be_made_anew(bench: &Bench<'_>) {
     let mut object = bench.object("it", "1");
     object["immutable"] = json!(true);
     let created = bench.create_object(&object).await;
     object["data"]["value"] = json!("2");
-    for answer in [
-        bench.apply("test", true, &object).await,
-        bench.merge("it", &json!({"data": {"value": "2"}})).await,
+    for (answer, field) in [
+        (bench.apply("test", true, &object).await, "data"),
+        (bench.merge("it", &json!({"data": {"value": "2"}})).await, "data"),
+        (bench.merge("it", &json!({"immutable": null})).await, "immutable"),
     ] {
         let status = answer.fails(422, "Invalid");
         let message = status["message"].as_str().unwrap_or_default();
-        assert!(message.contains("immutable"), "{message}");
+        let words = format!("{field}: Forbidden: field is immutable when `immutable` is set");
+        assert!(message.contains(&words), "{message}");
+        let causes = status["details"]["causes"].as_array().expect("it says why");
+        assert_eq!(causes.len(), 1, "{status}");
+        assert_eq!(causes[0]["reason"], "FieldValueForbidden");
+        assert_eq!(causes[0]["field"], field);
     }
     assert_eq!(bench.get(&bench.path("it")).await.is(200), created);
+    // Its metadata can be changed.
+    let labelled = bench
+        .merge("it", &json!({"metadata": {"labels": {"key": "value"}}}))
+        .await
+        .is(200);
+    assert_eq!(labelled["metadata"]["uid"], created["metadata"]["uid"]);
+    // What is to hold something else is another object.
+    bench.delete("it", &Value::Null).await.is(200);
+    let anew = bench.apply("test", true, &object).await.is(201);
+    assert_eq!(anew["data"]["value"], "2");
+    assert_ne!(anew["metadata"]["uid"], created["metadata"]["uid"]);
 }
 
 async fn every_change_has_a_greater_version_than_all_before(bench: &Bench<'_>) {
@@ -305,6 +327,58 @@ async fn apply_keeps_what_others_have_added(bench: &Bench<'_>) {
     assert_eq!(after["metadata"]["labels"], json!({"added": "x"}));
 }
 
+/// The time of a manager's entry. It counts in seconds.
+fn time_of(object: &Value, manager: &str) -> String {
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let mut entries = entries.filter(|entry| entry["manager"] == manager);
+    let entry = entries.next().expect("it has written something");
+    entry["time"].as_str().expect("an entry has a time").to_owned()
+}
+
+async fn a_manager_that_changes_a_value_or_adds_a_field_has_another_time_and_no_other_has(bench: &Bench<'_>) {
+    let apply = async |manager: &str, object: &Value| bench.apply(manager, true, object).await.is(200);
+    let mut object = bench.object("it", "0");
+    bench.apply("test", true, &object).await.is(201);
+    let mut other = bench.object("it", "0");
+    other["data"] = json!({"other": "x"});
+    let first = apply("other", &other).await;
+    // A value that its manager changes itself is told by the time alone: the fields are the same ones.
+    let since = time_of(&first, "test");
+    let mut count = 0;
+    let changed = loop {
+        count += 1;
+        object["data"]["value"] = json!(count.to_string());
+        let changed = apply("test", &object).await;
+        if time_of(&changed, "test") != since {
+            break changed;
+        }
+        sleep(Duration::from_millis(50)).await;
+    };
+    let find = |object: &Value| {
+        let entries = object["metadata"]["managedFields"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let entry = entries.into_iter().find(|entry| entry["manager"] == "test");
+        entry.expect("it has written something")["fieldsV1"].clone()
+    };
+    assert_eq!(find(&changed), find(&first));
+    assert_eq!(time_of(&changed, "other"), time_of(&first, "other"));
+    // What changes nothing leaves the time as it is.
+    sleep(Duration::from_millis(1100)).await;
+    assert_eq!(apply("test", &object).await, changed);
+    // A field more.
+    object["data"]["more"] = json!("x");
+    let grown = apply("test", &object).await;
+    assert_ne!(time_of(&grown, "test"), time_of(&changed, "test"));
+    // What another takes away or adds is not its doing.
+    sleep(Duration::from_millis(1100)).await;
+    other["data"]["more"] = json!("y");
+    let taken = apply("other", &other).await;
+    assert_eq!(time_of(&taken, "test"), time_of(&grown, "test"));
+    assert_ne!(time_of(&taken, "other"), time_of(&grown, "other"));
+}
+
 async fn apply_with_an_old_version_is_a_conflict_and_with_another_uid_never_succeeds(bench: &Bench<'_>) {
     let old = bench.create("it").await;
     let new = bench.change("it", "2").await;
@@ -348,6 +422,22 @@ async fn a_delete_with_preconditions_needs_them_to_hold(bench: &Bench<'_>) {
     let preconditions = json!({"uid": uid, "resourceVersion": version(&new)});
     let status = bench.delete_if("it", &preconditions).await.is(200);
     assert_eq!(status["status"], "Success");
+    bench.get(&bench.path("it")).await.fails(404, "NotFound");
+}
+
+async fn a_delete_that_says_what_becomes_of_what_belongs_to_it_is_one_like_others(bench: &Bench<'_>) {
+    let it = bench.create("it").await;
+    let (uid, version) = (&it["metadata"]["uid"], version(&it));
+    let delete = async |policy: &str, preconditions: Value| {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
+            "preconditions": preconditions});
+        bench.delete("it", &options).await
+    };
+    delete("Sideways", json!({"uid": uid})).await.fails(422, "Invalid");
+    let other = json!({"uid": "00000000-0000-0000-0000-000000000000"});
+    delete("Background", other).await.fails(409, "Conflict");
+    let gone = delete("Background", json!({"uid": uid, "resourceVersion": version})).await;
+    assert_eq!(gone.is(200)["status"], "Success");
     bench.get(&bench.path("it")).await.fails(404, "NotFound");
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::converged_up;
 use super::fields;
-use super::flows::{DOWNSYNC, UPSYNC};
+use super::flows::{DOWNSYNC, OWNER, UPSYNC};
 use super::ledger::{BYSTANDER, RECORD};
 use super::store::{Key, Store};
 use super::types::{self, Type};
@@ -235,7 +235,7 @@ pub fn travelling(origin: &Value) -> Value {
 }
 
 fn is_mark(key: &str) -> bool {
-    key == DOWNSYNC.mark || key == UPSYNC.mark || Some(key) == DOWNSYNC.adopted
+    [DOWNSYNC.mark, UPSYNC.mark, OWNER].contains(&key) || Some(key) == DOWNSYNC.adopted
 }
 
 /// Marks, and what belongs to the edge whoever wrote it.

@@ -31,11 +31,18 @@ pub const UPSYNC: Flow = Flow {
     adopted: None,
 };
 
+/// The second mark of a copy: the UID of its origin, the type of the copy, and the sync target that has made it.
+pub const OWNER: &str = "edge.kubestellar.io/owner";
+
+/// The UID of the sync target that the syncers of a run are.
+pub const SYNC_TARGET: &str = "this-one";
+
 /// Every flow there is.
 pub const FLOWS: [Flow; 2] = [DOWNSYNC, UPSYNC];
 
 impl Flow {
-    /// True if `object` carries the exact ownership value of its own identity.
+    /// True if `object` carries the exact ownership value of its own identity, and no second mark that names another sync
+    /// target.
     pub fn owns(&self, object: &Value) -> bool {
         let meta = &object["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -45,7 +52,7 @@ impl Flow {
             text(&meta["namespace"]),
             text(&meta["name"])
         );
-        meta["annotations"][self.mark] == exact
+        meta["annotations"][self.mark] == exact && !is_another_targets(object)
     }
 
     /// True if a copy was there before.
@@ -53,4 +60,10 @@ impl Flow {
         self.adopted
             .is_some_and(|adopted| object["metadata"]["annotations"][adopted] == "true")
     }
+}
+
+/// True if the second mark of a copy names another sync target.
+pub fn is_another_targets(copy: &Value) -> bool {
+    let owner = copy["metadata"]["annotations"][OWNER].as_str();
+    owner.is_some_and(|owner| owner.rsplit('/').next() != Some(SYNC_TARGET))
 }

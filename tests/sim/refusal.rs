@@ -116,6 +116,27 @@ impl Refusal {
         Self::new(422, "Invalid", &message, &details)
     }
 
+    /// The object does not pass validation, because a field may not be changed.
+    pub fn unchangeable(ty: &Type, name: &str, field: &str, why: &str) -> Self {
+        let mut details = ty.details(name);
+        let why = format!("Forbidden: {why}");
+        details["causes"] = json!([{"reason": "FieldValueForbidden", "message": why, "field": field}]);
+        let message = format!("{} {name:?} is invalid: {field}: {why}", ty.kind);
+        Self::new(422, "Invalid", &message, &details)
+    }
+
+    /// What is asked of a delete is nothing that there is.
+    pub fn unknown_propagation(policy: &str) -> Self {
+        let field = "propagationPolicy";
+        let why = format!(
+            "Unsupported value: {policy:?}: supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\""
+        );
+        let details = json!({"group": "meta.k8s.io", "kind": "DeleteOptions",
+            "causes": [{"reason": "FieldValueNotSupported", "message": why, "field": field}]});
+        let message = format!("DeleteOptions.meta.k8s.io \"\" is invalid: {field}: {why}");
+        Self::new(422, "Invalid", &message, &details)
+    }
+
     /// The request cannot be read.
     pub fn bad_request(why: &str) -> Self {
         Self::new(400, "BadRequest", why, &json!({}))

@@ -341,6 +341,12 @@ impl Server {
             }
             Verb::Delete => {
                 let options: Value = serde_json::from_slice(&ask.body).unwrap_or_default();
+                // Nothing here belongs to anything else, so that the three of them do the same.
+                if let Some(policy) = options["propagationPolicy"].as_str()
+                    && !["Background", "Foreground", "Orphan"].contains(&policy)
+                {
+                    return Err(Refusal::unknown_propagation(policy));
+                }
                 let text = |field: &str| options["preconditions"][field].as_str().map(str::to_owned);
                 let only_if = Preconditions {
                     uid: text("uid"),

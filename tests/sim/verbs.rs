@@ -197,12 +197,16 @@ fn validate(ty: &Type, key: &Key, next: &Value, live: Option<&Value>) -> Result<
         }
         _ => return Err(Refusal::bad_request("json: cannot unmarshal into ConfigMap.data")),
     }
-    match live.filter(|live| live["immutable"] == true) {
-        Some(live) if live["data"] != *data || next["immutable"] != true => {
-            invalid("field is immutable when `immutable` is set")
-        }
-        _ => Ok(()),
-    }
+    let Some(live) = live.filter(|live| live["immutable"] == true) else {
+        return Ok(());
+    };
+    let changed = ["immutable", "data", "binaryData"]
+        .into_iter()
+        .find(|field| live[field] != next[field]);
+    changed.map_or(Ok(()), |field| {
+        let why = "field is immutable when `immutable` is set";
+        Err(Refusal::unchangeable(ty, &key.name, field, why))
+    })
 }
 
 fn written(object: Object, created: bool) -> Written {
