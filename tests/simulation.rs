@@ -2,6 +2,8 @@
 
 mod sim;
 
+#[path = "simulation/between.rs"]
+mod between;
 #[path = "simulation/changes.rs"]
 mod changes;
 #[path = "simulation/kills.rs"]

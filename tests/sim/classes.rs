@@ -88,6 +88,8 @@ classes! {
     OtherHub,
     /// Most of what there is at the hub, or at the edge, is deleted at once.
     MassDelete,
+    /// Others act on the very objects that the syncer is about, between any two of its requests.
+    Between,
 }
 
 impl Class {
@@ -116,7 +118,13 @@ impl Class {
         !self.is_disaster(true)
             && !matches!(
                 self,
-                Self::Crash | Self::TwoSyncers | Self::ClockJump | Self::EmptyList | Self::Definitions | Self::Hidden
+                Self::Crash
+                    | Self::TwoSyncers
+                    | Self::ClockJump
+                    | Self::EmptyList
+                    | Self::Definitions
+                    | Self::Hidden
+                    | Self::Between
             )
     }
 
@@ -172,6 +180,7 @@ impl Class {
             Self::HubRestored => restore(run, Side::Hub).await,
             Self::OtherHub => another_hub(run).await,
             Self::MassDelete => mass_delete(run),
+            Self::Between => interrupt(run),
         }
     }
 }
@@ -300,6 +309,15 @@ async fn another_hub(run: &mut Run) {
     let pause = run.dice.u64(20..400);
     sleep(Duration::from_secs(pause)).await;
     run.server(Side::Hub).become_another(own, "");
+}
+
+/// Others are busy with the same objects as the syncer for a while.
+fn interrupt(run: &mut Run) {
+    let seconds = run.dice.u64(5..60);
+    let chance = run.dice.f64() * 0.2;
+    for side in [Side::Hub, Side::Edge] {
+        run.strike_by_chance(side, Trouble::Interrupted, Duration::from_secs(seconds), chance);
+    }
 }
 
 /// Somebody deletes most of what there is at a side, by mistake or not.

@@ -94,7 +94,8 @@ fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key) -> bool {
         .any(|(key, object)| key.namespace == namespace.name && selected(key) && !goes_up(specs, key, object))
 }
 
-fn is_hands_off(object: &Value) -> bool {
+/// True if the copy is left to the edge.
+pub fn is_hands_off(object: &Value) -> bool {
     let value = object["metadata"]["annotations"]["edge.kubestellar.io/downsync-overwrite"].as_str();
     value.is_some_and(|value| !value.is_empty() && value != "true")
 }

@@ -151,6 +151,8 @@ pub struct Ledger {
     pub revived: BTreeSet<(Side, Key)>,
     /// Deletes that are to be held.
     pub mass: Option<Mass>,
+    /// UIDs of objects that others have made in the place of copies.
+    pub theirs: BTreeSet<String>,
     /// The copies at each side.
     copies: BTreeSet<(Side, Key)>,
     /// Lists may lie, so that a namespace looks empty that is not.
@@ -186,6 +188,7 @@ impl Ledger {
             taken: Taken::default(),
             revived: BTreeSet::new(),
             mass: None,
+            theirs: BTreeSet::new(),
             copies: BTreeSet::new(),
             lists_lie: false,
             staleness: Duration::ZERO,
@@ -340,6 +343,15 @@ impl Ledger {
         if !flow.owns(before) {
             self.break_promise(format!("deleted {key}, which it does not own"), &[&key]);
         }
+        if before["metadata"]["uid"]
+            .as_str()
+            .is_some_and(|uid| self.theirs.contains(uid))
+        {
+            self.break_promise(format!("deleted {key}, which somebody else has made"), &[&key]);
+        }
+        if flow.to == Side::Edge && converged::is_hands_off(before) {
+            self.break_promise(format!("deleted {key}, which is left to the edge"), &[&key]);
+        }
         if flow.is_adopted(before) {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
@@ -374,7 +386,9 @@ impl Ledger {
             .iter()
             .filter(|((_, inner), _)| inner.namespace == key.name && !write.hidden.contains_key(&*inner.resource));
         let wrong = if write.ask.verb == Verb::Delete {
-            !self.lists_lie && within.any(|((side, _), (_, exists))| *side == Side::Hub && *exists)
+            // What has come since the syncer looked is not seen: no server has a precondition for that.
+            let since = self.clock().saturating_sub(PROOF_AGE + self.staleness);
+            !self.lists_lie && within.any(|((side, _), (at, exists))| *side == Side::Hub && *exists && *at < since)
         } else {
             !within.any(|((side, inner), _)| *side == Side::Edge && selected(inner))
         };

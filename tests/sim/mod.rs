@@ -9,7 +9,8 @@
 //! against the same cases):
 //! - `store` versions, the past, what is compacted; `types` discovery; `verbs` and `fields` the writing verbs and who
 //!   owns which field, every list taken as one field; `reading` and `watch` the reading verbs;
-//! - `weather` what goes wrong on the way to it and back; `server` all of that behind the border.
+//! - `weather` what goes wrong on the way to it and back; `others` who acts between two requests; `server` all of that
+//!   behind the border.
 
 #![allow(
     unreachable_pub,
@@ -26,6 +27,7 @@ mod fields;
 pub mod flows;
 mod judge;
 pub mod ledger;
+pub mod others;
 mod panics;
 mod patch;
 mod reading;

@@ -67,6 +67,14 @@ impl Outcome {
         self.trace = Vec::new();
     }
 
+    /// What people have noted of it first, and what was broken first.
+    pub fn headline(&self) -> String {
+        let noted = self.trace.iter().find(|(_, line)| line.starts_with("* "));
+        let noted = noted.map_or("", |(_, line)| line.as_str());
+        let broken = self.broken.first().map_or("", String::as_str);
+        format!("{noted}: {broken}")
+    }
+
     /// What happened, for people: at most so many lines, and the verdict last, since that is what is read first.
     pub fn told(&self, most: usize) -> String {
         let Self { seed, classes, .. } = self;
@@ -179,6 +187,7 @@ fn weather(dice: &mut Rng, trap: &Rc<Trap>) -> Weather {
         },
         page: dice.usize(1..12),
         trap: Rc::clone(trap),
+        others: Rc::default(),
     }
 }
 
@@ -362,6 +371,11 @@ impl Run {
     /// Trouble that every request of a side meets for a while.
     pub fn strike(&mut self, side: Side, trouble: Trouble, time: Duration) {
         self.add(side, spell(trouble, time, 1.0));
+    }
+
+    /// Trouble that some requests of a side meet for a while.
+    pub fn strike_by_chance(&mut self, side: Side, trouble: Trouble, time: Duration, chance: f64) {
+        self.add(side, spell(trouble, time, chance));
     }
 
     /// From now on a mass of deletes at a side is to be held. If their namespace went before, they are held already.

@@ -178,7 +178,9 @@ impl Server {
             }
             None => {}
         }
+        self.between(&ask, Moment::Before);
         let result = self.perform(process, &ask);
+        self.between(&ask, Moment::After);
         let late = self.weather.borrow_mut().after(&ask);
         if killed == Some(Moment::After) {
             self.trace(process, &ask, "KILLED after it took effect");

@@ -8,6 +8,7 @@ use fastrand::Rng;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::others::Others;
 use super::refusal::Refusal;
 use super::request::{Ask, Verb};
 use super::types;
@@ -65,6 +66,8 @@ pub enum Trouble {
     NoBookmarks,
     /// Versions to resume from and list continuations are too old.
     Expired,
+    /// Others act on the very objects that requests are about, just before them and just after.
+    Interrupted,
 }
 
 /// Trouble for a time.
@@ -165,6 +168,8 @@ pub struct Weather {
     pub page: usize,
     /// Kills the syncer.
     pub trap: Rc<Trap>,
+    /// Acts between requests.
+    pub others: Rc<Others>,
 }
 
 impl Weather {
@@ -176,6 +181,7 @@ impl Weather {
             streaming: Streaming::Works,
             page: usize::MAX,
             trap: Rc::default(),
+            others: Rc::default(),
         }
     }
 
@@ -318,6 +324,11 @@ impl Weather {
     /// True if a group version does not say what it serves.
     pub fn hides_discovery(&mut self) -> bool {
         self.is(&Trouble::PartialDiscovery)
+    }
+
+    /// True if another client acts now.
+    pub fn is_interrupted(&mut self) -> bool {
+        self.is(&Trouble::Interrupted)
     }
 
     /// True if a watch that opens now is to be without bookmarks.

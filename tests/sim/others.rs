@@ -1,0 +1,279 @@
+//! Another client, which acts between two requests of the syncer: people at either side, a controller at the edge.
+//!
+//! What the syncer has looked at is not what there is when its next request arrives. Only the server can tell the two
+//! apart, by what a request says that has to be so.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::flows::{DOWNSYNC, Flow, UPSYNC};
+use super::request::Ask;
+use super::server::Server;
+use super::store::Key;
+use super::weather::Moment;
+use super::world::OVERWRITE;
+
+/// What another client does to an object and its copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// The copy is deleted, and somebody makes an object of their own of that name.
+    TakePlace,
+    /// The copy loses annotation and label.
+    Unmark,
+    /// The copy loses its label.
+    Unlabel,
+    /// The copy says that it is left to the edge.
+    HandsOff,
+    /// People change the content of the copy.
+    Edit,
+    /// A controller changes the content of the copy.
+    Control,
+    /// A controller writes the status of the copy.
+    Report,
+    /// A controller holds the copy by a finalizer, and lets it go when it is being deleted.
+    Hold,
+    /// The copy is deleted.
+    Delete,
+    /// The origin is created, if there is none.
+    OriginComes,
+    /// The origin is deleted.
+    OriginGoes,
+    /// The origin is deleted, and created again with another content.
+    OriginAnew,
+    /// The origin is changed.
+    OriginChanges,
+}
+
+/// Every deed.
+pub const DEEDS: &[Deed] = &[
+    Deed::TakePlace,
+    Deed::Unmark,
+    Deed::Unlabel,
+    Deed::HandsOff,
+    Deed::Edit,
+    Deed::Control,
+    Deed::Report,
+    Deed::Hold,
+    Deed::Delete,
+    Deed::OriginComes,
+    Deed::OriginGoes,
+    Deed::OriginAnew,
+    Deed::OriginChanges,
+];
+
+/// One deed at one request.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Requests until then.
+    pub left: u32,
+    /// Just before that request takes effect, or just after.
+    pub moment: Moment,
+    /// What is done.
+    pub deed: Deed,
+    /// To what.
+    pub key: Key,
+}
+
+/// The other client.
+#[derive(Default)]
+pub struct Others {
+    plan: RefCell<Option<Plan>>,
+    deeds: Cell<u32>,
+}
+
+impl Others {
+    /// What it is to do.
+    pub fn intend(&self, plan: Plan) {
+        *self.plan.borrow_mut() = Some(plan);
+    }
+
+    /// It is to do nothing.
+    pub fn rest(&self) {
+        *self.plan.borrow_mut() = None;
+    }
+
+    /// True if it has not come to that.
+    pub fn waits(&self) -> bool {
+        self.plan.borrow().is_some()
+    }
+
+    /// Counts a request, if its time has come. What is to be done now, if anything is.
+    pub fn count(&self, moment: Moment) -> Option<(Deed, Key)> {
+        let mut plan = self.plan.borrow_mut();
+        let next = plan.as_mut()?;
+        if next.left == 0 && next.moment == moment {
+            return plan.take().map(|plan| (plan.deed, plan.key));
+        }
+        // A request is over with its second moment.
+        if moment == Moment::After {
+            next.left = next.left.saturating_sub(1);
+        }
+        None
+    }
+
+    /// A number for each deed, so that each makes something new.
+    fn next(&self) -> u32 {
+        self.deeds.set(self.deeds.get() + 1);
+        self.deeds.get()
+    }
+}
+
+/// The object of a synced type that a request is about, and the flow in which it travels.
+fn subject(ask: &Ask) -> Option<Key> {
+    let target = &ask.target;
+    let named = ask.asked("fieldSelector").strip_prefix("metadata.name=");
+    let name = named.unwrap_or(&target.name);
+    let is_object = target.resource == "panels" || target.resource == "summaries" || !target.namespace.is_empty();
+    let is_own = name.starts_with("edge-syncer");
+    (is_object && !name.is_empty() && !is_own).then(|| Key::new(&target.qualified(), &target.namespace, name))
+}
+
+fn flow_of(key: &Key) -> &'static Flow {
+    let goes_up = key.name.starts_with("up-") || &*key.namespace == "field" || &*key.namespace == "yard";
+    if goes_up { &UPSYNC } else { &DOWNSYNC }
+}
+
+impl Server {
+    /// The time between two requests of the syncer, which others may use.
+    pub fn between(self: &Rc<Self>, ask: &Ask, moment: Moment) {
+        let (others, by_chance) = {
+            let mut weather = self.weather.borrow_mut();
+            let by_chance = subject(ask).filter(|_| weather.is_interrupted());
+            let by_chance = by_chance.map(|key| (DEEDS[weather.dice.usize(0..DEEDS.len())], key));
+            (Rc::clone(&weather.others), by_chance)
+        };
+        let Some(other) = self.other.get().and_then(std::rc::Weak::upgrade) else {
+            return;
+        };
+        if let Some((deed, key)) = others.count(moment).or(by_chance) {
+            let flow = flow_of(&key);
+            let (from, to) = if flow.from == self.side {
+                (self, &other)
+            } else {
+                (&other, self)
+            };
+            let line = format!("* between requests: {deed:?} {key}");
+            self.ledger.borrow_mut().trace.add(line);
+            act(deed, &key, flow, others.next(), from, to);
+        }
+    }
+}
+
+/// What an object of that type holds, another thing each time.
+fn content(key: &Key, count: u32) -> Value {
+    if &*key.resource == "configmaps" {
+        json!({"data": {"x": format!("other-{count}")}})
+    } else {
+        json!({"spec": {"replicas": 1000 + count}})
+    }
+}
+
+/// An object of others. It has something that no origin has: who has made what in one second is told apart by that.
+fn of_others(key: &Key, count: u32) -> Value {
+    let mut object = content(key, count);
+    object["metadata"] = json!({"labels": {"app.example.org/of": "others"}});
+    object
+}
+
+fn act(deed: Deed, key: &Key, flow: &Flow, count: u32, from: &Rc<Server>, to: &Rc<Server>) {
+    let Key {
+        resource,
+        namespace,
+        name,
+    } = key;
+    let create = |at: &Rc<Server>, body: Value| at.create("kubectl-create", resource, namespace, name, body);
+    let there = |at: &Rc<Server>| at.store.borrow().get(key).cloned();
+    match deed {
+        Deed::TakePlace => {
+            if there(to).is_some() {
+                to.delete(key);
+            }
+            create(to, of_others(key, count));
+        }
+        Deed::Unmark => {
+            let marks = json!({"labels": {flow.mark: null}, "annotations": {flow.mark: null}});
+            to.patch("kubectl-annotate", key, &json!({"metadata": marks}));
+        }
+        Deed::Unlabel => {
+            to.patch(
+                "kubectl-label",
+                key,
+                &json!({"metadata": {"labels": {flow.mark: null}}}),
+            );
+        }
+        Deed::HandsOff => {
+            to.patch(
+                "kubectl-annotate",
+                key,
+                &json!({"metadata": {"annotations": {OVERWRITE: "false"}}}),
+            );
+        }
+        Deed::Edit => {
+            to.patch("kubectl-edit", key, &content(key, count));
+        }
+        Deed::Control => {
+            let mut change = content(key, count);
+            change["metadata"] = json!({"annotations": {"controller.example.org/seen": count.to_string()}});
+            to.patch("controller", key, &change);
+        }
+        Deed::Report => {
+            to.patch_status("controller", key, &json!({"status": {"observed": count}}));
+        }
+        Deed::Hold => {
+            let going = there(to).is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
+            let held = if going {
+                Value::Null
+            } else {
+                json!(["controller.example.org/held"])
+            };
+            to.patch("controller", key, &json!({"metadata": {"finalizers": held}}));
+        }
+        Deed::Delete => {
+            to.delete(key);
+        }
+        Deed::OriginComes => {
+            create(from, content(key, count));
+        }
+        Deed::OriginGoes => {
+            from.delete(key);
+        }
+        Deed::OriginAnew => {
+            if from.delete(key).is_some() {
+                create(from, content(key, count));
+            }
+        }
+        Deed::OriginChanges => {
+            from.patch("kubectl-edit", key, &content(key, count));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acts_at_the_one_moment_of_the_one_request() {
+        let others = Others::default();
+        let key = Key::new("configmaps", "shop", "a");
+        for (left, moment, at) in [
+            (0, Moment::Before, 0),
+            (0, Moment::After, 1),
+            (2, Moment::Before, 4),
+            (2, Moment::After, 5),
+        ] {
+            others.intend(Plan {
+                left,
+                moment,
+                deed: Deed::Delete,
+                key: key.clone(),
+            });
+            let moments = (0..8).map(|index| if index % 2 == 0 { Moment::Before } else { Moment::After });
+            let acted: Vec<bool> = moments.map(|moment| others.count(moment).is_some()).collect();
+            let expected: Vec<bool> = (0..8).map(|index| index == at).collect();
+            assert_eq!(acted, expected);
+        }
+    }
+}

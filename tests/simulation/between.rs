@@ -1,0 +1,105 @@
+//! Another client acts at each request of a history in turn, just before it takes effect and just after: whatever the syncer
+//! has looked at, what it then writes has to be right for what there is (issue 13).
+
+use std::rc::Rc;
+
+use edge_syncer::cluster::Side;
+use serde_json::json;
+
+use crate::changes::downsync_type;
+use crate::sim::classes::Class;
+use crate::sim::others::{DEEDS, Deed, Others, Plan};
+use crate::sim::run::{Outcome, Run, tell};
+use crate::sim::store::Key;
+use crate::sim::trace::SHORT;
+use crate::sim::weather::Moment;
+use crate::sim::world::CONFIGS;
+use crate::stories::seconds;
+
+/// More requests than a history has.
+const MANY: u32 = 1000;
+
+/// An object comes, its copy reports, the object changes and goes.
+async fn history(run: &mut Run, key: &Key, from: Side) {
+    let (origins, copies) = match from {
+        Side::Hub => (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge)),
+        Side::Edge => (Rc::clone(&run.world.edge), Rc::clone(&run.world.hub)),
+    };
+    origins.create("people", "namespaces", "", &key.namespace, json!({}));
+    let body = json!({"spec": {"replicas": 1}});
+    origins.create("people", &key.resource, &key.namespace, &key.name, body);
+    run.start();
+    seconds(20).await;
+    let reporting = if from == Side::Hub { &copies } else { &origins };
+    reporting.patch_status("controller", key, &json!({"status": {"found": 1}}));
+    origins.patch("people", key, &json!({"spec": {"replicas": 2}}));
+    seconds(20).await;
+    origins.delete(key);
+    seconds(40).await;
+}
+
+/// One goes down.
+async fn down(run: &mut Run) {
+    downsync_type(run, "the-one", "apps", "deployments", "v1");
+    history(run, &Key::new("deployments.apps", "shop", "d"), Side::Hub).await;
+}
+
+/// One goes up.
+async fn up(run: &mut Run) {
+    let all = json!([{"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["field"], "names": ["*"]}]);
+    let hub = &run.world.hub;
+    hub.create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": all}}));
+    history(run, &Key::new("deployments.apps", "field", "d"), Side::Edge).await;
+}
+
+/// Tells a history in which that is done at that request. `None` if there were not so many requests.
+fn history_with(side: Side, deed: Deed, left: u32, moment: Moment) -> Option<Outcome> {
+    let mut done = false;
+    let outcome = tell(&[Class::Between], side == Side::Edge, async |run| {
+        let others = Rc::new(Others::default());
+        for side in [Side::Hub, Side::Edge] {
+            run.server(side).weather.borrow_mut().others = Rc::clone(&others);
+        }
+        let namespace = if side == Side::Hub { "shop" } else { "field" };
+        let key = Key::new("deployments.apps", namespace, "d");
+        run.note(&format!("{deed:?} {moment:?} request {left}"));
+        others.intend(Plan {
+            left,
+            moment,
+            deed,
+            key,
+        });
+        match side {
+            Side::Hub => down(run).await,
+            Side::Edge => up(run).await,
+        }
+        done = !others.waits();
+        others.rest();
+    });
+    done.then_some(outcome)
+}
+
+fn whatever_others_do_at_any_request(side: Side, deeds: &[Deed]) {
+    let mut broken: Vec<Outcome> = Vec::new();
+    for &deed in deeds {
+        for moment in [Moment::Before, Moment::After] {
+            let told = (0..MANY).map_while(|request| history_with(side, deed, request, moment));
+            let told: Vec<Outcome> = told.collect();
+            assert!((20..MANY as usize).contains(&told.len()), "{} requests", told.len());
+            broken.extend(told.into_iter().filter(|outcome| !outcome.broken.is_empty()));
+        }
+    }
+    // Which ones are said in the first line, and one of them is told.
+    let lines: Vec<String> = broken.iter().map(|outcome| outcome.headline()).collect();
+    assert!(broken.is_empty(), "{}\n{}", lines.join("\n"), broken[0].told(SHORT));
+}
+
+#[test]
+fn what_goes_down_is_right_whatever_others_do_at_any_request() {
+    whatever_others_do_at_any_request(Side::Hub, DEEDS);
+}
+
+#[test]
+fn what_goes_up_is_right_whatever_others_do_at_any_request() {
+    whatever_others_do_at_any_request(Side::Edge, DEEDS);
+}
