@@ -11,6 +11,7 @@ use edge_syncer::plan::Filter;
 use edge_syncer::serve::Question;
 use edge_syncer::source::Pace;
 use edge_syncer::sync::job::Policy;
+use edge_syncer::sync::ownership::SyncTarget;
 use fastrand::Rng;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
@@ -18,6 +19,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::classes::{ALL, Class, spell};
+use super::flows::SYNC_TARGET;
 use super::ledger::{Ledger, Mass};
 use super::panics;
 use super::server::{Port, Server};
@@ -296,6 +298,10 @@ impl Run {
             own_namespace: None,
             workers: WORKERS,
             policy: Rc::new(Policy {
+                sync_target: SyncTarget {
+                    uid: SYNC_TARGET.into(),
+                    former: Vec::new(),
+                },
                 delete_adopted: false,
                 take_back_from: vec!["kubectl".into(), "kubectl-*".into()],
             }),
