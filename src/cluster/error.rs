@@ -9,6 +9,10 @@ use serde::Deserialize;
 /// `pkg/apiserver/handler_proxy.go`).
 const AGGREGATED_AWAY: &str = "service unavailable";
 
+/// The longest that a server's wish for time is believed: a nonsensical one neither stops anything for good nor overflows
+/// the clock of whoever adds it to the time.
+const LONGEST_ASKED: Duration = Duration::from_secs(600);
+
 /// Why a request did not give what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -44,13 +48,14 @@ pub struct ApiStatus {
     pub details_name: String,
     /// `details.causes[].reason`.
     pub causes: Vec<String>,
-    /// How long the server asks to wait.
+    /// How long the server asks to wait: ten minutes at most, whatever it says.
     pub retry_after: Option<Duration>,
 }
 
 impl Error {
     /// Reads an error answer. A body that is no `Status` object (a proxy's page) keeps its first line as message.
     pub fn from_answer(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        let retry_after = retry_after.map(believed);
         let status = match serde_json::from_slice::<WireStatus>(body) {
             // Whoever ends a request that took too long leaves the kind away.
             Ok(wire) if wire.kind == "Status" || (wire.kind.is_empty() && wire.status == "Failure") => {
@@ -200,6 +205,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+fn believed(asked: Duration) -> Duration {
+    asked.min(LONGEST_ASKED)
+}
+
 /// The first line of a body that is not what was expected, cut to a length that suits a log line.
 pub(super) fn first_line(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(400)]);
@@ -241,7 +250,8 @@ struct WireCause {
 impl WireStatus {
     fn into_status(self, code: u16, retry_after: Option<Duration>) -> ApiStatus {
         let details = self.details.unwrap_or_default();
-        let asked = (details.retry_after_seconds > 0).then(|| Duration::from_secs(details.retry_after_seconds));
+        let asked =
+            (details.retry_after_seconds > 0).then(|| believed(Duration::from_secs(details.retry_after_seconds)));
         ApiStatus {
             code,
             reason: self.reason,
@@ -320,6 +330,20 @@ mod tests {
             Error::from_answer(429, None, body).retry_after(),
             Some(Duration::from_secs(7))
         );
+    }
+
+    #[test]
+    fn no_server_asks_for_more_time_than_a_clock_can_add() {
+        let body = br#"{"kind":"Status","details":{"retryAfterSeconds":18446744073709551615},"code":429}"#;
+        let header = Some(Duration::from_secs(u64::MAX));
+        for error in [
+            Error::from_answer(429, None, body),
+            Error::from_answer(429, header, b"busy"),
+            Error::from_answer(429, header, br#"{"kind":"Status"}"#),
+            Error::from_watch_error(body),
+        ] {
+            assert_eq!(error.retry_after(), Some(LONGEST_ASKED), "{error:?}");
+        }
     }
 
     #[test]

@@ -199,8 +199,8 @@ impl Election {
                 if self.until.is_none() {
                     self.knowledge = Knowledge::Stale;
                 }
-                let asked = error.retry_after().map_or(now, |wait| now + wait);
-                self.due = (sent + retry).max(asked);
+                let asked = error.retry_after().unwrap_or_default();
+                self.due = (sent + retry).max(now + asked.min(self.longest_asked(now)));
             }
         }
     }
@@ -231,6 +231,16 @@ impl Election {
             _ => now,
         };
         self.seen = Some(Seen { lease, since });
+    }
+
+    /// The longest that it keeps away from a server that asks for time. A leader goes on as it always tries, or it would
+    /// lose the lead by its own patience; whoever does not lead asks at least once in the time that a Lease lasts, or there
+    /// would be no leader for as long as a server pleases.
+    fn longest_asked(&self, now: Instant) -> Duration {
+        match self.leads_until(now) {
+            Some(_) => self.timing.retry_interval(),
+            None => self.timing.lease,
+        }
     }
 
     fn is_free(&self, now: Instant) -> bool {

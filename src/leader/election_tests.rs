@@ -201,6 +201,28 @@ fn waits_as_long_as_the_server_asks() {
 }
 
 #[test]
+fn no_server_keeps_the_lease_without_a_holder_by_asking_for_time() {
+    for asked in [3600, u64::MAX] {
+        let busy = Error::from_answer(429, Some(Duration::from_secs(asked)), b"");
+        // As a test of the cap here: whatever the border lets through.
+        let Error::Status(mut status) = busy else {
+            panic!("{busy:?}");
+        };
+        status.retry_after = Some(Duration::from_secs(asked));
+        let busy = || Some(Answer::Failed(Error::Status(status.clone())));
+        // Whoever does not lead, as long as a Lease lasts; whoever does goes on trying, and keeps it.
+        check(&[
+            (0, busy(), "wait 15", None),
+            (15, Some(Answer::Absent), "create", None),
+            (15, Some(written("1", 0)), "wait 20", Some(25)),
+            (20, busy(), "wait 22", Some(25)),
+            (22, busy(), "wait 24", Some(25)),
+            (24, Some(written("2", 1)), "wait 29", Some(34)),
+        ]);
+    }
+}
+
+#[test]
 fn counts_terms_and_says_since_when_it_holds_the_lease() {
     let start = Instant::now();
     let term_after = |answer: Answer| {

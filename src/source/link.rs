@@ -14,8 +14,6 @@ use crate::cluster::{Cluster, Error, ListRequest, Listing};
 /// First wait after a failure, and the longest of a source that is never to wait longer (DESIGN section 4).
 const FIRST_WAIT: Duration = Duration::from_millis(800);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The longest that a `Retry-After` is believed, so that a nonsensical one does not end the source.
-const LONGEST_ASKED: Duration = Duration::from_secs(600);
 
 /// Why a source stopped reading before the end.
 pub(super) enum End {
@@ -111,7 +109,7 @@ impl Link {
         self.up = false;
         let doubled = FIRST_WAIT.saturating_mul(1 << self.failures.min(10).saturating_sub(1));
         let wait = doubled.min(longest).mul_f64(jitter());
-        let asked = error.retry_after().unwrap_or_default().min(LONGEST_ASKED);
+        let asked = error.retry_after().unwrap_or_default();
         let is_away = error.is_unreachable();
         self.send(SourceEvent::Down(error)).await?;
         sleep(asked + wait).await;
