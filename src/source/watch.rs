@@ -18,6 +18,12 @@ const STREAM_SILENCE: Duration = Duration::from_secs(60);
 /// Broken streaming lists in a row before pages are taken instead: a server closes a stream whose reader is slow, and
 /// pages are not closed.
 const BROKEN_STREAMS: u32 = 2;
+/// Refusals of a watch from the same version, in a row, before a list is taken instead of it: whatever the server has
+/// against that version, it may have nothing against the next one. From then on after twice as many each time, so that a
+/// type whose watches are always refused is still in step now and then, and does not cost a list each minute.
+const REFUSALS: u32 = 3;
+/// The most, which is half an hour of waits.
+const MOST_REFUSALS: u32 = 96;
 /// A watch that ended sooner than this is not renewed at once, so that a server that closes each one is not flooded. One
 /// that lived longer is the success that failures are counted from.
 const SHORT_WATCH: Duration = Duration::from_secs(5);
@@ -43,6 +49,10 @@ pub(super) struct Source {
     broken_streams: u32,
     /// How long the next watch may be silent.
     silence: Duration,
+    /// Watches from `version` that were refused in a row.
+    refused: u32,
+    /// How many of them it takes until a list is taken instead.
+    patience: u32,
 }
 
 impl Source {
@@ -57,6 +67,8 @@ impl Source {
             reached: 0,
             broken_streams: 0,
             silence: WATCH_SILENCE,
+            refused: 0,
+            patience: REFUSALS,
         }
     }
 
@@ -79,7 +91,7 @@ impl Source {
     /// Gets ready for the next pass: at once with a new list after the first version that was too old, otherwise after
     /// a back-off.
     async fn recover(&mut self, error: Error) -> Result<(), Closed> {
-        if error.is_expired() {
+        if error.is_expired() || self.is_refused_for_good(&error) {
             self.version = None;
         }
         if self.link.forgives(&error) {
@@ -90,6 +102,30 @@ impl Source {
             return Ok(());
         }
         self.link.fail(error, LONGEST_WAIT).await
+    }
+
+    /// Counts what a server has answered to a watch from a version, and tells whether that is enough.
+    fn is_refused_for_good(&mut self, error: &Error) -> bool {
+        if self.version.is_none() || !is_about_the_watch(error) {
+            return false;
+        }
+        self.refused += 1;
+        if self.refused < self.patience {
+            return false;
+        }
+        log::debug!(
+            "watch refused again and again, listing instead resource={} error={error}",
+            self.list.resource.qualified()
+        );
+        self.refused = 0;
+        self.patience = (self.patience * 2).min(MOST_REFUSALS);
+        true
+    }
+
+    /// A watch told something, or lived for a while.
+    fn watch_works(&mut self) {
+        self.refused = 0;
+        self.patience = REFUSALS;
     }
 
     /// One connection's worth: a list if there is nowhere to resume, then a watch until it ends.
@@ -189,6 +225,7 @@ impl Source {
             let event = watching.next().await;
             if opened.elapsed() >= SHORT_WATCH {
                 self.link.succeeds();
+                self.watch_works();
             }
             match event {
                 Ok(Some(event)) => self.pass_on(event).await?,
@@ -223,6 +260,9 @@ impl Source {
             WatchEvent::Bookmark { resource_version, .. } => resource_version,
         };
         self.reached = self.reached.max(version_number(&version));
+        if self.version.as_ref() != Some(&version) {
+            self.refused = 0;
+        }
         self.version = Some(version);
         Ok(())
     }
@@ -241,6 +281,16 @@ impl Source {
 
 fn is_status(error: &Error, codes: &[u16]) -> bool {
     error.status().is_some_and(|status| codes.contains(&status.code))
+}
+
+/// True for an answer that another version may change: neither that of a side that is away or busy, nor one about who asks.
+/// client-go's reflector lists after every one of them.
+fn is_about_the_watch(error: &Error) -> bool {
+    match error {
+        Error::Status(status) => !error.is_unreachable() && !matches!(status.code, 401 | 403 | 429),
+        Error::BadAnswer(_) => true,
+        Error::Unreachable(_) | Error::Outdated { .. } => false,
+    }
 }
 
 fn resource_version(object: &[u8]) -> Result<String, Error> {

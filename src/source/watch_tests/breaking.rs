@@ -32,7 +32,7 @@ async fn a_watch_that_opens_and_breaks_at_once_over_and_over_is_backed_off() {
         || cut(&[]),
         || cut(&[bookmark(5)]),
         || cut(&[added("a", 5)]),
-        || ends(&[error(500)]),
+        || refused(403),
     ] {
         local(async {
             let mut answers = vec![page(5, "", &[])];
@@ -78,6 +78,84 @@ async fn a_server_that_asks_for_time_gets_it_within_reason() {
         })
         .await;
     }
+}
+
+/// Whatever it is that the server has against that version.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_refused_again_and_again_is_given_up_for_a_list() {
+    for breaks in [
+        || refused(400),
+        || refused(404),
+        || refused(422),
+        || refused(500),
+        || ends(&[error(500)]),
+        || ends(&["no event\n".to_owned()]),
+        // It has told nothing that is new: the same again.
+        || ends(&[bookmark(5), error(400)]),
+    ] {
+        local(async {
+            let mut answers = vec![page(5, "", &[object("a", 1)])];
+            answers.extend((0..REFUSALS).map(|_| breaks()));
+            answers.extend([page(9, "", &[object("a", 8)]), open(&[added("b", 10)])]);
+            let bench = Bench::paged(answers);
+            let mut source = bench.source(Style::Whole);
+            source.expect(&["up", "begin", "object a@1", "complete"]).await;
+            while source.next().await != "object a@8" {}
+            source.expect(&["complete", "object b@10"]).await;
+            let watches = std::iter::repeat_n("watch 5", REFUSALS as usize);
+            let expected: Vec<&str> = std::iter::once("list")
+                .chain(watches)
+                .chain(["list", "watch 9"])
+                .collect();
+            assert_eq!(bench.asked(), expected);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_says_nothing_of_the_version_does_not_cost_a_list() {
+    for breaks in [
+        || refused(401),
+        || refused(403),
+        || refused(429),
+        unreachable,
+        || answer(503, stream::iter([chunk("no backend")]).boxed_local()),
+    ] {
+        local(async {
+            let mut answers = vec![page(5, "", &[])];
+            answers.extend((0..40).map(|_| breaks()));
+            answers.push(open(&[added("a", 6)]));
+            let bench = Bench::paged(answers);
+            let mut source = bench.source(Style::Whole);
+            while source.next().await != "object a@6" {}
+            let lists = bench.asked().iter().filter(|asked| *asked == "list").count();
+            assert_eq!(lists, 1);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_whose_watches_are_always_refused_is_listed_ever_less_often() {
+    local(async {
+        let mut answers = Vec::new();
+        for patience in [3, 6, 12, 24, 48, 96, 96] {
+            answers.push(page(5, "", &[]));
+            answers.extend((0..patience).map(|_| refused(400)));
+        }
+        answers.extend([page(5, "", &[]), open(&[])]);
+        let count = answers.len();
+        let bench = Bench::paged(answers);
+        let mut source = bench.source(Style::Whole);
+        while bench.asked().len() < count {
+            source.next().await;
+        }
+        let asked = bench.asked();
+        let lists = asked.iter().filter(|asked| *asked == "list").count();
+        assert_eq!((lists, asked[count - 1].as_str()), (8, "watch 5"));
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
