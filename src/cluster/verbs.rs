@@ -60,16 +60,21 @@ impl Scope {
 pub enum Content {
     /// The whole object.
     Full,
-    /// `PartialObjectMetadata`: metadata without spec, data and status.
+    /// `PartialObjectMetadata`: metadata without spec, data and status. The whole object from a server that does not
+    /// know it.
     Metadata,
 }
 
 impl Content {
+    /// Metadata alone where it can be had: some aggregated API servers know no such thing, and answer 406 to whoever takes
+    /// nothing else. They give whole objects, which everything that reads metadata reads as well. (client-go asks so too.)
     fn accept(self, list: bool) -> &'static str {
         match (self, list) {
             (Self::Full, _) => "application/json",
-            (Self::Metadata, false) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-            (Self::Metadata, true) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            (Self::Metadata, false) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+            (Self::Metadata, true) => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+            }
         }
     }
 }

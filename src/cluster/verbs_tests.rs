@@ -286,3 +286,64 @@ async fn large_bodies_go_one_after_the_other_and_small_ones_together() {
         assert_eq!(start.elapsed().as_secs(), seconds, "{bytes}");
     }
 }
+
+/// An aggregated API server that knows nothing of metadata alone: 406 to whoever takes nothing but that.
+struct KnowsNoMetadata;
+
+impl ApiServer for KnowsNoMetadata {
+    fn send(&self, request: Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+        const OBJECT: &str = r#"{"kind":"Flunder","metadata":{"name":"a","resourceVersion":"5"},"spec":{}}"#;
+        let accept = request.headers()[http::header::ACCEPT].to_str().unwrap();
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        let whole = accept.split(',').any(|clause| clause.trim() == "application/json");
+        let (status, body) = match (whole, query.contains("watch=true")) {
+            (false, _) => (
+                406,
+                r#"{"kind":"Status","reason":"NotAcceptable","message":"only the following media types are accepted: application/json","code":406}"#.to_owned(),
+            ),
+            (true, true) => (200, format!("{{\"type\":\"ADDED\",\"object\":{OBJECT}}}\n")),
+            (true, false) if path.ends_with("/flunders") && request.method() == Method::GET => (
+                200,
+                format!(r#"{{"kind":"FlunderList","metadata":{{"resourceVersion":"9"}},"items":[{OBJECT}]}}"#),
+            ),
+            (true, false) => (200, OBJECT.to_owned()),
+        };
+        let body = futures_util::stream::iter([Ok(Bytes::from(body))]).boxed_local();
+        async move {
+            Ok(Response {
+                status,
+                retry_after: None,
+                body,
+            })
+        }
+        .boxed_local()
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_metadata_alone_gives_whole_objects() {
+    let server = Box::new(KnowsNoMetadata);
+    let cluster = Rc::new(Cluster::new(Side::Hub, server, RateLimit::new(None)));
+    let mut request = request();
+    request.resource.resource = "flunders".into();
+    request.scope.name = None;
+    request.content = Content::Metadata;
+    let resource = request.resource.clone();
+    let name = ObjectName::new("shop", "a");
+    let body = Bytes::from_static(b"{}");
+
+    cluster.get(&resource, &name, Content::Metadata).await.unwrap();
+    assert_eq!(cluster.find(&resource, &name).await.unwrap(), (true, 9));
+    cluster.create(&resource, "shop", body.clone()).await.unwrap();
+    let applied = cluster.apply(&resource, &name, body.clone(), Content::Metadata);
+    applied.await.unwrap();
+    let patched = cluster.merge_patch_for(&resource, &name, body, Content::Metadata);
+    patched.await.unwrap();
+    let status = cluster.replace_status(&resource, &name, true, None, "{}");
+    status.await.unwrap();
+    let mut listing = cluster.list(request.clone());
+    assert!(listing.next().await.unwrap().is_some());
+    assert!(listing.next().await.unwrap().is_none());
+    let mut watching = cluster.watch(&request, Some("5"), 60).await.unwrap();
+    assert!(matches!(watching.next().await, Ok(Some(WatchEvent::Applied(_)))));
+}

@@ -9,7 +9,7 @@ use crate::source::Pace;
 use crate::source::bench::*;
 
 const INTERVAL: Duration = Duration::from_secs(15);
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// A server with these answers, and a source that polls it.
 fn polling(style: Style, answers: Vec<Answer>) -> (Bench, Reader) {

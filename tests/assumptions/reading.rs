@@ -57,7 +57,7 @@ pub(crate) async fn selectors_and_metadata_narrow_a_list(bench: &Bench<'_>) {
         assert_eq!(items[0]["metadata"]["name"], "b");
         assert!(items[0].get("kind").is_none(), "items have no kind of their own");
     }
-    let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
     let list = bench.get_as(accept, &bench.path("")).await.is(200);
     assert_eq!(list["kind"], "PartialObjectMetadataList");
     assert_eq!(list["items"][1]["metadata"]["labels"], json!({"key": "value"}));
@@ -66,7 +66,7 @@ pub(crate) async fn selectors_and_metadata_narrow_a_list(bench: &Bench<'_>) {
     let list = bench.get_as(accept, &none).await.is(200);
     assert_eq!(list["items"], Value::Null, "an empty list of metadata is null");
     assert_eq!(bench.get(&none).await.is(200)["items"], json!([]));
-    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
     let one = bench.get_as(accept, &bench.path("b")).await.is(200);
     assert_eq!(one["kind"], "PartialObjectMetadata");
     assert!(one.get("data").is_none(), "{one}");

@@ -150,7 +150,7 @@ async fn a_look_is_at_the_metadata_of_everything_and_the_watch_at_whole_objects_
                 assert_eq!(asked.accept, "application/json");
             } else {
                 assert!(!labelled, "{}", asked.uri);
-                let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+                let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
                 assert_eq!(asked.accept, metadata);
             }
         }
