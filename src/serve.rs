@@ -2,17 +2,17 @@
 //!
 //! Promises: every answer comes from the engine's loop, so that a loop that does not turn is not called healthy; where
 //! another syncer leads, there is no such loop, and the answer says so; at most
-//! [`CONNECTIONS`] connections at once, each for one request and no longer than [`TIMEOUT`]; what is asked here neither
-//! writes nor reads at a server.
+//! [`CONNECTIONS`] connections at once, each for one request and no longer than [`TIMEOUT`]; nobody keeps out a probe by
+//! holding connections without asking anything, however many: the oldest of them gives way to a new one; what is asked
+//! here neither writes nor reads at a server.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,14 +25,19 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::task::spawn_local;
-use tokio::time::{sleep, timeout};
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::report::metrics;
 
-/// Connections at once; others wait in the kernel. A monitor and two probes need three.
-const CONNECTIONS: usize = 4;
+/// Connections at once. A monitor and two probes need three; the rest is for those who hold a connection and say nothing.
+/// One that has sent nothing costs a kilobyte or two, one that has sent something [`BUFFER`].
+const CONNECTIONS: usize = 64;
+/// How long a connection that asks nothing is left alone when others want its place. Whoever wants to know something
+/// sends its request as it connects. So 1,280 connections a second get their turn, and a probe, which has a second, is
+/// heard while hundreds are held open.
+const GRACE: Duration = Duration::from_millis(50);
 /// How long a connection may take from its first byte to its last.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two tries to accept where the process has no more file handles.
@@ -117,26 +122,71 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
 
 /// Answers for as long as it is polled; `clock` gives the time since 1970. Needs a tokio `LocalSet`.
 pub async fn serve(listener: TcpListener, desk: Desk, clock: fn() -> Duration) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut places = Places::default();
     let answers = Rc::new(Answers { desk, clock });
     loop {
-        let place = Arc::clone(&places).acquire_owned().await;
         let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_WAIT).await;
             continue;
         };
-        let answers = Rc::clone(&answers);
-        spawn_local(async move {
-            if timeout(TIMEOUT, connection(stream, &answers)).await.is_err() {
+        while let Err(then) = places.make_room(Instant::now()) {
+            sleep_until(then).await;
+        }
+        let asked = Rc::new(Cell::new(false));
+        let (answers, asks) = (Rc::clone(&answers), Rc::clone(&asked));
+        let task = spawn_local(async move {
+            if timeout(TIMEOUT, connection(stream, &answers, &asks)).await.is_err() {
                 log::debug!("a request for health or metrics took too long");
             }
-            drop(place);
+        });
+        places.0.push(Place {
+            since: Instant::now(),
+            asked,
+            task: task.abort_handle(),
         });
     }
 }
 
-async fn connection(stream: TcpStream, answers: &Answers) {
-    let respond = |request: Request<Incoming>| async move { Ok::<_, Infallible>(answers.to(&request).await) };
+/// A connection that is open.
+struct Place {
+    since: Instant,
+    /// Its request has come.
+    asked: Rc<Cell<bool>>,
+    task: AbortHandle,
+}
+
+/// All of them, the oldest first.
+#[derive(Default)]
+struct Places(Vec<Place>);
+
+impl Places {
+    /// Sees to it that there is a place: if all are taken, that of the oldest that has asked nothing yet, or, if all have,
+    /// of the oldest. If none has been there for long enough to give way, says when that will be so.
+    fn make_room(&mut self, now: Instant) -> Result<(), Instant> {
+        self.0.retain(|place| !place.task.is_finished());
+        if self.0.len() < CONNECTIONS {
+            return Ok(());
+        }
+        let silent = self.0.iter().position(|place| !place.asked.get());
+        let index = silent.unwrap_or_default();
+        let end = self.0[index].since + GRACE;
+        if now < end {
+            return Err(end);
+        }
+        self.0.remove(index).task.abort();
+        Ok(())
+    }
+}
+
+async fn connection(stream: TcpStream, answers: &Answers, asked: &Cell<bool>) {
+    // Until then it needs no buffers.
+    if stream.readable().await.is_err() {
+        return;
+    }
+    let respond = |request: Request<Incoming>| {
+        asked.set(true);
+        async move { Ok::<_, Infallible>(answers.to(&request).await) }
+    };
     let served = http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(BUFFER)
@@ -186,3 +236,7 @@ fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>>
     response.headers_mut().insert(CONTENT_TYPE, text);
     response
 }
+
+#[cfg(test)]
+#[path = "serve_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::LocalSet;
+
+use super::*;
+
+/// What is said by those who never come to the end of a request.
+const NEVER_ENDS: [&str; 3] = ["", "G", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "];
+
+/// Runs a server with an engine that answers at once, and `test` with its address.
+async fn served<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let desk = Desk::default();
+    let mut asked = desk.open();
+    let local = LocalSet::new();
+    local.spawn_local(serve(listener, desk, || Duration::ZERO));
+    local.spawn_local(async move {
+        while let Some(question) = asked.recv().await {
+            match question {
+                Question::Alive(answer) => _ = answer.send(()),
+                Question::Ready(answer) => _ = answer.send(Ok(())),
+                Question::Metrics { answer, .. } => _ = answer.send(Bytes::from(vec![b'x'; 100_000])),
+            }
+        }
+    });
+    local.run_until(test(address)).await;
+}
+
+async fn send(address: SocketAddr, words: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(words.as_bytes()).await.unwrap();
+    stream
+}
+
+/// A probe as the kubelet's, with a little more time than that has by default.
+async fn probe(address: SocketAddr, path: &str) {
+    let answered = timeout(Duration::from_secs(3), async {
+        let mut stream = send(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    });
+    let answer = answered.await.expect("a probe is answered");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_probe_is_answered_whoever_holds_connections_and_asks_nothing() {
+    for count in [60, 500] {
+        for words in NEVER_ENDS {
+            served(async |address| {
+                let mut held = Vec::new();
+                for _ in 0..count {
+                    held.push(send(address, words).await);
+                }
+                for path in ["/healthz", "/readyz", "/metrics"] {
+                    probe(address, path).await;
+                }
+            })
+            .await;
+        }
+    }
+}
+
+/// One after the other in the place of those that are thrown out.
+#[tokio::test]
+async fn a_probe_is_answered_while_ever_more_connections_come() {
+    served(async |address| {
+        let flood = async {
+            let mut held = std::collections::VecDeque::new();
+            loop {
+                held.push_back(send(address, "GET /").await);
+                held.truncate(300);
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let probes = async {
+            for _ in 0..10 {
+                probe(address, "/healthz").await;
+            }
+        };
+        tokio::select! {
+            () = flood => {}
+            () = probes => {}
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_probe_is_answered_while_others_do_not_read_what_they_have_asked_for() {
+    served(async |address| {
+        let mut held = Vec::new();
+        for _ in 0..200 {
+            held.push(send(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await);
+        }
+        probe(address, "/healthz").await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_that_has_asked_nothing_gives_way_and_none_at_once() {
+    LocalSet::new()
+        .run_until(async {
+            let start = Instant::now();
+            let mut places = Places::default();
+            for index in 0..CONNECTIONS {
+                assert_eq!(places.make_room(Instant::now()), Ok(()));
+                let task = spawn_local(std::future::pending::<()>());
+                places.0.push(Place {
+                    since: start + Duration::from_millis(index as u64),
+                    // The two oldest wait for their answers.
+                    asked: Rc::new(Cell::new(index < 2)),
+                    task: task.abort_handle(),
+                });
+            }
+            let due = start + Duration::from_millis(2) + GRACE;
+            assert_eq!(places.make_room(start), Err(due));
+            let third = places.0[2].task.clone();
+            assert_eq!(places.make_room(due), Ok(()));
+            tokio::task::yield_now().await;
+            assert!(third.is_finished());
+            assert_eq!(places.0.len(), CONNECTIONS - 1);
+        })
+        .await;
+}
