@@ -269,8 +269,9 @@ impl Engine {
             return Ok(());
         };
         let direction = state.plan.direction;
-        let seen = Seen::of(direction, state.copy_type(), &object, &self.setup.policy)?;
-        let keep = seen.copy.state == CopyState::Ours || state.selection(name) != Selection::None;
+        let selection = state.selection(name);
+        let seen = Seen::of(direction, state.copy_type(), &object, &self.setup.policy, selection)?;
+        let keep = seen.copy.state == CopyState::Ours || selection != Selection::None;
         let known = state.inventory.get(name);
         let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Record::copy_list));
         let is_news = known.is_none_or(|known| known.seen.version != seen.version);

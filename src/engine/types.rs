@@ -280,6 +280,15 @@ impl TypeState {
         self.filter.refuses(&self.plan.at_edge, name)
     }
 
+    /// Why the edge's owner does not allow the syncer to make the namespace that a copy at the edge needs.
+    pub(super) fn refuses_namespace(&self, name: &ObjectName) -> Option<String> {
+        if self.plan.direction == Direction::Up || name.namespace.is_empty() {
+            return None;
+        }
+        let namespace = ObjectName::new("", &name.namespace);
+        self.filter.refuses(&ResourceType::namespaces(), &namespace)
+    }
+
     /// How an object is selected, as far as the edge's owner allows it.
     pub(super) fn allowed(&self, name: &ObjectName) -> Selection {
         match self.refusal(name) {

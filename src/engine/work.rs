@@ -198,6 +198,7 @@ impl Engine {
             look_first: record.vanished || record.unsure,
             suspect: record.suspect,
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
+            namespace_refused: state.refuses_namespace(&copy_at.name).is_some(),
             origin,
             copy_at,
         })
@@ -449,6 +450,9 @@ impl Engine {
         let is_selected = state.selection(name) != Selection::None;
         if at_copy && is_selected && error.missing_namespace().is_some() {
             log::debug!("waits for its namespace object={object}");
+            if let Some(why) = state.refuses_namespace(name) {
+                self.report.refused(&format!("Namespace//{}", name.namespace), &why);
+            }
             self.namespace_is_missing(*side, &name.namespace);
             return retry;
         }

@@ -117,7 +117,7 @@ async fn write(edge: &Cluster, job: &Job, desired: &Desired, copy: Copy, adopted
         (object, _) = apply_once(edge, job, desired, there(copy), false).await?;
     }
     let Address { resource, name } = &job.copy_at;
-    if let Some(patch) = take_over(&object, Direction::Down, &job.policy.take_back_from)? {
+    if let Some(patch) = take_over(&object, Direction::Down, job.policy.takes_back(job.selection))? {
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
         Meta::of(name, &patched)?;
         (object, _) = apply_once(edge, job, desired, there(copy), adopted).await?;

@@ -16,7 +16,7 @@ use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, Resource
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{Definitions, Withdrawal};
 use crate::sync::identity::Identity;
-use crate::sync::managed_fields::marks;
+use crate::sync::managed_fields::{TakeBack, marks};
 use crate::sync::object::{Address, Desired, Meta, Status};
 use crate::sync::ownership::{Copy, CopyState, SyncTarget};
 
@@ -48,6 +48,14 @@ pub struct Policy {
     pub delete_adopted: bool,
     /// Field managers whose own fields are taken back in copies (`--take-back-from`).
     pub take_back_from: Vec<String>,
+}
+
+impl Policy {
+    /// Whose fields are taken back in a copy that is selected so. One that only has to be there is the edge's to label: its
+    /// Pod Security labels, for one.
+    pub fn takes_back(&self, selection: Selection) -> TakeBack<'_> {
+        (selection != Selection::Implied).then_some(&*self.take_back_from)
+    }
 }
 
 /// One object to bring in step.
@@ -83,6 +91,8 @@ pub struct Job {
     pub suspect: bool,
     /// It is a namespace that is never deleted.
     pub protected: bool,
+    /// The edge's owner does not allow that the namespace of the copy is made for it.
+    pub namespace_refused: bool,
     /// Who the origins' side has to be for the copy to be deleted.
     pub identity: Rc<Identity>,
     /// What has to define the type at the hub for the copy of one of its objects to be deleted.
@@ -147,12 +157,18 @@ impl Seen {
     };
 
     /// Looks at an object in a copy's place, whole or metadata alone.
-    pub fn of(direction: Direction, resource: &ResourceType, object: &[u8], policy: &Policy) -> Result<Self, Error> {
+    pub fn of(
+        direction: Direction,
+        resource: &ResourceType,
+        object: &[u8],
+        policy: &Policy,
+        selection: Selection,
+    ) -> Result<Self, Error> {
         let meta = Meta::parse(object)?;
         Ok(Self {
             copy: meta.copy(direction, resource, &policy.sync_target),
             labelled: meta.is_labelled(direction),
-            hash: marks(object, direction, &policy.take_back_from)?,
+            hash: marks(object, direction, policy.takes_back(selection))?,
             version: meta.version_number(),
         })
     }
@@ -247,6 +263,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     if let Err(failure) = &result
         && job.direction == Direction::Down
         && failure.error.missing_namespace().is_some()
+        && !job.namespace_refused
         && lend_namespace(hub, edge, &job.copy_at.name.namespace).await?
     {
         result = bring(origins, copies, &job, &desired).await;
@@ -356,7 +373,7 @@ pub(super) fn done(change: Change, copy: Option<Seen>) -> Outcome {
 
 /// An outcome with the copy as the answer to the last write showed it, whole or metadata alone.
 pub(super) fn done_with(job: &Job, change: Change, object: &[u8], whole: bool) -> Result<Outcome, Error> {
-    let seen = Seen::of(job.direction, &job.copy_at.resource, object, &job.policy)?;
+    let seen = Seen::of(job.direction, &job.copy_at.resource, object, &job.policy, job.selection)?;
     Ok(Outcome {
         status: whole.then(|| Status::hash_of(object)).transpose()?,
         ..done(change, Some(seen))

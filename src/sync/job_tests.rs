@@ -39,6 +39,7 @@ pub(in crate::sync) fn job() -> Job {
         look_first: false,
         suspect: false,
         protected: false,
+        namespace_refused: false,
         identity: Rc::default(),
         definitions: Rc::default(),
         origin_version: 0,
@@ -210,6 +211,16 @@ async fn a_namespace_that_upsync_has_made_is_lent_to_what_goes_into_it_and_to_no
     assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().change, Change::Created);
     let created = r#"POST /api/v1/namespaces?fieldManager=edge-syncer {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}"#;
     assert_eq!(asked.borrow()[1], created);
+    // The edge's owner has the last word.
+    let refused = Job {
+        copy: ABSENT,
+        namespace_refused: true,
+        ..job()
+    };
+    let (hub, _) = scripted(Side::Hub, &[(200, WANTED)]);
+    let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE)]);
+    reconcile(&hub, &edge, refused).await.unwrap_err();
+    assert_eq!(asked.borrow().len(), 1, "{asked:?}");
     for answer in [(200, OF_PEOPLE), (404, NO_NAMESPACE), (503, "")] {
         let (hub, _) = scripted(Side::Hub, &[(200, WANTED), answer]);
         let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE)]);

@@ -16,7 +16,7 @@ pub(super) async fn see(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Err
     match copies.get(resource, name, Content::Metadata).await {
         Ok(object) => {
             not_older(&Meta::of(name, &object)?, job.copy_version)?;
-            Seen::of(job.direction, resource, &object, &job.policy).map(Some)
+            Seen::of(job.direction, resource, &object, &job.policy, job.selection).map(Some)
         }
         Err(error) if error.proves_absent(&name.name) => Ok(None),
         Err(error) => Err(error),

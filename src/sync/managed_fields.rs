@@ -78,9 +78,13 @@ struct Owner<'a> {
     fields_v1: Option<&'a RawValue>,
 }
 
+/// Whose fields are taken back in a copy: of these field managers, names or prefixes that end in `*`, and of the Go syncer;
+/// `None` takes nobody's.
+pub type TakeBack<'a> = Option<&'a [String]>;
+
 /// A hash of what makes an edge copy ours: the fields that we own, those that people own and that are to be taken back,
 /// and whether it is being deleted. Another value means that somebody interfered. Never 0.
-pub fn marks(object: &[u8], direction: Direction, take_back: &[String]) -> Result<u64, Error> {
+pub fn marks(object: &[u8], direction: Direction, take_back: TakeBack) -> Result<u64, Error> {
     #[derive(Deserialize)]
     struct Marked<'a> {
         #[serde(borrow)]
@@ -115,9 +119,9 @@ pub fn is_syncer(manager: &str) -> bool {
 
 /// The patch that makes the fields of taken-over managers ours, to be followed by an apply. `None` if there are none.
 ///
-/// `take_back` are names of field managers, or prefixes that end in `*`. Entries of subresources (`status`, `scale`)
-/// are left alone. The patch holds only as long as nobody changes the object (its resource version is in it).
-pub fn take_over(object: &[u8], direction: Direction, take_back: &[String]) -> Result<Option<String>, Error> {
+/// Entries of subresources (`status`, `scale`) are left alone. The patch holds only as long as nobody changes the object
+/// (its resource version is in it).
+pub fn take_over(object: &[u8], direction: Direction, take_back: TakeBack) -> Result<Option<String>, Error> {
     if direction == Direction::Down && !names_any(object, take_back) {
         return Ok(None);
     }
@@ -159,7 +163,8 @@ pub fn last_writer(object: &[u8]) -> Option<String> {
 }
 
 /// A cheap look before the parse: most copies have none of these managers.
-fn names_any(object: &[u8], take_back: &[String]) -> bool {
+fn names_any(object: &[u8], take_back: TakeBack) -> bool {
+    let Some(take_back) = take_back else { return false };
     let patterns = take_back.iter().map(|pattern| pattern.trim_end_matches('*'));
     let object = String::from_utf8_lossy(object);
     patterns
@@ -167,11 +172,12 @@ fn names_any(object: &[u8], take_back: &[String]) -> bool {
         .any(|name| object.contains(&format!("\"manager\":\"{name}")))
 }
 
-fn is_taken(manager: &str, operation: &str, direction: Direction, take_back: &[String]) -> bool {
+fn is_taken(manager: &str, operation: &str, direction: Direction, take_back: TakeBack) -> bool {
     // A copy at the hub is created by us, not applied.
     if direction == Direction::Up && manager == FIELD_MANAGER {
         return operation == "Update";
     }
+    let Some(take_back) = take_back else { return false };
     let by_people = take_back.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(prefix) => manager.starts_with(prefix),
         None => manager == pattern,
@@ -242,7 +248,7 @@ mod tests {
     fn take(entries: &[Value]) -> Option<Value> {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries}}).to_string();
         let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
-        take_over(object.as_bytes(), Direction::Down, &patterns)
+        take_over(object.as_bytes(), Direction::Down, Some(&patterns))
             .unwrap()
             .map(|patch| serde_json::from_str(&patch).unwrap())
     }
@@ -292,7 +298,7 @@ mod tests {
     #[test]
     fn drift_is_a_change_of_the_fields_that_are_ours_and_nothing_else() {
         let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
-        let marks_of = |object: &Value| marks(object.to_string().as_bytes(), Direction::Down, &patterns).unwrap();
+        let marks_of = |object: &Value| marks(object.to_string().as_bytes(), Direction::Down, Some(&patterns)).unwrap();
         let copy = |entries: &[Value]| json!({"metadata": {"name": "a", "managedFields": entries}, "data": {"x": "y"}});
         let base = marks_of(&copy(&[ours()]));
         let controller = entry("hpa", "Update", &json!({"f:spec": {"f:replicas": {}}}));
@@ -320,16 +326,37 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_is_taken_back_what_others_add_is_no_drift() {
+        let copy = |entries: &[Value]| {
+            json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries}}).to_string()
+        };
+        let marks_of = |object: &str| marks(object.as_bytes(), Direction::Down, None).unwrap();
+        let base = marks_of(&copy(&[ours()]));
+        for manager in ["kubectl-edit", "syncer", "before-first-apply"] {
+            let theirs = entry(manager, "Update", &json!({"f:metadata": {"f:labels": {"f:x": {}}}}));
+            let object = copy(&[ours(), theirs]);
+            assert_eq!(marks_of(&object), base, "{manager}");
+            assert_eq!(
+                take_over(object.as_bytes(), Direction::Down, None).unwrap(),
+                None,
+                "{manager}"
+            );
+        }
+        let robbed = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
+        assert_ne!(marks_of(&copy(&[robbed])), base);
+    }
+
+    #[test]
     fn what_a_create_at_the_hub_wrote_becomes_what_we_apply() {
         let created = entry("edge-syncer", "Update", &json!({"f:data": {"f:b": {}}}));
         let object =
             json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": [created, ours()]}}).to_string();
-        let patch = take_over(object.as_bytes(), Direction::Up, &[]).unwrap().unwrap();
+        let patch = take_over(object.as_bytes(), Direction::Up, Some(&[])).unwrap().unwrap();
         let patch: Value = serde_json::from_str(&patch).unwrap();
         let fields = &patch["metadata"]["managedFields"];
         assert_eq!(fields.as_array().unwrap().len(), 1);
         assert_eq!(fields[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
-        assert_eq!(take_over(object.as_bytes(), Direction::Down, &[]).unwrap(), None);
+        assert_eq!(take_over(object.as_bytes(), Direction::Down, Some(&[])).unwrap(), None);
     }
 
     #[test]

@@ -95,7 +95,7 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> 
     let Address { resource, name } = &job.copy_at;
     let (mut object, created) = apply_once(hub, job, desired, version).await?;
     // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
-    if let Some(patch) = take_over(&object, Direction::Up, &job.policy.take_back_from)? {
+    if let Some(patch) = take_over(&object, Direction::Up, job.policy.takes_back(job.selection))? {
         let patched = hub
             .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
             .await?;

@@ -1,0 +1,73 @@
+//! What the edge keeps for itself, whatever the hub asks for.
+
+use serde_json::json;
+
+use crate::support::flow::upsync_config_maps;
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, select, stage, stock};
+use crate::support::story::{SOON, arrives, becomes, config_map_entry, copy_equals, remains, reselect, stays_absent};
+
+in_both_modes!(
+    a_denied_namespace_is_not_lent_either,
+    what_people_write_on_an_implied_namespace_stays,
+);
+
+// Upsync makes namespaces at the hub, and downsync makes them anew at the edge for what goes into them.
+async fn a_denied_namespace_is_not_lent_either(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&edge, &shop, &["up"], &json!({})).await;
+    let mut spec = upsync_config_maps(&shop, &["up"]);
+    spec["namespacedObjects"] = json!([config_map_entry(&shop, &["down"])]);
+    select(&hub, &spec).await;
+    let mut syncer = pair.syncer(&[flags, &["--deny=namespaces"]].concat());
+    arrives(&hub, "v1", "configmaps", &shop, "up").await;
+    hub.create(&config_map(&shop, "down", json!({"v": "1"}))).await;
+    copy_equals(&edge, &shop, "down", &json!({"v": "1"})).await;
+    edge.remove_namespaces(std::slice::from_ref(&shop)).await;
+    syncer
+        .wait_for_log(
+            &format!("does not allow it object=Namespace//{shop} reason=\"--deny namespaces\""),
+            SOON,
+        )
+        .await;
+    stays_absent(&edge, "v1", "namespaces", "", &shop).await;
+    // The edge's owner makes it: what waits goes on.
+    edge.create(&namespace(&shop)).await;
+    copy_equals(&edge, &shop, "down", &json!({"v": "1"})).await;
+}
+
+async fn what_people_write_on_an_implied_namespace_stays(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({"v": "1"})).await;
+    select(&hub, &json!({"namespacedObjects": [config_map_entry(&shop, &["*"])]})).await;
+    let _syncer = pair.syncer(flags);
+    copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+    let (key, level) = ("pod-security.kubernetes.io/enforce", json!("restricted"));
+    let labelled = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop, "labels": {key: level}}});
+    edge.apply_as("kubectl-label", &labelled).await;
+    // The hub writes the namespace once more, with what comes after it as the proof that it was looked at.
+    hub.merge_patch(
+        "v1",
+        "namespaces",
+        "",
+        &shop,
+        &json!({"metadata": {"labels": {"x": "y"}}}),
+    )
+    .await;
+    hub.create(&config_map(&shop, "b", json!({"v": "1"}))).await;
+    copy_equals(&edge, &shop, "b", &json!({"v": "1"})).await;
+    let copy = remains(&edge, "v1", "namespaces", "", &shop).await;
+    assert_eq!(copy["metadata"]["labels"][key], level);
+    reselect(
+        &hub,
+        &json!({"namespacedObjects": [config_map_entry(&shop, &["*"])],
+            "clusterScope": [{"group": "", "apiVersion": "v1", "resource": "namespaces", "objects": [shop]}]}),
+    )
+    .await;
+    // Selected whole, it is as the hub has it.
+    becomes(&edge, ["v1", "namespaces", "", &shop], "is as at the hub", |space| {
+        space["metadata"]["labels"]["x"] == json!("y") && space["metadata"]["labels"][key].is_null()
+    })
+    .await;
+}
