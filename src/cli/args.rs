@@ -113,6 +113,11 @@ pub struct RunArgs {
     #[argh(option, arg_name = "file")]
     pub filter_file: Option<String>,
 
+    /// let configs write into kube-system, the syncer's own namespace and its roles, and send up the Secrets there, as
+    /// the Go syncer did (also =true, =false)
+    #[argh(switch)]
+    pub allow_system: bool,
+
     /// shortest time between two writes of one object's status to the hub (default: 1s; 0s: every change)
     #[argh(option, arg_name = "duration")]
     pub status_interval: Option<String>,
@@ -184,7 +189,7 @@ const REPEATABLE: [&str; 5] = [
 ];
 
 /// Flags that stand alone or with `=true` or `=false`.
-const SWITCHES: [&str; 2] = ["--delete-adopted", "--leader-elect"];
+const SWITCHES: [&str; 3] = ["--delete-adopted", "--allow-system", "--leader-elect"];
 
 /// Arguments in the form that argh takes, and what klog's flags among them said.
 #[derive(Debug, Default, PartialEq, Eq)]

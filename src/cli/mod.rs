@@ -12,10 +12,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use argh::{EarlyExit, FromArgs as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::cluster::access::AccessSource;
 use crate::cluster::reload::OpenError;
-use crate::plan::Filter;
+use crate::plan::{Bounds, Filter};
 
 pub use settings::{Settings, UsageError};
 
@@ -67,12 +69,16 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
     }
     match found.command {
         Some(args::Command::Run(raw)) => {
-            let filter_file = raw.filter_file.clone();
+            let (filter_file, allow_system) = (raw.filter_file.clone(), raw.allow_system);
             let mut settings = Settings::check(raw, parsed.klog)?;
             if let Some(path) = filter_file {
                 read_filter(&path, &mut settings.filter)?;
             }
             settings.own_namespace = set("NAMESPACE").or_else(|| pod_namespace(&settings.edge));
+            if !allow_system {
+                let (namespace, account) = (settings.own_namespace.as_deref(), pod_account(&settings.edge));
+                settings.filter.keep_out_of(Bounds::new(namespace, account.as_deref()));
+            }
             settings.host_name = host_name();
             settings.renaming = set("ENABLE_DENATURING").as_deref() != Some("false");
             Ok(Invocation::Run(Box::new(settings)))
@@ -130,6 +136,23 @@ fn pod_namespace(edge: &AccessSource) -> Option<String> {
         .ok()
         .filter(|_| *edge == AccessSource::InCluster)?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// The service account that this process is at the edge, if the edge is the cluster of its pod.
+fn pod_account(edge: &AccessSource) -> Option<String> {
+    let file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+    let token = fs::read_to_string(file)
+        .ok()
+        .filter(|_| *edge == AccessSource::InCluster)?;
+    account_in(&token)
+}
+
+/// The name in a token of a service account, `system:serviceaccount:NAMESPACE:NAME`.
+fn account_in(token: &str) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(token.trim().split('.').nth(1)?).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
+    let subject = claims["sub"].as_str()?.strip_prefix("system:serviceaccount:")?;
+    subject.split_once(':').map(|(_, name)| name.to_owned())
 }
 
 /// What this machine or pod is called: the variable that container runtimes set, or what the kernel says.
@@ -199,6 +222,8 @@ fn exit_code(error: &(dyn Error + 'static)) -> u8 {
 mod tests {
     use super::*;
     use crate::cluster::access::AccessError;
+    use crate::cluster::{ObjectName, ResourceType};
+    use crate::plan::Direction;
 
     fn check(line: &str) -> Result<Invocation, String> {
         parse(line.split(' ').map(OsString::from)).map_err(|error| error.to_string())
@@ -237,6 +262,43 @@ mod tests {
             );
         }
         assert!(matches!(check("edge-syncer").unwrap(), Invocation::Help(_)));
+    }
+
+    #[test]
+    fn the_system_is_out_of_bounds_unless_a_flag_says_otherwise() {
+        for (program, flag, bounded) in [
+            ("edge-syncer run", "", true),
+            ("/ko-app/syncer", "", true),
+            ("edge-syncer run", " --allow-system=false", true),
+            ("edge-syncer run", " --allow-system", false),
+            ("/ko-app/syncer", " --allow_system=true", false),
+        ] {
+            let line = format!("{program} --from-kubeconfig=a --sync-target-uid=b{flag}");
+            let Invocation::Run(settings) = check(&line).unwrap() else {
+                panic!("{line}");
+            };
+            let name = ObjectName::new("kube-system", "x");
+            let refusal = settings
+                .filter
+                .refuses(Direction::Down, &ResourceType::config_maps(), &name);
+            assert_eq!(refusal.is_some(), bounded, "{line}");
+        }
+    }
+
+    #[test]
+    fn reads_the_account_in_a_token() {
+        let token = |claims: &str| format!("e30.{}.c2ln\n", URL_SAFE_NO_PAD.encode(claims));
+        for (token, expected) in [
+            (token(r#"{"sub":"system:serviceaccount:ns:the-one"}"#), Some("the-one")),
+            (token(r#"{"sub":"system:node:n"}"#), None),
+            (token("{}"), None),
+            (token("no json"), None),
+            ("opaque".to_owned(), None),
+            ("a.%.b".to_owned(), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(account_in(&token).as_deref(), expected, "{token}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! what to correct. No message holds a token, a key or a value from a kubeconfig other than names, paths and URLs
 //! without user information. Certificates are parsed later, in `tls`.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -72,6 +73,20 @@ pub fn server_for_people(config: &Config) -> String {
     let host = url.host().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{scheme}://{host}{port}{}", url.path().trim_end_matches('/'))
+}
+
+/// True if a token or password goes over a network that everybody on the way can read.
+pub(super) fn shows_credentials(config: &Config) -> bool {
+    let user = &config.auth_info;
+    let has_secret = user.token.is_some() || user.token_file.is_some() || user.password.is_some();
+    has_secret && config.cluster_url.scheme_str() == Some("http") && !is_this_machine(&config.cluster_url)
+}
+
+/// True for a URL of the machine that the syncer runs on.
+pub(super) fn is_this_machine(url: &Uri) -> bool {
+    let host = url.host().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse();
+    host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 async fn from_file(path: &Path, context: Option<&str>) -> Result<Access, AccessError> {

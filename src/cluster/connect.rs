@@ -9,7 +9,6 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::io::IoSlice;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -35,6 +34,7 @@ use secrecy::ExposeSecret as _;
 use tower::util::{BoxCloneSyncService, MapRequestLayer};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
+use super::access::is_this_machine;
 use super::alive::{Alive, Moved};
 use super::pieces::Pieces;
 use super::tls::{self, TlsError};
@@ -357,7 +357,7 @@ fn tunnel(proxy: &Intercept, to_proxy: Dial) -> Dial {
 /// environment not for this machine itself.
 fn proxy(config: &kube::Config, environment: &Matcher) -> Result<Option<Intercept>, ConnectError> {
     let Some(url) = &config.proxy_url else {
-        return Ok(if is_local(&config.cluster_url) {
+        return Ok(if is_this_machine(&config.cluster_url) {
             None
         } else {
             environment.intercept(&config.cluster_url)
@@ -372,12 +372,6 @@ fn proxy(config: &kube::Config, environment: &Matcher) -> Result<Option<Intercep
         Some(proxy) => Ok(Some(proxy)),
         None => Err(ConnectError::Proxy(scheme.to_owned())),
     }
-}
-
-fn is_local(url: &Uri) -> bool {
-    let host = url.host().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse();
-    host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// Proxies in hyper-util take 443 for a URL without a port, whatever its scheme.

@@ -85,7 +85,7 @@ struct Current {
 impl Reloading {
     /// Loads the access data for the first time. Connects at the first request, not here.
     pub async fn open(side: Side, source: AccessSource, user_agent: String) -> Result<Self, OpenError> {
-        let current = load(&source, &user_agent).await?;
+        let current = load(side, &source, &user_agent).await?;
         Ok(Self {
             side,
             source,
@@ -126,7 +126,7 @@ impl Reloading {
     /// Puts into force what the files hold now, whose fingerprint is `found`.
     async fn replace(&self, old: &Current, found: u64) {
         let side = self.side;
-        match load(&self.source, &self.user_agent).await {
+        match load(self.side, &self.source, &self.user_agent).await {
             Ok(mut new) => {
                 if new.address == old.address {
                     log::info!("the kubeconfig was replaced, using the new one side={side}");
@@ -224,7 +224,7 @@ impl Drop for Looking<'_> {
     }
 }
 
-async fn load(source: &AccessSource, user_agent: &str) -> Result<Current, OpenError> {
+async fn load(side: Side, source: &AccessSource, user_agent: &str) -> Result<Current, OpenError> {
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
         AccessSource::InCluster => &[],
@@ -238,6 +238,13 @@ async fn load(source: &AccessSource, user_agent: &str) -> Result<Current, OpenEr
         before
     };
     let connection = connect(&config, user_agent).map_err(OpenError::Connect)?;
+    if access::shows_credentials(&config) {
+        log::warn!(
+            "credentials go over the network unencrypted side={side} server={} advice=\"use an https:// URL, and renew \
+             what was sent\"",
+            access::server_for_people(&config)
+        );
+    }
     Ok(Current {
         server: RealServer(connection),
         address: access::server_for_people(&config),

@@ -1,6 +1,6 @@
 //! TLS settings of a connection: whom we trust and who we are.
 //!
-//! Promises: certificates are checked unless the kubeconfig says `insecure-skip-tls-verify`; TLS 1.2 and 1.3 only; the
+//! Promises: certificates are checked unless the kubeconfig says `insecure-skip-tls-verify`, and those of a proxy always; TLS 1.2 and 1.3 only; the
 //! crypto provider is passed explicitly, so nothing global is installed. The CA file of a pod is followed when it is
 //! replaced. A client certificate is read once, at start.
 
@@ -88,27 +88,17 @@ pub(super) fn for_server(config: &Config) -> Result<ClientConfig, TlsError> {
     build(&provider, verifier, identity(config)?)
 }
 
-/// TLS settings for an `https://` proxy: it may be known to the system or to the cluster's CA, and it never sees our
-/// client certificate.
+/// TLS settings for an `https://` proxy: it has to be known to the system or to the cluster's CA, also where any server
+/// will do, and it never sees our client certificate.
 pub(super) fn for_proxy(config: &Config) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = if config.accept_invalid_certs {
-        Arc::new(AcceptAll {
-            provider: provider.clone(),
-        })
-    } else {
-        let mut roots = system_roots().unwrap_or_else(|_| RootCertStore::empty());
-        add_roots(
-            &mut roots,
-            config
-                .root_cert
-                .iter()
-                .flatten()
-                .map(|der| CertificateDer::from(der.as_slice())),
-        );
-        webpki(roots, &provider)?
-    };
-    build(&provider, Some(verifier), None)
+    let mut roots = system_roots().unwrap_or_else(|_| RootCertStore::empty());
+    let given = config.root_cert.iter().flatten();
+    add_roots(&mut roots, given.map(|der| CertificateDer::from(der.as_slice())));
+    if roots.is_empty() {
+        return Err(TlsError::NoRoots);
+    }
+    build(&provider, Some(webpki(roots, &provider)?), None)
 }
 
 type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);

@@ -277,7 +277,7 @@ impl TypeState {
         if self.selection(name) == Selection::None {
             return None;
         }
-        self.filter.refuses(&self.plan.at_edge, name)
+        self.filter.refuses(self.plan.direction, &self.plan.at_edge, name)
     }
 
     /// Why the edge's owner does not allow the syncer to make the namespace that a copy at the edge needs.
@@ -286,7 +286,8 @@ impl TypeState {
             return None;
         }
         let namespace = ObjectName::new("", &name.namespace);
-        self.filter.refuses(&ResourceType::namespaces(), &namespace)
+        self.filter
+            .refuses(Direction::Down, &ResourceType::namespaces(), &namespace)
     }
 
     /// How an object is selected, as far as the edge's owner allows it.

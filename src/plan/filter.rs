@@ -8,6 +8,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::selector::ALL;
+use super::{Bounds, Direction};
 use crate::cluster::{ObjectName, ResourceType};
 
 /// The words that a rule begins with; with two dashes in front, the flags.
@@ -75,10 +76,12 @@ impl fmt::Display for RuleError {
 
 impl Error for RuleError {}
 
-/// The rules that bound what the hub may do at this edge. By default there are none and everything is allowed.
+/// The rules that bound what the hub may do at this edge: the owner's, and those that hold unless he lifts them. By default
+/// there are none and everything is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     rules: Vec<Rule>,
+    bounds: Option<Bounds>,
 }
 
 impl Filter {
@@ -116,17 +119,23 @@ impl Filter {
         Ok(())
     }
 
-    /// True if there are no rules.
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+    /// Keeps the configs out of what the system and the syncer live on.
+    pub fn keep_out_of(&mut self, bounds: Bounds) {
+        self.bounds = Some(bounds);
     }
 
-    /// Why an object may not be written, in words that name the flag; `None` if it may.
-    pub fn refuses(&self, resource: &ResourceType, name: &ObjectName) -> Option<String> {
-        self.refuses_type(resource).or_else(|| {
+    /// True if there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.bounds.is_none()
+    }
+
+    /// Why an object of the edge may not be synced that way, in words that name the flag; `None` if it may.
+    pub fn refuses(&self, direction: Direction, resource: &ResourceType, name: &ObjectName) -> Option<String> {
+        let by_rule = self.refuses_type(resource).or_else(|| {
             let namespace = bounding_namespace(resource, name)?;
             self.refuses_namespace(namespace)
-        })
+        });
+        by_rule.or_else(|| self.bounds.as_ref()?.refuses(direction, resource, name))
     }
 
     /// Why no object of a type may be written, so that there is no need to look at any; `None` if some may.
@@ -249,7 +258,7 @@ mod tests {
     /// Checks what rules, separated by `; `, say of an object, `[namespace/]name`; an empty reason means allowed.
     fn check(rules: &str, qualified: &str, object: &str, reason: &str) {
         let (namespace, name) = object.split_once('/').unwrap_or(("", object));
-        let found = filter(rules).refuses(&known(qualified), &ObjectName::new(namespace, name));
+        let found = filter(rules).refuses(Direction::Down, &known(qualified), &ObjectName::new(namespace, name));
         assert_eq!(found.unwrap_or_default(), reason, "{rules:?} of {qualified} {object}");
     }
 
@@ -359,9 +368,13 @@ mod tests {
     #[test]
     fn an_object_of_unclear_scope_is_refused() {
         let bounded = filter("allow-namespace shop");
-        let without = bounded.refuses(&known("secrets"), &ObjectName::new("", "x"));
+        let without = bounded.refuses(Direction::Down, &known("secrets"), &ObjectName::new("", "x"));
         assert!(without.is_some());
-        let within = bounded.refuses(&known("gauges.example.org"), &ObjectName::new("other", "x"));
+        let within = bounded.refuses(
+            Direction::Down,
+            &known("gauges.example.org"),
+            &ObjectName::new("other", "x"),
+        );
         assert!(within.is_some());
     }
 

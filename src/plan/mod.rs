@@ -6,6 +6,7 @@
 //! the order of the configs.
 //! Above both stands [`Filter`]: what the owner of the edge does not let any config do.
 
+mod bounds;
 mod direction;
 mod filter;
 mod naming;
@@ -16,6 +17,7 @@ mod wanted;
 
 use std::fmt;
 
+pub use bounds::Bounds;
 pub use direction::Direction;
 pub use filter::{Filter, Rule, RuleError};
 pub use naming::Naming;

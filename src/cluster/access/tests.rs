@@ -281,3 +281,23 @@ fn hides_user_information_in_any_text() {
         assert_eq!(hide_userinfo(url), expected);
     }
 }
+
+#[tokio::test]
+async fn tells_where_credentials_travel_in_the_clear() {
+    for (server, user, expected) in [
+        ("http://hub.example", "token: t", true),
+        ("http://hub.example", "tokenFile: token", true),
+        ("http://hub.example", "username: a, password: b", true),
+        ("http://10.0.0.1:8080", "token: t", true),
+        ("http://hub.example", "", false),
+        ("http://hub.example", "client-certificate: cert, client-key: key", false),
+        ("https://hub.example", "token: t", false),
+        ("http://localhost:8080", "token: t", false),
+        ("http://127.0.0.1:8080", "token: t", false),
+        ("http://[::1]:8080", "token: t", false),
+    ] {
+        let text = kubeconfig(&format!("server: '{server}'"), user);
+        let config = check(&text, None).await.unwrap();
+        assert_eq!(shows_credentials(&config), expected, "{server} {user}");
+    }
+}

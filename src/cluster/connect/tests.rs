@@ -269,6 +269,15 @@ async fn goes_through_the_proxy_of_the_kubeconfig() {
     }
     assert!(log.lock().unwrap().iter().all(|seen| seen.version == Version::HTTP_2));
 
+    // That any server will do says nothing of the proxy.
+    let mut insecure = config.clone();
+    insecure.accept_invalid_certs = true;
+    assert_eq!(ask(&insecure).await.unwrap(), "36");
+    insecure.root_cert = None;
+    let tunnels = secure_heads.lock().unwrap().len();
+    assert!(ask(&insecure).await.is_err());
+    assert_eq!(secure_heads.lock().unwrap().len(), tunnels);
+
     config.proxy_url = Some("ftp://proxy".parse().unwrap());
     let error = ask(&config).await.unwrap_err();
     assert_eq!(
