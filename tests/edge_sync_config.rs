@@ -177,9 +177,13 @@ async fn a_namespace_is_not_implied_and_needs_its_own_entry(flags: Mode) {
         &json!({"downSyncedResources": [config_map_ref(&shop, "*"), config_map_ref("default", &shop)]}),
     )
     .await;
-    let _syncer = pair.syncer(flags);
+    let mut syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", "default", &shop).await;
+    let place = "config=EdgeSyncConfig//the-one field=spec.downSyncedResources[0]";
+    let line = format!("that no config selects namespace={shop} {place}");
+    syncer.wait_for_log(&line, SOON).await;
     stays_absent(&edge, "v1", "namespaces", "", &shop).await;
+    assert_eq!(syncer.log().matches(&line).count(), 1);
     let spec = json!({"downSyncedResources": [config_map_ref(&shop, "*"), config_map_ref("default", &shop), namespace_ref(&shop)]});
     reselect_by_kind(&hub, &spec).await;
     arrives(&edge, "v1", "configmaps", &shop, "a").await;

@@ -5,3 +5,5 @@ mod support;
 
 #[path = "hostile/bounds.rs"]
 mod bounds;
+#[path = "hostile/lines.rs"]
+mod lines;

@@ -411,6 +411,12 @@ impl Inventory {
         Some(record.status.get_or_insert_default())
     }
 
+    /// True if there is a status that `is` such.
+    pub(super) fn any_status(&self, is: impl Fn(&StatusRecord) -> bool) -> bool {
+        let mut statuses = self.objects.values().filter_map(|record| record.status.as_ref());
+        statuses.any(|status| is(status))
+    }
+
     /// Statuses are written elsewhere from now on.
     pub(super) fn forget_written_statuses(&mut self) {
         let statuses = self.objects.values_mut().filter_map(|record| record.status.as_mut());

@@ -19,6 +19,7 @@ mod guard;
 mod heartbeat;
 mod hub_namespaces;
 mod inventory;
+mod news;
 mod objects;
 mod reach;
 mod record;

@@ -1,13 +1,11 @@
 //! From what configs ask for and discovery has to running sources.
 
-use std::collections::BTreeSet;
-
 use super::asking::is_gone;
 use super::inventory::Inventory;
 use super::{Engine, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{ResourceType, Side};
-use crate::plan::{Direction, Missing, Origins, Pair, Place, Plan, SyncedType, TypePlan};
+use crate::plan::{Direction, Origins, Pair, Plan, SyncedType, TypePlan};
 
 impl Engine {
     /// Makes the running sources what configs and discovery say.
@@ -18,7 +16,9 @@ impl Engine {
         if !self.selecting.are_known() {
             return;
         }
-        self.selecting.changed = false;
+        if std::mem::take(&mut self.selecting.changed) {
+            self.report.configs_changed();
+        }
         let mut wanted = self.selecting.wanted(self.setup.renaming);
         wanted.retained = retained;
         self.selecting.wanted = wanted;
@@ -188,35 +188,6 @@ impl Engine {
         let mut record = self.record.types().unwrap_or_default();
         record.retain(|known| !known.is_same(&dropped));
         self.record.set(record);
-    }
-
-    /// Tells what is new in what cannot be followed, and what no longer stands in the way.
-    fn report_plan(&mut self, plan: &Plan) {
-        let unreadable = self.selecting.unreadable.values();
-        let problems: BTreeSet<_> = plan.problems.iter().chain(unreadable).cloned().collect();
-        for problem in problems.difference(&self.selecting.problems) {
-            log::warn!("a config cannot be followed here: {problem}");
-        }
-        for problem in self.selecting.problems.difference(&problems) {
-            log::info!("no longer a problem: {problem}");
-        }
-        self.selecting.problems = problems;
-        let is_news = |missing: &&Missing, known: &[Missing]| !missing.is_elsewhere && !known.contains(missing);
-        let known = &self.selecting.missing;
-        for missing in plan.missing.iter().filter(|missing| is_news(missing, known)) {
-            if let Some(Place { config, field }) = &missing.place {
-                log::warn!(
-                    "the {} does not serve a selected resource; it is synced as soon as it appears {missing} \
-                     config={config} field=spec.{field}",
-                    missing.side
-                );
-            }
-        }
-        for missing in known.iter().filter(|missing| is_news(missing, &plan.missing)) {
-            if missing.place.is_some() {
-                log::info!("no longer missing at the {} {missing}", missing.side);
-            }
-        }
     }
 }
 

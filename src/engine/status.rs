@@ -35,6 +35,8 @@ pub(super) struct StatusRecord {
     under_way: bool,
     /// The edge has told of it since a worker took it, so that the worker may know less.
     told: bool,
+    /// The side at which the last try failed.
+    failed_at: Option<Side>,
 }
 
 /// Our last write.
@@ -76,13 +78,15 @@ impl StatusRecord {
         }
     }
 
-    fn write_failed(&mut self, now: Instant) {
+    fn write_failed(&mut self, at: Side, now: Instant) {
         self.under_way = false;
+        self.failed_at = Some(at);
         self.last = Some(now);
     }
 
     fn write_ended(&mut self, returned: Returned, now: Instant) {
         self.under_way = false;
+        self.failed_at = None;
         match returned {
             Returned::Written { status, version } => {
                 self.edge = if self.told { self.edge } else { Some(status) };
@@ -128,6 +132,11 @@ impl StatusRecord {
     fn is_contested(&self) -> bool {
         let ours = |written: &Written| Some(written.status) == self.edge && self.hub_version > written.version;
         self.written.as_ref().is_some_and(ours) && self.is_due()
+    }
+
+    /// True if it does not get to the hub because of that side.
+    fn fails_at(&self, side: Side) -> bool {
+        self.failed_at == Some(side) && self.is_due()
     }
 
     /// How long the next write has to wait.
@@ -209,8 +218,8 @@ impl Engine {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };
-        if let (Err(_), Some(status)) = (&result, state.inventory.status(&key.name)) {
-            status.write_failed(Instant::now());
+        if let (Err(failure), Some(status)) = (&result, state.inventory.status(&key.name)) {
+            status.write_failed(failure.side, Instant::now());
         }
         match result {
             Ok(returned) => self.status_has_gone_up(key, returned),
@@ -256,7 +265,7 @@ impl Engine {
             self.forget(Side::Hub, &resource);
         }
         if matches!(returned, Returned::Written { .. } | Returned::Equal(_)) {
-            self.report.works(&status_of(Side::Edge, &resource));
+            self.statuses_work(key.type_id, Side::Edge);
         }
         match returned {
             Returned::NotOurs if is_taken => self.enqueue(key.type_id, key.name.clone(), None),
@@ -269,7 +278,7 @@ impl Engine {
             Returned::Written { .. } => {
                 let object = key.name.of_kind(&resource.kind).to_string();
                 log::debug!("status returned object={object}");
-                self.report.works(&status_of(Side::Hub, &resource));
+                self.statuses_work(key.type_id, Side::Hub);
                 self.report.wrote(Side::Hub, "status");
             }
             Returned::Equal(_) | Returned::NotOurs => {}
@@ -279,6 +288,18 @@ impl Engine {
 }
 
 impl Engine {
+    /// A status of the type has got through. There is one line for all, so it ends when none of them fails any more: what
+    /// one of them meets must not be told anew each time that another one gets through.
+    fn statuses_work(&mut self, type_id: TypeId, side: Side) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let subject = status_of(side, &state.plan.at_hub);
+        if self.report.is_failing(&subject) && !state.inventory.any_status(|status| status.fails_at(side)) {
+            self.report.works(&subject);
+        }
+    }
+
     /// What is gone has no status that could still fail.
     pub(super) fn forget_status_failures(&mut self, type_id: TypeId) {
         let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
@@ -392,7 +413,7 @@ mod tests {
         let mut record = StatusRecord::default();
         record.edge_tells(Some(6));
         record.write_begins();
-        record.write_failed(now);
+        record.write_failed(Side::Hub, now);
         assert!(record.wants_worker());
         assert!(record.wait(Duration::from_secs(1), now).is_some());
     }

@@ -452,6 +452,10 @@ impl Engine {
             log::debug!("waits for its namespace object={object}");
             if let Some(why) = state.refuses_namespace(name) {
                 self.report.refused(&format!("Namespace//{}", name.namespace), &why);
+            } else if *side == Side::Edge
+                && let Some(place) = self.selecting.wanted.without_namespace(&name.namespace)
+            {
+                self.report.homeless(&name.namespace, &place.config, &place.field);
             }
             self.namespace_is_missing(*side, &name.namespace);
             return retry;

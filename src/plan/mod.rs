@@ -9,6 +9,7 @@
 mod bounds;
 mod direction;
 mod filter;
+mod homeless;
 mod naming;
 mod planned;
 mod resolve;

@@ -15,7 +15,7 @@ pub struct Plan {
     /// What is selected and cannot be synced because a side does not serve it.
     pub missing: Vec<Missing>,
     /// What in the configs cannot be followed.
-    pub problems: Vec<Problem>,
+    pub problems: BTreeSet<Problem>,
     /// What has to be asked before the plan is complete.
     pub unknown: Unknown,
     /// Types may be selected that do not exist yet, by `*`: what appears at the edge has to be noticed.

@@ -22,6 +22,7 @@ impl Plan {
             own,
             versions: BTreeMap::new(),
             drafts: BTreeMap::new(),
+            missing_at: BTreeMap::new(),
             plan: Self {
                 problems: wanted.problems.clone(),
                 ..Self::default()
@@ -61,6 +62,8 @@ struct Resolver<'a> {
     /// The version of each selected resource, by direction, group and plural: that of the first place that names it.
     versions: BTreeMap<(Direction, String, String), String>,
     drafts: BTreeMap<Pair, Draft>,
+    /// Where what is missing stands in the plan: side, direction, whether a place asks for it, group, version, resource.
+    missing_at: BTreeMap<(Side, Direction, bool, String, String, String), usize>,
     plan: Plan,
 }
 
@@ -377,18 +380,23 @@ impl Resolver<'_> {
         resource: &str,
         place: Option<&Place>,
     ) -> &mut Missing {
-        let same = |known: &Missing| {
-            (known.side, known.direction, known.place.is_some()) == (side, direction, place.is_some())
-                && (&*known.group, &*known.version, &*known.resource) == (group, version, resource)
-        };
+        let (group, version, resource) = (group.to_owned(), version.to_owned(), resource.to_owned());
+        let key = (
+            side,
+            direction,
+            place.is_some(),
+            group.clone(),
+            version.clone(),
+            resource.clone(),
+        );
         let missing = &mut self.plan.missing;
-        let at = missing.iter().position(same).unwrap_or_else(|| {
+        let at = *self.missing_at.entry(key).or_insert_with(|| {
             missing.push(Missing {
                 side,
                 direction,
-                group: group.to_owned(),
-                version: version.to_owned(),
-                resource: resource.to_owned(),
+                group,
+                version,
+                resource,
                 place: place.cloned(),
                 is_elsewhere: false,
             });
@@ -402,9 +410,7 @@ impl Resolver<'_> {
             place: place.clone(),
             message: message.to_owned(),
         };
-        if !self.plan.problems.contains(&problem) {
-            self.plan.problems.push(problem);
-        }
+        self.plan.problems.insert(problem);
     }
 }
 

@@ -380,7 +380,7 @@ fn a_namespaced_kind_needs_a_namespace() {
         {"version": "v1", "kind": "ConfigMap", "name": "a"}, {"version": "v1", "kind": "Namespace", "name": "shop"}]}));
     let both = with(&[]);
     let plan = resolve(&wanted, &both, &both);
-    let problem = plan.problems[0].to_string();
+    let problem = plan.problems.first().unwrap().to_string();
     assert!(
         problem.contains("downSyncedResources[0]") && problem.contains("needs a namespace"),
         "{problem}"

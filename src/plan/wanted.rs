@@ -17,7 +17,7 @@ pub struct Wanted {
     /// Types that were synced once: their copies may still be there.
     pub retained: BTreeSet<SyncedType>,
     /// What in the configs cannot be followed, whatever the servers serve.
-    pub problems: Vec<Problem>,
+    pub problems: BTreeSet<Problem>,
 }
 
 /// One thing that a config asks for.
@@ -416,9 +416,7 @@ impl<'a> Merge<'a> {
             },
             message: message.to_owned(),
         };
-        if !self.wanted.problems.contains(&problem) {
-            self.wanted.problems.push(problem);
-        }
+        self.wanted.problems.insert(problem);
     }
 }
 

@@ -73,7 +73,7 @@ fn selects_what_spec_section_1_says() {
             {"group": "", "resource": "namespaces", "apiVersion": "v1", "objects": ["billing"]},
         ],
     }));
-    assert_eq!(wanted.problems, []);
+    assert_eq!(wanted.problems, BTreeSet::new());
     let rbac = "rbac.authorization.k8s.io";
     for (group, resource, namespace, name, expected) in [
         ("apps", "deployments", "shop", "any", Selection::Full),
@@ -193,7 +193,7 @@ fn of_two_conversions_that_contradict_each_other_the_first_counts_and_the_other_
     let wanted = Wanted::from_configs([], [&c, &b, &a], true);
     assert_eq!(wanted.conversions.len(), 1);
     assert_eq!(wanted.conversions[0].edge.name, "y");
-    let problem = wanted.problems[0].to_string();
+    let problem = wanted.problems.first().unwrap().to_string();
     assert!(
         problem.starts_with("EdgeSyncConfig//b spec.conversions[0]: contradicts"),
         "{problem}"

@@ -5,6 +5,7 @@
 
 mod changes;
 pub mod metrics;
+mod streak;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -13,6 +14,7 @@ use tokio::time::Instant;
 
 use self::changes::Changes;
 use self::metrics::Counters;
+use self::streak::Streak;
 use crate::cluster::{Error, Side};
 use crate::sync::job::Change;
 
@@ -33,9 +35,11 @@ pub enum Subject {
 /// The state behind the lines: which streaks are open, and how many changes are not told yet.
 #[derive(Debug, Default)]
 pub struct Report {
-    streaks: HashMap<Subject, String>,
+    streaks: HashMap<Subject, Streak>,
     /// Rules of the edge's owner that have refused something. They do what they are there for, so nothing fails.
     refusals: HashSet<String>,
+    /// Namespaces that objects were told to wait for.
+    homeless: HashSet<String>,
     changes: Changes,
     /// Lines about failures since there was last nothing to do.
     lines: u32,
@@ -95,8 +99,7 @@ impl Report {
     pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>) {
         let subject = Subject::Thing(side, object.to_owned());
         let why = format!("somebody else's object has its name owner={owner:?}");
-        let told = self.streaks.insert(subject, why.clone());
-        if told == Some(why) {
+        if !self.fails_anew(&subject, &why) {
             return;
         }
         if self.lines >= BURST_LINES {
@@ -138,14 +141,7 @@ impl Report {
             subject
         };
         let text = error.to_string();
-        let new = match self.streaks.get(&subject) {
-            None => true,
-            // One outage has many faces: refused, reset, timed out.
-            Some(_) if !matches!(subject, Subject::Thing(..)) => false,
-            // Another kind of answer is news; the same one with other numbers in it is not.
-            Some(told) => kind(told) != kind(&text),
-        };
-        if !new {
+        if !self.fails_anew(&subject, &text) {
             log::debug!("still failing doing={doing:?} subject={subject:?} error={text:?}");
             return false;
         }
@@ -168,8 +164,37 @@ impl Report {
                 log::debug!("{doing} failed at the {side} object={thing} error={text:?} advice={advice:?}");
             }
         }
-        self.streaks.insert(subject, text);
         true
+    }
+
+    /// Begins a streak, or goes on with it. True if there is a line to be told.
+    fn fails_anew(&mut self, subject: &Subject, text: &str) -> bool {
+        let now = Instant::now();
+        match self.streaks.get_mut(subject) {
+            None => {
+                self.streaks.insert(subject.clone(), Streak::begin(text, now));
+                true
+            }
+            // One outage has many faces: refused, reset, timed out.
+            Some(_) if !matches!(subject, Subject::Thing(..)) => false,
+            // Another kind of answer is news; the same one with other numbers in it is not.
+            Some(streak) => streak.is_news(text, now),
+        }
+    }
+
+    /// Tells, once a namespace, that objects at the edge wait for one that nothing brings there.
+    pub fn homeless(&mut self, namespace: &str, config: &str, field: &str) {
+        if self.homeless.insert(namespace.to_owned()) {
+            log::warn!(
+                "objects wait for a namespace that is not at the edge and that no config selects namespace={namespace} \
+                 config={config} field=spec.{field} advice=\"add an entry of kind Namespace, or create it at the edge\""
+            );
+        }
+    }
+
+    /// The configs are others: what is still so is worth another line.
+    pub fn configs_changed(&mut self) {
+        self.homeless.clear();
     }
 
     /// Tells that something works again, if it had failed. True if it had.
@@ -218,11 +243,6 @@ impl Report {
             log::info!("{word} at the {side} more={count}");
         }
     }
-}
-
-/// What makes two error texts the same news: the text without digits (versions, ports, times).
-fn kind(text: &str) -> String {
-    text.chars().filter(|character| !character.is_ascii_digit()).collect()
 }
 
 /// What a person can do about an error.

@@ -41,7 +41,10 @@ pub fn decide(copy: Copy) -> Action {
 pub(super) async fn bring(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     match decide(job.copy) {
         Action::Create => create(hub, job, desired).await,
-        // It may have gone since, and nothing tells of objects without our label.
+        Action::Conflict if job.look_first && job.copy.state == CopyState::Foreign => {
+            Ok(done(Change::Conflict(None), None))
+        }
+        // It may have gone since, and nothing tells of objects without our label; and another syncer is named.
         Action::Conflict => match bring_what_is_there(hub, job, desired).await? {
             Some(outcome) => Ok(outcome),
             None => create(hub, job, desired).await,

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use crate::changes::{downsync_type, is_at_edge};
 use crate::check;
 use crate::sim::classes::Class;
+use crate::sim::flows::{OWNER, SYNC_TARGET};
 use crate::sim::disasters::MANY;
 use crate::sim::ledger::MASS;
 use crate::sim::request::Verb;
@@ -183,7 +184,9 @@ fn a_copy_without_its_label_that_waits_for_a_finalizer_is_made_again_when_it_is_
 fn a_copy_that_turns_up_after_the_origins_were_listed_is_held_against_them() {
     check(&tell(&[], false, async |run| {
         one_copy(run).await;
-        let marks = json!({"labels": {DOWNSYNCED: "true"}, "annotations": {DOWNSYNCED: "ConfigMap/shop/b"}});
+        let owner = format!("u0/configmaps/{SYNC_TARGET}");
+        let annotations = json!({DOWNSYNCED: "ConfigMap/shop/b", OWNER: owner});
+        let marks = json!({"labels": {DOWNSYNCED: "true"}, "annotations": annotations});
         run.world
             .edge
             .create("velero", "configmaps", "shop", "b", json!({"metadata": marks}));
