@@ -1,13 +1,15 @@
-//! When a side was last heard of, and when it last failed to answer; and who asks whether it is back.
+//! When a side was last heard of, and when it last failed to answer; and who asks whether it is back. What counts as
+//! either is told to it by whoever judges failures (`verbs/verdict.rs`).
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Error;
+use super::refused::Refused;
 
 /// How long those who do not ask for a side that is away believe that it still is.
 const AWAY: Duration = Duration::from_secs(300);
@@ -26,6 +28,12 @@ pub(super) struct Contact {
     accepted: Cell<Option<Instant>>,
     /// When the credentials were refused last.
     refused: Cell<Option<Instant>>,
+    /// While they are refused: when to ask again.
+    pub(super) credentials: Refused,
+    /// Held by the one who asks whether it is the whole side that fails.
+    pub(super) checking: Mutex<()>,
+    /// When the last such question began.
+    checked: Cell<Option<Instant>>,
     /// Somebody asks whether the side is back.
     probing: Cell<bool>,
     /// It may be back, or nobody asks any more.
@@ -47,7 +55,14 @@ impl Contact {
     /// A request that began then is answered.
     pub(super) fn answered(&self, began: Instant) {
         self.is_heard(began);
+        self.is_let_in(began);
+    }
+
+    fn is_let_in(&self, began: Instant) {
         raise(&self.accepted, began);
+        if self.is_accepted() {
+            self.credentials.are_accepted();
+        }
     }
 
     fn is_heard(&self, began: Instant) {
@@ -57,16 +72,37 @@ impl Contact {
 
     /// A request that began then failed.
     pub(super) fn failed(&self, began: Instant, error: &Error) {
-        if error.is_unreachable() {
-            self.failed.set(Some(Instant::now()));
-            return;
+        match error {
+            Error::Unreachable(_) => self.failed.set(Some(Instant::now())),
+            // It says nothing of the side.
+            _ if error.is_no_answer() => {}
+            Error::Unauthorized(_) => {
+                self.is_heard(began);
+                self.refused.set(Some(Instant::now()));
+            }
+            Error::Status(status) if status.code == 401 => self.is_heard(began),
+            _ => self.answered(began),
         }
-        self.is_heard(began);
-        if error.is_unauthorized() {
-            self.refused.set(Some(Instant::now()));
-        } else {
-            raise(&self.accepted, began);
-        }
+    }
+
+    /// True if the server has answered something that was asked at this time or later.
+    pub(super) fn is_heard_since(&self, time: Instant) -> bool {
+        self.asked.get().is_some_and(|asked| asked >= time)
+    }
+
+    /// True if it has, and not refused the credentials.
+    pub(super) fn is_accepted_since(&self, time: Instant) -> bool {
+        self.accepted.get().is_some_and(|accepted| accepted >= time)
+    }
+
+    /// True if somebody has begun to ask whether the side answers at all, at this time or later.
+    pub(super) fn is_checked_since(&self, time: Instant) -> bool {
+        self.checked.get().is_some_and(|checked| checked >= time)
+    }
+
+    /// Somebody has asked then whether the side answers at all, and knows.
+    pub(super) fn is_checked(&self, began: Instant) {
+        raise(&self.checked, began);
     }
 
     /// An answer broke off.
@@ -176,6 +212,8 @@ mod tests {
         let early = Instant::now();
         tokio::time::advance(Duration::from_millis(5)).await;
         contact.failed(early, &Error::from_answer(401, None, b""));
+        assert!(contact.is_there() && contact.is_accepted(), "one request alone");
+        contact.failed(early, &Error::Unauthorized(Box::default()));
         assert!(contact.is_there() && !contact.is_accepted());
         contact.answered(early);
         assert!(!contact.is_accepted(), "asked before");

@@ -16,8 +16,13 @@ const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// Why a request did not give what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No complete answer: refused, cut, timed out. Whether a write took effect is unknown. Retry.
+    /// The side is away: no connection, or nothing on it answers. Whether a write took effect is unknown. Retry.
     Unreachable(String),
+    /// No complete answer to this request, while the side answers others: a webhook that hangs, a stream that the server
+    /// has ended. Whether a write took effect is unknown. Retry.
+    Unanswered(String),
+    /// The side does not accept who is asking, whatever is asked.
+    Unauthorized(Box<ApiStatus>),
     /// The server answered with an error. What to do depends on the status: see its methods.
     Status(Box<ApiStatus>),
     /// The server answered with success, but not in the form of the Kubernetes API (a captive portal's page, JSON that
@@ -85,7 +90,7 @@ impl Error {
     /// The status, if the server answered.
     pub fn status(&self) -> Option<&ApiStatus> {
         match self {
-            Self::Status(status) => Some(status),
+            Self::Status(status) | Self::Unauthorized(status) => Some(status),
             _ => None,
         }
     }
@@ -97,20 +102,26 @@ impl Error {
 
     /// True if nothing answered: the fault is the link's or the whole side's, not this request's.
     pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unreachable(_))
+    }
+
+    /// True if the server itself has not answered this request, which may be its own fault or that of the whole side:
+    /// 502 and 504 come from what stands before the server, 503 also from a server that is starting or stopping.
+    pub(super) fn is_no_answer(&self) -> bool {
         match self {
-            Self::Unreachable(_) => true,
-            // 502 and 504 come from what stands before the server, 503 from a server that is starting or stopping.
+            Self::Unanswered(_) => true,
             Self::Status(status) => {
                 let nobody = matches!(status.code, 502..=504) && status.reason.is_empty();
                 nobody && status.message != AGGREGATED_AWAY
             }
-            Self::BadAnswer(_) | Self::Outdated { .. } => false,
+            _ => false,
         }
     }
 
-    /// True if the server does not accept who is asking.
+    /// True if the side does not accept who is asking. A 401 to one request alone, as of an aggregated API that is set up
+    /// badly, is not meant.
     pub fn is_unauthorized(&self) -> bool {
-        self.status().is_some_and(|status| status.code == 401)
+        matches!(self, Self::Unauthorized(_))
     }
 
     /// True if the server knows who is asking and does not allow it.
@@ -192,9 +203,13 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable(reason) => f.write_str(reason),
-            Self::Status(status) if status.message.is_empty() => write!(f, "HTTP {}", status.code),
-            Self::Status(status) => write!(f, "{} (HTTP {})", status.message, status.code),
+            Self::Unreachable(reason) | Self::Unanswered(reason) => f.write_str(reason),
+            Self::Status(status) | Self::Unauthorized(status) if status.message.is_empty() => {
+                write!(f, "HTTP {}", status.code)
+            }
+            Self::Status(status) | Self::Unauthorized(status) => {
+                write!(f, "{} (HTTP {})", status.message, status.code)
+            }
             Self::BadAnswer(reason) => write!(f, "not an answer of a Kubernetes API: {reason}"),
             Self::Outdated { version, told } => {
                 write!(f, "it shows resource version {version} and has told of {told} before")
@@ -312,13 +327,20 @@ mod tests {
     #[test]
     fn one_request_that_took_too_long_is_not_a_side_that_is_gone() {
         let body = r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}"#;
-        assert!(!answer(504, body).is_unreachable());
-        assert!(answer(504, "<html>Gateway Timeout</html>").is_unreachable());
-        assert!(answer(503, "<html>503 Service Unavailable</html>").is_unreachable());
+        assert!(!answer(504, body).is_no_answer());
+        assert!(answer(504, "<html>Gateway Timeout</html>").is_no_answer());
+        assert!(answer(503, "<html>503 Service Unavailable</html>").is_no_answer());
         assert!(
-            !answer(503, "service unavailable\n").is_unreachable(),
+            !answer(503, "service unavailable\n").is_no_answer(),
             "one aggregated API"
         );
+        for code in [401, 502, 503, 504] {
+            let error = answer(code, "");
+            assert!(
+                !error.is_unreachable() && !error.is_unauthorized(),
+                "{code} to one request"
+            );
+        }
     }
 
     #[test]

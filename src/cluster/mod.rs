@@ -6,7 +6,9 @@
 //!
 //! Promises: every request passes the rate limit of its side; nothing here retries, but for a request that was refused
 //! with credentials that have been renewed since, and a page of a list that the server cut because it took too long;
-//! every wait for a server is bounded, so a silent server becomes an [`Error::Unreachable`] and never a task that hangs.
+//! every wait for a server is bounded, so a silent server becomes an [`Error::Unreachable`] and never a task that hangs;
+//! what one request meets (no answer, a gateway's 503, a 401) is told apart from what the whole side does, before anybody
+//! acts on it ([`verbs`]' `verdict`).
 
 pub mod access;
 mod alive;
@@ -19,6 +21,7 @@ mod json;
 mod pieces;
 mod rate;
 pub mod real;
+mod refused;
 pub mod reload;
 mod resource;
 mod stream;
@@ -100,7 +103,8 @@ impl ApiServer for Paths {
 
 /// The border to an API server: sends one request (path and query only, no host) and gives the answer.
 ///
-/// Errors are [`Error::Unreachable`] only: whatever the server answered is a [`Response`].
+/// Errors are [`Error::Unreachable`], and [`Error::Unanswered`] where the server has ended one stream, or a connection in
+/// an orderly way: whatever the server answered is a [`Response`].
 pub trait ApiServer {
     /// Sends `request`; resolves when the head of the answer is there.
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>>;
@@ -109,5 +113,15 @@ pub trait ApiServer {
     /// there is no link. While it grows, an answer that does not come may be waiting behind others.
     fn bytes_moved(&self) -> u64 {
         0
+    }
+
+    /// A number that is another one once the credentials in force are others.
+    fn credentials(&self) -> u64 {
+        0
+    }
+
+    /// Sees whether the credentials have been renewed, after they were refused.
+    fn look_for_credentials(&self) -> LocalBoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 }

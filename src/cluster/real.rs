@@ -2,11 +2,13 @@
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use h2::Reason;
 use http_body_util::BodyExt;
 use kube::client::Body as KubeBody;
 
@@ -19,8 +21,12 @@ pub struct RealServer(pub Connection);
 impl ApiServer for RealServer {
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
         async move {
-            let request = request.map(KubeBody::from);
-            let response = self.0.client.send(request).await.map_err(|error| unreachable(&error))?;
+            let again = request.clone();
+            let mut answer = self.0.client.send(request.map(KubeBody::from)).await;
+            if answer.as_ref().is_err_and(|error| was_not_begun(error)) {
+                answer = self.0.client.send(again.map(KubeBody::from)).await;
+            }
+            let response = answer.map_err(|error| failure(&error))?;
             let (head, body) = response.into_parts();
             let retry_after = head
                 .headers
@@ -33,7 +39,7 @@ impl ApiServer for RealServer {
                 .is_some_and(|it| it == "gzip");
             let body = body
                 .into_data_stream()
-                .map(|chunk| chunk.map_err(|error| unreachable(&error)))
+                .map(|chunk| chunk.map_err(|error| failure(&error)))
                 .boxed_local();
             let body = if packed { gzip::unpack(body) } else { body };
             Ok(Response {
@@ -50,14 +56,43 @@ impl ApiServer for RealServer {
     }
 }
 
-fn unreachable(error: &dyn StdError) -> Error {
+/// HTTP/2's own account of a failure.
+fn http2<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a h2::Error> {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.find_map(|cause| cause.downcast_ref())
+}
+
+/// True if the server has said that it has not begun with the request: it was sent while the server was closing the
+/// connection (GOAWAY), as it does before it restarts, and to spread its clients anew.
+fn was_not_begun(error: &(dyn StdError + 'static)) -> bool {
+    http2(error).is_some_and(|http2| {
+        let is_refused = http2.is_reset() && http2.reason() == Some(Reason::REFUSED_STREAM);
+        http2.is_remote() && (is_refused || http2.is_go_away())
+    })
+}
+
+/// True if the server has ended this one stream, or the connection in an orderly way: the side need not be away.
+fn was_ended(error: &(dyn StdError + 'static)) -> bool {
+    http2(error).is_some_and(|http2| {
+        let is_closed = http2.is_go_away() && http2.reason() == Some(Reason::NO_ERROR);
+        let by_server = http2.is_remote() && (http2.is_reset() || is_closed);
+        // What h2 says of a stream when TLS has ended with a farewell. A server that dies says none.
+        by_server || http2.get_io().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
+    })
+}
+
+fn failure(error: &(dyn StdError + 'static)) -> Error {
     let words = chain(error);
     // kube and hyper begin with the names of their own types, which help nobody.
     let words = words.trim_start_matches("ServiceError: ");
     let words = words.strip_prefix("client error (Connect): ").unwrap_or(words);
     // rustls ends with the address of its manual.
-    let words = words.split(": https://docs.rs/").next().unwrap_or(words);
-    Error::Unreachable(words.to_owned())
+    let words = words.split(": https://docs.rs/").next().unwrap_or(words).to_owned();
+    if was_ended(error) {
+        Error::Unanswered(words)
+    } else {
+        Error::Unreachable(words)
+    }
 }
 
 /// The whole chain of causes: the outermost one of a connection error says nothing that helps.

@@ -5,7 +5,8 @@
 //! minute, with a request, so that silence costs nothing. What is new is used for every request from then on; watches
 //! that are open go on until they end, but end at once when the address is another one, with the error that makes a
 //! source begin anew. Files that cannot be used are told once and leave the last ones in force. A request that was
-//! refused with 401 is sent once more if the credentials have been renewed; nothing else is retried.
+//! refused with 401 is sent once more if the credentials have been renewed; nothing else is retried. As long as they are
+//! refused, the files are also looked at for requests that are then not sent (`refused.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -186,6 +187,23 @@ impl ApiServer for Reloading {
 
     fn bytes_moved(&self) -> u64 {
         self.current.borrow().server.bytes_moved()
+    }
+
+    fn credentials(&self) -> u64 {
+        let current = self.current();
+        let mut hasher = DefaultHasher::new();
+        (current.fingerprint, current.token()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn look_for_credentials(&self) -> LocalBoxFuture<'_, ()> {
+        async move {
+            self.look(MAX_AGE_AFTER_FAILURE).await;
+            if let Some(file) = &self.current().server.0.token_file {
+                file.is_renewed_since(&file.header());
+            }
+        }
+        .boxed_local()
     }
 }
 

@@ -180,8 +180,8 @@ impl Watching {
         self.received
     }
 
-    /// The next event, or `None` when the server has ended the watch in an orderly way, or has been silent for too long
-    /// between two events. Not calling it is the back-pressure. Giving up waiting for it loses nothing.
+    /// The next event, or `None` when the server has ended the watch or its connection in an orderly way, as it does before
+    /// it restarts or to spread its clients anew, or has been silent for too long between two events. Not calling it is the back-pressure. Giving up waiting for it loses nothing.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         let mut searched = 0;
         loop {
@@ -207,16 +207,26 @@ impl Watching {
                 if self.buffer.is_empty() {
                     return Ok(None);
                 }
-                self.contact.broke_off();
-                return Err(Error::Unreachable("the watch stalled in the middle of an event".into()));
+                return Err(Error::Unanswered("the watch stalled in the middle of an event".into()));
             };
-            let chunk = chunk.transpose().inspect_err(|_| self.contact.broke_off())?;
+            let chunk = match chunk.transpose() {
+                Ok(chunk) => chunk,
+                // What has begun is told again by the next watch.
+                Err(Error::Unanswered(why)) => {
+                    log::debug!("the server has ended a watch error={why:?}");
+                    return Ok(None);
+                }
+                Err(error) => {
+                    self.contact.broke_off();
+                    return Err(error);
+                }
+            };
             self.received += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
             match chunk {
                 Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
                 Some(bytes) => self.buffer.extend_from_slice(&bytes),
                 None if self.buffer.is_empty() => return Ok(None),
-                None => return Err(Error::Unreachable("the watch was cut in the middle of an event".into())),
+                None => return Err(Error::Unanswered("the watch ended in the middle of an event".into())),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The verbs: what the syncer asks of one side, in the terms of the Kubernetes API.
 
 mod exchange;
+mod verdict;
 
 use std::cell::Cell;
 use std::rc::Rc;

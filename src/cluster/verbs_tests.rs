@@ -160,7 +160,7 @@ async fn a_watch_gives_events_whatever_the_chunks() {
 async fn a_watch_that_is_cut_in_an_event_is_an_error_and_not_an_end() {
     let (cluster, _) = cluster(vec![(200, vec![text(r#"{"type":"ADDED","obj"#)])]);
     let mut watching = cluster.watch(&request(), None, 60).await.unwrap();
-    assert!(matches!(watching.next().await, Err(Error::Unreachable(_))));
+    assert!(matches!(watching.next().await, Err(Error::Unanswered(_))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,7 @@ mod status;
 mod trust;
 mod types;
 mod work;
+mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -55,6 +56,7 @@ use self::record::Record;
 
 use self::types::TypeState;
 use self::work::Done;
+use self::workers::Workers;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{Cluster, Error, ObjectName, Side};
 use crate::plan::Filter;
@@ -128,7 +130,7 @@ pub struct Setup {
     pub edge_pace: Pace,
     /// The namespace that the syncer itself runs in, if it runs in one. It is never deleted.
     pub own_namespace: Option<String>,
-    /// Requests in flight at once.
+    /// Requests in flight at once, but for as many again that take long.
     pub workers: usize,
     /// Entries of the queue.
     pub queue_capacity: usize,
@@ -175,10 +177,7 @@ pub struct Engine {
     heartbeat: Heartbeat,
     queue: Queue<Key>,
     tasks: FuturesUnordered<LocalBoxFuture<'static, TaskEnd>>,
-    in_flight: usize,
-    /// Bytes of the bodies that workers were given.
-    payload_in_flight: usize,
-    first_in_flight: usize,
+    workers: Workers,
     reach: Reach,
     /// Since when there is always something that takes others along and has to wait.
     last_waits_since: Option<Instant>,
@@ -329,6 +328,7 @@ pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
 pub async fn run_and_answer(setup: Setup, questions: Receiver<Question>, stop: impl Future<Output = ()>) {
     let (outlets, inlets) = Outlets::new(questions);
     let queue = Queue::new(setup.queue_capacity);
+    let workers = Workers::new(setup.workers);
     let mut engine = Engine {
         setup,
         selecting: Selecting::default(),
@@ -351,9 +351,7 @@ pub async fn run_and_answer(setup: Setup, questions: Receiver<Question>, stop: i
         heartbeat: Heartbeat::default(),
         queue,
         tasks: FuturesUnordered::new(),
-        in_flight: 0,
-        payload_in_flight: 0,
-        first_in_flight: 0,
+        workers,
         reach: Reach::default(),
         last_waits_since: None,
         report: Report::default(),
@@ -383,7 +381,7 @@ impl Engine {
             self.report.sum_up(false);
             let due = self.next_due();
             let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES
-                && self.payload_in_flight < WORK_BYTES
+                && self.workers.payload() < WORK_BYTES
                 && self.queue.has_room();
             let event = tokio::select! {
                 biased;
@@ -415,8 +413,7 @@ impl Engine {
 
     fn next_due(&mut self) -> Option<Instant> {
         // With all workers busy, a key that falls due has to wait for one of them anyway.
-        let has_worker = self.in_flight < self.setup.workers;
-        let queue = self.queue.next_due().filter(|_| has_worker);
+        let queue = self.queue.next_due().filter(|_| self.workers.have_room());
         let others = [
             self.hub_asking.due(),
             self.edge_asking.due(),
@@ -428,6 +425,7 @@ impl Engine {
             self.selecting.due(),
             self.report.due(),
             self.reach.due(),
+            self.workers.due(),
         ];
         others.into_iter().chain([queue]).flatten().min()
     }

@@ -69,8 +69,8 @@ impl Engine {
             if self.reach.of(side).silent && self.cluster(side).answers() {
                 self.side_answers(side);
             }
-            if self.cluster(side).accepts_credentials() {
-                self.report.works(&Subject::Credentials(side));
+            if self.cluster(side).accepts_credentials() && self.report.works(&Subject::Credentials(side)) {
+                self.reach.of(side).comes_back(Instant::now(), fastrand::f64());
             }
         }
     }

@@ -337,6 +337,11 @@ impl Engine {
                 if !error.is_forbidden() {
                     self.ask_identity_later(side);
                 }
+                // Nothing tells when what has held up one question no longer does.
+                if matches!(error, Error::Unanswered(_)) {
+                    let due = Instant::now() + back_off(u32::MAX, fastrand::f64());
+                    self.guard.questions.to(side).due.get_or_insert(due);
+                }
                 self.report.failed(subject, "reading", &error);
             }
         }

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::guard::Reason;
+use super::workers::HELD_BACK;
 use super::{Engine, Key, SourceState, Task, TaskEnd, TypeId, TypeState};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::plan::{Direction, Selection};
@@ -29,15 +30,8 @@ const LASTING_CONFLICT: u32 = 4;
 /// How long what takes others along waits for a moment in which there is nothing else to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a worker ended with, and whether others wait for its kind.
-pub(super) struct Done {
-    first: bool,
-    /// Bytes of the body that it was given.
-    payload: usize,
-    result: Work,
-}
-
-enum Work {
+/// What a worker ended with.
+pub(super) enum Done {
     Object(Result<Outcome, Failure>),
     Status(Result<Returned, Failure>),
 }
@@ -62,13 +56,14 @@ impl Engine {
 
     /// Starts workers while there are keys and room.
     pub(super) fn start_work(&mut self) {
-        while self.in_flight < self.setup.workers {
+        self.workers.look(Instant::now());
+        while self.workers.have_room() {
             // Others wait while a namespace or CRD is on its way: they would only be refused. What takes others along
             // when it goes waits until there is nothing else to do, and nothing more to be expected from first lists.
             let last = match () {
-                () if self.first_in_flight > 0 => Class::First,
+                () if self.workers.have_first() => Class::First,
                 () if !self.all_listed() => Class::Normal,
-                () if self.in_flight > 0 && !self.last_is_overdue() => Class::Normal,
+                () if self.workers.are_busy() && !self.last_is_overdue() => Class::Normal,
                 () => Class::Last,
             };
             let Some((key, body)) = self.queue.take(Instant::now(), last) else {
@@ -77,6 +72,9 @@ impl Engine {
             if self.has_to_wait(&key) {
                 let again = queue::Done::Retry(None);
                 self.queue.done(&key, again, Instant::now(), fastrand::f64());
+            } else if !self.workers.may_begin(&key) {
+                let later = queue::Done::Later(HELD_BACK);
+                self.queue.done(&key, later, Instant::now(), fastrand::f64());
             } else if !self.start_worker(&key, body) {
                 self.queue.done(&key, queue::Done::Finished, Instant::now(), 0.0);
             }
@@ -119,20 +117,18 @@ impl Engine {
         let work = match key.task {
             Task::Object => {
                 let Some(job) = self.job(key, body) else { return false };
-                async move { Work::Object(job::reconcile(&hub, &edge, job).await) }.boxed_local()
+                async move { Done::Object(job::reconcile(&hub, &edge, job).await) }.boxed_local()
             }
             Task::Status => {
                 let Some(job) = self.status_job(key, body) else {
                     return false;
                 };
-                async move { Work::Status(status_return::reconcile(&hub, &edge, job).await) }.boxed_local()
+                async move { Done::Status(status_return::reconcile(&hub, &edge, job).await) }.boxed_local()
             }
         };
-        let done = work.map(move |result| TaskEnd::Worked(owned, Done { first, payload, result }));
+        let done = work.map(move |done| TaskEnd::Worked(owned, done));
         self.tasks.push(done.boxed_local());
-        self.first_in_flight += usize::from(first);
-        self.in_flight += 1;
-        self.payload_in_flight += payload;
+        self.workers.begin(key, first, payload, Instant::now());
         true
     }
 
@@ -205,13 +201,12 @@ impl Engine {
     }
 
     pub(super) fn worked(&mut self, key: &Key, done: Done) {
-        self.in_flight -= 1;
-        self.payload_in_flight -= done.payload;
-        self.first_in_flight -= usize::from(done.first);
-        let verdict = match done.result {
-            Work::Object(Ok(outcome)) => self.succeeded(key, &outcome),
-            Work::Object(Err(failure)) => self.failed(key, &failure),
-            Work::Status(result) => self.status_returned(key, result),
+        let success = matches!(done, Done::Object(Ok(_)) | Done::Status(Ok(_)));
+        self.workers.end(key, success, Instant::now());
+        let verdict = match done {
+            Done::Object(Ok(outcome)) => self.succeeded(key, &outcome),
+            Done::Object(Err(failure)) => self.failed(key, &failure),
+            Done::Status(result) => self.status_returned(key, result),
         };
         let wait = self.queue.done(key, verdict, Instant::now(), fastrand::f64());
         if let Some(state) = self.types.get(&key.type_id) {

@@ -15,6 +15,7 @@
 //!
 //! **Back-off.**
 //! - A failed key waits an exponentially growing, jittered time (0.8 s to 5 min); success forgets its failures.
+//! - A key that is handed out at a bad moment ([`Done::Later`]) waits for a better one without having failed.
 //! - A key that is added again while it waits becomes ready at once, because something about it has changed, but its
 //!   failures count on. Only what a server has asked for with `Retry-After` is waited for in any case.
 //!
@@ -117,6 +118,9 @@ pub enum Done {
     Refused(Duration),
     /// Again at once, with fresh input (a precondition failed because something changed).
     Again,
+    /// Not tried, because its turn is not a good moment: again after about the given time (jittered), or when it is added
+    /// again. No attempt is spent.
+    Later(Duration),
     /// This side did not answer: no attempt is spent, and the key waits for the side.
     Unreachable(Side),
 }
@@ -257,6 +261,7 @@ impl<K: QueueKey> Queue<K> {
                 return None;
             }
             Done::Finished => entry.failures = 0,
+            Done::Later(_) => {}
             Done::Retry(_) | Done::Refused(_) => entry.failures = entry.failures.saturating_add(1),
             Done::Again => self.reach.told_nothing(probed, now, jitter),
             Done::Unreachable(side) => {
@@ -276,6 +281,7 @@ impl<K: QueueKey> Queue<K> {
             _ if again => asked,
             Done::Retry(_) => Some(back_off(failures, jitter).max(asked.unwrap_or_default())),
             Done::Refused(wait) => Some(back_off(failures, jitter).max(spread(wait, jitter))),
+            Done::Later(wait) => Some(spread(wait, jitter)),
             Done::Finished | Done::Again | Done::Unreachable(_) => None,
         };
         match wait {

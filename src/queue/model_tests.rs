@@ -7,7 +7,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::back_off::FIRST_WAIT;
+use super::back_off::{FIRST_WAIT, spread};
 use super::entries::State;
 use super::sides::Sides;
 use super::{Class, Done, Queue, QueueKey, REFILL_SHARE, back_off};
@@ -204,6 +204,12 @@ impl Model {
                 self.wanted.remove(&key);
             }
             Done::Again => assert_eq!(left, Some(failures)),
+            Done::Later(wait) => {
+                assert_eq!(left, Some(failures), "an attempt is spent");
+                if !attempt.again {
+                    self.waits.insert(key, self.now + spread(wait, self.jitter));
+                }
+            }
             Done::Unreachable(side) => {
                 assert_eq!((wait, left), (None, Some(failures)), "an attempt is spent");
                 if attempt.probe_of.contains(&side) {
@@ -347,6 +353,7 @@ fn outcome() -> impl Strategy<Value = Done> {
         1 => (0..20_u64).prop_map(|asked| Done::Retry(Some(Duration::from_secs(asked)))),
         1 => Just(Done::Refused(Duration::from_secs(300))),
         1 => Just(Done::Again),
+        1 => Just(Done::Later(Duration::from_secs(10))),
         2 => side().prop_map(Done::Unreachable),
     ]
 }

@@ -253,8 +253,12 @@ fn advice(error: &Error) -> &'static str {
             "everything is listed again; if it lasts, check for a cache before the server, or a restored backup"
         }
         Error::BadAnswer(_) => "check what answers at the server's address: a proxy or another service?",
+        Error::Unanswered(_) => {
+            "the side answers others; see its log for what holds this up: a webhook, an aggregated API?"
+        }
+        Error::Unauthorized(_) => "the credentials are not accepted: renew the token or certificate in the kubeconfig",
         Error::Status(status) => match status.code {
-            401 => "the credentials are not accepted: renew the token or certificate in the kubeconfig",
+            401 => "the credentials are accepted for all else: see what serves this at the server",
             403 if status.message.contains("terminat") => "it goes on by itself when what is being deleted has gone",
             403 => "grant the syncer's user this permission",
             404 => "it goes on by itself when the missing type or namespace appears",
@@ -300,7 +304,7 @@ mod tests {
         assert!(report.works(&subject));
         assert!(!report.works(&subject));
 
-        let refused = Error::from_answer(401, None, b"");
+        let refused = Error::Unauthorized(Box::default());
         let thing = |name: &str| Subject::Thing(Side::Hub, name.to_owned());
         assert!(report.failed(thing("ConfigMap/a/b"), "reading", &refused));
         assert!(!report.failed(thing("ConfigMap/a/c"), "reading", &refused), "the same");

@@ -202,9 +202,9 @@ impl Source {
 /// read, or broken in its conversion.
 fn concerns_one_object(error: &Error) -> bool {
     match error {
-        Error::BadAnswer(_) | Error::Outdated { .. } => true,
+        Error::BadAnswer(_) | Error::Outdated { .. } | Error::Unanswered(_) => true,
         Error::Status(status) => status.code == 500,
-        Error::Unreachable(_) => false,
+        Error::Unreachable(_) | Error::Unauthorized(_) => false,
     }
 }
 

@@ -188,7 +188,7 @@ impl Source {
                 Ok(Some(WatchEvent::Bookmark { .. })) => return Ok(self.no_streams("a watch instead of a list")),
                 Ok(None) => {
                     self.broken_streams += 1;
-                    return Err(Error::Unreachable("the streaming list ended early".into()).into());
+                    return Err(Error::Unanswered("the streaming list ended early".into()).into());
                 }
                 // Its storage cannot tell when the list is complete (etcd 3.4 under a newer API server).
                 Err(error) if is_status(&error, &[400, 422, 500]) => return Ok(self.no_streams(&error.to_string())),

@@ -197,7 +197,8 @@ impl Run {
     fn new(dice: &mut Rng, classes: &[Class], upsync: bool) -> Self {
         let ledger = Rc::new(RefCell::new(Ledger::new()));
         let disaster = classes.iter().any(|class| class.is_disaster(upsync));
-        ledger.borrow_mut().workers = WORKERS;
+        // As many again may be under way that take long.
+        ledger.borrow_mut().workers = 2 * WORKERS;
         ledger.borrow_mut().heartbeat = disaster;
         let stale = classes.contains(&Class::Stale);
         ledger.borrow_mut().lists_lie = stale || classes.contains(&Class::EmptyList);

@@ -6,21 +6,24 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use http::{Method, Request};
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
 use crate::cluster::{Body, Error, Response};
 
-/// How long the head of an answer, or the next piece of a body, may take before the side counts as unreachable, on a
-/// link over which nothing else moves.
+/// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before it is asked
+/// whether the side answers at all. If it does not, it is away; if it does, the request may take longer.
 ///
 /// Not the time of a whole transfer: a large list over a slow link goes on as long as bytes keep coming.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+const DOUBT: Duration = Duration::from_secs(20);
+/// How often that may be so for one answer: API servers give a write 34 s and a read 60 s, and then say that it took too long.
+const DOUBTS: u32 = 4;
 /// How long it may take while the link is busy: what was asked for may be waiting behind other bodies, 64 kB of each
 /// stream, which at 64 kbit/s is 8 s each.
 const BUSY_LIMIT: Duration = Duration::from_secs(300);
-/// A link that moves fewer bytes than this in [`ANSWER_LIMIT`] is not busy: answers to pings and bookmarks are fewer.
+/// A link that moves fewer bytes than this in [`DOUBT`] is not busy: answers to pings and bookmarks are fewer.
 const BUSY: u64 = 4096;
 /// What a large object may take to send is added to [`BUSY_LIMIT`]: an eighth of a link with 64 kbit/s.
 const SLOWEST_UPLOAD: u64 = 1024;
@@ -28,6 +31,11 @@ const SLOWEST_UPLOAD: u64 = 1024;
 /// that is not complete after 34 s, so many large ones side by side would all fail; a larger one goes alone. A link with
 /// 600 ms of latency still carries 200 kB/s.
 pub(super) const UPLOADS: u32 = 128;
+
+/// A link over which nothing has moved for so long has sent what it was given. Far more than its latency.
+const UPLOADED: Duration = Duration::from_secs(3);
+/// What is moving after this time is something else, unless the link is narrower than 64 kbit/s.
+const LONGEST_UPLOAD: Duration = Duration::from_secs(24);
 
 impl Cluster {
     pub(super) async fn call(
@@ -43,18 +51,31 @@ impl Cluster {
     }
 
     /// Sends a request once there is room for its body, and reads the answer to its end: a write is answered with the
-    /// whole object, so the room is needed until then.
+    /// whole object, so the room is needed until then. But what the server takes its time with is on the link no longer.
     pub(super) async fn exchange(&self, request: Request<Bytes>) -> Result<(u16, Bytes), Error> {
         let kilobytes = u32::try_from(request.body().len().div_ceil(1024)).unwrap_or(UPLOADS);
         let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await;
-        let _room = room.expect("it is never closed");
-        let response = self.answer(request).await?;
-        Ok((response.status, self.collect(response.body).await?))
+        let room = room.expect("it is never closed");
+        let mut whole = pin!(async {
+            let response = self.answer(request).await?;
+            Ok((response.status, self.collect(response.body).await?))
+        });
+        if let Some(answer) = self.while_it_moves(UPLOADED, LONGEST_UPLOAD, &mut whole).await {
+            return answer;
+        }
+        drop(room);
+        whole.await
     }
 
-    /// Sends a request and turns every answer that is no success into an error.
+    /// Sends a request and turns every answer that is no success into an error, once it is known whose failure it is.
+    ///
+    /// While the credentials are refused, most requests are so here.
     pub(super) async fn answer(&self, request: Request<Bytes>) -> Result<Response, Error> {
+        if let Some(refusal) = self.refusal().await {
+            return Err(refusal);
+        }
         self.rate.turn().await;
+        let credentials = self.server.credentials();
         log::trace!(
             "request side={} method={} path={}",
             self.side,
@@ -72,18 +93,46 @@ impl Cluster {
             }
             Err(error) => Err(error),
         };
+        let answer = match answer {
+            Ok(response) => Ok(response),
+            Err(error) => Err(self.judge(began, error).await),
+        };
         match &answer {
             Err(error) => self.contact.failed(began, error),
             Ok(_) => self.contact.answered(began),
         }
+        if let Err(Error::Unauthorized(status)) = &answer {
+            let refused = &self.contact.credentials;
+            refused.refuse(credentials, status, Instant::now(), fastrand::f64());
+        }
         answer
+    }
+
+    /// What a request need not be sent for.
+    async fn refusal(&self) -> Option<Error> {
+        let refused = &self.contact.credentials;
+        if !refused.are_refused() {
+            return None;
+        }
+        self.server.look_for_credentials().await;
+        let status = refused.answer(self.server.credentials(), Instant::now())?;
+        Some(Error::Unauthorized(Box::new(status)))
     }
 
     /// The next piece of a body.
     pub(in crate::cluster) async fn chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Error> {
+        let began = Instant::now();
         let piece = self.patiently(BUSY_LIMIT, "the answer stalled: nothing", body.next());
-        let piece = piece.await.and_then(Option::transpose);
-        piece.inspect_err(|_| self.contact.broke_off())
+        match piece.await.and_then(Option::transpose) {
+            Ok(piece) => Ok(piece),
+            Err(error) => {
+                let error = self.judge(began, error).await;
+                if error.is_unreachable() {
+                    self.contact.broke_off();
+                }
+                Err(error)
+            }
+        }
     }
 
     async fn collect(&self, mut body: Body) -> Result<Bytes, Error> {
@@ -97,23 +146,54 @@ impl Cluster {
         Ok(all.freeze())
     }
 
-    /// Waits for [`ANSWER_LIMIT`], and as long as the link is busy, up to `most`.
+    /// Waits while the side lives: for [`DOUBTS`] times [`DOUBT`], and as long as the link is busy, up to `most`.
     async fn patiently<F: Future>(&self, most: Duration, what: &str, future: F) -> Result<F::Output, Error> {
+        let mut future = pin!(future);
+        let start = Instant::now();
+        for _ in 0..DOUBTS {
+            let left = most.saturating_sub(start.elapsed());
+            if let Some(output) = self.while_it_moves(DOUBT, left, &mut future).await {
+                return Ok(output);
+            }
+            if start.elapsed() >= most {
+                break;
+            }
+            // Since when nothing has moved.
+            let since = start + start.elapsed().saturating_sub(DOUBT);
+            match select(&mut future, pin!(self.lives(since))).await {
+                Either::Left((output, _)) => return Ok(output),
+                Either::Right((true, _)) => {}
+                Either::Right((false, _)) => return Err(Error::Unreachable(too_late(what, start))),
+            }
+        }
+        Err(Error::Unanswered(too_late(what, start)))
+    }
+
+    /// Waits for `quiet`, and as long as the link is busy, up to `most`. `None` if that was too short.
+    pub(super) async fn while_it_moves<F: Future>(
+        &self,
+        quiet: Duration,
+        most: Duration,
+        future: F,
+    ) -> Option<F::Output> {
         let mut future = pin!(future);
         let start = Instant::now();
         loop {
             let moved = self.server.bytes_moved();
-            if let Ok(output) = timeout(ANSWER_LIMIT, &mut future).await {
-                return Ok(output);
+            if let Ok(output) = timeout(quiet, &mut future).await {
+                return Some(output);
             }
             // The counter begins again when the client is replaced.
             let busy = self.server.bytes_moved().abs_diff(moved) >= BUSY;
             if !busy || start.elapsed() >= most {
-                let seconds = start.elapsed().as_secs();
-                return Err(Error::Unreachable(format!("{what} within {seconds} s")));
+                return None;
             }
         }
     }
+}
+
+fn too_late(what: &str, start: Instant) -> String {
+    format!("{what} within {} s", start.elapsed().as_secs())
 }
 
 /// A request whose answer may come compressed.
