@@ -1,9 +1,17 @@
 //! What hostile, odd or merely busy peers do, between real API servers: other hubs and other edges, controllers that copy,
-//! delete and change, people who delete what others need.
+//! delete and change, people who delete what others need, servers that hang, lie or flood.
 
 mod support;
 
 #[path = "hostile/bounds.rs"]
 mod bounds;
+#[path = "hostile/figures.rs"]
+mod figures;
+#[path = "hostile/front.rs"]
+mod front;
 #[path = "hostile/lines.rs"]
 mod lines;
+#[path = "hostile/outages.rs"]
+mod outages;
+#[path = "hostile/webhooks.rs"]
+mod webhooks;

@@ -10,7 +10,7 @@
 #![allow(clippy::panic, reason = "this is how a test fails")]
 
 mod audit;
-mod certs;
+pub mod certs;
 pub mod crashes;
 pub mod edge_watch;
 pub mod fault_proxy;

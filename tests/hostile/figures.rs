@@ -1,0 +1,38 @@
+//! What the syncer's metrics say.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::Syncer;
+use crate::support::story::SOON;
+
+/// A port of the machine's choice, which the log names.
+pub(crate) const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
+const SERVING: &str = "serving health and metrics address=";
+
+/// Where a syncer that was started with [`ANYWHERE`] tells its figures.
+pub(crate) async fn address_of(syncer: &mut Syncer) -> SocketAddr {
+    syncer.wait_for_log(SERVING, SOON).await;
+    let log = syncer.log();
+    let (_, rest) = log.split_once(SERVING).expect("it was waited for");
+    let address = rest.lines().next().expect("a line ends");
+    address.parse().expect("an address follows")
+}
+
+/// An error unless the metrics say that a side is up.
+pub(crate) async fn is_up(address: SocketAddr, side: &str) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let mut stream = TcpStream::connect(address).await.map_err(text)?;
+    let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    stream.write_all(request).await.map_err(text)?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.map_err(text)?;
+    let up = format!("edge_syncer_side_up{{side=\"{side}\"}} 1");
+    if page.lines().any(|line| line == up) {
+        Ok(())
+    } else {
+        Err(page)
+    }
+}

@@ -1,0 +1,126 @@
+//! What stands before an API server and answers some requests itself, as load balancers and gateways do: HTTP/1.1 without
+//! TLS to the syncer, and a connection of its own to the server.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use http::header::{AUTHORIZATION, HOST};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+
+use crate::support::{Credential, KubeconfigParts, Server, unique_suffix};
+
+/// What it answers itself to a path and an `authorization` header.
+type Rule = Box<dyn Fn(&str, &str) -> Option<(u16, &'static str)> + Send>;
+
+/// A running front; dropping it ends it.
+pub(crate) struct Front {
+    url: String,
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+struct Shared {
+    rule: Mutex<Rule>,
+    /// How many requests it has had.
+    count: Mutex<usize>,
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Front {
+    /// Lets everything pass.
+    pub(crate) async fn of(server: &Server) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let shared = Arc::new(Shared {
+            rule: Mutex::new(Box::new(|_, _| None)),
+            count: Mutex::new(0),
+        });
+        let (client, its) = (server.client(), Arc::clone(&shared));
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (client, shared) = (client.clone(), Arc::clone(&its));
+                let service = service_fn(move |request| answer(client.clone(), Arc::clone(&shared), request));
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Self {
+            url: format!("http://{address}"),
+            shared,
+            task: task.abort_handle(),
+        }
+    }
+
+    /// A kubeconfig that leads to it, with its token in a file of the same name and `.token`.
+    pub(crate) fn kubeconfig(&self, server: &Server) -> PathBuf {
+        let parts = KubeconfigParts {
+            server: Some(self.url.clone()),
+            credential: Credential::TokenFile,
+            ..KubeconfigParts::default()
+        };
+        server.write_kubeconfig(&format!("front-{}.kubeconfig", unique_suffix()), &parts)
+    }
+
+    /// From now on it answers so.
+    pub(crate) fn answers(&self, rule: impl Fn(&str, &str) -> Option<(u16, &'static str)> + Send + 'static) {
+        *self.shared.rule.lock().expect("nothing panics while it is locked") = Box::new(rule);
+    }
+
+    /// From now on everything passes.
+    pub(crate) fn passes(&self) {
+        self.answers(|_, _| None);
+    }
+
+    /// How many requests there have been.
+    pub(crate) fn requests(&self) -> usize {
+        *self.shared.count.lock().expect("nothing panics while it is locked")
+    }
+}
+
+async fn answer(
+    client: kube::Client,
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    *shared.count.lock().expect("nothing panics while it is locked") += 1;
+    let authorization = request.headers().get(AUTHORIZATION);
+    let authorization = authorization.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let own = {
+        let rule = shared.rule.lock().expect("nothing panics while it is locked");
+        rule(request.uri().path(), authorization)
+    };
+    let refuse = |status: u16, page: &str| {
+        let body = Body::from(page.as_bytes().to_vec());
+        let response = Response::builder().status(status).body(body);
+        Ok(response.expect("it is a valid status"))
+    };
+    if let Some((status, page)) = own {
+        return refuse(status, page);
+    }
+    let (mut head, body) = request.into_parts();
+    head.headers.remove(AUTHORIZATION);
+    head.headers.remove(HOST);
+    let Ok(body) = body.collect().await else {
+        return refuse(400, "the request broke off");
+    };
+    match client
+        .send(Request::from_parts(head, Body::from(body.to_bytes())))
+        .await
+    {
+        Ok(response) => Ok(response),
+        Err(_) => refuse(502, "<html>bad gateway</html>"),
+    }
+}

@@ -1,0 +1,107 @@
+//! Admission webhooks that hang.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::figures::{ANYWHERE, address_of, is_up};
+use crate::support::certs::Authority;
+use crate::support::eventually;
+use crate::support::kubeconfig::base64;
+use crate::support::stage::{Stage, all_of, numbered, select, stage, stock};
+use crate::support::story::SOON;
+
+const WEBHOOKS: [&str; 2] = ["admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"];
+
+/// A webhook that takes connections and says nothing. Gives its port and how many it has taken.
+async fn silent() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&taken);
+    tokio::spawn(async move {
+        let mut connections = Vec::new();
+        while let Ok((connection, _)) = listener.accept().await {
+            connections.push(connection);
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    (port, taken)
+}
+
+/// Asks the webhook at `port` about every `ConfigMap` in a namespace, and waits for it as long as may be.
+fn configuration(name: &str, namespace: &str, port: u16) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [{
+            "name": "silent.example.org",
+            "clientConfig": {
+                "url": format!("https://127.0.0.1:{port}"),
+                "caBundle": base64(&Authority::new("webhook").certificate),
+            },
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "failurePolicy": "Fail", "timeoutSeconds": 30, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
+#[tokio::test]
+async fn a_webhook_that_hangs_holds_up_nothing_but_what_it_is_asked_about() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (port, taken) = silent().await;
+    edge.create(&configuration(&shop, &shop, port)).await;
+    stock(&hub, &shop, &numbered(40), &json!({})).await;
+    select(&hub, &all_of(&shop, &[("", "configmaps"), ("", "secrets")])).await;
+    let mut syncer = pair.syncer(&[ANYWHERE]);
+    let address = address_of(&mut syncer).await;
+    eventually("the webhook is asked", SOON, async || {
+        match taken.load(Ordering::Relaxed) {
+            0..10 => Err("rarely"),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    for name in numbered(40) {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": name}});
+        hub.create(&secret).await;
+    }
+    eventually("the Secrets arrive", Duration::from_secs(60), async || {
+        is_up(address, "edge").await?;
+        let there = edge.list("v1", "secrets", &shop, "").await.len();
+        if there == 40 {
+            Ok(())
+        } else {
+            Err(format!("{there} of 40"))
+        }
+    })
+    .await;
+    // As long as several requests are given up by the server.
+    eventually("the webhook is asked again", Duration::from_secs(120), async || {
+        is_up(address, "edge").await.expect("it answers all the time");
+        match taken.load(Ordering::Relaxed) {
+            0..20 => Err("not yet"),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    edge.delete(WEBHOOKS[0], WEBHOOKS[1], "", &shop).await;
+    eventually("the ConfigMaps arrive", Duration::from_secs(180), async || {
+        let there = edge
+            .list("v1", "configmaps", &shop, "edge.kubestellar.io/downsynced=true")
+            .await
+            .len();
+        if there == 40 {
+            Ok(())
+        } else {
+            Err(format!("{there} of 40"))
+        }
+    })
+    .await;
+    assert!(!syncer.log().contains("cannot reach"));
+}
