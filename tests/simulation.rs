@@ -10,6 +10,8 @@ mod changes;
 mod kills;
 #[path = "simulation/leftovers.rs"]
 mod leftovers;
+#[path = "simulation/outages.rs"]
+mod outages;
 #[path = "simulation/outdated.rs"]
 mod outdated;
 #[path = "simulation/records.rs"]

@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use crate::figures::{ANYWHERE, address_of, is_up};
 use crate::support::certs::Authority;
@@ -16,24 +20,39 @@ use crate::support::story::SOON;
 
 const WEBHOOKS: [&str; 2] = ["admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"];
 
-/// A webhook that takes connections and says nothing. Gives its port and how many it has taken.
-async fn silent() -> (u16, Arc<AtomicUsize>) {
+/// A webhook that takes requests and says nothing. Gives its port and how many it has taken.
+async fn silent(ca: &Authority) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
     let port = listener.local_addr().expect("it is bound").port();
+    let acceptor = TlsAcceptor::from(Arc::new(tls(ca)));
     let taken = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&taken);
     tokio::spawn(async move {
-        let mut connections = Vec::new();
-        while let Ok((connection, _)) = listener.accept().await {
-            connections.push(connection);
-            counter.fetch_add(1, Ordering::Relaxed);
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, counter) = (acceptor.clone(), Arc::clone(&counter));
+            tokio::spawn(async move {
+                let mut stream = acceptor.accept(stream).await?;
+                counter.fetch_add(1, Ordering::Relaxed);
+                // Until the API server gives up.
+                tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+            });
         }
     });
     (port, taken)
 }
 
+fn tls(ca: &Authority) -> ServerConfig {
+    let identity = ca.serving(&["127.0.0.1"]);
+    let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).expect("it was made just now");
+    let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).expect("it was made just now");
+    let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("ring has them");
+    let config = builder.with_no_client_auth().with_single_cert(vec![certificate], key);
+    config.expect("they fit")
+}
+
 /// Asks the webhook at `port` about every `ConfigMap` in a namespace, and waits for it as long as may be.
-fn configuration(name: &str, namespace: &str, port: u16) -> Value {
+fn configuration(name: &str, namespace: &str, port: u16, ca: &Authority) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": name},
@@ -41,7 +60,7 @@ fn configuration(name: &str, namespace: &str, port: u16) -> Value {
             "name": "silent.example.org",
             "clientConfig": {
                 "url": format!("https://127.0.0.1:{port}"),
-                "caBundle": base64(&Authority::new("webhook").certificate),
+                "caBundle": base64(&ca.certificate),
             },
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
@@ -54,8 +73,9 @@ fn configuration(name: &str, namespace: &str, port: u16) -> Value {
 #[tokio::test]
 async fn a_webhook_that_hangs_holds_up_nothing_but_what_it_is_asked_about() {
     let Stage { pair, shop, hub, edge } = stage().await;
-    let (port, taken) = silent().await;
-    edge.create(&configuration(&shop, &shop, port)).await;
+    let ca = Authority::new("webhook");
+    let (port, taken) = silent(&ca).await;
+    edge.create(&configuration(&shop, &shop, port, &ca)).await;
     stock(&hub, &shop, &numbered(40), &json!({})).await;
     select(&hub, &all_of(&shop, &[("", "configmaps"), ("", "secrets")])).await;
     let mut syncer = pair.syncer(&[ANYWHERE]);

@@ -46,6 +46,10 @@ pub enum Trouble {
     SettingUp(&'static str),
     /// The server that stands behind one type is away: 503 of the server before it for requests about that type.
     Unavailable(&'static str),
+    /// Writes of one type are never answered, though the side answers all else: a webhook hangs.
+    Hangs(&'static str),
+    /// What stands before the server answers with a page for one type: 502, 503 or 504.
+    Gateway(&'static str),
     /// Requests of that verb are answered with a page.
     PageFor(Verb),
     /// Requests of that verb are refused with 503.
@@ -257,6 +261,23 @@ impl Weather {
             .is_some()
         {
             return Some(Early::Refused(Refusal::plain(503, "service unavailable\n")));
+        }
+        if ask.verb.writes()
+            && self
+                .meets(|trouble| matches!(trouble, Trouble::Hangs(ty) if *ty == of))
+                .is_some()
+        {
+            return Some(Early::Silence);
+        }
+        if self
+            .meets(|trouble| matches!(trouble, Trouble::Gateway(ty) if *ty == of))
+            .is_some()
+        {
+            let code = self.dice.u16(502..505);
+            return Some(Early::Refused(Refusal::plain(
+                code,
+                "<html>no server is available</html>",
+            )));
         }
         if let Some(refusal) = self.about_type(ask) {
             return Some(Early::Refused(refusal));

@@ -12,6 +12,7 @@ use crate::cluster::ApiServer as _;
 use crate::cluster::real::RealServer;
 use server::{Pki, serve, serve_proxy};
 
+mod ending;
 mod server;
 
 /// One request with this configuration: the minor version that the server says, or the whole error chain.

@@ -79,3 +79,7 @@ impl Cluster {
         self.contact.is_checked(began);
     }
 }
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;
