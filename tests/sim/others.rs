@@ -63,6 +63,20 @@ pub const DEEDS: &[Deed] = &[
     Deed::OriginChanges,
 ];
 
+/// Those that are done by chance, several to one object.
+pub const BY_CHANCE: &[Deed] = &[
+    Deed::HandsOff,
+    Deed::Edit,
+    Deed::Control,
+    Deed::Report,
+    Deed::Hold,
+    Deed::Delete,
+    Deed::OriginComes,
+    Deed::OriginGoes,
+    Deed::OriginAnew,
+    Deed::OriginChanges,
+];
+
 /// One deed at one request.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -141,7 +155,7 @@ impl Server {
         let (others, by_chance) = {
             let mut weather = self.weather.borrow_mut();
             let by_chance = subject(ask).filter(|_| weather.is_interrupted());
-            let by_chance = by_chance.map(|key| (DEEDS[weather.dice.usize(0..DEEDS.len())], key));
+            let by_chance = by_chance.map(|key| (BY_CHANCE[weather.dice.usize(0..BY_CHANCE.len())], key));
             (Rc::clone(&weather.others), by_chance)
         };
         let Some(other) = self.other.get().and_then(std::rc::Weak::upgrade) else {
