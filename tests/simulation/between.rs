@@ -90,7 +90,7 @@ fn whatever_others_do_at_any_request(side: Side, deeds: &[Deed]) {
         }
     }
     // Which ones are said in the first line, and one of them is told.
-    let lines: Vec<String> = broken.iter().map(|outcome| outcome.headline()).collect();
+    let lines: Vec<String> = broken.iter().map(Outcome::headline).collect();
     assert!(broken.is_empty(), "{}\n{}", lines.join("\n"), broken[0].told(SHORT));
 }
 
