@@ -4,6 +4,7 @@
 //! apart, by what a request says that has to be so.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -93,32 +94,32 @@ pub struct Plan {
 /// The other client.
 #[derive(Default)]
 pub struct Others {
-    plan: RefCell<Option<Plan>>,
+    plans: RefCell<VecDeque<Plan>>,
     deeds: Cell<u32>,
 }
 
 impl Others {
-    /// What it is to do.
+    /// What it is to do, after what it was to do before.
     pub fn intend(&self, plan: Plan) {
-        *self.plan.borrow_mut() = Some(plan);
+        self.plans.borrow_mut().push_back(plan);
     }
 
     /// It is to do nothing.
     pub fn rest(&self) {
-        *self.plan.borrow_mut() = None;
+        self.plans.borrow_mut().clear();
     }
 
     /// True if it has not come to that.
     pub fn waits(&self) -> bool {
-        self.plan.borrow().is_some()
+        !self.plans.borrow().is_empty()
     }
 
     /// Counts a request, if its time has come. What is to be done now, if anything is.
     pub fn count(&self, moment: Moment) -> Option<(Deed, Key)> {
-        let mut plan = self.plan.borrow_mut();
-        let next = plan.as_mut()?;
+        let mut plans = self.plans.borrow_mut();
+        let next = plans.front_mut()?;
         if next.left == 0 && next.moment == moment {
-            return plan.take().map(|plan| (plan.deed, plan.key));
+            return plans.pop_front().map(|plan| (plan.deed, plan.key));
         }
         // A request is over with its second moment.
         if moment == Moment::After {

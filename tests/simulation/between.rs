@@ -52,24 +52,31 @@ async fn up(run: &mut Run) {
     history(run, &Key::new("deployments.apps", "field", "d"), Side::Edge).await;
 }
 
-/// Tells a history in which that is done at that request. `None` if there were not so many requests.
-fn history_with(side: Side, deed: Deed, left: u32, moment: Moment) -> Option<Outcome> {
+/// What others do, at which request, and just before it takes effect or just after.
+type Deeds<'a> = &'a [(Deed, u32, Moment)];
+
+/// Tells a history in which others do that; each deed counts requests from the one before. `None` if it did not come to all
+/// of it.
+fn history_with(from: Side, deeds: Deeds<'_>) -> Option<Outcome> {
     let mut done = false;
-    let outcome = tell(&[Class::Between], side == Side::Edge, async |run| {
+    let outcome = tell(&[Class::Between], from == Side::Edge, async |run| {
         let others = Rc::new(Others::default());
         for side in [Side::Hub, Side::Edge] {
             run.server(side).weather.borrow_mut().others = Rc::clone(&others);
         }
-        let namespace = if side == Side::Hub { "shop" } else { "field" };
+        let namespace = if from == Side::Hub { "shop" } else { "field" };
         let key = Key::new("deployments.apps", namespace, "d");
-        run.note(&format!("{deed:?} {moment:?} request {left}"));
-        others.intend(Plan {
-            left,
-            moment,
-            deed,
-            key,
-        });
-        match side {
+        run.note(&format!("{deeds:?}"));
+        for &(deed, left, moment) in deeds {
+            let key = key.clone();
+            others.intend(Plan {
+                left,
+                moment,
+                deed,
+                key,
+            });
+        }
+        match from {
             Side::Hub => down(run).await,
             Side::Edge => up(run).await,
         }
@@ -79,19 +86,22 @@ fn history_with(side: Side, deed: Deed, left: u32, moment: Moment) -> Option<Out
     done.then_some(outcome)
 }
 
-fn whatever_others_do_at_any_request(side: Side, deeds: &[Deed]) {
-    let mut broken: Vec<Outcome> = Vec::new();
-    for &deed in deeds {
-        for moment in [Moment::Before, Moment::After] {
-            let told = (0..MANY).map_while(|request| history_with(side, deed, request, moment));
-            let told: Vec<Outcome> = told.collect();
-            assert!((20..MANY as usize).contains(&told.len()), "{} requests", told.len());
-            broken.extend(told.into_iter().filter(|outcome| !outcome.broken.is_empty()));
-        }
-    }
-    // Which ones are said in the first line, and one of them is told.
+/// Fails if any of these broke a promise: says which ones, and tells the first.
+fn check_all(told: impl Iterator<Item = Outcome>) {
+    let broken: Vec<Outcome> = told.filter(|outcome| !outcome.broken.is_empty()).collect();
     let lines: Vec<String> = broken.iter().map(Outcome::headline).collect();
     assert!(broken.is_empty(), "{}\n{}", lines.join("\n"), broken[0].told(SHORT));
+}
+
+fn whatever_others_do_at_any_request(from: Side, deeds: &[Deed]) {
+    for &deed in deeds {
+        for moment in [Moment::Before, Moment::After] {
+            let told = (0..MANY).map_while(|request| history_with(from, &[(deed, request, moment)]));
+            let told: Vec<Outcome> = told.collect();
+            assert!((20..MANY as usize).contains(&told.len()), "{} requests", told.len());
+            check_all(told.into_iter());
+        }
+    }
 }
 
 #[test]
