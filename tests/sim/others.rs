@@ -67,8 +67,6 @@ pub const DEEDS: &[Deed] = &[
 /// Those that are done by chance, several to one object.
 pub const BY_CHANCE: &[Deed] = &[
     Deed::HandsOff,
-    Deed::Edit,
-    Deed::Control,
     Deed::Report,
     Deed::Hold,
     Deed::Delete,
