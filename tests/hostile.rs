@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "hostile/bench.rs"]
+mod bench;
 #[path = "hostile/bounds.rs"]
 mod bounds;
 #[path = "hostile/figures.rs"]
@@ -13,5 +15,7 @@ mod front;
 mod lines;
 #[path = "hostile/outages.rs"]
 mod outages;
+#[path = "hostile/owners.rs"]
+mod owners;
 #[path = "hostile/webhooks.rs"]
 mod webhooks;

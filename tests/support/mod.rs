@@ -40,7 +40,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 pub use audit::{AuditEvent, AuditMark, micros_of};
 pub use kubeconfig::{Ca, Credential, KubeconfigEntry, KubeconfigParts, User};
 pub use objects::Objects;
-pub use pair::{Pair, PairLease, PairOptions, install_crds, shared_pair, shared_pair_with, wait_for_crd};
+pub use pair::{
+    Pair, PairLease, PairOptions, install_crds, shared_pair, shared_pair_with, shared_pair_with_controllers,
+    wait_for_crd,
+};
 pub use server::{Server, ServerOptions, TEST_USER_AGENT};
 pub use syncer::{SYNCER, Syncer};
 

@@ -20,6 +20,15 @@ pub struct PairOptions {
 }
 
 impl PairOptions {
+    /// An edge with a controller manager, and a hub without one, as a kcp workspace is.
+    pub fn with_controllers_at_the_edge() -> Self {
+        let both = Self::with_controller_managers();
+        Self {
+            hub: ServerOptions::default(),
+            edge: both.edge,
+        }
+    }
+
     /// Both sides with a controller manager.
     pub fn with_controller_managers() -> Self {
         let side = ServerOptions {
@@ -58,6 +67,9 @@ impl Pair {
 /// The pair of this test binary; it is never dropped, its processes end with the test process.
 static SHARED: Mutex<Option<SharedPair>> = Mutex::const_new(None);
 
+/// The same for tests that want controllers at the edge, in a binary where others want none.
+static WITH_CONTROLLERS: Mutex<Option<SharedPair>> = Mutex::const_new(None);
+
 struct SharedPair {
     pair: Pair,
     /// Namespaces that the lease before this one has named, to be emptied.
@@ -77,7 +89,16 @@ pub async fn shared_pair() -> PairLease {
 
 /// As [`shared_pair`], for a test binary whose tests all want the same other options.
 pub async fn shared_pair_with(options: PairOptions) -> PairLease {
-    let mut shared = SHARED.lock().await;
+    lease(&SHARED, options).await
+}
+
+/// As [`shared_pair`], with a controller manager at the edge, beside the pair of other tests of the binary.
+pub async fn shared_pair_with_controllers() -> PairLease {
+    lease(&WITH_CONTROLLERS, PairOptions::with_controllers_at_the_edge()).await
+}
+
+async fn lease(of: &'static Mutex<Option<SharedPair>>, options: PairOptions) -> PairLease {
+    let mut shared = of.lock().await;
     match &mut *shared {
         Some(shared) => shared.clear().await,
         none => {

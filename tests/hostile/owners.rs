@@ -1,0 +1,195 @@
+//! Whose a copy is: several hubs on one edge, several edges on one hub, and controllers that copy marks.
+
+use serde_json::{Value, json};
+
+use crate::bench::{At, LONG_ENOUGH, says, stays_the_same, syncer_of, uid};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{config_maps, own_group, select, stock};
+use crate::support::story::{arrives, copy_equals, crd, custom_object, edit, gone, install_crd, upsync_all};
+use crate::support::{Objects, PairLease, Server, ServerOptions, Syncer, install_crds, shared_pair};
+
+/// What the sync targets of two hubs, or of two edges, are called.
+const FIRST: &str = "uid-of-the-first";
+const SECOND: &str = "uid-of-the-second";
+
+fn settings<'a>(shop: &'a str, name: &'a str) -> At<'a> {
+    ["v1", "configmaps", shop, name]
+}
+
+async fn uid_of(at: &Objects, of: At<'_>) -> String {
+    let [api_version, plural, namespace, name] = of;
+    uid(&arrives(at, api_version, plural, namespace, name).await)
+}
+
+/// Two hubs, each with a config for the same namespace, and one edge.
+struct TwoHubs {
+    // First, so that on drop the syncers end before what they talk to.
+    syncers: [Syncer; 2],
+    shop: String,
+    hubs: [Objects; 2],
+    edge: Objects,
+    _second: Server,
+    _pair: PairLease,
+}
+
+impl TwoHubs {
+    /// `both` is at both of them, `first` and `second` at one.
+    async fn begin() -> Self {
+        let pair = shared_pair().await;
+        let second = Server::start("hub", ServerOptions::default()).await;
+        install_crds(&second.objects()).await;
+        let shop = pair.namespace("shop");
+        let (hubs, edge) = ([pair.hub.objects(), second.objects()], pair.edge.objects());
+        for (hub, own) in hubs.iter().zip(["first", "second"]) {
+            stock(hub, &shop, &["both", own], &json!({"from": own})).await;
+            select(hub, &config_maps(&shop, &["*"])).await;
+        }
+        // In this order, so that the first one has what both want.
+        let first = syncer_of(FIRST, &pair.hub, &pair.edge);
+        copy_equals(&edge, &shop, "both", &json!({"from": "first"})).await;
+        copy_equals(&edge, &shop, "first", &json!({"from": "first"})).await;
+        let other = syncer_of(SECOND, &second, &pair.edge);
+        copy_equals(&edge, &shop, "second", &json!({"from": "second"})).await;
+        Self {
+            syncers: [first, other],
+            shop,
+            hubs,
+            edge,
+            _second: second,
+            _pair: pair,
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_hubs_on_one_edge_leave_each_others_copies_alone() {
+    let two = TwoHubs::begin().await;
+    let shop = &two.shop;
+    let mut uids = Vec::new();
+    for name in ["both", "first", "second"] {
+        uids.push((name, uid_of(&two.edge, settings(shop, name)).await));
+    }
+    for (name, uid) in &uids {
+        stays_the_same(&two.edge, settings(shop, name), uid, LONG_ENOUGH / 3).await;
+    }
+    // What goes at one hub goes, and nothing else.
+    two.hubs[0].delete("v1", "configmaps", shop, "first").await;
+    gone(&two.edge, "v1", "configmaps", shop, "first").await;
+    two.hubs[1].create(&config_map(shop, "later", json!({}))).await;
+    arrives(&two.edge, "v1", "configmaps", shop, "later").await;
+    stays_the_same(&two.edge, settings(shop, "second"), &uids[2].1, LONG_ENOUGH / 3).await;
+}
+
+#[tokio::test]
+async fn the_hub_that_selects_a_name_second_is_told_whose_the_copy_is() {
+    let mut two = TwoHubs::begin().await;
+    let shop = two.shop.clone();
+    let object = format!("ConfigMap/{shop}/both");
+    says(&mut two.syncers[1], &["WARN", &object, FIRST]).await;
+    let copy = copy_equals(&two.edge, &shop, "both", &json!({"from": "first"})).await;
+    // What the second hub does with its own says nothing about this copy.
+    edit(&two.hubs[1], &shop, "both", &json!({"data": {"from": "another"}})).await;
+    two.hubs[1].create(&config_map(&shop, "later", json!({}))).await;
+    arrives(&two.edge, "v1", "configmaps", &shop, "later").await;
+    stays_the_same(&two.edge, settings(&shop, "both"), &uid(&copy), LONG_ENOUGH / 3).await;
+    two.hubs[1].delete("v1", "configmaps", &shop, "both").await;
+    stays_the_same(&two.edge, settings(&shop, "both"), &uid(&copy), LONG_ENOUGH / 3).await;
+    let after = copy_equals(&two.edge, &shop, "both", &json!({"from": "first"})).await;
+    assert_eq!(
+        after["metadata"]["resourceVersion"],
+        copy["metadata"]["resourceVersion"]
+    );
+    // It is still the first one's to change and to delete.
+    edit(&two.hubs[0], &shop, "both", &json!({"data": {"from": "once more"}})).await;
+    copy_equals(&two.edge, &shop, "both", &json!({"from": "once more"})).await;
+    two.hubs[0].delete("v1", "configmaps", &shop, "both").await;
+    gone(&two.edge, "v1", "configmaps", &shop, "both").await;
+    assert!(
+        !two.syncers[0].log().contains(SECOND),
+        "the first one has met no other's"
+    );
+}
+
+#[tokio::test]
+async fn the_second_hub_has_the_name_when_the_first_gives_it_up() {
+    let mut two = TwoHubs::begin().await;
+    let shop = two.shop.clone();
+    says(&mut two.syncers[1], &["WARN", &format!("ConfigMap/{shop}/both"), FIRST]).await;
+    let copy = copy_equals(&two.edge, &shop, "both", &json!({"from": "first"})).await;
+    two.hubs[0].delete("v1", "configmaps", &shop, "both").await;
+    let other = copy_equals(&two.edge, &shop, "both", &json!({"from": "second"})).await;
+    assert_ne!(uid(&copy), uid(&other));
+}
+
+#[tokio::test]
+async fn two_edges_on_one_hub_leave_each_others_copies_alone() {
+    let pair = shared_pair().await;
+    let second = Server::start("edge", ServerOptions::default()).await;
+    let shop = pair.namespace("shop");
+    let (hub, edges) = (pair.hub.objects(), [pair.edge.objects(), second.objects()]);
+    for (edge, own) in edges.iter().zip(["first", "second"]) {
+        stock(edge, &shop, &["both", own], &json!({"from": own})).await;
+    }
+    select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
+    let _first = syncer_of(FIRST, &pair.hub, &pair.edge);
+    copy_equals(&hub, &shop, "both", &json!({"from": "first"})).await;
+    copy_equals(&hub, &shop, "first", &json!({"from": "first"})).await;
+    let mut other = syncer_of(SECOND, &pair.hub, &second);
+    copy_equals(&hub, &shop, "second", &json!({"from": "second"})).await;
+    says(&mut other, &["WARN", &format!("ConfigMap/{shop}/both"), FIRST]).await;
+    let copies: [String; 3] = [
+        uid_of(&hub, settings(&shop, "both")).await,
+        uid_of(&hub, settings(&shop, "first")).await,
+        uid_of(&hub, settings(&shop, "second")).await,
+    ];
+    edges[1].delete("v1", "configmaps", &shop, "both").await;
+    edges[1].create(&config_map(&shop, "later", json!({}))).await;
+    arrives(&hub, "v1", "configmaps", &shop, "later").await;
+    for (name, uid) in ["both", "first", "second"].into_iter().zip(&copies) {
+        stays_the_same(&hub, settings(&shop, name), uid, LONG_ENOUGH / 3).await;
+    }
+    copy_equals(&hub, &shop, "both", &json!({"from": "first"})).await;
+    for name in ["both", "first"] {
+        edges[0].delete("v1", "configmaps", &shop, name).await;
+        gone(&hub, "v1", "configmaps", &shop, name).await;
+    }
+    stays_the_same(&hub, settings(&shop, "second"), &copies[2], LONG_ENOUGH / 3).await;
+}
+
+/// As Knative does: the core Service that a controller makes for a Service of its own has all labels and annotations of
+/// that, the marks too.
+#[tokio::test]
+async fn an_object_of_another_group_that_carries_copied_marks_survives() {
+    let pair = shared_pair().await;
+    let shop = pair.namespace("shop");
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let (group, version) = own_group(&shop);
+    install_crd(&[&hub, &edge], &crd(&group, "services", true)).await;
+    hub.create(&namespace(&shop)).await;
+    hub.create(&custom_object(&group, "services", &shop, "web", 1)).await;
+    let core = service(&shop, "own", &json!({}));
+    hub.create(&core).await;
+    let all = |group: &str| {
+        json!({"group": group, "resource": "services", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": shop, "names": ["*"]}]})
+    };
+    select(&hub, &json!({"namespacedObjects": [all(&group), all("")]})).await;
+    let _syncer = pair.syncer(&[]);
+    let copy = arrives(&edge, &version, "services", &shop, "web").await;
+    arrives(&edge, "v1", "services", &shop, "own").await;
+    let made = edge.create(&service(&shop, "web", &copy["metadata"])).await;
+    stays_the_same(&edge, ["v1", "services", &shop, "web"], &uid(&made), LONG_ENOUGH).await;
+    // Not even when what it was copied from goes.
+    hub.delete(&version, "services", &shop, "web").await;
+    gone(&edge, &version, "services", &shop, "web").await;
+    stays_the_same(&edge, ["v1", "services", &shop, "web"], &uid(&made), LONG_ENOUGH / 3).await;
+}
+
+/// A core Service with labels and annotations of other metadata.
+fn service(shop: &str, name: &str, like: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"namespace": shop, "name": name, "labels": like["labels"], "annotations": like["annotations"]},
+        "spec": {"ports": [{"port": 80}]},
+    })
+}
