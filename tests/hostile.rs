@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "hostile/anew.rs"]
+mod anew;
 #[path = "hostile/bench.rs"]
 mod bench;
 #[path = "hostile/bounds.rs"]

@@ -1,0 +1,139 @@
+//! What is deleted and created anew at the hub is another object, also where it has the same name.
+
+use serde_json::{Value, json};
+
+use crate::bench::{At, delete_with_all, is_made_anew, uid};
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, all_of, config_maps, numbered, select, stage};
+use crate::support::story::{arrives, copy_equals};
+use crate::support::{Objects, Syncer};
+
+in_both_modes!(
+    immutable_objects_that_are_made_anew_get_their_new_content,
+    immutable_objects_that_were_made_anew_while_the_syncer_was_down_get_their_new_content,
+    a_job_that_is_made_anew_is_another_job_at_the_edge,
+    a_job_that_was_made_anew_while_the_syncer_was_down_is_another_job_at_the_edge,
+    a_pod_that_is_made_anew_is_another_pod_at_the_edge,
+);
+
+/// So many at once, since what one looks like depends on chance.
+const COUNT: usize = 5;
+
+fn frozen(shop: &str, name: &str, value: &str) -> Value {
+    let mut object = config_map(shop, name, json!({"v": value}));
+    object["immutable"] = json!(true);
+    object
+}
+
+async fn frozen_copies(stage: &Stage, flags: Mode) -> (Syncer, Vec<Value>) {
+    let Stage { pair, shop, hub, edge } = stage;
+    hub.create(&namespace(shop)).await;
+    for name in numbered(COUNT) {
+        hub.create(&frozen(shop, &name, "1")).await;
+    }
+    select(hub, &config_maps(shop, &["*"])).await;
+    let syncer = pair.syncer(flags);
+    let mut copies = Vec::new();
+    for name in numbered(COUNT) {
+        copies.push(copy_equals(edge, shop, &name, &json!({"v": "1"})).await);
+    }
+    (syncer, copies)
+}
+
+/// Deletes them and creates them at once with other content.
+async fn made_anew(hub: &Objects, shop: &str) {
+    for name in numbered(COUNT) {
+        hub.delete("v1", "configmaps", shop, &name).await;
+        hub.create(&frozen(shop, &name, "2")).await;
+    }
+}
+
+async fn have_new_content(edge: &Objects, shop: &str, before: &[Value]) {
+    for (name, before) in numbered(COUNT).iter().zip(before) {
+        let copy = copy_equals(edge, shop, name, &json!({"v": "2"})).await;
+        assert_ne!(uid(&copy), uid(before));
+        assert_eq!(copy["immutable"], true);
+    }
+}
+
+async fn immutable_objects_that_are_made_anew_get_their_new_content(flags: Mode) {
+    let stage = stage().await;
+    let (_syncer, before) = frozen_copies(&stage, flags).await;
+    made_anew(&stage.hub, &stage.shop).await;
+    have_new_content(&stage.edge, &stage.shop, &before).await;
+}
+
+async fn immutable_objects_that_were_made_anew_while_the_syncer_was_down_get_their_new_content(flags: Mode) {
+    let stage = stage().await;
+    let (mut syncer, before) = frozen_copies(&stage, flags).await;
+    syncer.terminate().await;
+    made_anew(&stage.hub, &stage.shop).await;
+    let _syncer = stage.pair.syncer(flags);
+    have_new_content(&stage.edge, &stage.shop, &before).await;
+}
+
+fn pod_spec() -> Value {
+    json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "example.org/a:1"}]})
+}
+
+fn job(shop: &str) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": shop, "name": "it"},
+        "spec": {"template": {"spec": pod_spec()}}})
+}
+
+fn the_job(shop: &str) -> At<'_> {
+    ["batch/v1", "jobs", shop, "it"]
+}
+
+async fn copied(stage: &Stage, object: &Value, types: &[(&str, &str)], of: At<'_>, flags: Mode) -> (Syncer, String) {
+    let Stage { pair, shop, hub, edge } = stage;
+    hub.create(&namespace(shop)).await;
+    hub.create(object).await;
+    select(hub, &all_of(shop, types)).await;
+    let syncer = pair.syncer(flags);
+    let [api_version, plural, namespace, name] = of;
+    let copy = arrives(edge, api_version, plural, namespace, name).await;
+    (syncer, uid(&copy))
+}
+
+/// Two jobs of the same content are two runs.
+async fn a_job_that_is_made_anew_is_another_job_at_the_edge(flags: Mode) {
+    let stage = stage().await;
+    let Stage { shop, hub, edge, .. } = &stage;
+    let (_syncer, before) = copied(&stage, &job(shop), &[("batch", "jobs")], the_job(shop), flags).await;
+    delete_with_all(hub, the_job(shop)).await;
+    hub.create(&job(shop)).await;
+    let again = uid(&is_made_anew(edge, the_job(shop), &before).await);
+    // And with another content, which no job can get by an update.
+    delete_with_all(hub, the_job(shop)).await;
+    let mut other = job(shop);
+    other["spec"]["template"]["spec"]["containers"][0]["image"] = json!("example.org/a:2");
+    hub.create(&other).await;
+    let copy = is_made_anew(edge, the_job(shop), &again).await;
+    let image = &copy["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(image, "example.org/a:2");
+}
+
+async fn a_job_that_was_made_anew_while_the_syncer_was_down_is_another_job_at_the_edge(flags: Mode) {
+    let stage = stage().await;
+    let Stage { pair, shop, hub, edge } = &stage;
+    let (mut syncer, before) = copied(&stage, &job(shop), &[("batch", "jobs")], the_job(shop), flags).await;
+    syncer.terminate().await;
+    delete_with_all(hub, the_job(shop)).await;
+    hub.create(&job(shop)).await;
+    let _syncer = pair.syncer(flags);
+    is_made_anew(edge, the_job(shop), &before).await;
+}
+
+async fn a_pod_that_is_made_anew_is_another_pod_at_the_edge(flags: Mode) {
+    let stage = stage().await;
+    let Stage { shop, hub, edge, .. } = &stage;
+    let of = ["v1", "pods", shop.as_str(), "it"];
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": shop, "name": "it"},
+        "spec": pod_spec()});
+    let (_syncer, before) = copied(&stage, &pod, &[("", "pods")], of, flags).await;
+    hub.delete("v1", "pods", shop, "it").await;
+    hub.create(&pod).await;
+    is_made_anew(edge, of, &before).await;
+}
