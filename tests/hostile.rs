@@ -19,5 +19,7 @@ mod lines;
 mod outages;
 #[path = "hostile/owners.rs"]
 mod owners;
+#[path = "hostile/takers.rs"]
+mod takers;
 #[path = "hostile/webhooks.rs"]
 mod webhooks;
