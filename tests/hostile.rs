@@ -9,6 +9,8 @@ mod anew;
 mod bench;
 #[path = "hostile/bounds.rs"]
 mod bounds;
+#[path = "hostile/busy.rs"]
+mod busy;
 #[path = "hostile/figures.rs"]
 mod figures;
 #[path = "hostile/front.rs"]
