@@ -15,6 +15,8 @@ mod busy;
 mod figures;
 #[path = "hostile/front.rs"]
 mod front;
+#[path = "hostile/jobs.rs"]
+mod jobs;
 #[path = "hostile/lines.rs"]
 mod lines;
 #[path = "hostile/outages.rs"]

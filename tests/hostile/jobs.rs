@@ -1,0 +1,169 @@
+//! Jobs that end, are cleared away and leave Pods behind; and copies that something at the edge deletes for ever.
+
+use serde_json::{Value, json};
+
+use crate::bench::{At, LONG_ENOUGH, delete_with_all, is_made_anew, says, uid};
+use crate::support::objects::{MERGE_PATCH, namespace, path};
+use crate::support::stage::{Stage, all_of, config_maps, select, stage, stock};
+use crate::support::story::{SOON, arrives, becomes, gone, stays_absent};
+use crate::support::{Objects, PairLease, Syncer, eventually, holds_throughout, shared_pair_with_controllers};
+
+/// A Job called `it`, whose Pods have an image of this tag.
+fn job(shop: &str, tag: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": shop, "name": "it"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": format!("example.org/a:{tag}")}]}}},
+    })
+}
+
+fn the_job(shop: &str) -> At<'_> {
+    ["batch/v1", "jobs", shop, "it"]
+}
+
+/// A Job that travels to an edge whose controllers run it.
+struct Running {
+    // First, so that on drop the syncer ends before what it talks to.
+    syncer: Syncer,
+    pair: PairLease,
+    shop: String,
+    hub: Objects,
+    edge: Objects,
+    copy: String,
+}
+
+impl Running {
+    async fn begin(change: impl Fn(&mut Value)) -> Self {
+        let pair = shared_pair_with_controllers().await;
+        let shop = pair.namespace("shop");
+        let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+        let mut object = job(&shop, "1");
+        change(&mut object);
+        hub.create(&namespace(&shop)).await;
+        hub.create(&object).await;
+        select(&hub, &all_of(&shop, &[("batch", "jobs")])).await;
+        let syncer = pair.syncer(&[]);
+        let copy = uid(&arrives(&edge, "batch/v1", "jobs", &shop, "it").await);
+        Self {
+            syncer,
+            pair,
+            shop,
+            hub,
+            edge,
+            copy,
+        }
+    }
+
+    /// Waits until a Pod runs for the Job of this UID, and gives its name.
+    async fn pod_of(&self, job: &str) -> String {
+        let selector = format!("batch.kubernetes.io/controller-uid={job}");
+        eventually("the job has a pod", SOON, async || {
+            let pods = self.edge.try_list("v1", "pods", &self.shop, &selector).await;
+            let pods = pods.map_err(|error| error.to_string())?;
+            let name = pods.first().and_then(|pod| pod["metadata"]["name"].as_str());
+            name.map(str::to_owned).ok_or_else(|| "it has none".to_owned())
+        })
+        .await
+    }
+
+    /// Lets a Pod end well, as a kubelet would.
+    async fn ends_well(&self, pod: &str) {
+        let target = format!("{}/status", path("v1", "pods", &self.shop, pod));
+        let body = json!({"status": {"phase": "Succeeded"}});
+        let patched = self
+            .edge
+            .send(http::Method::PATCH, &target, MERGE_PATCH, Some(&body))
+            .await;
+        patched.unwrap_or_else(|error| panic!("cannot end {pod}: {error}"));
+    }
+
+    /// Checks for a while that the edge has no Job.
+    async fn is_not_run_again(&self) {
+        let [api_version, plural, namespace, name] = the_job(&self.shop);
+        holds_throughout("the job is not run again", LONG_ENOUGH / 2, async || {
+            match self.edge.try_get(api_version, plural, namespace, name).await {
+                Ok(Some(job)) => Err(format!("it is there: {}", job["metadata"]["uid"])),
+                _ => Ok(()),
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_made_anew() {
+    // Long enough for its status to return.
+    let mut running = Running::begin(|job| job["spec"]["ttlSecondsAfterFinished"] = json!(4)).await;
+    let shop = running.shop.clone();
+    let pod = running.pod_of(&running.copy).await;
+    running.ends_well(&pod).await;
+    let is_complete = |job: &Value| job["status"]["succeeded"] == 1 && job["status"]["completionTime"].is_string();
+    becomes(&running.hub, the_job(&shop), "is complete at the hub", is_complete).await;
+    is_cleared_away(&running.edge, &shop, &running.copy).await;
+    running.is_not_run_again().await;
+    // What is known of it is at the hub.
+    running.syncer.terminate().await;
+    running.syncer = running.pair.syncer(&[]);
+    running.is_not_run_again().await;
+    delete_with_all(&running.hub, the_job(&shop)).await;
+    running.hub.create(&job(&shop, "1")).await;
+    let again = arrives(&running.edge, "batch/v1", "jobs", &shop, "it").await;
+    running.pod_of(&uid(&again)).await;
+}
+
+/// Waits until the Job of this UID is gone.
+async fn is_cleared_away(edge: &Objects, shop: &str, job: &str) {
+    eventually("the job is cleared away", SOON, async || {
+        let [api_version, plural, namespace, name] = the_job(shop);
+        match edge.try_get(api_version, plural, namespace, name).await {
+            Ok(Some(found)) if found["metadata"]["uid"] == job => Err("it is there".to_owned()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_pods_of_a_deleted_job_go_with_it() {
+    let running = Running::begin(|_| {}).await;
+    let pod = running.pod_of(&running.copy).await;
+    delete_with_all(&running.hub, the_job(&running.shop)).await;
+    gone(&running.edge, "batch/v1", "jobs", &running.shop, "it").await;
+    gone(&running.edge, "v1", "pods", &running.shop, &pod).await;
+}
+
+#[tokio::test]
+async fn the_pods_of_a_replaced_job_go_with_it() {
+    let replace = |job: &mut Value| job["metadata"]["annotations"] = json!({"edge.kubestellar.io/replace": "true"});
+    let running = Running::begin(replace).await;
+    let pod = running.pod_of(&running.copy).await;
+    delete_with_all(&running.hub, the_job(&running.shop)).await;
+    let mut other = job(&running.shop, "2");
+    replace(&mut other);
+    running.hub.create(&other).await;
+    is_made_anew(&running.edge, the_job(&running.shop), &running.copy).await;
+    gone(&running.edge, "v1", "pods", &running.shop, &pod).await;
+}
+
+/// So many deletes are put right soon; what comes then is a fight. Its pauses double.
+const DELETES: u32 = 8;
+
+#[tokio::test]
+async fn a_copy_that_is_deleted_again_and_again_is_named_and_made_ever_more_rarely() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a", "b"], &json!({})).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(&[]);
+    for _ in 0..DELETES {
+        arrives(&edge, "v1", "configmaps", &shop, "a").await;
+        edge.delete("v1", "configmaps", &shop, "a").await;
+    }
+    says(&mut syncer, &["WARN", &format!("ConfigMap/{shop}/a")]).await;
+    stays_absent(&edge, "v1", "configmaps", &shop, "a").await;
+    // Only that one has to wait.
+    arrives(&edge, "v1", "configmaps", &shop, "b").await;
+    edge.delete("v1", "configmaps", &shop, "b").await;
+    arrives(&edge, "v1", "configmaps", &shop, "b").await;
+    // It is not given up.
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+}
