@@ -23,6 +23,8 @@ mod lines;
 mod outages;
 #[path = "hostile/owners.rs"]
 mod owners;
+#[path = "hostile/replace.rs"]
+mod replace;
 #[path = "hostile/takers.rs"]
 mod takers;
 #[path = "hostile/webhooks.rs"]

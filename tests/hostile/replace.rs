@@ -1,0 +1,102 @@
+//! `edge.kubestellar.io/replace` deletes a copy to make it anew: never what was there before, and only for a field that
+//! cannot be changed.
+
+use serde_json::{Value, json};
+
+use crate::bench::{LONG_ENOUGH, says, stays_the_same, uid};
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, config_maps, own_group, select, stage};
+use crate::support::story::{
+    a_while, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, install_crd,
+};
+
+in_both_modes!(
+    what_was_there_before_is_never_replaced,
+    what_the_edge_refuses_for_another_reason_is_not_replaced,
+);
+
+fn replaceable(mut object: Value) -> Value {
+    object["metadata"]["annotations"] = json!({"edge.kubestellar.io/replace": "true"});
+    object
+}
+
+async fn what_was_there_before_is_never_replaced(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    edge.create(&namespace(&shop)).await;
+    let before = edge
+        .create(&config_map(&shop, "a", json!({"v": "edge", "kept": "x"})))
+        .await;
+    hub.create(&namespace(&shop)).await;
+    for name in ["a", "b"] {
+        hub.create(&replaceable(config_map(&shop, name, json!({"v": "1"}))))
+            .await;
+    }
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(flags);
+    let is_adopted = |copy: &Value| copy["data"]["v"] == "1" && annotation(copy, "adopted") == "true";
+    becomes(&edge, ["v1", "configmaps", &shop, "a"], "is adopted", is_adopted).await;
+    let other = copy_equals(&edge, &shop, "b", &json!({"v": "1"})).await;
+    // A controller at the edge sees to it that nobody changes them.
+    for name in ["a", "b"] {
+        edit(&edge, &shop, name, &json!({"immutable": true})).await;
+        edit(&hub, &shop, name, &json!({"data": {"v": "2"}})).await;
+    }
+    let (object, of, before) = (
+        format!("ConfigMap/{shop}/a"),
+        ["v1", "configmaps", &shop, "a"],
+        uid(&before),
+    );
+    let words = ["WARN", &object, "immutable"];
+    tokio::join!(
+        stays_the_same(&edge, of, &before, LONG_ENOUGH / 3),
+        says(&mut syncer, &words),
+    );
+    // What the syncer has made itself is replaced.
+    let replaced = copy_equals(&edge, &shop, "b", &json!({"v": "2"})).await;
+    assert_ne!(uid(&replaced), uid(&other));
+    stays_the_same(&edge, of, &before, a_while()).await;
+    let copy = arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    assert_eq!(copy["data"]["kept"], "x");
+}
+
+/// A rule of the edge that is about the old and the new object, so that it would take the new one if there were no old one.
+async fn what_the_edge_refuses_for_another_reason_is_not_replaced(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    let plain = crd(&group, "gauges", true);
+    let mut strict = plain.clone();
+    strict["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {"spec": {
+        "type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-validations": [
+            {"rule": "self.size >= oldSelf.size", "message": "a gauge may not shrink"}]}}});
+    install_crd(&[&hub], &plain).await;
+    install_crd(&[&edge], &strict).await;
+    hub.create(&namespace(&shop)).await;
+    hub.create(&replaceable(custom_object(&group, "gauges", &shop, "a", 2)))
+        .await;
+    let all = json!([{"group": group, "resource": "gauges", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": shop, "names": ["*"]}]}]);
+    select(&hub, &json!({"namespacedObjects": all})).await;
+    let mut syncer = pair.syncer(flags);
+    let copy = arrives(&edge, &version, "gauges", &shop, "a").await;
+    let smaller = json!({"spec": {"size": 1}});
+    hub.merge_patch(&version, "gauges", &shop, "a", &smaller).await;
+    let (object, of, copy) = (
+        format!("Gauge/{shop}/a"),
+        [version.as_str(), "gauges", &shop, "a"],
+        uid(&copy),
+    );
+    let words = ["WARN", &object, "may not shrink"];
+    tokio::join!(
+        stays_the_same(&edge, of, &copy, LONG_ENOUGH / 3),
+        says(&mut syncer, &words),
+    );
+    stays_the_same(&edge, of, &copy, a_while()).await;
+    // What it does take arrives.
+    hub.merge_patch(&version, "gauges", &shop, "a", &json!({"spec": {"size": 3}}))
+        .await;
+    let copy = becomes(&edge, of, "has grown", |copy| copy["spec"]["size"] == 3).await;
+    stays_the_same(&edge, of, &uid(&copy), a_while()).await;
+    let name = plain["metadata"]["name"].as_str().expect("it has a name");
+    drop_crds(&[&hub, &edge], &[name]).await;
+}
