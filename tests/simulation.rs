@@ -20,6 +20,8 @@ mod records;
 mod statuses;
 #[path = "simulation/stories.rs"]
 mod stories;
+#[path = "simulation/takers.rs"]
+mod takers;
 #[path = "simulation/upward.rs"]
 mod upward;
 

@@ -11,6 +11,7 @@ use super::fields;
 use super::flows::{DOWNSYNC, OWNER, UPSYNC};
 use super::ledger::{BYSTANDER, RECORD};
 use super::store::{Key, Store};
+use super::takers;
 use super::types::{self, Type};
 
 /// Said of a copy whose origin is gone.
@@ -54,7 +55,7 @@ pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>)
         }
     }
     for (key, copy) in edge.all() {
-        let is_left = hub.get(key).is_none() && DOWNSYNC.owns(copy) && may_go(&specs, hub, key, copy);
+        let is_left = hub.get(key).is_none() && DOWNSYNC.owns(copy) && may_go(&specs, hub, edge, key, copy);
         if is_left {
             all.push((LEFT_OVER.to_owned(), key.clone()));
         }
@@ -72,11 +73,13 @@ fn goes_up(specs: &[&Value], key: &Key, object: &Value) -> bool {
 }
 
 /// True if a copy without origin has to go, or to be released.
-fn may_go(specs: &[&Value], hub: &Store, key: &Key, copy: &Value) -> bool {
+fn may_go(specs: &[&Value], hub: &Store, edge: &Store, key: &Key, copy: &Value) -> bool {
     let protected = &*key.resource == "namespaces" && (&*key.name == "default" || key.name.starts_with("kube-"));
+    // Something of others would go with it.
+    let is_needed = !takers::kept(hub, edge, key).is_empty();
     // A type that the hub no longer serves, but somebody still selects, is a riddle and no proof.
     let riddle = types::by_name(hub, &key.resource).is_none() && is_named(specs, &key.resource);
-    !protected && !riddle && !is_hands_off(copy) && &*key.name != RECORD
+    !protected && !is_needed && !riddle && !is_hands_off(copy) && &*key.name != RECORD
 }
 
 /// True for a namespace without anything selected in it. One that was at the edge before carries no mark and is not

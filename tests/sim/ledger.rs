@@ -67,6 +67,8 @@ pub struct Write<'a> {
     pub origin_type_served: bool,
     /// For how long it has not, though it keeps the objects.
     pub origin_type_hidden: Option<Duration>,
+    /// What a delete takes along, and is not itself to be deleted.
+    pub takes: &'a [Key],
     /// Types that this side does not serve for now.
     pub hidden: &'a BTreeMap<String, Instant>,
 }
@@ -352,6 +354,7 @@ impl Ledger {
         if flow.to == Side::Edge && converged::is_hands_off(before) {
             self.break_promise(format!("deleted {key}, which is left to the edge"), &[&key]);
         }
+        self.check_taken(write, &key);
         if flow.is_adopted(before) {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
@@ -361,6 +364,20 @@ impl Ledger {
             } else {
                 self.check_proof(write.process, flow, &key, write.origin_type_served);
             }
+        }
+    }
+
+    /// What a delete would take along has to be to be deleted too. What has come since the syncer looked is not seen: no server
+    /// has a precondition for that.
+    fn check_taken(&mut self, write: &Write<'_>, key: &Key) {
+        let since = self.clock().saturating_sub(PROOF_AGE + self.staleness);
+        let was_there = |inner: &&Key| {
+            let existence = self.existence.get(&(write.side, (*inner).clone()));
+            existence.is_some_and(|&(at, exists)| exists && at < since)
+        };
+        let taken = write.takes.iter().find(|inner| was_there(inner)).cloned();
+        if let Some(inner) = taken {
+            self.break_promise(format!("deleted {key}, which takes {inner} along"), &[key, &inner]);
         }
     }
 

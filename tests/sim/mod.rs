@@ -38,6 +38,7 @@ pub mod seeds;
 pub mod server;
 pub mod store;
 mod taken;
+mod takers;
 pub mod trace;
 pub mod types;
 mod users;

@@ -20,6 +20,7 @@ use super::patch::json_patch;
 use super::refusal::Refusal;
 use super::request::{Ask, Verb};
 use super::store::{Key, Store};
+use super::takers;
 use super::types::{self, Type};
 use super::verbs::{self, Preconditions, Written, merging};
 use super::watch::Watch;
@@ -298,6 +299,12 @@ impl Server {
             )
         });
         let store = self.store.borrow();
+        let takes = if ask.verb == Verb::Delete && self.side == Side::Edge {
+            let other = self.other.get().and_then(Weak::upgrade);
+            other.map_or_else(Vec::new, |hub| takers::kept(&hub.store.borrow(), &store, &key_of(ask)))
+        } else {
+            Vec::new()
+        };
         let after = store.get(&key_of(ask)).cloned();
         let write = Write {
             process,
@@ -309,6 +316,7 @@ impl Server {
             origin_type_served: served,
             origin_type_hidden: hidden,
             hidden: &store.hidden,
+            takes: &takes,
         };
         self.ledger.borrow_mut().syncer_wrote(&write);
     }

@@ -1,0 +1,21 @@
+//! What takes others along when it is deleted: a namespace all that is in it, a CRD all objects of its type.
+
+use super::converged::is_hands_off;
+use super::flows::DOWNSYNC;
+use super::store::{Key, Store};
+use super::types::DEFINITIONS;
+
+/// What is at the edge, would go with `taker`, and is not itself to be deleted.
+pub fn kept(hub: &Store, edge: &Store, taker: &Key) -> Vec<Key> {
+    let goes_with = |key: &Key| match &*taker.resource {
+        "namespaces" => key.namespace == taker.name,
+        DEFINITIONS => key.resource == taker.name,
+        _ => false,
+    };
+    let within = edge.all().filter(|(key, _)| goes_with(key));
+    let kept = within.filter(|(key, object)| {
+        let to_be_deleted = DOWNSYNC.owns(object) && !DOWNSYNC.is_adopted(object) && !is_hands_off(object);
+        !to_be_deleted || hub.get(key).is_some()
+    });
+    kept.map(|(key, _)| key.clone()).collect()
+}
