@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::converged_up;
 use super::fields;
-use super::flows::{DOWNSYNC, OWNER, UPSYNC};
+use super::flows::{DOWNSYNC, OWNER, UPSYNC, is_another_targets};
 use super::ledger::{BYSTANDER, RECORD};
 use super::store::{Key, Store};
 use super::takers;
@@ -178,6 +178,10 @@ fn copy_is_wrong(selected: Selected, origin: &Value, copy: Option<&Value>) -> Op
     let Some(copy) = copy else {
         return Some("is missing".into());
     };
+    if is_another_targets(copy) {
+        // It stays as it is.
+        return None;
+    }
     if copy["metadata"]["deletionTimestamp"].is_string() {
         return Some("is terminating".into());
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::converged::{LEFT_OVER, contains, extra_field, items, lacks, travelling};
-use super::flows::{DOWNSYNC, UPSYNC};
+use super::flows::{DOWNSYNC, UPSYNC, is_another_targets};
 use super::ledger::RECORD;
 use super::store::{Key, Store};
 use super::types;
@@ -69,8 +69,12 @@ pub fn used_by_others(hub: &Store) -> usize {
     .count()
 }
 
-/// True if the edge object `key` is not to go up because somebody else's object is in its place.
+/// True if the object `key` is not to go up because somebody else's object is in its place, or not to go down because
+/// another sync target's is.
 pub fn is_in_conflict(hub: &Store, edge: &Store, key: &Key) -> bool {
+    if hub.get(key).is_some() && edge.get(key).is_some_and(|copy| is_another_targets(copy)) {
+        return true;
+    }
     let is_foreign = hub.get(key).is_some_and(|object| !UPSYNC.owns(object));
     is_foreign && edge.get(key).is_some_and(|object| !DOWNSYNC.owns(object))
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::converged;
 use super::converged_up;
-use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC};
+use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets};
 use super::request::{Ask, Verb};
 use super::store::{Change, Key};
 use super::taken::Taken;
@@ -155,6 +155,10 @@ pub struct Ledger {
     pub mass: Option<Mass>,
     /// UIDs of objects that others have made in the place of copies.
     pub theirs: BTreeSet<String>,
+    /// Since when copies are another sync target's, on the syncer's clock.
+    anothers: BTreeMap<(Side, Key), Duration>,
+    /// How long after that they may still be overwritten, by who has not heard of it; for ever where that is not judged.
+    pub overwrites: Duration,
     /// The copies at each side.
     copies: BTreeSet<(Side, Key)>,
     /// Lists may lie, so that a namespace looks empty that is not.
@@ -191,6 +195,8 @@ impl Ledger {
             revived: BTreeSet::new(),
             mass: None,
             theirs: BTreeSet::new(),
+            anothers: BTreeMap::new(),
+            overwrites: Duration::MAX,
             copies: BTreeSet::new(),
             lists_lie: false,
             staleness: Duration::ZERO,
@@ -289,6 +295,10 @@ impl Ledger {
         if exists {
             self.lost.remove(&place);
         }
+        if change.after.as_deref().is_some_and(is_another_targets) {
+            let now = self.clock();
+            self.anothers.entry(place.clone()).or_insert(now);
+        }
         if exists && side == Side::Hub {
             self.taken.is_back(&change.key);
         }
@@ -336,6 +346,7 @@ impl Ledger {
             Side::Edge => &DOWNSYNC,
             Side::Hub => &UPSYNC,
         };
+        self.check_anothers(write, &key);
         if side == Side::Hub {
             self.check_upward(write, &key);
         }
@@ -364,6 +375,20 @@ impl Ledger {
             } else {
                 self.check_proof(write.process, flow, &key, write.origin_type_served);
             }
+        }
+    }
+
+    /// What another sync target has made is never deleted, and not overwritten by who can know whose it is.
+    fn check_anothers(&mut self, write: &Write<'_>, key: &Key) {
+        let since = self.anothers.get(&(write.side, key.clone())).copied();
+        let Some(since) = since.filter(|_| write.before.is_some_and(is_another_targets)) else {
+            self.anothers.remove(&(write.side, key.clone()));
+            return;
+        };
+        let known = self.clock().saturating_sub(since) > self.overwrites;
+        if write.ask.verb == Verb::Delete || known {
+            let what = format!("{:?} of {key}, which is another sync target's", write.ask.verb);
+            self.break_promise(what, &[key]);
         }
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::flows::{DOWNSYNC, Flow, UPSYNC};
+use super::flows::{DOWNSYNC, Flow, OWNER, UPSYNC};
 use super::request::Ask;
 use super::server::Server;
 use super::store::Key;
@@ -27,6 +27,8 @@ pub enum Deed {
     Unlabel,
     /// The copy says that it is left to the edge.
     HandsOff,
+    /// The syncer of another sync target makes the copy its own: the same marks, but for whose it is.
+    TakeOver,
     /// People change the content of the copy.
     Edit,
     /// A controller changes the content of the copy.
@@ -53,6 +55,7 @@ pub const DEEDS: &[Deed] = &[
     Deed::Unmark,
     Deed::Unlabel,
     Deed::HandsOff,
+    Deed::TakeOver,
     Deed::Edit,
     Deed::Control,
     Deed::Report,
@@ -222,6 +225,11 @@ fn act(deed: Deed, key: &Key, flow: &Flow, count: u32, from: &Rc<Server>, to: &R
                 key,
                 &json!({"metadata": {"annotations": {OVERWRITE: "false"}}}),
             );
+        }
+        Deed::TakeOver => {
+            let owner = format!("uid-elsewhere/{resource}/another-one");
+            let marks = json!({"labels": {flow.mark: "true"}, "annotations": {OWNER: owner}});
+            to.patch("edge-syncer", key, &json!({"metadata": marks}));
         }
         Deed::Edit => {
             to.patch("kubectl-edit", key, &content(key, count));
