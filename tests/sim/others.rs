@@ -206,7 +206,10 @@ fn act(deed: Deed, key: &Key, flow: &Flow, count: u32, from: &Rc<Server>, to: &R
             if there(to).is_some() {
                 to.delete(key);
             }
-            create(to, of_others(key, count));
+            if let Some(made) = create(to, of_others(key, count)) {
+                let uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                to.ledger.borrow_mut().theirs.insert(uid);
+            }
         }
         Deed::Unmark => {
             let marks = json!({"labels": {flow.mark: null}, "annotations": {flow.mark: null}});
@@ -232,7 +235,11 @@ fn act(deed: Deed, key: &Key, flow: &Flow, count: u32, from: &Rc<Server>, to: &R
             to.patch("edge-syncer", key, &json!({"metadata": marks}));
         }
         Deed::Edit => {
-            to.patch("kubectl-edit", key, &content(key, count));
+            let mut change = content(key, count);
+            // A field that no origin has, too.
+            let part = if change["data"].is_null() { "spec" } else { "data" };
+            change[part]["byHand"] = json!("1");
+            to.patch("kubectl-edit", key, &change);
         }
         Deed::Control => {
             let mut change = content(key, count);

@@ -116,3 +116,27 @@ fn what_goes_down_is_right_whatever_others_do_at_any_request() {
 fn what_goes_up_is_right_whatever_others_do_at_any_request() {
     whatever_others_do_at_any_request(Side::Edge, DEEDS);
 }
+
+/// What others do one soon after the other, from the time on in which the object is there.
+fn whatever_others_do_twice(from: Side, first: Deed, second: Deed) {
+    for moment in [Moment::Before, Moment::After] {
+        let deeds = |request, later| [(first, request, moment), (second, later, Moment::After)];
+        let told =
+            (0..4).flat_map(|later| (15..MANY).map_while(move |request| history_with(from, &deeds(request, later))));
+        check_all(told);
+    }
+}
+
+#[test]
+fn a_copy_that_has_lost_its_label_goes_with_its_origin_whichever_is_first() {
+    whatever_others_do_twice(Side::Hub, Deed::Unlabel, Deed::OriginGoes);
+    whatever_others_do_twice(Side::Hub, Deed::OriginGoes, Deed::Unlabel);
+}
+
+#[test]
+fn what_people_do_to_a_copy_is_taken_back_also_where_they_do_it_twice() {
+    for second in [Deed::Edit, Deed::HandsOff] {
+        whatever_others_do_twice(Side::Hub, Deed::Edit, second);
+        whatever_others_do_twice(Side::Hub, second, Deed::Edit);
+    }
+}
