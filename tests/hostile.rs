@@ -19,6 +19,8 @@ mod front;
 mod jobs;
 #[path = "hostile/lines.rs"]
 mod lines;
+#[path = "hostile/many_watches.rs"]
+mod many_watches;
 #[path = "hostile/outages.rs"]
 mod outages;
 #[path = "hostile/owners.rs"]

@@ -16,6 +16,8 @@ use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::greeting::Greeting;
+
 /// How long an HTTP/2 connection may be silent, although it is pinged: a link that died is noticed within 30 s.
 pub(super) const SILENCE: Duration = Duration::from_secs(28);
 
@@ -47,17 +49,23 @@ pub(super) struct Alive<S> {
     clogged: bool,
     /// Runs out at or before the time at which the silence is too long; absent where nobody pings (HTTP/1.1).
     timer: Option<Pin<Box<Sleep>>>,
+    /// Absent once it is over.
+    greeting: Option<Greeting>,
 }
 
 impl<S: Connection> Alive<S> {
-    pub(super) fn new(inner: S, moved: Moved) -> Self {
+    pub(super) fn new(inner: S, moved: Moved, greeting: Greeting) -> Self {
         let pinged = inner.connected().is_negotiated_h2();
+        if !pinged {
+            greeting.is_none();
+        }
         Self {
             inner,
             moved,
             heard: Instant::now(),
             clogged: false,
             timer: pinged.then(|| Box::pin(sleep(SILENCE))),
+            greeting: pinged.then_some(greeting),
         }
     }
 }
@@ -118,6 +126,7 @@ impl<S: Read + Unpin> Read for Alive<S> {
             Poll::Ready(Ok(())) => {
                 self.heard = Instant::now();
                 self.moved.add(piece.filled().len());
+                self.greeting.take_if(|greeting| greeting.heard(piece.filled()));
                 into.put_slice(piece.filled());
                 Poll::Ready(Ok(()))
             }
@@ -175,6 +184,7 @@ mod tests {
     use std::sync::Mutex;
     use std::task::Waker;
 
+    use super::super::greeting::{Streams, Up};
     use super::*;
 
     /// A connection over which a test says what comes and whether there is room.
@@ -236,6 +246,11 @@ mod tests {
         }
     }
 
+    fn alive(fake: &Fake, moved: &Moved) -> Alive<Fake> {
+        let greeting = Greeting::new(Streams::default(), Up::default());
+        Alive::new(fake.clone(), moved.clone(), greeting)
+    }
+
     async fn read(alive: &mut Alive<Fake>) -> io::Result<usize> {
         let mut bytes = [0; 10_000];
         std::future::poll_fn(|cx| {
@@ -255,7 +270,7 @@ mod tests {
     async fn silence_ends_a_connection_and_any_byte_does_not() {
         let fake = Fake::default();
         let moved = Moved::default();
-        let mut alive = Alive::new(fake.clone(), moved.clone());
+        let mut alive = alive(&fake, &moved);
         for _ in 0..10 {
             tokio::time::advance(SILENCE.mul_f64(0.96)).await;
             fake.change(|script| script.incoming = 1);
@@ -278,7 +293,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn room_after_a_full_buffer_is_a_sign_of_life() {
         let fake = Fake::default();
-        let mut alive = Alive::new(fake.clone(), Moved::default());
+        let mut alive = alive(&fake, &Moved::default());
         for _ in 0..10 {
             fake.change(|script| script.full = true);
             let soon = tokio::time::timeout(SILENCE.mul_f64(0.96), write(&mut alive)).await;
@@ -294,7 +309,7 @@ mod tests {
     #[tokio::test]
     async fn passes_on_what_is_larger_than_a_piece() {
         let fake = Fake::default();
-        let mut alive = Alive::new(fake.clone(), Moved::default());
+        let mut alive = alive(&fake, &Moved::default());
         fake.change(|script| script.incoming = PIECE + 1);
         assert_eq!(read(&mut alive).await.unwrap(), PIECE);
     }

@@ -36,6 +36,8 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
 use super::access::is_this_machine;
 use super::alive::{Alive, Moved};
+use super::greeting::Greeting;
+use super::lanes::{Client, Kept, Lanes};
 use super::pieces::Pieces;
 use super::tls::{self, TlsError};
 use super::token::TokenFile;
@@ -88,7 +90,7 @@ const H1_BUFFER: usize = 64 * 1024;
 /// Idle connections are kept a little longer than the pause between two heartbeats, to save the handshake.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 
-/// With HTTP/2 there is one connection; with HTTP/1.1 two idle ones are enough for the trickle of a steady state.
+/// With HTTP/2 there is one connection in each lane; with HTTP/1.1 two idle ones are enough for the trickle of a steady state.
 const POOL_SIZE: usize = 2;
 
 /// The port of a SOCKS proxy whose URL names none (RFC 1928).
@@ -193,7 +195,7 @@ pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, Co
         .layer(headers)
         .map_err(BoxError::from)
         .map_request(|request: Request<Body>| request.map(Pieces::of))
-        .service(http_client(&config, &moved)?);
+        .service(lanes(&config, &moved)?);
     Ok(Connection {
         client: kube::Client::new(service, config.default_namespace),
         moved,
@@ -248,19 +250,29 @@ fn authorization(user: &AuthInfo) -> Result<Option<Credential>, ConnectError> {
 }
 
 /// Any stream behind a pointer: whatever proxy there is, hyper and TLS are compiled for this one type.
-struct Stream(Box<dyn Transport>);
+pub(super) struct Stream(Box<dyn Transport>);
 
 trait Transport: Read + Write + legacy::Connection + Send + Unpin {}
 
 impl<T: Read + Write + legacy::Connection + Send + Unpin> Transport for T {}
 
-type Dial = BoxCloneSyncService<Uri, Stream, BoxError>;
+/// Makes connections.
+pub(super) type Dial = BoxCloneSyncService<Uri, Stream, BoxError>;
 
-fn http_client(config: &kube::Config, moved: &Moved) -> Result<HttpClient<Dial, Pieces<Body>>, ConnectError> {
-    Ok(HttpClient::builder(TokioExecutor::new())
+fn lanes(config: &kube::Config, moved: &Moved) -> Result<Lanes, ConnectError> {
+    let (secured, moved) = (server_connector(config)?, moved.clone());
+    Ok(Lanes::new(move |greeting, kept| {
+        http_client(listened_to(&secured, &moved, greeting), kept)
+    }))
+}
+
+fn http_client(dial: Dial, kept: Kept) -> Client {
+    HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(POOL_IDLE)
+        // What is not kept is closed by whoever has opened it. For the pool a connection is idle also while streams are
+        // open on it, and it would make another one for the next of them.
+        .pool_idle_timeout((kept == Kept::Yes).then_some(POOL_IDLE))
         .pool_max_idle_per_host(POOL_SIZE)
         .http1_max_buf_size(H1_BUFFER)
         .http2_keep_alive_interval(H2_PING)
@@ -270,10 +282,11 @@ fn http_client(config: &kube::Config, moved: &Moved) -> Result<HttpClient<Dial, 
         .http2_initial_stream_window_size(H2_STREAM_WINDOW)
         .http2_initial_connection_window_size(H2_CONNECTION_WINDOW)
         .http2_max_header_list_size(H2_HEADERS)
-        .build(server_connector(config, moved)?))
+        .build(dial)
 }
 
-fn server_connector(config: &kube::Config, moved: &Moved) -> Result<Dial, ConnectError> {
+/// TCP, proxy and TLS.
+fn server_connector(config: &kube::Config) -> Result<Dial, ConnectError> {
     let builder = HttpsConnectorBuilder::new()
         .with_tls_config(tls::for_server(config)?)
         .https_or_http();
@@ -284,14 +297,18 @@ fn server_connector(config: &kube::Config, moved: &Moved) -> Result<Dial, Connec
         }
         None => builder,
     };
-    let connector = builder.enable_http1().enable_http2().wrap_connector(route(config)?);
-    let moved = moved.clone();
-    let listened_to = connector.map_response(move |stream| Alive::new(stream, moved.clone()));
-    Ok(limited(
-        erase(listened_to),
-        WHOLE_CONNECT,
-        "connected, but no TLS handshake",
+    Ok(erase(
+        builder.enable_http1().enable_http2().wrap_connector(route(config)?),
     ))
+}
+
+/// Connections that are listened to, with the time limit for making one.
+fn listened_to(connector: &Dial, moved: &Moved, greeting: Greeting) -> Dial {
+    let moved = moved.clone();
+    let listened_to = connector
+        .clone()
+        .map_response(move |stream| Alive::new(stream, moved.clone(), greeting.clone()));
+    limited(erase(listened_to), WHOLE_CONNECT, "connected, but no TLS handshake")
 }
 
 /// `connector` with a time limit; `what` did not happen in time.

@@ -16,6 +16,7 @@ use self::exchange::{UPLOADS, request as request_for};
 use super::contact::{Contact, Probe};
 use super::error::first_line;
 use super::json::ListMeta;
+use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::stream::{Listing, Watching};
 use super::{ApiServer, Body, Error, RateLimit, Side};
@@ -112,6 +113,8 @@ pub struct Cluster {
     /// Pages are halved this many times, because the link is slow.
     halved: Cell<u32>,
     uploads: Semaphore,
+    /// What requests are for that do not say so themselves.
+    traffic: Traffic,
 }
 
 impl Cluster {
@@ -125,11 +128,12 @@ impl Cluster {
             streaming_lists: Cell::new(true),
             halved: Cell::new(HALVED_AT_FIRST),
             uploads: Semaphore::new(UPLOADS as usize),
+            traffic: Traffic::Request,
         }
     }
 
-    /// The same side over the same connection, without its rate limit: for the few requests that must not wait their
-    /// turn in a burst.
+    /// The same side over the same connection, without its rate limit, and with a stream kept for it: for the Lease, whose
+    /// requests must not wait their turn in a burst. One at a time.
     #[must_use]
     pub fn unlimited(&self) -> Self {
         Self {
@@ -140,6 +144,7 @@ impl Cluster {
             streaming_lists: self.streaming_lists.clone(),
             halved: self.halved.clone(),
             uploads: Semaphore::new(UPLOADS as usize),
+            traffic: Traffic::Lease,
         }
     }
 
@@ -424,13 +429,10 @@ fn read_for(request: &ListRequest, mut query: String, accept: &str) -> http::Req
     let collection = request
         .resource
         .path(scope.namespace.as_deref().unwrap_or_default(), "");
-    request_for(
-        Method::GET,
-        &format!("{collection}?{query}"),
-        accept,
-        None,
-        Bytes::new(),
-    )
+    let path = format!("{collection}?{query}");
+    let mut read = request_for(Method::GET, &path, accept, None, Bytes::new());
+    read.extensions_mut().insert(Traffic::Reading);
+    read
 }
 
 fn parameter(query: &mut String, key: &str, value: &str) {

@@ -14,6 +14,7 @@ use server::{Pki, serve, serve_proxy};
 
 mod ending;
 mod server;
+mod streams;
 
 /// One request with this configuration: the minor version that the server says, or the whole error chain.
 async fn ask(config: &kube::Config) -> Result<String, String> {
@@ -77,7 +78,7 @@ async fn answers_while_many_streams_are_stalled() {
     let pki = Pki::new(&["127.0.0.1"]);
     let (address, log) = serve(Some(pki.server_config(&BOTH, None))).await;
     let config = https(address, &pki);
-    let client = http_client(&config, &Moved::default()).unwrap();
+    let client = http_client(server_connector(&config).unwrap(), Kept::Yes);
     let get = |path: &str| {
         let url = format!("https://{address}{path}");
         client.request(Request::get(url).body(Pieces::of(Body::empty())).unwrap())

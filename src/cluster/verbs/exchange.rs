@@ -70,10 +70,11 @@ impl Cluster {
     /// Sends a request and turns every answer that is no success into an error, once it is known whose failure it is.
     ///
     /// While the credentials are refused, most requests are so here.
-    pub(super) async fn answer(&self, request: Request<Bytes>) -> Result<Response, Error> {
+    pub(super) async fn answer(&self, mut request: Request<Bytes>) -> Result<Response, Error> {
         if let Some(refusal) = self.refusal().await {
             return Err(refusal);
         }
+        request.extensions_mut().get_or_insert(self.traffic);
         self.rate.turn().await;
         let credentials = self.server.credentials();
         log::trace!(

@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use http_body_util::Full;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
@@ -87,7 +89,12 @@ fn text(request: &Request<Incoming>, name: &str) -> String {
         .unwrap_or_default()
 }
 
-async fn answer<S>(stream: S, h2: bool, peer: Option<Vec<u8>>, log: Log)
+/// A body that never says anything, as a watch of a type in which nothing happens.
+fn silence() -> BoxBody<Bytes, Infallible> {
+    BodyExt::boxed(StreamBody::new(futures_util::stream::pending()))
+}
+
+async fn answer<S>(stream: S, h2: bool, peer: Option<Vec<u8>>, log: Log, streams: u32)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -99,17 +106,20 @@ where
             authorization: text(&request, "authorization"),
             peer_certificate: peer.clone(),
         });
+        if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+            return std::future::ready(Ok(Response::new(silence())));
+        }
         let body = match request.uri().path() {
             "/big" => Bytes::from(vec![b' '; 4 * 1024 * 1024]),
             _ => Bytes::from_static(b"{\"major\":\"1\",\"minor\":\"36\"}"),
         };
-        let body = Full::new(body);
-        async { Ok::<_, Infallible>(Response::new(body)) }
+        std::future::ready(Ok::<_, Infallible>(Response::new(BodyExt::boxed(Full::new(body)))))
     });
     let io = TokioIo::new(stream);
     // The client may go away at any time: that is the test's end, not its failure.
     if h2 {
-        let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        builder.max_concurrent_streams(streams);
         let _ = builder.serve_connection(io, service).await;
     } else {
         let _ = hyper::server::conn::http1::Builder::new()
@@ -119,6 +129,14 @@ where
 }
 
 pub(super) async fn serve(tls: Option<ServerConfig>) -> (SocketAddr, Log) {
+    let (address, log, _) = serve_limited(tls, 200).await;
+    (address, log)
+}
+
+/// A server that allows so many streams on one connection; and how many connections it has.
+pub(super) async fn serve_limited(tls: Option<ServerConfig>, streams: u32) -> (SocketAddr, Log, Arc<AtomicUsize>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let open = Arc::clone(&connections);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let log = Log::default();
@@ -127,7 +145,7 @@ pub(super) async fn serve(tls: Option<ServerConfig>) -> (SocketAddr, Log) {
         let acceptor = tls.map(|config| TlsAcceptor::from(Arc::new(config)));
         while let Ok((tcp, _)) = listener.accept().await {
             let Some(acceptor) = acceptor.clone() else {
-                tokio::spawn(answer(tcp, false, None, theirs.clone()));
+                tokio::spawn(answer(tcp, false, None, theirs.clone(), streams));
                 continue;
             };
             let Ok(tls) = acceptor.accept(tcp).await else {
@@ -136,10 +154,15 @@ pub(super) async fn serve(tls: Option<ServerConfig>) -> (SocketAddr, Log) {
             let session = tls.get_ref().1;
             let h2 = session.alpn_protocol() == Some(b"h2");
             let peer = session.peer_certificates().map(|chain| chain[0].to_vec());
-            tokio::spawn(answer(tls, h2, peer, theirs.clone()));
+            let (theirs, open) = (theirs.clone(), Arc::clone(&open));
+            open.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                answer(tls, h2, peer, theirs, streams).await;
+                open.fetch_sub(1, Ordering::Relaxed);
+            });
         }
     });
-    (address, log)
+    (address, log, connections)
 }
 
 /// A proxy that takes CONNECT, with TLS or without, and notes the heads of the requests.
