@@ -37,6 +37,16 @@ pub(super) struct Script {
 
 impl ApiServer for Script {
     fn send(&self, request: Request<Bytes>) -> LocalBoxFuture<'_, Answer> {
+        // Whether a failure is the whole side's: whatever the script says next, the question is answered alike.
+        if request.uri() == "/api" {
+            let next = self
+                .answers
+                .borrow()
+                .front()
+                .map(|next| next.as_ref().map(|next| next.status).ok());
+            let status = next.flatten().unwrap_or(200);
+            return async move { answer(status, stream::empty().boxed_local()) }.boxed_local();
+        }
         self.asked.borrow_mut().push(Asked {
             at: Instant::now(),
             uri: request.uri().to_string(),
