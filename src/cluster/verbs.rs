@@ -252,14 +252,14 @@ impl Cluster {
     /// others is lost. Returns the metadata.
     ///
     /// The field manager is one of its own, so that what we own of the object stays apart from its status. An object that
-    /// has not the annotation `only_with`, a key and its value, is left alone: an error with code 422, as for a status that
+    /// has not the annotations `only_with`, each a key and its value, is left alone: an error with code 422, as for a status that
     /// the object's schema refuses.
     pub async fn replace_status(
         &self,
         resource: &ResourceType,
         name: &ObjectName,
         subresource: bool,
-        only_with: Option<(&str, &str)>,
+        only_with: &[(&str, &str)],
         status: &str,
     ) -> Result<Bytes, Error> {
         let mut path = resource.path(&name.namespace, &name.name);
@@ -268,12 +268,13 @@ impl Cluster {
         }
         path.push_str("?fieldManager=");
         path.push_str(STATUS_FIELD_MANAGER);
-        let test = only_with.map_or_else(String::new, |(key, value)| {
+        let test = |(key, value): &(&str, &str)| {
             // In a JSON pointer (RFC 6901), `~` and `/` are escaped.
             let key = key.replace('~', "~0").replace('/', "~1");
             let test = json!({"op": "test", "path": format!("/metadata/annotations/{key}"), "value": value});
             format!("{test},")
-        });
+        };
+        let test: String = only_with.iter().map(test).collect();
         let body = format!(r#"[{test}{{"op":"add","path":"/status","value":{status}}}]"#);
         let kind = Some("application/json-patch+json");
         let accept = Content::Metadata.accept(false);

@@ -339,7 +339,7 @@ async fn a_server_that_knows_no_metadata_alone_gives_whole_objects() {
     applied.await.unwrap();
     let patched = cluster.merge_patch_for(&resource, &name, body, Content::Metadata);
     patched.await.unwrap();
-    let status = cluster.replace_status(&resource, &name, true, None, "{}");
+    let status = cluster.replace_status(&resource, &name, true, &[], "{}");
     status.await.unwrap();
     let mut listing = cluster.list(request.clone());
     assert!(listing.next().await.unwrap().is_some());

@@ -1,7 +1,7 @@
 //! Downsync: one object from hub to edge.
 //!
-//! [`decide`] is the whole policy, as a pure function. A copy that is not there is applied so that the server refuses it if
-//! there is anything in its place after all: what came meanwhile is looked at before anything of it is overwritten.
+//! [`decide`] is the whole policy, as a pure function. Every apply holds for the version alone that was seen, and where
+//! nothing was seen, for nothing: whatever came in between is looked at before any of it is overwritten.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -20,6 +20,8 @@ use crate::sync::ownership::{Copy, CopyState};
 /// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the
 /// object or is refused as a conflict.
 const NOWHERE: &str = "1";
+/// How often a copy that changes in between is looked at again before it is put off.
+const LOOKS: u32 = 5;
 
 /// What to do at the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,33 +55,73 @@ pub fn decide(whole: bool, hands_off: bool, copy: Copy) -> Action {
     }
 }
 
-/// Makes the copy what the hub wants.
-pub(super) async fn bring(hub: &Cluster, edge: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
-    let brought = bring_to(hub, edge, job, desired, job.copy).await;
-    let is_taken = match &brought {
-        // It may have gone since, or changed hands, and nobody tells of what is not ours.
-        Ok(outcome) => matches!(outcome.change, Change::Conflict(_)),
-        Err(failure) => failure.error.is_conflict() && job.copy.state == CopyState::Absent,
-    };
-    if !is_taken {
-        return brought;
-    }
-    let there = look(edge, job).await.map_err(failed(Side::Edge, "reading"))?;
-    let copy = there.as_ref().map(|meta| job.copy_of(meta)).unwrap_or_default();
-    let mut outcome = bring_to(hub, edge, job, desired, copy).await?;
-    if let Change::Conflict(owner) = &mut outcome.change {
-        *owner = there.as_ref().and_then(Meta::sync_target).map(str::to_owned);
-    }
-    Ok(outcome)
+/// What stands in the copy's place.
+struct Standing {
+    copy: Copy,
+    /// At which resource version that was; absent if it is not known.
+    version: Option<String>,
+    /// The sync target that it names.
+    sync_target: Option<String>,
 }
 
-/// The same where the copy was last seen like this.
-async fn bring_to(hub: &Cluster, edge: &Cluster, job: &Job, desired: &Desired, copy: Copy) -> Result<Outcome, Failure> {
+impl Standing {
+    /// As it was last seen.
+    fn known(job: &Job) -> Self {
+        let version = match job.copy.state {
+            CopyState::Absent => Some(NOWHERE.to_owned()),
+            _ => Some(job.copy_version.to_string()).filter(|_| job.copy_version != 0),
+        };
+        Self {
+            copy: job.copy,
+            version,
+            sync_target: None,
+        }
+    }
+
+    /// As it is now.
+    async fn now(edge: &Cluster, job: &Job) -> Result<Self, Failure> {
+        let meta = look(edge, job).await.map_err(failed(Side::Edge, "reading"))?;
+        Ok(Self {
+            copy: meta.as_ref().map(|meta| job.copy_of(meta)).unwrap_or_default(),
+            sync_target: meta.as_ref().and_then(Meta::sync_target).map(str::to_owned),
+            version: Some(meta.map_or_else(|| NOWHERE.to_owned(), |meta| meta.resource_version)),
+        })
+    }
+}
+
+/// Makes the copy what the hub wants.
+pub(super) async fn bring(hub: &Cluster, edge: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+    let mut standing = Standing::known(job);
+    let mut looks = 0;
+    loop {
+        let brought = bring_to(hub, edge, job, desired, &standing).await;
+        let has_changed = match &brought {
+            // It may have gone since, or changed hands, and nobody tells of what is not ours.
+            Ok(outcome) => matches!(outcome.change, Change::Conflict(_)) && looks == 0,
+            Err(failure) => failure.side == Side::Edge && failure.error.is_conflict() && looks < LOOKS,
+        };
+        if !has_changed {
+            return brought;
+        }
+        looks += 1;
+        standing = Standing::now(edge, job).await?;
+    }
+}
+
+/// The same where this stands in its place.
+async fn bring_to(
+    hub: &Cluster,
+    edge: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    standing: &Standing,
+) -> Result<Outcome, Failure> {
+    let copy = standing.copy;
     match decide(job.selection == Selection::Full, desired.hands_off, copy) {
         Action::Apply { .. } if copy.state == CopyState::Absent && desired.finished => Ok(left(Why::Finished)),
-        Action::Apply { adopted } => apply(hub, edge, job, desired, (copy, adopted)).await,
+        Action::Apply { adopted } => apply(hub, edge, job, desired, (standing, adopted)).await,
         Action::MarkHandsOff => mark_hands_off(edge, job).await.map_err(failed(Side::Edge, "marking")),
-        Action::Conflict => Ok(done(Change::Conflict(None), None)),
+        Action::Conflict => Ok(done(Change::Conflict(standing.sync_target.clone()), None)),
         Action::Leave(why) => Ok(left(why)),
     }
 }
@@ -89,15 +131,16 @@ async fn apply(
     edge: &Cluster,
     job: &Job,
     desired: &Desired,
-    (copy, adopted): (Copy, bool),
+    (standing, adopted): (&Standing, bool),
 ) -> Result<Outcome, Failure> {
+    let copy = standing.copy;
     let may_go = copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off;
     // Its origin was deleted, and this is another one, which has to be begun anew or has other values from the beginning.
     let is_another = may_go && desired.is_another_than(copy);
     if is_another && is_made_anew(&job.copy_at.resource) {
         return replace(hub, edge, job, desired, (true, None)).await;
     }
-    match write(edge, job, desired, copy, adopted).await {
+    match write(edge, job, desired, standing, adopted).await {
         Err(refusal) if may_go && refusal.is_immutable() && (is_another || desired.replace) => {
             replace(hub, edge, job, desired, (is_another, Some(refusal))).await
         }
@@ -105,22 +148,27 @@ async fn apply(
     }
 }
 
-async fn write(edge: &Cluster, job: &Job, desired: &Desired, copy: Copy, adopted: bool) -> Result<Outcome, Error> {
-    let (mut object, created) = apply_once(edge, job, desired, copy, adopted).await?;
+async fn write(
+    edge: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    standing: &Standing,
+    adopted: bool,
+) -> Result<Outcome, Error> {
+    let (mut object, created) = apply_at(edge, job, desired, standing.version.as_deref(), adopted).await?;
     let change = match () {
         () if created => Change::Created,
-        () if adopted && copy.state == CopyState::Foreign => Change::Adopted,
+        () if adopted && standing.copy.state == CopyState::Foreign => Change::Adopted,
         () => Change::Updated,
     };
     if created && adopted {
         // What was there before has gone meanwhile: this one is ours.
-        (object, _) = apply_once(edge, job, desired, there(copy), false).await?;
+        object = apply_again(edge, job, desired, &object, false).await?;
     }
     let Address { resource, name } = &job.copy_at;
     if let Some(patch) = take_over(&object, Direction::Down, job.policy.takes_back(job.selection))? {
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
-        Meta::of(name, &patched)?;
-        (object, _) = apply_once(edge, job, desired, there(copy), adopted).await?;
+        object = apply_again(edge, job, desired, &patched, adopted && !created).await?;
     }
     if let Some(patch) = desired.addition(resource, &object)? {
         object = edge.merge_patch(resource, name, patch).await?;
@@ -136,25 +184,31 @@ async fn write(edge: &Cluster, job: &Job, desired: &Desired, copy: Copy, adopted
     Ok(outcome)
 }
 
-/// The copy once it has been applied.
-fn there(copy: Copy) -> Copy {
-    Copy {
-        state: CopyState::Ours,
-        ..copy
-    }
-}
-
-async fn apply_once(
+/// Applies to the copy as the answer to the last write shows it.
+async fn apply_again(
     edge: &Cluster,
     job: &Job,
     desired: &Desired,
-    copy: Copy,
+    object: &[u8],
+    adopted: bool,
+) -> Result<Bytes, Error> {
+    let version = Meta::of(&job.copy_at.name, object)?.resource_version;
+    let (object, _) = apply_at(edge, job, desired, Some(&version), adopted).await?;
+    Ok(object)
+}
+
+/// Applies to the copy as it was at `version`. Gives it, and whether that has created it.
+async fn apply_at(
+    edge: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    version: Option<&str>,
     adopted: bool,
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
     let marks = Marks {
         adopted,
-        at_version: (copy.state == CopyState::Absent).then_some(NOWHERE),
+        at_version: version,
     };
     let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
     edge.apply(resource, name, body, Content::Full).await
@@ -204,7 +258,7 @@ async fn replace(
                 .map_err(replacing)?,
         }
     }
-    match apply_once(edge, job, desired, Copy::default(), false).await {
+    match apply_at(edge, job, desired, Some(NOWHERE), false).await {
         Ok((object, true)) => done_with(job, Change::Replaced, &object, true).map_err(replacing),
         // Finalizers or a grace period keep the old copy for now. The edge will tell when it is gone.
         _ => Ok(left(Why::Terminating)),

@@ -64,6 +64,10 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
                 if !job.may_delete {
                     return Ok(done(Change::Held, None));
                 }
+                // Its own side is asked first: it is near, and is asked again and again as long as the answer is the same.
+                if let Some(first) = taken_along(copies, job, retirement).await? {
+                    return Ok(done(Change::WouldCascade(first), None));
+                }
                 if let Some(distrust) = distrust(origins, job, None).await? {
                     return Ok(done(distrust, None));
                 }
@@ -106,8 +110,17 @@ async fn standing(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Failure> 
     }
 }
 
+/// What the end of the copy would take along that is not itself to be deleted.
+async fn taken_along(copies: &Rc<Cluster>, job: &Job, retirement: Retirement) -> Result<Option<String>, Failure> {
+    if job.may_cascade || retirement != Retirement::Delete {
+        return Ok(None);
+    }
+    let first = first_taken_along(copies, &job.copy_at).await;
+    first.map_err(failed(copies.side(), "looking into what its end would take along"))
+}
+
 /// Deletes or releases a copy as it was looked at.
-async fn end(copies: &Rc<Cluster>, job: &Job, meta: &Meta, retirement: Retirement) -> Result<Outcome, Failure> {
+async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: Retirement) -> Result<Outcome, Failure> {
     let failed = |doing| failed(copies.side(), doing);
     let Address { resource, name } = &job.copy_at;
     if retirement == Retirement::Release {
@@ -115,12 +128,6 @@ async fn end(copies: &Rc<Cluster>, job: &Job, meta: &Meta, retirement: Retiremen
         let released = copies.merge_patch(resource, name, patch).await;
         let outcome = released.and_then(|object| done_with(job, Change::Released, &object, true));
         return outcome.map_err(failed("releasing"));
-    }
-    if !job.may_cascade {
-        let first = first_taken_along(copies, &job.copy_at).await;
-        if let Some(first) = first.map_err(failed("looking into what its end would take along"))? {
-            return Ok(done(Change::WouldCascade(first), None));
-        }
     }
     match copies.delete(resource, name, &precondition(meta)).await {
         Ok(()) => Ok(done(Change::Deleted, None)),

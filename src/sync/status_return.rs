@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::job::{Failure, Policy, failed};
 use super::look::{look_at, not_older};
+use crate::api::OWNER;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, StatusPath};
 use crate::sync::object::{Address, Meta, Status};
@@ -74,7 +75,16 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
     let Address { resource, name } = &job.at_hub;
     let subresource = job.path == StatusPath::Subresource;
     let ownership = name.of_kind(&resource.kind).to_string();
-    let only_with = (job.direction == Direction::Up).then_some((mark(Direction::Up), &*ownership));
+    let origin = Meta::parse(&object)
+        .map_err(failed(Side::Edge, "reading the status"))?
+        .uid;
+    let owner = job.policy.sync_target.owner_mark(&origin, resource);
+    let marks = [(mark(Direction::Up), &*ownership), (OWNER, &*owner)];
+    let only_with = if job.direction == Direction::Up {
+        &marks[..]
+    } else {
+        &[]
+    };
     let written = hub
         .replace_status(resource, name, subresource, only_with, &status.text)
         .await;
@@ -90,7 +100,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             Err(error) => Err(failed(Side::Hub, "reading")(error)),
         },
         Err(error) if error.proves_absent(&name.name) => Ok(Returned::Gone),
-        Err(error) if only_with.is_some() && error.is_rejection() && !is_ours(hub, &job).await? => {
+        Err(error) if !only_with.is_empty() && error.is_rejection() && !is_ours(hub, &job).await? => {
             Ok(Returned::NotOurs)
         }
         Err(error) => Err(failed(Side::Hub, "returning the status")(error)),
@@ -142,7 +152,9 @@ mod tests {
             at_hub: address,
             path: StatusPath::Subresource,
             direction,
-            body: Some(Bytes::from_static(br#"{"status":{"v":1}}"#)),
+            body: Some(Bytes::from_static(
+                br#"{"metadata":{"name":"a","uid":"u1"},"status":{"v":1}}"#,
+            )),
             edge_told: 0,
             hub_status: None,
             policy: Rc::default(),
@@ -152,8 +164,10 @@ mod tests {
     #[tokio::test]
     async fn only_upsync_asks_for_its_mark_in_the_same_request() {
         let write = r#"[{"op":"add","path":"/status","value":{"v":1}}]"#;
-        let test =
-            r#"{"op":"test","path":"/metadata/annotations/edge.kubestellar.io~1upsynced","value":"Gauge/shop/a"}"#;
+        let test = concat!(
+            r#"{"op":"test","path":"/metadata/annotations/edge.kubestellar.io~1upsynced","value":"Gauge/shop/a"},"#,
+            r#"{"op":"test","path":"/metadata/annotations/edge.kubestellar.io~1owner","value":"u1/gauges.example.org/"}"#
+        );
         for (direction, body) in [
             (Direction::Down, write.to_owned()),
             (Direction::Up, format!("[{test},{}", &write[1..])),

@@ -68,9 +68,8 @@ fn a_type_for_which_a_gateway_answers_is_not_the_side_and_holds_up_no_namespace(
         }
         hub.delete(&Key::new("namespaces", "", "shop"));
         seconds(300).await;
-        assert!(
-            !is_at_edge(run, &Key::new("namespaces", "", "shop")),
-            "it waits for no other type"
-        );
+        assert!(!is_at_edge(run, &first[0]), "its copies wait for no other type");
+        // What it would take along of the type that cannot be listed is not known, so it stays until that answers.
+        assert!(is_at_edge(run, &Key::new("namespaces", "", "shop")));
     }));
 }

@@ -5,17 +5,24 @@
 //! time, and goes once that is gone, or once people have confirmed that it may take it along.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::{Hold, Reason};
 use crate::engine::{Engine, Key, TypeId};
 use crate::plan::Direction;
 use crate::queue;
 
+/// The longest time between two looks into what would be taken along.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
 /// The delete of one object that is held.
 #[derive(Debug)]
 struct CascadeHold {
     hold: Hold,
     direction: Direction,
+    since: Instant,
     /// People have let it go.
     is_confirmed: bool,
 }
@@ -54,6 +61,7 @@ impl Engine {
         };
         let direction = state.plan.direction;
         state.inventory.failed(&key.name, false);
+        let now = Instant::now();
         if !self.guard.cascades.0.contains_key(key) {
             let reason = Reason::NotEmpty {
                 object: object.to_owned(),
@@ -62,12 +70,15 @@ impl Engine {
             let known = CascadeHold {
                 hold: Hold::begin(direction, reason, None),
                 direction,
+                since: now,
                 is_confirmed: false,
             };
             self.guard.cascades.0.insert(key.clone(), known);
             self.tell_of_holds();
         }
-        queue::Done::Retry(None)
+        // What has been so for long is so for longer: what ends it is noticed in about the time that it has lasted.
+        let held = self.guard.cascades.0.get(key).map_or(now, |known| known.since);
+        queue::Done::Refused(now.duration_since(held).min(LONGEST_WAIT))
     }
 
     /// What was said to hold the end of a copy does so no longer, since the copy was seen to.
