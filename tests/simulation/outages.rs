@@ -41,7 +41,9 @@ fn a_type_whose_writes_hang_holds_up_no_other() {
             assert!(is_at_edge(run, &Key::new(OTHER, "shop", &name)), "{name}");
         }
         assert!(hanging.iter().all(|key| !is_at_edge(run, key)));
-        assert_eq!(run.figure("failing").await, 40, "objects, and not the side");
+        // A few at a time have been tried, each until its time was over.
+        let failing = run.figure("failing").await;
+        assert!((4..=40).contains(&failing), "{failing}");
     }));
 }
 

@@ -25,7 +25,7 @@ const DOUBTS: u32 = 4;
 const BUSY_LIMIT: Duration = Duration::from_secs(300);
 /// A link that moves fewer bytes than this in [`DOUBT`] is not busy: answers to pings and bookmarks are fewer.
 const BUSY: u64 = 4096;
-/// What a large object may take to send is added to [`BUSY_LIMIT`]: an eighth of a link with 64 kbit/s.
+/// What a large object may take to send is added to these limits: an eighth of a link with 64 kbit/s.
 const SLOWEST_UPLOAD: u64 = 1024;
 /// Bodies on their way to the server at once, in kB: what a link with 64 kbit/s sends in 16 s. API servers end a write
 /// that is not complete after 34 s, so many large ones side by side would all fail; a larger one goes alone. A link with
@@ -34,7 +34,7 @@ pub(super) const UPLOADS: u32 = 128;
 
 /// A link over which nothing has moved for so long has sent what it was given. Far more than its latency.
 const UPLOADED: Duration = Duration::from_secs(3);
-/// What is moving after this time is something else, unless the link is narrower than 64 kbit/s.
+/// What is moving after this time, and that of the body, is something else.
 const LONGEST_UPLOAD: Duration = Duration::from_secs(24);
 
 impl Cluster {
@@ -53,14 +53,16 @@ impl Cluster {
     /// Sends a request once there is room for its body, and reads the answer to its end: a write is answered with the
     /// whole object, so the room is needed until then. But what the server takes its time with is on the link no longer.
     pub(super) async fn exchange(&self, request: Request<Bytes>) -> Result<(u16, Bytes), Error> {
+        self.turn().await?;
         let kilobytes = u32::try_from(request.body().len().div_ceil(1024)).unwrap_or(UPLOADS);
         let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await;
         let room = room.expect("it is never closed");
+        let longest = LONGEST_UPLOAD + upload(&request);
         let mut whole = pin!(async {
-            let response = self.answer(request).await?;
+            let response = self.send(request).await?;
             Ok((response.status, self.collect(response.body).await?))
         });
-        if let Some(answer) = self.while_it_moves(UPLOADED, LONGEST_UPLOAD, &mut whole).await {
+        if let Some(answer) = self.while_it_moves(UPLOADED, longest, &mut whole).await {
             return answer;
         }
         drop(room);
@@ -68,14 +70,22 @@ impl Cluster {
     }
 
     /// Sends a request and turns every answer that is no success into an error, once it is known whose failure it is.
-    ///
-    /// While the credentials are refused, most requests are so here.
-    pub(super) async fn answer(&self, mut request: Request<Bytes>) -> Result<Response, Error> {
+    pub(super) async fn answer(&self, request: Request<Bytes>) -> Result<Response, Error> {
+        self.turn().await?;
+        self.send(request).await
+    }
+
+    /// Waits until a request may be sent. While the credentials are refused, most requests are so here.
+    async fn turn(&self) -> Result<(), Error> {
         if let Some(refusal) = self.refusal().await {
             return Err(refusal);
         }
-        request.extensions_mut().get_or_insert(self.traffic);
         self.rate.turn().await;
+        Ok(())
+    }
+
+    async fn send(&self, mut request: Request<Bytes>) -> Result<Response, Error> {
+        request.extensions_mut().get_or_insert(self.traffic);
         let credentials = self.server.credentials();
         log::trace!(
             "request side={} method={} path={}",
@@ -83,9 +93,9 @@ impl Cluster {
             request.method(),
             request.uri()
         );
-        let upload = Duration::from_secs(request.body().len() as u64 / SLOWEST_UPLOAD);
         let began = Instant::now();
-        let sent = self.patiently(BUSY_LIMIT + upload, "no answer", self.server.send(request));
+        let most = BUSY_LIMIT + upload(&request);
+        let sent = self.patiently(most, "no answer", self.server.send(request));
         let answer = match sent.await.flatten() {
             Ok(response) if (200..300).contains(&response.status) => Ok(response),
             Ok(refusal) => {
@@ -191,6 +201,11 @@ impl Cluster {
             }
         }
     }
+}
+
+/// What a slow link may take to send a request.
+fn upload(request: &Request<Bytes>) -> Duration {
+    Duration::from_secs(request.body().len() as u64 / SLOWEST_UPLOAD)
 }
 
 fn too_late(what: &str, start: Instant) -> String {
