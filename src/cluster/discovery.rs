@@ -24,6 +24,7 @@ pub enum Served {
 
 /// One resource as discovery describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct ServedResource {
     /// Its type.
     pub resource: ResourceType,
