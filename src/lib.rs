@@ -25,6 +25,9 @@ pub mod serve;
 
 pub mod shutdown;
 
+#[cfg(test)]
+mod fuzz;
+
 use std::error::Error;
 use std::rc::Rc;
 

@@ -11,12 +11,16 @@ mod bench;
 mod bounds;
 #[path = "hostile/busy.rs"]
 mod busy;
+#[path = "hostile/configs.rs"]
+mod configs;
 #[path = "hostile/figures.rs"]
 mod figures;
 #[path = "hostile/front.rs"]
 mod front;
 #[path = "hostile/jobs.rs"]
 mod jobs;
+#[path = "hostile/liar.rs"]
+mod liar;
 #[path = "hostile/lines.rs"]
 mod lines;
 #[path = "hostile/many_watches.rs"]
@@ -29,5 +33,7 @@ mod owners;
 mod replace;
 #[path = "hostile/takers.rs"]
 mod takers;
+#[path = "hostile/text.rs"]
+mod text;
 #[path = "hostile/webhooks.rs"]
 mod webhooks;

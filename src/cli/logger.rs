@@ -9,6 +9,11 @@ use log::{Level, LevelFilter, Record};
 /// Our own lines from info on, those of libraries from warn on.
 const DEFAULT_FILTER: &str = "warn,edge_syncer=info";
 
+/// A longer word is cut: longer than any name, path or key of an API, it is somebody's data.
+const LONGEST_WORD: usize = 600;
+/// So much of a message is written, in characters.
+const LONGEST_LINE: usize = 8000;
+
 /// Sets up the process's logger; a second call has no effect.
 ///
 /// `filter` is the value of `EDGE_SYNCER_LOG` or `RUST_LOG`, in `env_logger`'s syntax. A `verbosity` above info decides
@@ -62,11 +67,22 @@ fn line(at: SystemTime, record: &Record<'_>) -> String {
         let _ = write!(line, "{}: ", record.target());
     }
     let message = record.args().to_string();
+    let (mut word, mut written) = (0, 0);
     for c in message.chars() {
-        if c.is_control() && c != '\t' {
+        word = if c == ' ' { 0 } else { word + 1 };
+        if word > LONGEST_WORD {
+            continue;
+        }
+        written += 1;
+        if word == LONGEST_WORD || written == LONGEST_LINE {
+            line.push('…');
+        } else if c.is_control() && c != '\t' {
             line.extend(c.escape_default());
         } else {
             line.push(c);
+        }
+        if written == LONGEST_LINE {
+            break;
         }
     }
     line
@@ -127,6 +143,27 @@ mod tests {
             timestamp(UNIX_EPOCH - Duration::from_secs(1)),
             "1970-01-01T00:00:00.000Z"
         );
+    }
+
+    #[test]
+    fn long_words_and_endless_lines_are_cut() {
+        let write = |message: &str| {
+            line(
+                UNIX_EPOCH,
+                &Record::builder()
+                    .level(Level::Info)
+                    .args(format_args!("{message}"))
+                    .build(),
+            )
+        };
+        let long = "é".repeat(66_000);
+        let text = write(&format!("a\nb name={long} error=\"no\""));
+        assert!(
+            text.contains("a\\nb name=éé") && text.ends_with("… error=\"no\""),
+            "{text:.200}"
+        );
+        assert!(text.chars().count() < LONGEST_WORD + 100);
+        assert!(write(&"word ".repeat(10_000)).chars().count() <= LONGEST_LINE + 100);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::resource::group_version_path;
+use super::resource::{group_version_path, is_word};
 use super::{Cluster, Error, ResourceType};
 
 /// Group and version.
@@ -107,6 +107,10 @@ impl Discovery {
 
 /// Asks `cluster` what one group version serves. An error means that nothing new is known.
 pub async fn discover(cluster: &Cluster, (group, version): &GroupVersion) -> Result<Served, Error> {
+    // Both may be the words of a config or of the record.
+    if !(group.is_empty() || is_word(group)) || !is_word(version) {
+        return Err(Error::NotSent(format!("{group:?} at {version:?} is no API")));
+    }
     match cluster.get_path(&group_version_path(group, version)).await {
         Ok(body) => parse(group, version, &body),
         Err(error) if error.is_type_not_served() => Ok(Served::NotServed),
@@ -136,12 +140,13 @@ pub async fn groups(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>, 
     if wire.kind != "APIGroupList" {
         return Err(bad(format!("a {} instead of an APIGroupList", wire.kind)));
     }
-    let versions = |group: WireGroup| group.versions.into_iter().map(|version| version.version).collect();
-    Ok(wire
-        .groups
-        .into_iter()
-        .map(|group| (group.name.clone(), versions(group)))
-        .collect())
+    // What cannot be asked for is as good as not there.
+    let versions = |group: &WireGroup| {
+        let versions = group.versions.iter().map(|version| version.version.clone());
+        versions.filter(|version| is_word(version)).collect()
+    };
+    let groups = wire.groups.iter().filter(|group| is_word(&group.name));
+    Ok(groups.map(|group| (group.name.clone(), versions(group))).collect())
 }
 
 /// Verbs that a type has also if it keeps nothing.
@@ -176,7 +181,7 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
         .into_iter()
         .partition(|resource| resource.name.contains('/'));
     let mut served = BTreeMap::new();
-    for wire in resources {
+    for wire in resources.into_iter().filter(|wire| is_word(&wire.name)) {
         let has = |verb: &str| wire.verbs.iter().any(|known| known == verb);
         let status = format!("{}/status", wire.name);
         let resource = ServedResource {
@@ -197,6 +202,14 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
     Ok(Served::Resources(served))
 }
 
+/// Reads any text as an answer, for [`super::fuzz_tests`].
+#[cfg(test)]
+pub(super) fn harm(body: &[u8]) {
+    if let Ok(Served::Resources(resources)) = parse("apps", "v1", body) {
+        assert!(resources.keys().all(|name| is_word(name)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,7 +219,8 @@ mod tests {
         let body = br#"{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
             {"name":"deployments","namespaced":true,"kind":"Deployment","verbs":["get","list","watch","patch"]},
             {"name":"deployments/status","namespaced":true,"kind":"Deployment","verbs":["get","patch"]},
-            {"name":"reviews","namespaced":false,"kind":"Review","verbs":["create"]}]}"#;
+            {"name":"reviews","namespaced":false,"kind":"Review","verbs":["create"]},
+            {"name":"..","namespaced":true,"kind":"Lie","verbs":["get","list","watch","patch"]}]}"#;
         let mut discovery = Discovery::default();
         discovery
             .known
@@ -218,6 +232,7 @@ mod tests {
         assert!(deployments.listable && deployments.holds_objects);
         assert!(!reviews.watchable && !reviews.listable && !reviews.holds_objects);
         assert!(discovery.find("apps", "v1", "deployments/status").is_none());
+        assert!(discovery.find_kind("apps", "v1", "Lie").is_none());
         assert!(discovery.knows("apps", "v1") && !discovery.knows("apps", "v2"));
     }
 

@@ -9,9 +9,24 @@ use serde::Deserialize;
 /// `pkg/apiserver/handler_proxy.go`).
 const AGGREGATED_AWAY: &str = "service unavailable";
 
+/// So much of a server's words is kept, in bytes at their beginning and as many at their end: an error may carry a whole
+/// object, and there may be one for each object.
+const KEPT_WORDS: usize = 700;
 /// The longest that a server's wish for time is believed: a nonsensical one neither stops anything for good nor overflows
 /// the clock of whoever adds it to the time.
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
+/// The longest reason, kind or name in an error answer.
+const LONGEST_NAME: usize = 300;
+/// So many causes of one error are looked at.
+const CAUSES: usize = 50;
+/// What the API server's validation says of a field that must not change.
+const IMMUTABLE: [&str; 5] = [
+    "immutable",
+    "may not change",
+    "may not be changed",
+    "cannot change",
+    "Forbidden: updates to",
+];
 
 /// Why a request did not give what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +43,8 @@ pub enum Error {
     /// The server answered with success, but not in the form of the Kubernetes API (a captive portal's page, JSON that
     /// ends too early). Proves nothing. Retry.
     BadAnswer(String),
+    /// The request was not sent, because no server could understand it: a name that is none, a path that is too long.
+    NotSent(String),
     /// The server shows what was before something that it has told of: a cache stands before it, or it was restored from a
     /// backup. Proves nothing. Look again.
     Outdated {
@@ -180,17 +197,10 @@ impl Error {
     /// True if the object cannot be updated to what it should be, because a field must not change: only a new object
     /// could. The words are those of the API server's validation.
     pub fn is_immutable(&self) -> bool {
-        let words = [
-            "immutable",
-            "may not change",
-            "may not be changed",
-            "cannot change",
-            "Forbidden: updates to",
-        ];
         self.is_invalid()
             && self
                 .status()
-                .is_some_and(|status| words.iter().any(|word| status.message.contains(word)))
+                .is_some_and(|status| IMMUTABLE.iter().any(|word| status.message.contains(word)))
     }
 
     /// True if the object itself is refused, so that the same request cannot succeed until something changes.
@@ -210,6 +220,7 @@ impl fmt::Display for Error {
             Self::Status(status) | Self::Unauthorized(status) => {
                 write!(f, "{} (HTTP {})", status.message, status.code)
             }
+            Self::NotSent(reason) => write!(f, "nothing that could be asked for: {reason}"),
             Self::BadAnswer(reason) => write!(f, "not an answer of a Kubernetes API: {reason}"),
             Self::Outdated { version, told } => {
                 write!(f, "it shows resource version {version} and has told of {told} before")
@@ -224,9 +235,35 @@ fn believed(asked: Duration) -> Duration {
     asked.min(LONGEST_ASKED)
 }
 
+/// A server's words without their middle, if they are many. What decisions hang on stays.
+fn shortened(words: &str) -> String {
+    if words.len() <= 2 * KEPT_WORDS {
+        return words.to_owned();
+    }
+    let begin = begin_of(words, KEPT_WORDS);
+    let tail = (words.len() - KEPT_WORDS..words.len()).find_map(|at| words.get(at..));
+    let (middle, end) = (IMMUTABLE.iter(), tail.unwrap_or_default());
+    let mut text = format!("{begin} …");
+    for word in middle.filter(|word| words.contains(**word) && !begin.contains(**word) && !end.contains(**word)) {
+        text.push_str(word);
+        text.push('…');
+    }
+    text.push(' ');
+    text.push_str(end);
+    text
+}
+
+/// At most so many bytes of the beginning of a text.
+fn begin_of(text: &str, bytes: usize) -> &str {
+    (0..=bytes.min(text.len()))
+        .rev()
+        .find_map(|end| text.get(..end))
+        .unwrap_or_default()
+}
+
 /// The first line of a body that is not what was expected, cut to a length that suits a log line.
 pub(super) fn first_line(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(400)]);
+    let text = String::from_utf8_lossy(body.get(..400).unwrap_or(body));
     let line = text.trim().lines().next().unwrap_or_default();
     line.chars().take(160).collect()
 }
@@ -269,15 +306,16 @@ impl WireStatus {
             (details.retry_after_seconds > 0).then(|| believed(Duration::from_secs(details.retry_after_seconds)));
         ApiStatus {
             code,
-            reason: self.reason,
-            message: self.message,
-            details_kind: details.kind,
-            details_name: details.name,
+            reason: begin_of(&self.reason, LONGEST_NAME).to_owned(),
+            message: shortened(&self.message),
+            details_kind: begin_of(&details.kind, LONGEST_NAME).to_owned(),
+            details_name: begin_of(&details.name, LONGEST_NAME).to_owned(),
             causes: details
                 .causes
                 .unwrap_or_default()
-                .into_iter()
-                .map(|cause| cause.reason)
+                .iter()
+                .take(CAUSES)
+                .map(|cause| begin_of(&cause.reason, LONGEST_NAME).to_owned())
                 .collect(),
             retry_after: retry_after.or(asked),
         }
@@ -352,6 +390,30 @@ mod tests {
             Error::from_answer(429, None, body).retry_after(),
             Some(Duration::from_secs(7))
         );
+        let endless = br#"{"kind":"Status","details":{"retryAfterSeconds":18446744073709551615},"code":429}"#;
+        for error in [
+            Error::from_answer(429, None, endless),
+            Error::from_answer(503, Some(Duration::MAX), b""),
+        ] {
+            assert_eq!(error.retry_after(), Some(LONGEST_ASKED));
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut_and_decisions_stay() {
+        let long = "é".repeat(20_000);
+        for middle in ["", "field is immutable"] {
+            let message = format!("begin {long} {middle} {long} end");
+            let body = serde_json::json!({"kind": "Status", "reason": long, "message": message,
+                "details": {"name": long, "kind": long, "causes": [{"reason": long}]}});
+            let error = answer(422, &body.to_string());
+            let status = error.status().unwrap();
+            assert!(status.message.starts_with("begin ") && status.message.ends_with(" end"));
+            assert!(format!("{status:?}").len() < 5000);
+            assert_eq!(error.is_immutable(), !middle.is_empty());
+        }
+        let short = "é".repeat(KEPT_WORDS);
+        assert_eq!(shortened(&short), short);
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! Takes a LIST answer apart while it arrives, so that memory is bounded by the largest item and not by the list.
 
-use std::collections::VecDeque;
-
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use serde::Deserialize;
+
+/// The largest object that is read, and the largest answer that is no list: an object is at most 1.5 MiB in etcd, and
+/// larger as JSON, with escapes and `managedFields`. A compressed answer can be a thousand times what has come.
+pub(in crate::cluster) const OBJECT_LIMIT: usize = 16 << 20;
+/// What a list may have beside its items.
+const ENVELOPE_LIMIT: usize = 1 << 20;
+/// Longer resource versions and tokens are no API server's, and would make requests that nobody can read.
+const LONGEST_TOKEN: usize = 16 << 10;
 
 /// Splits `{"kind": …, "metadata": {…}, "items": [ITEM, …]}` into its items and the rest, the envelope.
 ///
@@ -49,15 +55,29 @@ struct Envelope {
 }
 
 impl ListSplitter {
-    /// Takes the next chunk and adds each item that it completes to `items`.
-    pub(super) fn push(&mut self, chunk: &[u8], items: &mut VecDeque<Bytes>) {
-        for &byte in chunk {
+    /// Takes of a chunk what belongs to the next item, and gives that if it is complete. Whatever the chunk, there is no more
+    /// than one item beside it at a time.
+    pub(super) fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, String> {
+        let mut item = None;
+        let mut taken = 0;
+        for &byte in chunk.iter() {
+            taken += 1;
             if self.in_string {
                 self.string_byte(byte);
             } else {
-                self.structure_byte(byte, items);
+                item = self.structure_byte(byte);
+            }
+            if item.is_some() {
+                break;
             }
         }
+        chunk.advance(taken);
+        if self.item.len() > OBJECT_LIMIT || self.envelope.len() > ENVELOPE_LIMIT {
+            return Err(format!(
+                "a list with an item of more than {OBJECT_LIMIT} bytes, or of more than {ENVELOPE_LIMIT} bytes beside them"
+            ));
+        }
+        Ok(item)
     }
 
     /// The end of the answer: gives the list's metadata, or says why this was no complete list.
@@ -72,6 +92,13 @@ impl ListSplitter {
         let envelope: Envelope = serde_json::from_slice(&self.envelope).map_err(|error| format!("no list: {error}"))?;
         if !envelope.kind.ends_with("List") {
             return Err(format!("a {} instead of a list", envelope.kind));
+        }
+        let ListMeta {
+            resource_version,
+            continue_token,
+        } = &envelope.metadata;
+        if resource_version.len() > LONGEST_TOKEN || continue_token.len() > LONGEST_TOKEN {
+            return Err("a list with an endless version or token".into());
         }
         Ok(envelope.metadata)
     }
@@ -99,7 +126,7 @@ impl ListSplitter {
         }
     }
 
-    fn structure_byte(&mut self, byte: u8, items: &mut VecDeque<Bytes>) {
+    fn structure_byte(&mut self, byte: u8) -> Option<Bytes> {
         match byte {
             b'"' => {
                 self.in_string = true;
@@ -109,13 +136,17 @@ impl ListSplitter {
             }
             b':' if self.depth == 1 => self.after_colon = true,
             b',' if self.depth == 1 => self.after_colon = false,
-            b'{' | b'[' => return self.open(byte),
-            b'}' | b']' => return self.close(byte, items),
+            b'{' | b'[' => {
+                self.open(byte);
+                return None;
+            }
+            b'}' | b']' => return self.close(byte),
             // Between items: commas and white space.
-            b',' | b' ' | b'\n' | b'\r' | b'\t' if self.in_items && self.depth == 2 => return,
+            b',' | b' ' | b'\n' | b'\r' | b'\t' if self.in_items && self.depth == 2 => return None,
             _ => {}
         }
         self.out().push(byte);
+        None
     }
 
     fn open(&mut self, byte: u8) {
@@ -129,17 +160,16 @@ impl ListSplitter {
         self.depth += 1;
     }
 
-    fn close(&mut self, byte: u8, items: &mut VecDeque<Bytes>) {
+    fn close(&mut self, byte: u8) -> Option<Bytes> {
         self.depth = self.depth.saturating_sub(1);
         if self.in_items && self.depth == 1 {
             self.in_items = false;
             self.item.clear();
         }
         self.out().push(byte);
-        if self.in_items && self.depth == 2 {
-            items.push_back(Bytes::from(std::mem::take(&mut self.item)));
-        }
         self.closed |= self.depth == 0;
+        let complete = self.in_items && self.depth == 2;
+        complete.then(|| Bytes::from(std::mem::take(&mut self.item)))
     }
 }
 
@@ -150,9 +180,15 @@ mod tests {
     /// Splits `text` in chunks of `size` bytes.
     fn split(text: &str, size: usize) -> (Vec<String>, Result<ListMeta, String>) {
         let mut splitter = ListSplitter::default();
-        let mut items = VecDeque::new();
+        let mut items = Vec::new();
         for chunk in text.as_bytes().chunks(size) {
-            splitter.push(chunk, &mut items);
+            let mut chunk = Bytes::copy_from_slice(chunk);
+            while !chunk.is_empty() {
+                match splitter.next_item(&mut chunk) {
+                    Ok(item) => items.extend(item),
+                    Err(error) => return (Vec::new(), Err(error)),
+                }
+            }
         }
         let items = items
             .into_iter()
@@ -182,6 +218,29 @@ mod tests {
             &[r#"{"x":"]}\"[{"}"#, "{}"],
             ("9", ""),
         );
+    }
+
+    #[test]
+    fn nothing_in_a_list_grows_without_end() {
+        let blanks = |megabytes: usize| " ".repeat(megabytes << 20);
+        let list = |beside: usize, item: usize| {
+            let (beside, item) = (blanks(beside), blanks(item));
+            format!(r#"{{"kind":"PodList",{beside}"metadata":{{"resourceVersion":"3"}},"items":[{{{item}}}]}}"#)
+        };
+        for (text, expected) in [
+            (list(0, 15), true),
+            (list(0, 17), false),
+            (list(2, 0), false),
+            (
+                format!(
+                    r#"{{"kind":"PodList","metadata":{{"continue":"{}"}}}}"#,
+                    "x".repeat(1 << 15)
+                ),
+                false,
+            ),
+        ] {
+            assert_eq!(split(&text, 1 << 20).1.is_ok(), expected);
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub mod connect;
 pub(crate) mod contact;
 pub mod discovery;
 mod error;
+#[cfg(test)]
+mod fuzz_tests;
 mod greeting;
 mod gzip;
 mod json;
@@ -40,7 +42,8 @@ use futures_util::stream::LocalBoxStream;
 
 pub use error::{ApiStatus, Error};
 pub use rate::{Rate, RateLimit};
-pub use resource::{ObjectName, ResourceType, qualified};
+pub(crate) use resource::group_version_path;
+pub use resource::{ObjectName, ResourceType, is_path_segment, is_word, qualified};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
 pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, Precondition, Scope};
 

@@ -102,7 +102,8 @@ pub(super) fn chain(error: &dyn StdError) -> String {
     while let Some(cause) = source {
         let cause_text = cause.to_string();
         if !text.contains(&cause_text) {
-            write!(text, ": {cause_text}").expect("writing to a String cannot fail");
+            // Writing to a String cannot fail.
+            let _ = write!(text, ": {cause_text}");
         }
         source = cause.source();
     }

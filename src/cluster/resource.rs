@@ -4,6 +4,25 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+use super::Error;
+
+/// The longest name of anything that API servers have.
+const LONGEST_NAME: usize = 253;
+
+/// True for what can be one part of a path as it stands: the rule of API servers for the names of all objects
+/// (apimachinery, `IsValidPathSegmentName`), and their longest names. Also holds for groups, versions, plurals.
+///
+/// A name that breaks it is a lie or a mistake, and could make a request ask for something else: `a:80/proxy/admin` is a
+/// path behind a pod.
+pub fn is_path_segment(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST_NAME && !matches!(name, "." | "..") && !name.contains(['/', '%'])
+}
+
+/// True for what can be a group, a version, a plural or a UID: one part of a path, and one word of a line.
+pub fn is_word(text: &str) -> bool {
+    is_path_segment(text) && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
 /// A resource type at one version, as discovery gives it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceType {
@@ -72,8 +91,31 @@ impl ResourceType {
         self.group == group && self.resource == resource
     }
 
+    /// The path of one object. An error if it has not the name of one.
+    pub(super) fn object_path(&self, at: &ObjectName) -> Result<String, Error> {
+        let placed = !self.namespaced || is_path_segment(&at.namespace);
+        if !placed || !is_path_segment(&at.name) {
+            return Err(Error::NotSent(format!("{at:?} is no name of an object")));
+        }
+        self.checked_path(&at.namespace, &at.name)
+    }
+
+    /// The path of the collection, or of one namespace of it. An empty namespace means all of them.
+    pub(super) fn collection_path(&self, namespace: &str) -> Result<String, Error> {
+        self.checked_path(namespace, "")
+    }
+
+    fn checked_path(&self, namespace: &str, name: &str) -> Result<String, Error> {
+        let optional = [&self.group, namespace].into_iter().filter(|part| !part.is_empty());
+        let mut parts = optional.chain([&*self.version, &*self.resource]);
+        if let Some(bad) = parts.find(|part| !is_word(part)) {
+            return Err(Error::NotSent(format!("{bad:?} is no part of a path")));
+        }
+        Ok(self.path(namespace, name))
+    }
+
     /// The path of the collection, of one namespace of it, or of one object. An empty namespace means all of them.
-    pub fn path(&self, namespace: &str, name: &str) -> String {
+    fn path(&self, namespace: &str, name: &str) -> String {
         let mut path = group_version_path(&self.group, &self.version);
         if self.namespaced && !namespace.is_empty() {
             push(&mut path, "namespaces");
@@ -88,7 +130,7 @@ impl ResourceType {
 }
 
 /// The path under which a group version is served and discovered.
-pub(super) fn group_version_path(group: &str, version: &str) -> String {
+pub(crate) fn group_version_path(group: &str, version: &str) -> String {
     let mut path = String::new();
     if group.is_empty() {
         push(&mut path, "api");
@@ -109,7 +151,7 @@ pub fn qualified(group: &str, resource: &str) -> String {
     }
 }
 
-/// Adds one path segment. Names come from configs, so whatever is no plain name character is percent-encoded.
+/// Adds one path segment. Whatever is no plain name character is percent-encoded.
 fn push(path: &mut String, segment: &str) {
     path.push('/');
     encode(path, segment);
@@ -121,7 +163,8 @@ pub(super) fn encode(out: &mut String, text: &str) {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':') {
             out.push(byte as char);
         } else {
-            write!(out, "%{byte:02X}").expect("writing to a String cannot fail");
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
         }
     }
 }
@@ -205,12 +248,41 @@ mod tests {
                 "",
                 "configmaps",
                 true,
-                "a/../b",
-                "x?y",
-                "/api/v1/namespaces/a%2F..%2Fb/configmaps/x%3Fy",
+                "a?b",
+                "x y",
+                "/api/v1/namespaces/a%3Fb/configmaps/x%20y",
             ),
         ] {
-            assert_eq!(resource(group, plural, namespaced).path(namespace, name), path);
+            let resource = resource(group, plural, namespaced);
+            let built = match name {
+                "" => resource.collection_path(namespace),
+                name => resource.object_path(&ObjectName::new(namespace, name)),
+            };
+            assert_eq!(built.as_deref(), Ok(path));
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_becomes_no_path() {
+        let long = "x".repeat(LONGEST_NAME + 1);
+        let bad = ["victim:7473/proxy/admin", "a%2Fb", "a/../b", ".", "..", "", &long];
+        for name in bad {
+            assert!(!is_path_segment(name), "{name}");
+            let refused = |path: Result<String, Error>| assert!(matches!(path, Err(Error::NotSent(_))), "{path:?}");
+            let pods = resource("", "pods", true);
+            refused(pods.object_path(&ObjectName::new("shop", name)));
+            refused(pods.object_path(&ObjectName::new(name, "a")));
+            refused(resource("", "nodes", false).object_path(&ObjectName::new("", name)));
+            refused(resource("apps", name, true).collection_path("shop"));
+            if !name.is_empty() {
+                refused(resource(name, "pods", true).collection_path("shop"));
+                refused(pods.collection_path(name));
+            }
+        }
+        let long = &long[1..];
+        for name in ["system:node", "a.b", "...", "kube-root-ca.crt", "a b", long] {
+            assert!(is_path_segment(name), "{name}");
+            assert_eq!(is_word(name), name != "a b");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Answers that arrive piece by piece: a list in pages, and a watch. Not asking for the next piece is the back-pressure.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,21 +11,20 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
 use super::contact::Contact;
-use super::json::{ListMeta, ListSplitter};
+use super::json::{ListMeta, ListSplitter, OBJECT_LIMIT};
 use super::{Body, Cluster, Error, ListRequest};
 
 /// How long a watch may be silent unless it is given more time. API servers send a bookmark about once a minute; dead
 /// connections are noticed earlier, by the HTTP/2 ping of the connection.
 pub const WATCH_SILENCE: Duration = Duration::from_secs(180);
-/// A single object is at most 1.5 MiB in etcd; a watch line carries one, JSON-encoded and with `managedFields`.
-const LINE_LIMIT: usize = 16 << 20;
+/// A watch line carries one object.
+const LINE_LIMIT: usize = OBJECT_LIMIT;
 
 /// A complete list that is being read, page by page.
 pub struct Listing {
     cluster: Rc<Cluster>,
     request: ListRequest,
     page: Option<Page>,
-    items: VecDeque<Bytes>,
     end: Option<ListMeta>,
     continue_token: String,
 }
@@ -33,6 +32,8 @@ pub struct Listing {
 /// A page that is being read.
 struct Page {
     body: Body,
+    /// What has come and was not looked at yet.
+    chunk: Bytes,
     splitter: ListSplitter,
     asked: Instant,
 }
@@ -43,7 +44,6 @@ impl Listing {
             cluster,
             request,
             page: None,
-            items: VecDeque::new(),
             end: None,
             continue_token: String::new(),
         }
@@ -54,15 +54,38 @@ impl Listing {
     ///
     /// Any error means that the list is not complete: begin again.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        loop {
-            if let Some(item) = self.items.pop_front() {
+        while self.end.is_none() {
+            let page = match &mut self.page {
+                Some(page) => page,
+                none => {
+                    let asked = Instant::now();
+                    let body = self.cluster.page(&self.request, &self.continue_token).await?;
+                    none.insert(Page {
+                        body,
+                        chunk: Bytes::new(),
+                        splitter: ListSplitter::default(),
+                        asked,
+                    })
+                }
+            };
+            if let Some(item) = page.splitter.next_item(&mut page.chunk).map_err(Error::BadAnswer)? {
                 return Ok(Some(item));
             }
-            if self.end.is_some() {
-                return Ok(None);
+            match self.cluster.chunk(&mut page.body).await {
+                Ok(Some(bytes)) => page.chunk = bytes,
+                Ok(None) => self.page_ends()?,
+                // The same page again, smaller: its first items are told twice.
+                Err(_)
+                    if self
+                        .cluster
+                        .takes_smaller_pages(self.request.content, page.asked.elapsed()) =>
+                {
+                    self.page = None;
+                }
+                Err(error) => return Err(error),
             }
-            self.read_on().await?;
         }
+        Ok(None)
     }
 
     /// The version of the list, from which a watch goes on. Known once `next` has given `None`.
@@ -70,35 +93,8 @@ impl Listing {
         self.end.as_ref().map(|end| end.resource_version.as_str())
     }
 
-    async fn read_on(&mut self) -> Result<(), Error> {
-        if self.page.is_none() {
-            let asked = Instant::now();
-            let body = self.cluster.page(&self.request, &self.continue_token).await?;
-            self.page = Some(Page {
-                body,
-                splitter: ListSplitter::default(),
-                asked,
-            });
-        }
-        let page = self.page.as_mut().expect("set above");
-        match self.cluster.chunk(&mut page.body).await {
-            Ok(Some(bytes)) => {
-                page.splitter.push(&bytes, &mut self.items);
-                return Ok(());
-            }
-            Ok(None) => {}
-            // The same page again, smaller: its first items are told twice.
-            Err(_)
-                if self
-                    .cluster
-                    .takes_smaller_pages(self.request.content, page.asked.elapsed()) =>
-            {
-                self.page = None;
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        }
-        let page = self.page.take().expect("set above");
+    fn page_ends(&mut self) -> Result<(), Error> {
+        let Some(page) = self.page.take() else { return Ok(()) };
         let meta = page.splitter.finish().map_err(Error::BadAnswer)?;
         if meta.continue_token.is_empty() {
             if meta.resource_version.is_empty() {
@@ -185,7 +181,9 @@ impl Watching {
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         let mut searched = 0;
         loop {
-            if let Some(end) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
+            let end = self.buffer.iter().skip(searched).position(|&byte| byte == b'\n');
+            if let Some(end) = end {
+                // There are so many bytes: the end is one of them.
                 let line = self.buffer.split_to(searched + end + 1).freeze();
                 if self.buffer.is_empty() {
                     // Even empty, the rest would keep the memory of a large line as long as the watch is silent.

@@ -2,6 +2,7 @@
 
 mod exchange;
 mod verdict;
+mod yaml;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,6 +14,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use self::exchange::{UPLOADS, request as request_for};
+use self::yaml::for_yaml;
 use super::contact::{Contact, Probe};
 use super::error::first_line;
 use super::json::ListMeta;
@@ -182,7 +184,7 @@ impl Cluster {
 
     /// Reads one object. [`Error::proves_absent`] tells whether a 404 is about the object.
     pub async fn get(&self, resource: &ResourceType, name: &ObjectName, content: Content) -> Result<Bytes, Error> {
-        let path = resource.path(&name.namespace, &name.name);
+        let path = resource.object_path(name)?;
         self.call(Method::GET, &path, content.accept(false), None, Bytes::new())
             .await
     }
@@ -196,7 +198,7 @@ impl Cluster {
             /// `null` in an empty list of metadata.
             items: Option<Vec<serde::de::IgnoredAny>>,
         }
-        let mut path = format!("{}?limit=1", resource.path(&name.namespace, ""));
+        let mut path = format!("{}?limit=1", resource.collection_path(&name.namespace)?);
         parameter(&mut path, "fieldSelector", &format!("metadata.name={}", name.name));
         let accept = Content::Metadata.accept(true);
         let answer = self.call(Method::GET, &path, accept, None, Bytes::new()).await?;
@@ -225,15 +227,15 @@ impl Cluster {
     ) -> Result<(Bytes, bool), Error> {
         let path = format!(
             "{}?fieldManager={FIELD_MANAGER}&force=true",
-            resource.path(&name.namespace, &name.name)
+            resource.object_path(name)?
         );
         let request = request_for(
             Method::PATCH,
             &path,
             answer.accept(false),
             Some("application/apply-patch+yaml"),
-            body,
-        );
+            for_yaml(body),
+        )?;
         let (status, object) = self.exchange(request).await?;
         Ok((object, status == 201))
     }
@@ -241,7 +243,7 @@ impl Cluster {
     /// Creates an object, and only that: one that exists already is a conflict ([`Error::is_conflict`]) and stays as it
     /// is. Returns its metadata.
     pub async fn create(&self, resource: &ResourceType, namespace: &str, body: Bytes) -> Result<Bytes, Error> {
-        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.path(namespace, ""));
+        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.collection_path(namespace)?);
         let accept = Content::Metadata.accept(false);
         self.call(Method::POST, &path, accept, Some("application/json"), body)
             .await
@@ -262,7 +264,7 @@ impl Cluster {
         only_with: &[(&str, &str)],
         status: &str,
     ) -> Result<Bytes, Error> {
-        let mut path = resource.path(&name.namespace, &name.name);
+        let mut path = resource.object_path(name)?;
         if subresource {
             path.push_str("/status");
         }
@@ -286,7 +288,7 @@ impl Cluster {
     pub async fn would_create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
         let path = format!(
             "{}?dryRun=All&fieldManager={FIELD_MANAGER}",
-            resource.path(&name.namespace, "")
+            resource.collection_path(&name.namespace)?
         );
         let kind = Some("application/json");
         match self.call(Method::POST, &path, "application/json", kind, body).await {
@@ -302,7 +304,7 @@ impl Cluster {
         self.merge_patch_for(resource, name, body, Content::Full).await
     }
 
-    /// The same, and returns as much of the object as `answer` says.
+    /// The same, and returns as much of the object as `answer` says. A patch that is a list is a JSON patch (RFC 6902).
     pub async fn merge_patch_for(
         &self,
         resource: &ResourceType,
@@ -310,18 +312,14 @@ impl Cluster {
         body: Bytes,
         answer: Content,
     ) -> Result<Bytes, Error> {
-        let path = format!(
-            "{}?fieldManager={FIELD_MANAGER}",
-            resource.path(&name.namespace, &name.name)
-        );
-        self.call(
-            Method::PATCH,
-            &path,
-            answer.accept(false),
-            Some("application/merge-patch+json"),
-            body,
-        )
-        .await
+        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.object_path(name)?);
+        let kind = if body.starts_with(b"[") {
+            "application/json-patch+json"
+        } else {
+            "application/merge-patch+json"
+        };
+        self.call(Method::PATCH, &path, answer.accept(false), Some(kind), body)
+            .await
     }
 
     /// Deletes one object if `only_if` still holds. What its controllers made of it goes with it, in the background: by the
@@ -338,7 +336,7 @@ impl Cluster {
             "preconditions": {"uid": only_if.uid, "resourceVersion": only_if.resource_version},
             "propagationPolicy": "Background",
         });
-        let path = resource.path(&name.namespace, &name.name);
+        let path = resource.object_path(name)?;
         let body = Bytes::from(options.to_string());
         self.call(
             Method::DELETE,
@@ -370,7 +368,7 @@ impl Cluster {
             Some(version) => parameter(&mut query, "resourceVersion", version),
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         }
-        let mut read = read_for(request, query, request.content.accept(false));
+        let mut read = read_for(request, query, request.content.accept(false))?;
         // Whatever stands before the server might compress it, and keep events back until there are enough.
         read.headers_mut().remove(http::header::ACCEPT_ENCODING);
         let response = self.answer(read).await?;
@@ -383,7 +381,7 @@ impl Cluster {
         if !continue_token.is_empty() {
             parameter(&mut query, "continue", continue_token);
         }
-        let read = read_for(request, query, request.content.accept(true));
+        let read = read_for(request, query, request.content.accept(true))?;
         Ok(self.answer(read).await?.body)
     }
 
@@ -419,7 +417,7 @@ impl Cluster {
 }
 
 /// What opens a list or watch of the collection, narrowed by its selectors.
-fn read_for(request: &ListRequest, mut query: String, accept: &str) -> http::Request<Bytes> {
+fn read_for(request: &ListRequest, mut query: String, accept: &str) -> Result<http::Request<Bytes>, Error> {
     let scope = &request.scope;
     if let Some(name) = &scope.name {
         parameter(&mut query, "fieldSelector", &format!("metadata.name={name}"));
@@ -429,11 +427,11 @@ fn read_for(request: &ListRequest, mut query: String, accept: &str) -> http::Req
     }
     let collection = request
         .resource
-        .path(scope.namespace.as_deref().unwrap_or_default(), "");
+        .collection_path(scope.namespace.as_deref().unwrap_or_default())?;
     let path = format!("{collection}?{query}");
-    let mut read = request_for(Method::GET, &path, accept, None, Bytes::new());
+    let mut read = request_for(Method::GET, &path, accept, None, Bytes::new())?;
     read.extensions_mut().insert(Traffic::Reading);
-    read
+    Ok(read)
 }
 
 fn parameter(query: &mut String, key: &str, value: &str) {

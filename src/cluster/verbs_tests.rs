@@ -347,3 +347,62 @@ async fn a_server_that_knows_no_metadata_alone_gives_whole_objects() {
     let mut watching = cluster.watch(&request, Some("5"), 60).await.unwrap();
     assert!(matches!(watching.next().await, Ok(Some(WatchEvent::Applied(_)))));
 }
+
+#[tokio::test]
+async fn what_nobody_could_read_is_not_sent() {
+    let (cluster, asked) = cluster(Vec::new());
+    let name = ObjectName::new("shop", "victim:7473/proxy/admin");
+    let resource = request().resource;
+    let only_if = Precondition {
+        uid: "u".into(),
+        resource_version: "1".into(),
+    };
+    for result in [
+        cluster.get_path(&"/x".repeat(40_000)).await,
+        cluster.get(&resource, &name, Content::Full).await,
+        cluster.merge_patch(&resource, &name, Bytes::new()).await,
+        cluster
+            .apply(&resource, &name, Bytes::new(), Content::Full)
+            .await
+            .map(|(object, _)| object),
+        cluster.create(&resource, "x/../y", Bytes::new()).await,
+        cluster
+            .delete(&resource, &ObjectName::new("shop", ""), &only_if)
+            .await
+            .map(|()| Bytes::new()),
+        cluster.replace_status(&resource, &name, true, &[], "{}").await,
+    ] {
+        assert!(matches!(result, Err(Error::NotSent(_))), "{result:?}");
+    }
+    let mut scoped = request();
+    scoped.scope.namespace = Some("x".repeat(66_000).into());
+    assert!(matches!(
+        cluster.list(scoped.clone()).next().await,
+        Err(Error::NotSent(_))
+    ));
+    let watched = cluster.watch(&scoped, Some("1"), 10).await;
+    assert!(matches!(watched.err(), Some(Error::NotSent(_))));
+    assert!(asked.borrow().is_empty());
+}
+
+#[tokio::test]
+async fn no_answer_is_read_without_end() {
+    let megabytes = |count: usize| {
+        (0..count)
+            .map(|_| Ok(Bytes::from(vec![b' '; 1 << 20])))
+            .collect::<Vec<_>>()
+    };
+    let (cluster, _) = cluster(vec![
+        (200, megabytes(10)),
+        (200, megabytes(1000)),
+        (500, megabytes(1000)),
+        (200, megabytes(1000)),
+    ]);
+    assert_eq!(cluster.get_path("/api").await.unwrap().len(), 10 << 20);
+    let error = cluster.get_path("/api").await.unwrap_err();
+    assert!(matches!(error, Error::BadAnswer(_)), "{error}");
+    let error = cluster.get_path("/api").await.unwrap_err();
+    assert_eq!(error.to_string(), "HTTP 500");
+    let error = cluster.list(request()).next().await.unwrap_err();
+    assert!(matches!(error, Error::BadAnswer(_)), "{error}");
+}

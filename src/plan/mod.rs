@@ -9,12 +9,15 @@
 mod bounds;
 mod direction;
 mod filter;
+#[cfg(test)]
+mod fuzz_tests;
 mod homeless;
 mod naming;
 mod planned;
 mod resolve;
 mod selector;
 mod wanted;
+mod words;
 
 use std::fmt;
 

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use super::naming::Naming;
 use super::planned::{Missing, Pair, Plan, TypePlan, status_path};
-use super::wanted::{Entry, Objects, SyncedType, Types, Wanted, never_travels};
+use super::wanted::{Entry, Objects, SyncedType, Types, Wanted};
+use super::words::never_travels;
 use super::{Direction, Names, Place, Problem, Selector};
 use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::cluster::{ResourceType, Side, qualified};

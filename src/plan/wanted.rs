@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::selector::{ALL, Names};
-use super::{Direction, Problem};
+use super::{Direction, Problem, words};
 use crate::api::edge_sync_config::{self, EdgeSyncConfig, Ref};
 use crate::api::syncer_config::{self, ResourceRef, SyncerConfig};
 
@@ -201,8 +201,11 @@ impl<'a> Merge<'a> {
             }
             for (at, objects) in item.objects_by_namespace.iter().enumerate() {
                 let namespace_field = format!("{field}.objectsByNamespace[{at}].namespace");
-                if !objects.names.is_empty() && self.accept_namespace(&namespace_field, &objects.namespace) {
-                    let names = Names::from_list(&objects.names);
+                if objects.names.is_empty() || !self.accept_namespace(&namespace_field, &objects.namespace) {
+                    continue;
+                }
+                let names = self.names(&format!("{field}.objectsByNamespace[{at}].names"), &objects.names);
+                if !names.is_empty() {
                     let selected = Objects::In(Some(objects.namespace.clone()), names);
                     self.downsync(&field, &item.resource, selected);
                     self.imply(&field, &objects.namespace);
@@ -211,8 +214,9 @@ impl<'a> Merge<'a> {
         }
         for (index, item) in spec.cluster_scope.iter().enumerate() {
             let field = format!("clusterScope[{index}]");
-            let names = item.objects.as_deref().map_or(Names::All, Names::from_list);
             if self.accept(&field, &item.resource) {
+                let listed = item.objects.as_deref();
+                let names = listed.map_or(Names::All, |names| self.names(&format!("{field}.objects"), names));
                 self.downsync(&field, &item.resource, Objects::In(None, names));
             }
         }
@@ -243,11 +247,17 @@ impl<'a> Merge<'a> {
     }
 
     fn upsync(&mut self, field: &str, item: &syncer_config::Upsync) {
-        let names = Names::from_list(&item.names);
-        if names.is_empty() {
+        if item.names.is_empty() {
             return;
         }
+        let names = self.names(&format!("{field}.names"), &item.names);
+        let (namespaces, bad) = words::namespaces(&item.namespaces);
+        self.note(&format!("{field}.namespaces"), bad.as_deref());
         let group = &item.api_group;
+        let bad = words::bad_group(group);
+        if self.note(&format!("{field}.apiGroup"), bad.as_deref()) || names.is_empty() {
+            return;
+        }
         for (index, resource) in item.resources.iter().enumerate() {
             let types = match () {
                 () if resource == ALL => Types::Group(group.clone()),
@@ -259,7 +269,7 @@ impl<'a> Merge<'a> {
                 },
             };
             let objects = Objects::Anywhere {
-                namespaces: Names::from_list(&item.namespaces),
+                namespaces: namespaces.clone(),
                 names: names.clone(),
             };
             self.entry(Direction::Up, &format!("{field}.resources[{index}]"), types, objects);
@@ -280,17 +290,18 @@ impl<'a> Merge<'a> {
     }
 
     fn reference(&mut self, direction: Direction, field: &str, item: &Ref) {
+        let bad = words::bad_reference(item);
         let (part, why) = match () {
             () if item.kind.is_empty() => ("kind", "is empty; the entry selects nothing".to_owned()),
             () if item.name.is_empty() => ("name", "is empty; the entry selects nothing".to_owned()),
-            () if !is_version(&item.version) => ("version", version_advice(&item.version)),
             () if direction == Direction::Down && item.namespace == ALL => (
                 "namespace",
                 "\"*\" is not supported for downsync; name each namespace".to_owned(),
             ),
-            () if never_travels_as_kind(&item.group, &item.kind) => {
+            () if words::never_travels_as_kind(&item.group, &item.kind) => {
                 ("kind", format!("{} of {:?} never travels", item.kind, item.group))
             }
+            () if bad.is_some() => bad.unwrap_or_default(),
             () => {
                 let types = Types::Kind {
                     group: item.group.clone(),
@@ -348,21 +359,20 @@ impl<'a> Merge<'a> {
         if !self.accept_resource(&format!("{field}.resource"), &resource.group, &resource.resource) {
             return false;
         }
-        if !is_version(&resource.api_version) {
-            self.problem(&format!("{field}.apiVersion"), &version_advice(&resource.api_version));
-            return false;
-        }
-        true
+        let bad = words::bad_group(&resource.group);
+        let bad_version = words::bad_version(&resource.api_version);
+        !self.note(&format!("{field}.group"), bad.as_deref())
+            && !self.note(&format!("{field}.apiVersion"), bad_version.as_deref())
     }
 
     fn accept_resource(&mut self, field: &str, group: &str, resource: &str) -> bool {
         let why = match () {
             () if resource.is_empty() => "is empty; the entry selects nothing".to_owned(),
-            () if resource.contains('/') => format!("{resource:?} is a subresource and cannot be synced"),
-            () if never_travels(group, resource) => {
+            () if resource.contains('/') => format!("{} is a subresource and cannot be synced", words::cut(resource)),
+            () if words::never_travels(group, resource) => {
                 format!("{} never travels", crate::cluster::qualified(group, resource))
             }
-            () => return true,
+            () => return !self.note(field, words::bad_word("resource", resource).as_deref()),
         };
         self.problem(field, &why);
         false
@@ -370,12 +380,26 @@ impl<'a> Merge<'a> {
 
     fn accept_namespace(&mut self, field: &str, namespace: &str) -> bool {
         let why = match namespace {
-            "" => "is empty; the entry selects nothing",
-            ALL => "\"*\" is not supported for namespaces of downsync; name each namespace",
-            _ => return true,
+            "" => Some("is empty; the entry selects nothing".to_owned()),
+            ALL => Some("\"*\" is not supported for namespaces of downsync; name each namespace".to_owned()),
+            _ => words::bad_namespace(namespace),
         };
-        self.problem(field, why);
-        false
+        !self.note(field, why.as_deref())
+    }
+
+    /// The names that objects may have; reports the others.
+    fn names(&mut self, field: &str, names: &[String]) -> Names {
+        let (names, bad) = words::names(names);
+        self.note(field, bad.as_deref());
+        names
+    }
+
+    /// True if there is something wrong with the field, which is reported.
+    fn note(&mut self, field: &str, why: Option<&str>) -> bool {
+        if let Some(why) = why {
+            self.problem(field, why);
+        }
+        why.is_some()
     }
 
     fn imply(&mut self, field: &str, namespace: &str) {
@@ -453,46 +477,15 @@ impl Conversion {
             if triple.kind.is_empty() || triple.name.is_empty() {
                 return Some((part, "needs a kind and a name; the conversion is not used"));
             }
+            if !words::are_usable(triple) {
+                return Some((part, "has a name that nothing can have; the conversion is not used"));
+            }
             if triple.name == ALL {
                 return Some((part, "\"*\" is not supported in a conversion, which is not used"));
             }
         }
         (self.hub == self.edge).then_some(("downstream", "is the same as upstream; the conversion changes nothing"))
     }
-}
-
-fn is_version(version: &str) -> bool {
-    !version.is_empty() && !version.contains('/')
-}
-
-fn version_advice(version: &str) -> String {
-    if version.is_empty() {
-        "is empty; write the version, such as \"v1\"".to_owned()
-    } else {
-        format!("{version:?} holds a group; write the version alone, such as \"v1\"")
-    }
-}
-
-/// Types that belong to one side alone (spec 3.8): kcp's own APIs, the syncer's configs, and what controllers use to
-/// talk to each other.
-pub(super) fn never_travels(group: &str, resource: &str) -> bool {
-    belongs_to_one_side(group)
-        || matches!(
-            (group, resource),
-            ("" | "events.k8s.io", "events") | ("coordination.k8s.io", "leases")
-        )
-}
-
-fn never_travels_as_kind(group: &str, kind: &str) -> bool {
-    belongs_to_one_side(group)
-        || matches!(
-            (group, kind),
-            ("" | "events.k8s.io", "Event") | ("coordination.k8s.io", "Lease")
-        )
-}
-
-fn belongs_to_one_side(group: &str) -> bool {
-    group == crate::api::GROUP || group == "kcp.io" || group.ends_with(".kcp.io")
 }
 
 #[cfg(test)]

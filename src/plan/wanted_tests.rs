@@ -201,3 +201,74 @@ fn of_two_conversions_that_contradict_each_other_the_first_counts_and_the_other_
     assert_eq!(wanted.problems.len(), 1);
     assert_eq!(Wanted::from_configs([], [&a], false).conversions, []);
 }
+
+/// A word of 66,000 characters made a request that could not even be written.
+#[test]
+fn what_nothing_can_be_called_is_a_problem_and_no_request() {
+    let long = "x".repeat(66_000);
+    let resource = |group: &str, resource: &str, version: &str| serde_json::json!({"group": group, "resource": resource, "apiVersion": version});
+    let mut spec = serde_json::json!({
+        "namespaceScope": {
+            "namespaces": ["shop", long, "a/../b", "Shop"],
+            "resources": [resource("", "configmaps", "v1"), resource(&long, "a", "v1"), resource("", &long, "v1"),
+                resource("", "a", &long), resource("", "..", "v1")],
+        },
+        "namespacedObjects": [resource("", "configmaps", "v1"), resource("", "configmaps", "v1")],
+        "clusterScope": [resource("", "namespaces", "v1")],
+        "upsync": [{"apiGroup": long, "resources": ["*"], "names": ["*"]},
+            {"resources": ["configmaps", long], "namespaces": ["*"], "names": ["a", "b/c", long]},
+            {"resources": ["configmaps"], "namespaces": [long, "shop"], "names": ["*"]}],
+    });
+    spec["namespacedObjects"][0]["objectsByNamespace"] = serde_json::json!([{"namespace": long, "names": ["*"]}]);
+    spec["namespacedObjects"][1]["objectsByNamespace"] = serde_json::json!([{"namespace": "till", "names": [long]}]);
+    spec["clusterScope"][0]["objects"] = serde_json::json!(["a/b", "green", ".."]);
+    let wanted = wanted(&spec);
+    let places: Vec<_> = wanted.problems.iter().map(|problem| &*problem.place.field).collect();
+    assert_eq!(
+        places,
+        [
+            "namespaceScope.namespaces[1]",
+            "namespaceScope.namespaces[2]",
+            "namespaceScope.namespaces[3]",
+            "namespaceScope.resources[1].group",
+            "namespaceScope.resources[2].resource",
+            "namespaceScope.resources[3].apiVersion",
+            "namespaceScope.resources[4].resource",
+            "namespacedObjects[0].objectsByNamespace[0].namespace",
+            "namespacedObjects[1].objectsByNamespace[0].names",
+            "clusterScope[0].objects",
+            "upsync[0].apiGroup",
+            "upsync[1].names",
+            "upsync[1].resources[1]",
+            "upsync[2].namespaces",
+        ]
+    );
+    assert!(wanted.problems.iter().all(|problem| problem.message.len() < 200));
+    assert!(!format!("{:?}", wanted.entries).contains("xxxx"));
+    assert_eq!(selection(&wanted, "", "configmaps", "shop", "a"), Selection::Full);
+    assert_eq!(selection(&wanted, "", "namespaces", "", "green"), Selection::Full);
+    assert_eq!(selection(&wanted, "", "namespaces", "", "till"), Selection::None);
+}
+
+#[test]
+fn a_reference_or_conversion_to_what_nothing_can_be_called_is_a_problem() {
+    let long = "x".repeat(66_000);
+    let reference = |group: &str, version: &str, kind: &str, namespace: &str, name: &str| serde_json::json!({"group": group, "version": version, "kind": kind, "namespace": namespace, "name": name});
+    let fine = reference("", "v1", "ConfigMap", "shop", "a");
+    let object = serde_json::json!({"metadata": {"name": "b"}, "spec": {
+        "downSyncedResources": [fine, reference(&long, "v1", "A", "", "a"), reference("", &long, "A", "", "a"),
+            reference("", "v1", &long, "", "a"), reference("", "v1", "A", "a/b", "a"), reference("", "v1", "A", "", "..")],
+        "conversions": [{"upstream": fine, "downstream": reference("", "v1", "ConfigMap", "", "../b")}],
+    }});
+    let config = EdgeSyncConfig::parse(object.to_string().as_bytes()).unwrap();
+    let wanted = Wanted::from_configs([], [&config], true);
+    let places: Vec<_> = wanted.problems.iter().map(|problem| &*problem.place.field).collect();
+    let parts = ["group", "version", "kind", "namespace", "name"];
+    let mut expected: Vec<_> = (1..)
+        .zip(parts)
+        .map(|(index, part)| format!("downSyncedResources[{index}].{part}"))
+        .collect();
+    expected.push("conversions[0].downstream".into());
+    assert_eq!(places, expected);
+    assert_eq!((wanted.entries.len(), wanted.conversions.len()), (1, 0));
+}

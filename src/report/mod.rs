@@ -252,6 +252,7 @@ fn advice(error: &Error) -> &'static str {
         Error::Outdated { .. } => {
             "everything is listed again; if it lasts, check for a cache before the server, or a restored backup"
         }
+        Error::NotSent(_) => "check the names in the configs and the objects of that type",
         Error::BadAnswer(_) => "check what answers at the server's address: a proxy or another service?",
         Error::Unanswered(_) => {
             "the side answers others; see its log for what holds this up: a webhook, an aggregated API?"
@@ -286,6 +287,23 @@ mod tests {
         let mut report = Report::default();
         report.refused("Secret/a/b", "--deny secrets");
         assert_eq!(report.failing(), 0);
+    }
+
+    #[test]
+    fn what_fails_costs_no_more_than_its_name() {
+        // The text is gone once it has been told; its kind is one number.
+        let mut report = Report::default();
+        let text = |number: u32| Error::BadAnswer(format!("{} {number}", "x".repeat(20_000)));
+        let thing = |number: u32| Subject::Thing(Side::Edge, format!("ConfigMap/a/{number}"));
+        for number in 0..100 {
+            assert!(report.failed(thing(number), "applying", &text(number)));
+            assert!(
+                !report.failed(thing(number), "applying", &text(number + 1)),
+                "other numbers"
+            );
+        }
+        let kept: usize = report.streaks.values().map(std::mem::size_of_val).sum();
+        assert_eq!(kept, 100 * size_of::<u64>());
     }
 
     #[test]

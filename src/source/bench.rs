@@ -190,7 +190,7 @@ impl Bench {
                 version: "v1".into(),
                 resource: "configmaps".into(),
                 kind: "ConfigMap".into(),
-                namespaced: true,
+                namespaced: false,
             },
             scope: Scope::default(),
             style,

@@ -149,12 +149,9 @@ impl Pages {
         Ok(object)
     }
 
-    /// The version of the list.
-    ///
-    /// # Panics
-    /// If it was not read to its end.
+    /// The version of the list; empty before it was read to its end.
     pub(super) fn version(&self) -> &str {
-        self.listing.resource_version().expect("the list was read to its end")
+        self.listing.resource_version().unwrap_or_default()
     }
 }
 

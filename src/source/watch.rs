@@ -289,7 +289,7 @@ fn is_about_the_watch(error: &Error) -> bool {
     match error {
         Error::Status(status) => !error.is_unreachable() && !matches!(status.code, 401 | 403 | 429),
         Error::BadAnswer(_) => true,
-        Error::Unreachable(_) | Error::Unanswered(_) | Error::Unauthorized(_) | Error::Outdated { .. } => false,
+        _ => false,
     }
 }
 

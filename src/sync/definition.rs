@@ -15,7 +15,7 @@ use super::identity::{WORKSPACE, logical_clusters};
 use super::look::look_at;
 use super::shared::Shared;
 use crate::cluster::discovery;
-use crate::cluster::{Cluster, Error, ObjectName, ResourceType};
+use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word};
 
 /// kcp's API group of what binds APIs, which it serves in every workspace.
 const BINDINGS: &str = "apis.kcp.io";
@@ -263,13 +263,17 @@ async fn binding(hub: &Cluster, workspace: &Workspace, resource: &ResourceType) 
         group: String,
         resource: String,
     }
-    let path = format!("/apis/{BINDINGS}/{}/apibindings", workspace.bindings);
+    let path = format!("{}/apibindings", group_version_path(BINDINGS, &workspace.bindings));
     let body = hub.get_path(&path).await?;
     let list: List =
         serde_json::from_slice(&body).map_err(|error| Error::BadAnswer(format!("APIBindings: {error}")))?;
     let binds = |bound: &Bound| bound.group == resource.group && bound.resource == resource.resource;
     let mut bindings = list.items.into_iter();
     let found = bindings.find(|binding| binding.status.bound_resources.iter().any(binds));
+    if let Some(found) = found.as_ref().filter(|found| !is_word(&found.metadata.uid)) {
+        let uid: String = found.metadata.uid.chars().take(100).collect();
+        return Err(Error::BadAnswer(format!("an APIBinding with the UID {uid:?}")));
+    }
     Ok(found.map(|Binding { metadata, .. }| Definition {
         going: metadata.deletion_timestamp.is_some(),
         uid: metadata.uid,

@@ -18,6 +18,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::field_set::FieldSet;
+use super::object::with_field;
 use crate::cluster::{Error, FIELD_MANAGER};
 use crate::plan::Direction;
 
@@ -57,9 +59,23 @@ struct Wire {
 #[serde(rename_all = "camelCase")]
 struct WireMeta {
     #[serde(default)]
-    resource_version: String,
-    #[serde(default)]
     managed_fields: Vec<Value>,
+}
+
+/// The same with its entries unread: one is as deep as the object.
+#[derive(Deserialize)]
+struct RawWire<'a> {
+    #[serde(borrow)]
+    metadata: RawMeta<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawMeta<'a> {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default, borrow)]
+    managed_fields: Vec<&'a RawValue>,
 }
 
 /// One entry of `managedFields`, its field set unread.
@@ -125,27 +141,36 @@ pub fn take_over(object: &[u8], direction: Direction, take_back: TakeBack) -> Re
     if direction == Direction::Down && !names_any(object, take_back) {
         return Ok(None);
     }
-    let wire: Wire = parse(object)?;
-    let (taken, mut kept): (Vec<_>, Vec<_>) = wire.metadata.managed_fields.into_iter().partition(|entry| {
-        text(entry, "subresource").is_empty()
-            && is_taken(text(entry, "manager"), text(entry, "operation"), direction, take_back)
-    });
-    if taken.is_empty() {
-        return Ok(None);
+    let wire: RawWire<'_> = parse(object)?;
+    let (mut kept, mut ours, mut taken) = (Vec::new(), None, FieldSet::default());
+    let mut any = false;
+    for &entry in &wire.metadata.managed_fields {
+        let owner: Owner = parse(entry.get().as_bytes())?;
+        let whole = owner.subresource.is_empty();
+        if whole && is_taken(&owner.manager, &owner.operation, direction, take_back) {
+            let mut fields = field_set(&owner)?;
+            fields.leave_out(&EDGES_OWN);
+            taken.add(&fields);
+            any = true;
+            continue;
+        }
+        if ours.is_none() && owner.manager == FIELD_MANAGER && owner.operation == "Apply" {
+            ours = Some((kept.len(), entry, field_set(&owner)?));
+        }
+        kept.push(entry.get().to_owned());
     }
-    let is_ours = |entry: &&mut Value| text(entry, "manager") == FIELD_MANAGER && text(entry, "operation") == "Apply";
-    let Some(ours) = kept.iter_mut().find(is_ours) else {
+    let Some((at, entry, mut fields)) = ours.filter(|_| any) else {
         return Ok(None);
     };
-    for mut entry in taken {
-        let mut fields = entry["fieldsV1"].take();
-        leave_edges_own(&mut fields);
-        merge(&mut ours["fieldsV1"], fields);
+    fields.add(&taken);
+    if let Some(written) = kept.get_mut(at) {
+        *written = with_field(entry, "fieldsV1", &fields.render())?;
     }
-    let version = wire.metadata.resource_version;
-    Ok(Some(
-        json!({"metadata": {"resourceVersion": version, "managedFields": kept}}).to_string(),
-    ))
+    let version = json!(wire.metadata.resource_version);
+    let kept = kept.join(",");
+    Ok(Some(format!(
+        r#"{{"metadata":{{"resourceVersion":{version},"managedFields":[{kept}]}}}}"#
+    )))
 }
 
 /// Who changed a copy last, other than ourselves, and which fields: `manager=x fields=spec.replicas`.
@@ -193,24 +218,11 @@ fn parse<'a, T: Deserialize<'a>>(object: &'a [u8]) -> Result<T, Error> {
     serde_json::from_slice(object).map_err(|error| Error::BadAnswer(format!("managed fields: {error}")))
 }
 
-fn leave_edges_own(fields: &mut Value) {
-    if let Some(fields) = fields.as_object_mut() {
-        fields.retain(|key, _| !EDGES_OWN.contains(&key.as_str()));
-        fields.values_mut().for_each(leave_edges_own);
-    }
-}
-
-/// The union of two field sets: objects within objects, where an empty one is a leaf.
-fn merge(into: &mut Value, from: Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key).or_insert_with(|| json!({})), value);
-            }
-        }
-        (into @ Value::Null, from) => *into = from,
-        _ => {}
-    }
+fn field_set(owner: &Owner<'_>) -> Result<FieldSet, Error> {
+    let Some(raw) = owner.fields_v1 else {
+        return Ok(FieldSet::default());
+    };
+    FieldSet::parse(raw.get()).ok_or_else(|| Error::BadAnswer("managed fields that are no field set".into()))
 }
 
 fn collect_paths(fields: &Value, path: &mut String, paths: &mut Vec<String>) {
@@ -266,6 +278,27 @@ mod tests {
             assert_eq!(kept.len(), 1, "{manager}");
             assert_eq!(kept[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
         }
+    }
+
+    #[test]
+    fn fields_as_deep_as_the_object_are_taken_too() {
+        let deep = format!("{}{{}}{}", "{\"f:a\":".repeat(500), "}".repeat(500));
+        let entry = |manager: &str, operation: &str, fields: &str| {
+            format!(r#"{{"manager":"{manager}","operation":"{operation}","fieldsV1":{fields}}}"#)
+        };
+        let entries = [
+            entry("kubectl-edit", "Update", &deep),
+            entry("edge-syncer", "Apply", r#"{"f:b":{}}"#),
+        ];
+        let object = format!(
+            r#"{{"metadata":{{"resourceVersion":"7","managedFields":[{}]}}}}"#,
+            entries.join(",")
+        );
+        let patch = take_over(object.as_bytes(), Direction::Down, Some(&["kubectl-*".to_owned()]))
+            .unwrap()
+            .unwrap();
+        let whole = format!("{},\"f:b\":{{}}}}", &deep[..deep.len() - 1]);
+        assert!(patch.contains(&format!("\"fieldsV1\":{whole}")), "{patch}");
     }
 
     #[test]

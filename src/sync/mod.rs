@@ -1,9 +1,14 @@
 //! One object at a time: what it should be, whose it is, and bringing it there.
 
+mod canonical;
 mod cascade;
 pub(crate) mod contents;
 pub mod definition;
 pub mod downsync;
+mod duplicates;
+mod field_set;
+#[cfg(test)]
+mod fuzz_tests;
 pub mod identity;
 pub mod job;
 pub mod kinds;

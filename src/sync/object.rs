@@ -15,11 +15,16 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, RENAMED_FROM, REPLACE, UPSYNCED};
-use crate::cluster::{Error, ObjectName, ResourceType};
+use crate::cluster::{Error, ObjectName, ResourceType, is_path_segment, is_word};
 use crate::plan::{Direction, Selection};
+use crate::sync::canonical::canonical_hash;
+use crate::sync::duplicates::Duplicates;
 use crate::sync::kinds;
 use crate::sync::managed_fields::is_syncer;
 use crate::sync::ownership::{Copy, CopyState, Owner, SyncTarget, has_mark, is_hands_off, mark, origin_hash};
+
+/// Longer resource versions are no API server's; they are numbers, or short words.
+const LONGEST_VERSION: usize = 253;
 
 /// The metadata fields that decisions need.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -100,9 +105,22 @@ impl Meta {
         struct Wire {
             metadata: Meta,
         }
-        serde_json::from_slice::<Wire>(object)
-            .map(|wire| wire.metadata)
-            .map_err(|error| bad(&error))
+        let wire: Wire = serde_json::from_slice(object).map_err(|error| bad(&error))?;
+        wire.metadata.checked()
+    }
+
+    /// The same, if it can be what an API server says: names become paths, and the UID a part of annotations.
+    fn checked(self) -> Result<Self, Error> {
+        let wrong = match () {
+            () if !is_path_segment(&self.name) => ("name", &self.name),
+            () if !(self.namespace.is_empty() || is_path_segment(&self.namespace)) => ("namespace", &self.namespace),
+            () if !(self.uid.is_empty() || is_word(&self.uid)) => ("UID", &self.uid),
+            () if self.resource_version.len() > LONGEST_VERSION => ("resourceVersion", &self.resource_version),
+            () => return Ok(self),
+        };
+        let (field, text) = wrong;
+        let text: String = text.chars().take(100).collect();
+        Err(Error::BadAnswer(format!("an object with the {field} {text:?}")))
     }
 
     /// Reads the metadata of an answer that has to be about `name`: one about anything else, such as a proxy's page with
@@ -197,6 +215,8 @@ pub struct Desired {
     annotations: BTreeMap<String, String>,
     /// `"key":value` for every top-level field that travels, each with a leading comma.
     fields: String,
+    /// What of it is set by a patch after an apply.
+    duplicates: Duplicates,
 }
 
 impl Desired {
@@ -216,6 +236,7 @@ impl Desired {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             fields: String::new(),
+            duplicates: Duplicates::default(),
         };
         let meta = Meta::parse(object)?;
         if selection != Selection::Implied {
@@ -240,6 +261,7 @@ impl Desired {
             desired.rename(origin, copy)?;
         }
         desired.made_from(meta.uid);
+        desired.duplicates = Duplicates::settle(&copy.resource, &mut desired.fields);
         Ok(Some(desired))
     }
 
@@ -267,13 +289,21 @@ impl Desired {
             .insert(RENAMED_FROM.into(), format!("{kind}/{}", name.name));
         if copy.resource.kind == "CustomResourceDefinition" {
             let object = format!("{{{}}}", self.fields.trim_start_matches(','));
-            let mut object: serde_json::Map<String, Value> =
-                serde_json::from_str(&object).map_err(|error| bad(&error))?;
-            if let (Some(spec), Some((_, group))) = (object.get_mut("spec"), copy.name.name.split_once('.')) {
-                spec["group"] = json!(group);
+            let object: BTreeMap<String, &RawValue> = serde_json::from_str(&object).map_err(|error| bad(&error))?;
+            let group = copy
+                .name
+                .name
+                .split_once('.')
+                .map(|(_, group)| json!(group).to_string());
+            let mut fields = String::new();
+            for (key, value) in object {
+                let renamed = match &group {
+                    Some(group) if key == "spec" => with_field(value, "group", group)?,
+                    _ => value.get().to_owned(),
+                };
+                fields.extend([",", &json!(key).to_string(), ":", &renamed]);
             }
-            let fields = object.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
-            self.fields = fields.collect();
+            self.fields = fields;
         }
         Ok(())
     }
@@ -320,7 +350,7 @@ pub struct Marks<'a> {
 /// The `status` of an object.
 #[derive(Debug)]
 pub struct Status {
-    /// Its JSON; a map.
+    /// Its JSON as the server has written it, digit by digit; a map.
     pub text: String,
     /// Hash of it, whatever the order of its fields. Never 0.
     pub hash: u64,
@@ -338,13 +368,9 @@ impl Status {
         let Some(raw) = wire.status.filter(|raw| raw.get().starts_with('{')) else {
             return Ok(None);
         };
-        let value: Value = serde_json::from_str(raw.get()).map_err(|error| bad(&error))?;
-        let text = value.to_string();
-        let mut hasher = DefaultHasher::new();
-        hasher.write(text.as_bytes());
         Ok(Some(Self {
-            text,
-            hash: hasher.finish().max(1),
+            text: raw.get().to_owned(),
+            hash: canonical_hash(raw.get()),
         }))
     }
 
@@ -365,12 +391,17 @@ impl Status {
 }
 
 impl Desired {
-    /// What is still to be added to a copy that was applied, as a merge patch: pull secrets of a `ServiceAccount`, beside
-    /// those that the edge has. The list is one field to the API server, so an apply would take the edge's away
-    /// (spec 3.8; `OpenShift` puts them back for ever).
+    /// True if an apply may not set everything, so that its answer is needed whole for [`Self::addition`].
+    pub fn has_addition(&self, resource: &ResourceType) -> bool {
+        is_service_account(resource) && self.fields.contains("imagePullSecrets") || self.duplicates.are_any()
+    }
+
+    /// What is still to be added to a copy that was applied, as a patch: lists that name a key twice, and pull secrets of
+    /// a `ServiceAccount`, beside those that the edge has. Those are one field to the API server, so an apply would take
+    /// the edge's away (spec 3.8; `OpenShift` puts them back for ever).
     pub fn addition(&self, resource: &ResourceType, copy: &[u8]) -> Result<Option<Bytes>, Error> {
         if !is_service_account(resource) {
-            return Ok(None);
+            return Ok(self.duplicates.patch(copy));
         }
         let wanted = split_pull_secrets(&self.fields).1;
         let copy: Value = serde_json::from_slice(copy).map_err(|error| bad(&error))?;
@@ -385,6 +416,14 @@ impl Desired {
         let patch = json!({"metadata": {"resourceVersion": version}, "imagePullSecrets": all});
         Ok((all.len() > before).then(|| Bytes::from(patch.to_string())))
     }
+}
+
+/// An object with one field set to that JSON, whatever the others hold.
+pub(super) fn with_field(object: &RawValue, field: &str, value: &str) -> Result<String, Error> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(object.get()).map_err(|error| bad(&error))?;
+    let value: &RawValue = serde_json::from_str(value).map_err(|error| bad(&error))?;
+    fields.insert(field.to_owned(), value);
+    serde_json::to_string(&fields).map_err(|error| bad(&error))
 }
 
 fn is_service_account(resource: &ResourceType) -> bool {

@@ -59,6 +59,7 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
     let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &Marks::default());
     let created = hub.create(resource, &name.namespace, body).await;
     let outcome = match created {
+        Ok(object) if desired.has_addition(resource) => complete(hub, job, desired, &object).await,
         Ok(object) => done_with(job, Change::Created, &object, false),
         Err(error) if error.is_already_there() => {
             let found = bring_what_is_there(hub, job, desired).await?;
@@ -74,6 +75,15 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
             ..outcome
         })
         .map_err(failed(Side::Hub, "creating"))
+}
+
+/// Sets what the create has left out.
+async fn complete(hub: &Cluster, job: &Job, desired: &Desired, object: &[u8]) -> Result<Outcome, Error> {
+    let outcome = apply_at(hub, job, desired, Meta::parse(object)?.version_number()).await?;
+    Ok(Outcome {
+        change: Change::Created,
+        ..outcome
+    })
 }
 
 /// Looks at what has the copy's name, and goes on from there. `None` if there is nothing.
@@ -128,8 +138,8 @@ async fn apply_once(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -
         ..Marks::default()
     };
     let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
-    // The answer travels over the hub's link; only the pull secrets of a ServiceAccount are looked at in it.
-    let answer = if resource.is("", "serviceaccounts") {
+    // The answer travels over the hub's link, so it is whole only where something is still to be added to it.
+    let answer = if desired.has_addition(resource) {
         Content::Full
     } else {
         Content::Metadata

@@ -42,7 +42,7 @@ struct Args {
     #[argh(option, default = "NonZeroU32::new(50).expect(\"it is not 0\")")]
     updates: NonZeroU32,
 
-    /// put it under stress instead: all, or some of objects, large, burst, offline, reconnects and churn, with commas
+    /// put it under stress instead: all, or some of objects, large, burst, offline, reconnects, churn, bomb and failing, with commas
     #[argh(option)]
     stress: Option<Parts>,
 

@@ -301,3 +301,28 @@ async fn tells_where_credentials_travel_in_the_clear() {
         assert_eq!(shows_credentials(&config), expected, "{server} {user}");
     }
 }
+
+#[test]
+fn fuzz_kubeconfig() {
+    let text = kubeconfig(
+        &format!("{SERVER}, proxy-url: 'socks5://a:b@proxy:1080', certificate-authority-data: QUJD"),
+        "token: abc, exec: {command: x, args: [a], env: [{name: a, value: b}]}, client-key-data: QUJD",
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    crate::fuzz::fuzz("kubeconfig", &[text.as_bytes()], |text, _| {
+        fs::write(&path, text).unwrap();
+        let source = AccessSource::Kubeconfig {
+            path: path.clone(),
+            context: None,
+        };
+        match runtime.block_on(load(&source)) {
+            Ok(access) => drop(server_for_people(&access.config)),
+            Err(error) => drop(words(&error)),
+        }
+    });
+}

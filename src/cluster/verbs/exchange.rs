@@ -11,6 +11,7 @@ use http::{Method, Request};
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
+use crate::cluster::json::OBJECT_LIMIT;
 use crate::cluster::{Body, Error, Response};
 
 /// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before it is asked
@@ -36,6 +37,8 @@ pub(super) const UPLOADS: u32 = 128;
 const UPLOADED: Duration = Duration::from_secs(3);
 /// What is moving after this time, and that of the body, is something else.
 const LONGEST_UPLOAD: Duration = Duration::from_secs(24);
+/// The largest error answer that is read: of a longer one the code alone counts.
+const REFUSAL_LIMIT: usize = 1 << 20;
 
 impl Cluster {
     pub(super) async fn call(
@@ -46,7 +49,7 @@ impl Cluster {
         kind: Option<&str>,
         body: Bytes,
     ) -> Result<Bytes, Error> {
-        let request = request(method, path, accept, kind, body);
+        let request = request(method, path, accept, kind, body)?;
         self.exchange(request).await.map(|(_, body)| body)
     }
 
@@ -55,12 +58,12 @@ impl Cluster {
     pub(super) async fn exchange(&self, request: Request<Bytes>) -> Result<(u16, Bytes), Error> {
         self.turn().await?;
         let kilobytes = u32::try_from(request.body().len().div_ceil(1024)).unwrap_or(UPLOADS);
-        let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await;
-        let room = room.expect("it is never closed");
+        // An error says that nobody gives room any more, which nobody does here.
+        let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await.ok();
         let longest = LONGEST_UPLOAD + upload(&request);
         let mut whole = pin!(async {
             let response = self.send(request).await?;
-            Ok((response.status, self.collect(response.body).await?))
+            Ok((response.status, self.collect(response.body, OBJECT_LIMIT).await?))
         });
         if let Some(answer) = self.while_it_moves(UPLOADED, longest, &mut whole).await {
             return answer;
@@ -99,7 +102,7 @@ impl Cluster {
         let answer = match sent.await.flatten() {
             Ok(response) if (200..300).contains(&response.status) => Ok(response),
             Ok(refusal) => {
-                let body = self.collect(refusal.body).await.unwrap_or_default();
+                let body = self.collect(refusal.body, REFUSAL_LIMIT).await.unwrap_or_default();
                 Err(Error::from_answer(refusal.status, refusal.retry_after, &body))
             }
             Err(error) => Err(error),
@@ -146,15 +149,19 @@ impl Cluster {
         }
     }
 
-    async fn collect(&self, mut body: Body) -> Result<Bytes, Error> {
+    /// A whole body of at most so many bytes, unpacked.
+    async fn collect(&self, mut body: Body, most: usize) -> Result<Bytes, Error> {
         let Some(first) = self.chunk(&mut body).await? else {
             return Ok(Bytes::new());
         };
         let mut all = BytesMut::from(first);
-        while let Some(next) = self.chunk(&mut body).await? {
+        while all.len() <= most {
+            let Some(next) = self.chunk(&mut body).await? else {
+                return Ok(all.freeze());
+            };
             all.extend_from_slice(&next);
         }
-        Ok(all.freeze())
+        Err(Error::BadAnswer(format!("more than {most} bytes")))
     }
 
     /// Waits while the side lives: for [`DOUBTS`] times [`DOUBT`], and as long as the link is busy, up to `most`.
@@ -212,8 +219,14 @@ fn too_late(what: &str, start: Instant) -> String {
     format!("{what} within {} s", start.elapsed().as_secs())
 }
 
-/// A request whose answer may come compressed.
-pub(super) fn request(method: Method, path: &str, accept: &str, kind: Option<&str>, body: Bytes) -> Request<Bytes> {
+/// A request whose answer may come compressed. An error if nobody could read it: a path of more than 64 kB.
+pub(super) fn request(
+    method: Method,
+    path: &str,
+    accept: &str,
+    kind: Option<&str>,
+    body: Bytes,
+) -> Result<Request<Bytes>, Error> {
     let mut request = Request::builder()
         .method(method)
         .uri(path)
@@ -224,5 +237,5 @@ pub(super) fn request(method: Method, path: &str, accept: &str, kind: Option<&st
     }
     request
         .body(body)
-        .expect("paths are percent-encoded and headers are constants")
+        .map_err(|error| Error::NotSent(format!("a path of {} bytes: {error}", path.len())))
 }

@@ -64,8 +64,8 @@ impl Cluster {
     async fn ask(&self) {
         let began = Instant::now();
         let question = request(Method::GET, QUESTION, "application/json", None, Bytes::new());
-        let sent = self.while_it_moves(QUESTION_LIMIT, BUSY_LIMIT, self.server.send(question));
-        let answer = match sent.await {
+        let sent = async { self.server.send(question?).await };
+        let answer = match self.while_it_moves(QUESTION_LIMIT, BUSY_LIMIT, sent).await {
             Some(Ok(response)) if (200..300).contains(&response.status) => Ok(()),
             Some(Ok(refusal)) => Err(Error::from_answer(refusal.status, None, b"")),
             Some(Err(error)) => Err(error),

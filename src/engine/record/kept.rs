@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::NAME;
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, is_word};
 use crate::plan::{Direction, Origins, SyncedType};
 use crate::sync::definition::Known;
 use crate::sync::object::Meta;
@@ -36,42 +36,44 @@ pub(in crate::engine) struct Kept {
 /// Reads it from the edge; an empty one if there is none.
 pub(super) async fn read(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
     match edge.get(&ResourceType::config_maps(), name, Content::Full).await {
-        Ok(body) => {
-            Meta::of(name, &body)?;
-            let object: Value = serde_json::from_slice(&body)
-                .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
-            let text = |key: &str| object["data"][key].as_str().unwrap_or_default();
-            let types = KEYS.iter().flat_map(|&(direction, key)| parse(direction, text(key)));
-            let versions = text(HUB_VERSIONS).lines().filter_map(|line| {
-                let (resource, version) = line.split_once(' ')?;
-                Some((resource.to_owned(), version.parse().ok()?))
-            });
-            let definitions = text(HUB_DEFINITIONS).lines().filter_map(|line| {
-                let (resource, uid) = line.split_once(' ')?;
-                let known = if uid == NOTHING {
-                    Known::Nothing
-                } else {
-                    Known::Uid(uid.to_owned())
-                };
-                Some((resource.to_owned(), known))
-            });
-            Ok(Kept {
-                hub_definitions: definitions.collect(),
-                types: types.collect(),
-                hub: text(HUB).to_owned(),
-                hub_versions: versions.collect(),
-            })
-        }
+        Ok(body) => read_body(name, &body),
         Err(error) if error.proves_absent(NAME) => Ok(Kept::default()),
         Err(error) => Err(error),
     }
+}
+
+fn read_body(name: &ObjectName, body: &[u8]) -> Result<Kept, Error> {
+    Meta::of(name, body)?;
+    let object: Value = serde_json::from_slice(body)
+        .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
+    let text = |key: &str| object["data"][key].as_str().unwrap_or_default();
+    let types = KEYS.iter().flat_map(|&(direction, key)| parse(direction, text(key)));
+    let versions = text(HUB_VERSIONS).lines().filter_map(|line| {
+        let (resource, version) = line.split_once(' ')?;
+        Some((resource.to_owned(), version.parse().ok()?))
+    });
+    let definitions = text(HUB_DEFINITIONS).lines().filter_map(|line| {
+        let (resource, uid) = line.split_once(' ')?;
+        let known = if uid == NOTHING {
+            Known::Nothing
+        } else {
+            Known::Uid(uid.to_owned())
+        };
+        Some((resource.to_owned(), known))
+    });
+    Ok(Kept {
+        hub_definitions: definitions.collect(),
+        types: types.collect(),
+        hub: text(HUB).to_owned(),
+        hub_versions: versions.collect(),
+    })
 }
 
 /// Writes it to the edge.
 pub(super) async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Error> {
     let mut versions = String::new();
     for (resource, version) in &kept.hub_versions {
-        writeln!(versions, "{resource} {version}").expect("writing to a String cannot fail");
+        let _ = writeln!(versions, "{resource} {version}");
     }
     let mut definitions = String::new();
     for (resource, known) in &kept.hub_definitions {
@@ -79,7 +81,7 @@ pub(super) async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Resu
             Known::Nothing => NOTHING,
             Known::Uid(uid) => uid,
         };
-        writeln!(definitions, "{resource} {uid}").expect("writing to a String cannot fail");
+        let _ = writeln!(definitions, "{resource} {uid}");
     }
     let data: BTreeMap<&str, String> = KEYS
         .iter()
@@ -140,7 +142,10 @@ fn parse(direction: Direction, text: &str) -> BTreeSet<SyncedType> {
         });
         let mut parts = line.splitn(3, '/').map(str::to_owned);
         let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
-        (!version.is_empty() && !resource.is_empty()).then_some(SyncedType {
+        let is_group = |group: &str| group.is_empty() || is_word(group);
+        let origins_are = |of: &Origins| is_group(&of.group) && is_word(&of.resource);
+        let can_be = is_group(&group) && is_word(&version) && is_word(&resource);
+        (can_be && of.as_ref().is_none_or(origins_are)).then_some(SyncedType {
             direction,
             group,
             version,
@@ -220,8 +225,23 @@ mod tests {
         assert_eq!(parse(Direction::Down, &render(Direction::Down, &types)), types);
         assert_eq!(render(Direction::Up, &types), "");
         assert_eq!(
-            parse(Direction::Down, "nonsense\n/v1/configmaps\n//\n"),
+            parse(
+                Direction::Down,
+                "nonsense\n/v1/configmaps\n//\n../v1/pods\n/v1/..\n/v1/pods/proxy\n/%2e/pods\n/v1/pods of a/../b/C\n"
+            ),
             BTreeSet::from([synced("", "v1", "configmaps")])
         );
+    }
+
+    #[test]
+    fn fuzz_record() {
+        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n"}}"#;
+        let name = ObjectName::new("default", NAME);
+        crate::fuzz::fuzz("record", &[RECORD.as_bytes()], |text, _| {
+            if let Ok(kept) = read_body(&name, text) {
+                let can_be = |known: &SyncedType| is_word(&known.version) && is_word(&known.resource);
+                assert!(kept.types.iter().all(can_be));
+            }
+        });
     }
 }

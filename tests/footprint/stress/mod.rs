@@ -3,8 +3,10 @@
 //!
 //! Each part has servers and a syncer of its own.
 
+mod bomb;
 mod burst;
 mod churn;
+mod failing;
 mod objects;
 mod offline;
 mod reconnects;
@@ -31,16 +33,22 @@ pub(crate) enum Part {
     Reconnects,
     /// Objects come and go.
     Churn,
+    /// Answers that are a thousand times as long as what comes.
+    Bomb,
+    /// Very many objects that the edge refuses in many words.
+    Failing,
 }
 
 /// All parts and what they are called, in the order in which they run.
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 8] = [
     ("objects", Part::Objects),
     ("large", Part::Large),
     ("burst", Part::Burst),
     ("offline", Part::Offline),
     ("reconnects", Part::Reconnects),
     ("churn", Part::Churn),
+    ("bomb", Part::Bomb),
+    ("failing", Part::Failing),
 ];
 
 /// Some parts: `all`, or their names with commas.
@@ -79,6 +87,8 @@ pub(crate) async fn run(parts: &Parts, minutes: u32) -> Table {
             Part::Offline => offline::run(&mut stage, minutes).await,
             Part::Reconnects => reconnects::run(&mut stage, MINUTE * minutes).await,
             Part::Churn => churn::run(&mut stage, minutes).await,
+            Part::Bomb => bomb::run(&mut stage).await,
+            Part::Failing => failing::run(&mut stage).await,
         }
         rows.extend(stage.end());
     }

@@ -1,0 +1,179 @@
+//! The words of a config, before anything is asked for by them: what nothing can be called selects nothing, and is told.
+
+use super::selector::{ALL, Names};
+use super::wanted::Triple;
+use crate::api::edge_sync_config::Ref;
+use crate::cluster::{is_path_segment, is_word};
+
+/// The longest name of a namespace (a DNS label).
+const LONGEST_NAMESPACE: usize = 63;
+/// So much of a word is told.
+const TOLD: usize = 60;
+
+/// Why nothing has that group; `None` if something may.
+pub(super) fn bad_group(group: &str) -> Option<String> {
+    (!group.is_empty() && !is_word(group)).then(|| format!("{} is no API group", cut(group)))
+}
+
+/// Why no resource, version or kind (`what`) has that name; `None` if one may.
+pub(super) fn bad_word(what: &str, word: &str) -> Option<String> {
+    (!is_word(word)).then(|| format!("{} is no {what}", cut(word)))
+}
+
+/// Why that is no version; `None` if it may be one.
+pub(super) fn bad_version(version: &str) -> Option<String> {
+    if version.is_empty() {
+        Some("is empty; write the version, such as \"v1\"".to_owned())
+    } else if version.contains('/') {
+        Some(format!(
+            "{} holds a group; write the version alone, such as \"v1\"",
+            cut(version)
+        ))
+    } else {
+        bad_word("version", version)
+    }
+}
+
+/// Why no namespace has that name; `None` if one may.
+pub(super) fn bad_namespace(name: &str) -> Option<String> {
+    let is_label = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let can_be = (1..=LONGEST_NAMESPACE).contains(&name.len())
+        && name.bytes().all(is_label)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    (!can_be).then(|| format!("{} is no name of a namespace", cut(name)))
+}
+
+/// The part of a reference that nothing is called by, and why; `None` if something may be meant.
+pub(super) fn bad_reference(item: &Ref) -> Option<(&'static str, String)> {
+    let namespace = match item.namespace.as_str() {
+        "" | ALL => None,
+        namespace => bad_namespace(namespace),
+    };
+    let name = match item.name.as_str() {
+        ALL => None,
+        name => (!is_path_segment(name)).then(|| format!("{} is no name of an object", cut(name))),
+    };
+    [
+        ("group", bad_group(&item.group)),
+        ("version", bad_version(&item.version)),
+        ("kind", bad_word("kind", &item.kind)),
+        ("namespace", namespace),
+        ("name", name),
+    ]
+    .into_iter()
+    .find_map(|(part, why)| Some((part, why?)))
+}
+
+/// True if a conversion may use these words.
+pub(super) fn are_usable(triple: &Triple) -> bool {
+    bad_group(&triple.group).is_none() && is_path_segment(&triple.kind) && is_path_segment(&triple.name)
+}
+
+/// The names of a list that objects may have, and what is wrong with the others: one sentence, however many there are.
+pub(super) fn names(list: &[String]) -> (Names, Option<String>) {
+    usable(list, "object", is_path_segment)
+}
+
+/// The same of namespaces.
+pub(super) fn namespaces(list: &[String]) -> (Names, Option<String>) {
+    usable(list, "namespace", |name| bad_namespace(name).is_none())
+}
+
+fn usable(list: &[String], what: &str, can_be: impl Fn(&str) -> bool) -> (Names, Option<String>) {
+    let mut names = Names::from_list(list);
+    let Names::These(these) = &mut names else {
+        return (names, None);
+    };
+    let mut bad = list.iter().filter(|name| !can_be(name));
+    let Some(first) = bad.next() else {
+        return (names, None);
+    };
+    let others = match bad.count() {
+        0 => String::new(),
+        more => format!(", nor are {more} more"),
+    };
+    let why = format!("{} is no name of a {what}{others}", cut(first)).replace("of a object", "of an object");
+    these.retain(|name| can_be(name));
+    (names, Some(why))
+}
+
+/// A word in quotes, shortened if it is long.
+pub(super) fn cut(word: &str) -> String {
+    match word.char_indices().nth(TOLD) {
+        None => format!("{word:?}"),
+        Some((end, _)) => {
+            let begin = word.get(..end).unwrap_or_default();
+            format!("{begin:?}… ({} characters)", word.chars().count())
+        }
+    }
+}
+
+/// Types that belong to one side alone (spec 3.8): kcp's own APIs, the syncer's configs, and what controllers use to
+/// talk to each other.
+pub(super) fn never_travels(group: &str, resource: &str) -> bool {
+    belongs_to_one_side(group)
+        || matches!(
+            (group, resource),
+            ("" | "events.k8s.io", "events") | ("coordination.k8s.io", "leases")
+        )
+}
+
+/// The same by kind.
+pub(super) fn never_travels_as_kind(group: &str, kind: &str) -> bool {
+    belongs_to_one_side(group)
+        || matches!(
+            (group, kind),
+            ("" | "events.k8s.io", "Event") | ("coordination.k8s.io", "Lease")
+        )
+}
+
+fn belongs_to_one_side(group: &str) -> bool {
+    group == crate::api::GROUP || group == "kcp.io" || group.ends_with(".kcp.io")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nothing_can_be_called_is_told_in_few_words() {
+        let long = "x".repeat(66_000);
+        for (name, namespace, word) in [
+            ("shop", true, true),
+            ("shop-1", true, true),
+            ("1", true, true),
+            (&"x".repeat(63), true, true),
+            (&"x".repeat(64), false, true),
+            ("Shop", false, true),
+            ("-shop", false, true),
+            ("shop-", false, true),
+            ("a.b", false, true),
+            ("system:node", false, true),
+            ("a/b", false, false),
+            ("a%2Fb", false, false),
+            ("..", false, false),
+            ("", false, false),
+            (&long, false, false),
+        ] {
+            assert_eq!(bad_namespace(name).is_none(), namespace, "{name:.80}");
+            assert_eq!(bad_word("kind", name).is_none(), word, "{name:.80}");
+            assert_eq!(bad_group(name).is_none(), word || name.is_empty(), "{name:.80}");
+        }
+        let told = bad_namespace(&long).unwrap();
+        assert!(told.len() < 120 && told.contains("66000"), "{told}");
+        assert_eq!(bad_word("kind", "é/").as_deref(), Some("\"é/\" is no kind"));
+    }
+
+    #[test]
+    fn many_wrong_names_are_one_sentence() {
+        let list = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let (usable, why) = names(&list(&["a", "b/c", "..", "d"]));
+        assert_eq!(usable, Names::from_list(&list(&["a", "d"])));
+        assert_eq!(why.as_deref(), Some("\"b/c\" is no name of an object, nor are 1 more"));
+        let (usable, why) = namespaces(&list(&["Shop"]));
+        assert!(usable.is_empty());
+        assert_eq!(why.as_deref(), Some("\"Shop\" is no name of a namespace"));
+        assert_eq!(names(&list(&["*", "b/c"])), (Names::All, None));
+    }
+}

@@ -1,0 +1,355 @@
+//! Lists of a pod that name a key twice: API servers take them from everybody but from an apply.
+//!
+//! To server-side apply these lists are maps: an environment variable or a port that is there twice makes it refuse the
+//! whole object with code 500 (structured-merge-diff). Where one entry says the same as the two, it takes their place.
+//! Where it does not (two names for one port), all entries of that key are left out of the apply, which leaves what it does
+//! not name alone, and a patch after it sets the whole list ([`Duplicates::patch`]). Pods and Jobs, of which nothing can be
+//! set later, keep the list, and the server's refusal tells.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::cluster::ResourceType;
+
+/// Group, plural and the way to the spec of the pods.
+type PodSpec = (&'static str, &'static str, &'static [&'static str]);
+
+const POD_SPECS: &[PodSpec] = &[
+    ("", "pods", &["spec"]),
+    ("", "podtemplates", &["template", "spec"]),
+    ("", "replicationcontrollers", &["spec", "template", "spec"]),
+    ("apps", "daemonsets", &["spec", "template", "spec"]),
+    ("apps", "deployments", &["spec", "template", "spec"]),
+    ("apps", "replicasets", &["spec", "template", "spec"]),
+    ("apps", "statefulsets", &["spec", "template", "spec"]),
+    (
+        "batch",
+        "cronjobs",
+        &["spec", "jobTemplate", "spec", "template", "spec"],
+    ),
+    ("batch", "jobs", &["spec", "template", "spec"]),
+];
+/// Lists of a pod and of its containers in which a key may be there twice (the others are validated), and their keys.
+const OF_PODS: [(&str, &[&str]); 2] = [("hostAliases", &["ip"]), ("imagePullSecrets", &["name"])];
+const OF_CONTAINERS: [(&str, &[&str]); 2] = [("env", &["name"]), ("ports", &["containerPort", "protocol"])];
+const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
+
+/// The lists that an apply cannot set.
+#[derive(Debug, Default)]
+pub(super) struct Duplicates {
+    way: &'static [&'static str],
+    lists: Vec<List>,
+}
+
+#[derive(Debug)]
+struct List {
+    /// The list of containers and the name in it; `None` for a list of the pod itself.
+    container: Option<(&'static str, String)>,
+    field: &'static str,
+    items: Value,
+}
+
+impl Duplicates {
+    /// Makes `fields`, the fields of an object with a comma before each, such that they can be applied.
+    pub(super) fn settle(resource: &ResourceType, fields: &mut String) -> Self {
+        let Some((_, _, way)) = POD_SPECS.iter().find(|(group, plural, _)| resource.is(group, plural)) else {
+            return Self::default();
+        };
+        let object = format!("{{{}}}", fields.trim_start_matches(','));
+        let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(&object) else {
+            return Self::default();
+        };
+        let mut settling = Settling {
+            splits: !matches!(resource.resource.as_str(), "pods" | "jobs"),
+            changed: false,
+            lists: Vec::new(),
+        };
+        let (Some(first), rest) = (way.first(), way.get(1..).unwrap_or_default()) else {
+            return Self::default();
+        };
+        let top = object.get_mut(*first);
+        let pod = rest
+            .iter()
+            .fold(top, |value, key| value.and_then(|value| value.get_mut(key)));
+        if let Some(pod) = pod.and_then(Value::as_object_mut) {
+            settling.pod(pod);
+        }
+        if settling.changed {
+            let fields_now = object.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
+            *fields = fields_now.collect();
+        }
+        Self {
+            way,
+            lists: settling.lists,
+        }
+    }
+
+    /// True if an apply alone does not set everything.
+    pub(super) fn are_any(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
+    /// The JSON patch that sets the lists of a copy that has been applied; `None` if they are so.
+    pub(super) fn patch(&self, copy: &[u8]) -> Option<Bytes> {
+        if self.lists.is_empty() {
+            return None;
+        }
+        let copy: Value = serde_json::from_slice(copy).ok()?;
+        let pod = format!("/{}", self.way.join("/"));
+        let mut patch = Vec::new();
+        for list in &self.lists {
+            let place = match &list.container {
+                None => format!("{pod}/{}", list.field),
+                Some((containers, name)) => {
+                    let all = copy.pointer(&format!("{pod}/{containers}"))?.as_array()?;
+                    let index = all.iter().position(|container| container["name"] == **name)?;
+                    // Others may put containers before it meanwhile.
+                    let container = format!("{pod}/{containers}/{index}");
+                    patch.push(json!({"op": "test", "path": format!("{container}/name"), "value": name}));
+                    format!("{container}/{}", list.field)
+                }
+            };
+            if copy.pointer(&place) == Some(&list.items) {
+                continue;
+            }
+            patch.push(json!({"op": "add", "path": place, "value": list.items}));
+        }
+        let sets = patch.iter().any(|step| step["op"] == "add");
+        sets.then(|| Bytes::from(Value::from(patch).to_string()))
+    }
+}
+
+struct Settling {
+    /// What one entry cannot say is left out of the apply.
+    splits: bool,
+    changed: bool,
+    lists: Vec<List>,
+}
+
+impl Settling {
+    fn pod(&mut self, pod: &mut Map<String, Value>) {
+        for (field, keys) in OF_PODS {
+            self.list(pod, None, field, keys);
+        }
+        for kind in CONTAINERS {
+            let containers = pod.get_mut(kind).and_then(Value::as_array_mut);
+            for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+                let name = container.get("name").and_then(Value::as_str).unwrap_or_default();
+                let of = (kind, name.to_owned());
+                for (field, keys) in OF_CONTAINERS {
+                    self.list(container, Some(&of), field, keys);
+                }
+            }
+        }
+    }
+
+    fn list(
+        &mut self,
+        parent: &mut Map<String, Value>,
+        container: Option<&(&'static str, String)>,
+        field: &'static str,
+        keys: &[&str],
+    ) {
+        let Some(items) = parent.get_mut(field).and_then(Value::as_array_mut) else {
+            return;
+        };
+        let all: Vec<String> = items.iter().map(|item| key(item, keys)).collect();
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for key in &all {
+            *counts.entry(key).or_default() += 1;
+        }
+        if counts.len() == all.len() {
+            return;
+        }
+        if let Some(fewer) = say_the_same(field, items, &all) {
+            *items = fewer;
+            self.changed = true;
+        } else if self.splits {
+            self.lists.push(List {
+                container: container.cloned(),
+                field,
+                items: Value::from(items.clone()),
+            });
+            let mut at = all.iter();
+            items.retain(|_| at.next().is_some_and(|key| counts.get(&**key) == Some(&1)));
+            if items.is_empty() {
+                parent.remove(field);
+            }
+            self.changed = true;
+        }
+    }
+}
+
+/// What the API server tells entries apart by.
+fn key(item: &Value, keys: &[&str]) -> String {
+    let part = |key: &&str| match &item[key] {
+        Value::Null if *key == "protocol" => "\"TCP\"".to_owned(),
+        Value::Null => "\"\"".to_owned(),
+        value => value.to_string(),
+    };
+    keys.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+/// A list with each key once that means the same; `None` if there is none.
+fn say_the_same(field: &str, items: &[Value], keys: &[String]) -> Option<Vec<Value>> {
+    let mut kept: Vec<Value> = Vec::new();
+    let mut place: HashMap<&str, usize> = HashMap::new();
+    for (index, (item, key)) in items.iter().zip(keys).enumerate() {
+        if field == "env" {
+            // The last one counts, but what stands before it may have been made of an earlier one.
+            let name = item["name"].as_str().unwrap_or_default();
+            let refers = |other: &Value| {
+                other["value"]
+                    .as_str()
+                    .is_some_and(|value| value.contains(&format!("$({name})")))
+            };
+            let first = keys.iter().position(|other| other == key).unwrap_or(index);
+            if keys.iter().skip(index + 1).any(|other| other == key) {
+                continue;
+            }
+            if first < index && items.get(first..=index)?.iter().any(refers) {
+                return None;
+            }
+            kept.push(item.clone());
+            continue;
+        }
+        let Some(&at) = place.get(key.as_str()) else {
+            place.insert(key, kept.len());
+            kept.push(item.clone());
+            continue;
+        };
+        let known = kept.get_mut(at)?;
+        match field {
+            _ if known == item => {}
+            "hostAliases" => {
+                let more = item["hostnames"].as_array().cloned().unwrap_or_default();
+                known.get_mut("hostnames")?.as_array_mut()?.extend(more);
+            }
+            _ => return None,
+        }
+    }
+    Some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(group: &str, resource: &str) -> ResourceType {
+        ResourceType {
+            group: group.into(),
+            version: "v1".into(),
+            resource: resource.into(),
+            kind: "Kind".into(),
+            namespaced: true,
+        }
+    }
+
+    fn template(pod: &Value) -> String {
+        format!(",\"spec\":{}", json!({"template": {"spec": pod}}))
+    }
+
+    fn container(field: &str, items: &Value) -> Value {
+        json!({"containers": [{"name": "a"}, {"name": "c", field: items}]})
+    }
+
+    /// What is applied, and the list that is set afterwards.
+    fn settled(plural: &str, pod: &Value) -> (String, Duplicates) {
+        let group = if plural.ends_with("jobs") { "batch" } else { "apps" };
+        let mut fields = template(pod);
+        let duplicates = Duplicates::settle(&resource(group, plural), &mut fields);
+        (fields, duplicates)
+    }
+
+    #[test]
+    fn what_one_entry_can_say_becomes_one_entry() {
+        let env = |text: &str| -> Value {
+            let one = |part: &str| {
+                let (name, value) = part.split_once('=').unwrap();
+                json!({"name": name, "value": value})
+            };
+            text.split_whitespace().map(one).collect()
+        };
+        let port = |name: &str, port: u16| json!({"name": name, "containerPort": port, "protocol": "TCP"});
+        for (before, after) in [
+            (container("env", &env("A=1 B=2 A=3")), container("env", &env("B=2 A=3"))),
+            (container("env", &env("A=1 A=1")), container("env", &env("A=1"))),
+            (
+                container("env", &env("B=$(A) A=1 A=2 C=$(A)")),
+                container("env", &env("B=$(A) A=2 C=$(A)")),
+            ),
+            (
+                container("ports", &json!([port("a", 80), port("a", 80)])),
+                container("ports", &json!([port("a", 80)])),
+            ),
+            (
+                json!({"hostAliases": [{"ip": "1", "hostnames": ["a"]}, {"ip": "1", "hostnames": ["b"]}]}),
+                json!({"hostAliases": [{"ip": "1", "hostnames": ["a", "b"]}]}),
+            ),
+            (
+                json!({"imagePullSecrets": [{"name": "a"}, {"name": "a"}]}),
+                json!({"imagePullSecrets": [{"name": "a"}]}),
+            ),
+        ] {
+            for plural in ["deployments", "jobs"] {
+                let (fields, left) = settled(plural, &before);
+                assert_eq!(fields, template(&after));
+                assert!(!left.are_any());
+            }
+        }
+    }
+
+    #[test]
+    fn what_it_cannot_say_is_set_after_the_apply() {
+        let ports = json!([{"name": "http", "containerPort": 80}, {"name": "z", "containerPort": 90},
+            {"name": "metrics", "containerPort": 80, "protocol": "TCP"}]);
+        let (fields, left) = settled("deployments", &container("ports", &ports));
+        assert_eq!(
+            fields,
+            template(&container("ports", &json!([{"name": "z", "containerPort": 90}])))
+        );
+        let copy = |ports: &Value| {
+            let pod = json!({"containers": [{"name": "injected"}, {"name": "a"}, {"name": "c", "ports": ports}]});
+            json!({"spec": {"template": {"spec": pod}}}).to_string()
+        };
+        assert_eq!(left.patch(copy(&ports).as_bytes()), None, "it is so");
+        let patch = left.patch(copy(&json!([])).as_bytes()).unwrap();
+        let patch: Value = serde_json::from_slice(&patch).unwrap();
+        let place = "/spec/template/spec/containers/2/ports";
+        let named = "/spec/template/spec/containers/2/name";
+        assert_eq!(patch[0], json!({"op": "test", "path": named, "value": "c"}));
+        assert_eq!(patch[1], json!({"op": "add", "path": place, "value": ports}));
+
+        let env = json!([{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}, {"name": "A", "value": "2"}]);
+        let (fields, left) = settled("statefulsets", &container("env", &env));
+        assert_eq!(
+            fields,
+            template(&container("env", &json!([{"name": "B", "value": "$(A)"}])))
+        );
+        assert!(left.are_any());
+        let growing = json!([{"name": "P", "value": "/a"}, {"name": "P", "value": "$(P):/b"}]);
+        let (fields, left) = settled("daemonsets", &container("env", &growing));
+        assert_eq!(fields, template(&json!({"containers": [{"name": "a"}, {"name": "c"}]})));
+        assert!(left.are_any());
+        // Nothing of a Job can be set later: the server's refusal tells.
+        let before = container("ports", &ports);
+        let (fields, left) = settled("jobs", &before);
+        assert!(fields == template(&before) && !left.are_any());
+    }
+
+    #[test]
+    fn what_has_no_duplicates_stays_as_it_is_written() {
+        let text = r#","spec": {"template" :{"spec":{"containers":[{"name":"c","env":[{"name":"A"},{"name":"B"}],"ports":[{"containerPort":80},{"containerPort":80,"protocol":"UDP"}]}]}}}"#;
+        for (group, plural) in [
+            ("apps", "deployments"),
+            ("", "configmaps"),
+            ("example.org", "deployments"),
+        ] {
+            let mut fields = text.to_owned();
+            let left = Duplicates::settle(&resource(group, plural), &mut fields);
+            assert!(fields == text && !left.are_any());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! A field set of `managedFields` (`fieldsV1`): objects within objects, where an empty one is a leaf. As deep as the object
+//! that it is about, so without recursion.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+
+use super::canonical::{Token, Tokens};
+
+/// A field set: nodes with their fields by key (as it is written, in quotes), the first one the root.
+#[derive(Debug)]
+pub(super) struct FieldSet(Vec<BTreeMap<String, usize>>);
+
+impl Default for FieldSet {
+    fn default() -> Self {
+        Self(vec![BTreeMap::new()])
+    }
+}
+
+impl FieldSet {
+    /// Reads a field set; `None` if the text is something else.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut tokens = Tokens::of(text);
+        if tokens.next()? != Token::Open(b'{') {
+            return None;
+        }
+        let mut set = Self::default();
+        let (mut open, mut key) = (vec![0], None);
+        for token in tokens {
+            match token {
+                Token::Scalar(text) if key.is_none() && text.starts_with('"') => key = Some(text),
+                Token::Open(b'{') => open.push(set.child(*open.last()?, key.take()?)),
+                Token::Close if key.is_none() => {
+                    open.pop()?;
+                }
+                _ => return None,
+            }
+        }
+        open.is_empty().then_some(set)
+    }
+
+    /// The node under a key, which may be new.
+    fn child(&mut self, of: usize, key: &str) -> usize {
+        let new = self.0.len();
+        let Some(node) = self.0.get_mut(of) else { return 0 };
+        if let Some(&known) = node.get(key) {
+            return known;
+        }
+        node.insert(key.to_owned(), new);
+        self.0.push(BTreeMap::new());
+        new
+    }
+
+    /// Leaves out some keys at every level.
+    pub(super) fn leave_out(&mut self, keys: &[&str]) {
+        for node in &mut self.0 {
+            node.retain(|key, _| !keys.contains(&key.trim_matches('"')));
+        }
+    }
+
+    /// Adds what another one has.
+    pub(super) fn add(&mut self, other: &Self) {
+        let mut pairs = vec![(0, 0)];
+        while let Some((mine, theirs)) = pairs.pop() {
+            for (key, &below) in other.0.get(theirs).into_iter().flatten() {
+                let at = self.child(mine, key);
+                pairs.push((at, below));
+            }
+        }
+    }
+
+    /// Its JSON.
+    pub(super) fn render(&self) -> String {
+        let mut text = String::from("{");
+        let mut open: Vec<btree_map::Iter<'_, String, usize>> =
+            self.0.first().map(BTreeMap::iter).into_iter().collect();
+        while let Some(fields) = open.last_mut() {
+            let Some((key, &below)) = fields.next() else {
+                text.push('}');
+                open.pop();
+                continue;
+            };
+            if !text.ends_with('{') {
+                text.push(',');
+            }
+            text.push_str(key);
+            text.push_str(":{");
+            open.extend(self.0.get(below).map(BTreeMap::iter));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_adds_and_writes() {
+        let mut set = FieldSet::parse(r#"{"f:data":{".":{},"f:a":{}},"f:spec":{}}"#).unwrap();
+        let mut more =
+            FieldSet::parse(r#"{"f:data":{"f:b":{},"f:status":{"f:x":{}}},"k:{\"name\":\"a\"}":{}}"#).unwrap();
+        more.leave_out(&["f:status"]);
+        set.add(&more);
+        let sum = r#"{"f:data":{".":{},"f:a":{},"f:b":{}},"f:spec":{},"k:{\"name\":\"a\"}":{}}"#;
+        assert_eq!(set.render(), sum);
+        assert_eq!(FieldSet::default().render(), "{}");
+        for bad in ["", "[]", "1", "{\"a\":1}", "{\"a\":[]}", "{\"a\":{}", "{}}", "{1:{}}"] {
+            assert!(FieldSet::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn depth_costs_no_stack() {
+        let text = format!("{}{}", "{\"f:a\":".repeat(100_000), "{}") + &"}".repeat(100_000);
+        let mut set = FieldSet::parse(&text).unwrap();
+        set.add(&FieldSet::parse(&text).unwrap());
+        assert_eq!(set.render(), text);
+    }
+}

@@ -1,0 +1,114 @@
+//! Configs that select what nothing can be called.
+
+use serde_json::{Value, json};
+
+use crate::support::objects::{MERGE_PATCH, Objects, config_map, edge_sync_config, namespace, path, syncer_config};
+use crate::support::stage::{Stage, config_maps, later_configs_are_followed, stage};
+use crate::support::story::{arrives, drop_crds};
+
+/// Takes the limits out of a schema: hubs have CRDs from before there were any.
+fn without_limits(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.remove("maxLength");
+            fields.values_mut().for_each(without_limits);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_limits),
+        _ => {}
+    }
+}
+
+async fn lift_limits(hub: &Objects) {
+    for name in [
+        "syncerconfigs.edge.kubestellar.io",
+        "edgesyncconfigs.edge.kubestellar.io",
+    ] {
+        let at = ("apiextensions.k8s.io/v1", "customresourcedefinitions");
+        let mut definition = hub.get(at.0, at.1, "", name).await.expect("it is installed");
+        let mut versions = definition["spec"]["versions"].take();
+        without_limits(&mut versions);
+        let patch = json!({"spec": {"versions": versions}});
+        let target = path(at.0, at.1, "", name);
+        let patched = hub.send(http::Method::PATCH, &target, MERGE_PATCH, Some(&patch)).await;
+        patched.expect("the limits are no promise to anybody");
+    }
+}
+
+/// A request for a namespace of 66,000 characters cannot even be written: that ended the syncer, and the next one too.
+#[tokio::test]
+async fn words_that_are_endless_or_no_names_neither_end_the_syncer_nor_stop_the_others() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    lift_limits(&hub).await;
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "prices", json!({"a": "b"}))).await;
+    let long = "x".repeat(66_000);
+    for (index, bad) in [&long, "victim:7473/proxy/admin", "..", "a%2Fb"]
+        .into_iter()
+        .enumerate()
+    {
+        let resource = |group: &str, resource: &str, version: &str| json!({"group": group, "resource": resource, "apiVersion": version});
+        let mut one = resource("", "configmaps", "v1");
+        one["objectsByNamespace"] = json!([{"namespace": bad, "names": ["*"]}, {"namespace": shop, "names": [bad]}]);
+        let spec = json!({
+            "namespaceScope": {"namespaces": [bad, shop], "resources": [resource(bad, "a", "v1"), resource("", bad, "v1"), resource("", "a", bad)]},
+            "namespacedObjects": [one],
+            "clusterScope": [{"group": "", "resource": "namespaces", "apiVersion": "v1", "objects": [bad]}],
+            "upsync": [{"apiGroup": bad, "resources": ["*"], "namespaces": ["*"], "names": ["*"]},
+                {"resources": ["configmaps"], "namespaces": [bad], "names": [bad]}],
+        });
+        hub.create(&syncer_config(&format!("bad-{index}"), spec)).await;
+        let reference = |namespace: &str, kind: &str, name: &str| json!({"version": "v1", "kind": kind, "namespace": namespace, "name": name});
+        let spec = json!({
+            "downSyncedResources": [reference(bad, "ConfigMap", "a"), reference(&shop, bad, "a"), reference(&shop, "ConfigMap", bad)],
+            "upSyncedResources": [reference(bad, "ConfigMap", "*")],
+            "conversions": [{"upstream": reference("", "ConfigMap", "a"), "downstream": reference("", "ConfigMap", bad)}],
+        });
+        hub.create(&edge_sync_config(&format!("bad-{index}"), spec)).await;
+    }
+    hub.create(&syncer_config("good", config_maps(&shop, &["prices"])))
+        .await;
+    let mut syncer = pair.syncer(&[]);
+    arrives(&edge, "v1", "configmaps", &shop, "prices").await;
+    later_configs_are_followed(&hub, &edge, &shop).await;
+    assert!(syncer.is_running());
+    let told = syncer.log();
+    assert!(told.contains("is no name of a namespace"), "it is told");
+    let longest = told.lines().map(str::len).max().unwrap_or_default();
+    assert!(longest < 4000, "a line of {longest} bytes");
+    let requests = pair.hub.requests(crate::support::SYNCER);
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.uri.len() < 1000 && !request.uri.contains("proxy"))
+    );
+}
+
+/// The CRDs refuse such words, where they are new enough.
+#[tokio::test]
+async fn the_definitions_refuse_endless_words() {
+    let Stage { pair, .. } = stage().await;
+    crate::support::install_crds(&pair.edge.objects()).await;
+    let edge = pair.edge.objects();
+    let long = "x".repeat(254);
+    let refused = |answer: Result<Value, kube::Error>| assert!(answer.is_err());
+    refused(
+        edge.try_create(&syncer_config("a", json!({"namespaceScope": {"namespaces": [long]}})))
+            .await,
+    );
+    refused(
+        edge.try_create(&syncer_config("a", config_maps("shop", &[&long])))
+            .await,
+    );
+    refused(
+        edge.try_create(&edge_sync_config(
+            "a",
+            json!({"downSyncedResources": [{"version": "v1", "kind": "A", "name": long}]}),
+        ))
+        .await,
+    );
+    let names = [
+        "syncerconfigs.edge.kubestellar.io",
+        "edgesyncconfigs.edge.kubestellar.io",
+    ];
+    drop_crds(&[&edge], &names).await;
+}
