@@ -179,7 +179,7 @@ async fn a_namespace_is_not_implied_and_needs_its_own_entry(flags: Mode) {
     .await;
     let mut syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", "default", &shop).await;
-    let place = "config=EdgeSyncConfig//the-one field=spec.downSyncedResources[0]";
+    let place = "config=EdgeSyncConfig//site field=spec.downSyncedResources[0]";
     let line = format!("that no config selects namespace={shop} {place}");
     syncer.wait_for_log(&line, SOON).await;
     stays_absent(&edge, "v1", "namespaces", "", &shop).await;

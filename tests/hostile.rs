@@ -13,6 +13,8 @@ mod bounds;
 mod busy;
 #[path = "hostile/configs.rs"]
 mod configs;
+#[path = "hostile/edits.rs"]
+mod edits;
 #[path = "hostile/figures.rs"]
 mod figures;
 #[path = "hostile/front.rs"]

@@ -2,6 +2,7 @@
 //!
 //! Plain data, changed by what sources and workers tell; each change says whether the object needs a worker.
 
+mod asked;
 mod record;
 
 use std::collections::hash_map::DefaultHasher;

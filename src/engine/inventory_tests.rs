@@ -372,3 +372,26 @@ fn an_answer_from_a_restored_backup_is_no_reason_to_write_again() {
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 72, 103), true);
     assert!(inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 102))));
 }
+
+#[test]
+fn what_is_selected_anew_is_read_by_a_worker() {
+    // Nothing is known of it, also not whether somebody else's object has its place.
+    let mut inventory = Inventory::default();
+    inventory.ask_for(&name("b"));
+    assert_eq!(inventory.out_of_step(None), [name("b")]);
+    let record = inventory.take(&name("b")).unwrap();
+    assert!(record.unsure && record.unread() == Some(0));
+    assert!(!inventory.settle(&name("b"), 0, Some(Seen::ABSENT)));
+    assert!(inventory.get(&name("b")).is_none(), "there is no origin");
+    // Its copy is there from before it was selected no more.
+    let mut inventory = in_step();
+    inventory.deselect(&[name("a")]);
+    assert!(inventory.out_of_step(None).is_empty());
+    inventory.ask_for(&name("a"));
+    let record = inventory.take(&name("a")).unwrap();
+    assert!(!record.unsure && record.unread() == Some(7));
+    // What the origin's side tells counts.
+    assert!(inventory.at_origin(&name("a"), 2, 8));
+    assert_eq!(inventory.get(&name("a")).unwrap().unread(), None);
+    assert!(inventory.settle(&name("a"), 7, None), "an older read");
+}

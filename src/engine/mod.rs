@@ -24,6 +24,7 @@ mod objects;
 mod reach;
 mod record;
 mod replan;
+mod reselect;
 mod sources;
 mod status;
 mod trust;

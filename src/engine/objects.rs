@@ -218,6 +218,11 @@ impl Engine {
         } else {
             Desired::from_origin(&origin, &copy, selection, object)?
         };
+        // While the copies are looked at again, because more is selected, not all of what is there is known.
+        let looked = self
+            .types
+            .get(&type_id)
+            .is_some_and(|state| self.has_listed_copies(state));
         let state = self.types.get_mut(&type_id).expect("looked up above");
         let Some(desired) = desired else {
             state.inventory.unselected_at_origin(name, list);
@@ -227,6 +232,9 @@ impl Engine {
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
         state.inventory.origin_told(name, meta.version_number());
         let direction = state.plan.direction;
+        if !looked {
+            state.inventory.look_first(name);
+        }
         state.status_told(name, direction.origin(), meta.version_number(), || {
             Status::hash_of(object).map(Some)
         })?;
@@ -499,6 +507,6 @@ impl Engine {
 }
 
 /// True for what a syncer keeps at the edge for itself, whichever its namespace is or was.
-fn is_our_own(at_edge: &ResourceType, name: &ObjectName) -> bool {
+pub(super) fn is_our_own(at_edge: &ResourceType, name: &ObjectName) -> bool {
     at_edge.is("", "configmaps") && &*name.name == super::record::NAME
 }

@@ -74,14 +74,7 @@ impl Engine {
                 return;
             }
             if state.plan.at_hub == planned.at_hub && state.plan.at_edge == planned.at_edge {
-                let state = self.types.get_mut(&type_id).expect("found above");
-                if state.plan.status != planned.status {
-                    state.inventory.forget_written_statuses();
-                }
-                state.plan = planned;
-                state.deselect();
-                self.forget_failures(type_id, false);
-                self.restart_type(type_id);
+                self.change_plan(type_id, planned);
                 return;
             }
             self.drop_type(type_id);

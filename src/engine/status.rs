@@ -419,6 +419,20 @@ mod tests {
     }
 
     #[test]
+    fn a_status_fails_until_it_gets_through_or_is_not_due_any_more() {
+        let now = Instant::now();
+        let mut record = StatusRecord::default();
+        record.edge_tells(Some(6));
+        record.write_failed(Side::Hub, now);
+        assert!(record.fails_at(Side::Hub) && !record.fails_at(Side::Edge));
+        record.edge_tells(Some(0));
+        assert!(!record.fails_at(Side::Hub), "there is nothing to bring");
+        record.edge_tells(Some(7));
+        record.write_ended(written(7, 2), now);
+        assert!(!record.fails_at(Side::Hub));
+    }
+
+    #[test]
     fn a_restored_hub_gets_its_status_again() {
         let mut record = StatusRecord::default();
         record.edge_tells(Some(6));

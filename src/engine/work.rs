@@ -193,6 +193,7 @@ impl Engine {
             origin_unnamed: if record.origin_list == 0 { listed_at } else { 0 },
             look_first: record.vanished || record.unsure,
             suspect: record.suspect,
+            unread: record.unread(),
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
             namespace_refused: state.refuses_namespace(&copy_at.name).is_some(),
             origin,
@@ -383,6 +384,17 @@ impl Engine {
 
     /// What a worker's last answer says of the status of the copy, unless the copies' side has told of a newer one since.
     fn note_status(&mut self, type_id: TypeId, name: &ObjectName, outcome: &Outcome) {
+        if let (Some((version, hash)), Some(state)) = (outcome.origin, self.types.get_mut(&type_id))
+            && state
+                .inventory
+                .get(name)
+                .is_some_and(|record| record.origin_version <= version)
+        {
+            let side = state.plan.direction.origin();
+            state.inventory.origin_told(name, version);
+            let told = state.status_told(name, side, version, || Ok(Some(hash)));
+            told.expect("the hash is at hand");
+        }
         if let (Some(hash), Some(seen)) = (outcome.status, outcome.copy)
             && let Some(state) = self.types.get_mut(&type_id)
             && state

@@ -141,6 +141,30 @@ impl Selector {
         self.implied.extend(other.implied);
     }
 
+    /// The objects that it selects and another one does not, or not so; `None` if it does so by more than names.
+    pub fn added_to(&self, other: &Self) -> Option<Vec<ObjectName>> {
+        if self.spared != other.spared || self.everywhere != other.everywhere {
+            return None;
+        }
+        let mut added = Vec::new();
+        for (namespace, names) in &self.by_namespace {
+            match names {
+                Names::All if other.by_namespace.get(namespace) != Some(&Names::All) => return None,
+                Names::All => {}
+                Names::These(names) => added.extend(names.iter().map(|name| ObjectName::new(namespace, name))),
+            }
+        }
+        let named = |name: &ObjectName| {
+            self.by_namespace
+                .get("")
+                .is_some_and(|names| names.contains(&name.name))
+        };
+        let implied = self.implied.iter().map(|name| ObjectName::new("", name));
+        added.extend(implied.filter(|name| !named(name)));
+        added.retain(|name| self.selects(name) != other.selects(name));
+        Some(added)
+    }
+
     /// True if it selects nothing at all.
     pub fn is_empty(&self) -> bool {
         self.by_namespace.is_empty() && self.everywhere.is_empty() && self.implied.is_empty()
@@ -202,6 +226,47 @@ impl Selector {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_added_by_name_can_be_read_by_name() {
+        let these = |names: &[&str]| Names::These(names.iter().map(|&name| name.to_owned()).collect());
+        let selector = |namespaces: &[(&str, Names)], implied: &[&str]| {
+            let mut selector = Selector::default();
+            for (namespace, names) in namespaces {
+                selector.add(namespace, names.clone());
+            }
+            for name in implied {
+                selector.imply(name);
+            }
+            selector
+        };
+        let old = selector(
+            &[("a", these(&["x", "y"])), ("b", Names::All), ("", these(&["n"]))],
+            &["a", "b"],
+        );
+        let check = |new: &Selector, expected: Option<&[(&str, &str)]>| {
+            let added = new.added_to(&old);
+            let expected = expected.map(|names| names.iter().map(|(of, name)| ObjectName::new(of, name)).collect());
+            assert_eq!(added, expected, "{new:?}");
+        };
+        check(&old, Some(&[]));
+        check(&selector(&[("a", these(&["x"]))], &[]), Some(&[]));
+        check(&selector(&[("b", these(&["x"]))], &["a"]), Some(&[]));
+        check(
+            &selector(&[("a", these(&["x", "z"])), ("c", these(&["x"]))], &["a", "c"]),
+            Some(&[("a", "z"), ("c", "x"), ("", "c")]),
+        );
+        // The same name, otherwise.
+        check(
+            &selector(&[("", these(&["a"]))], &["a", "n"]),
+            Some(&[("", "a"), ("", "n")]),
+        );
+        check(&selector(&[("a", Names::All)], &[]), None);
+        let mut everywhere = selector(&[("b", Names::All)], &[]);
+        everywhere.add_everywhere(these(&["x"]));
+        check(&everywhere, None);
+        assert_eq!(old.added_to(&everywhere), None, "less, but who knows where");
+    }
 
     fn these(names: &[&str]) -> Names {
         Names::from_list(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())

@@ -106,6 +106,9 @@ pub struct Job {
     pub may_cascade: bool,
     /// Deletes of the direction or of the type are held: a copy is not replaced by one of another origin either.
     pub deletes_are_held: bool,
+    /// Nothing has told what the origin wants. The hash of what the copy was brought in step with, and still is; 0 if that is
+    /// not known.
+    pub unread: Option<u64>,
 }
 
 impl Job {
@@ -126,6 +129,8 @@ pub struct Outcome {
     pub copy: Option<Seen>,
     /// Hash of the copy's status after it, where the whole copy is known.
     pub status: Option<u64>,
+    /// Version of the origin and hash of its status, where nothing has told of it before.
+    pub origin: Option<(u64, u64)>,
 }
 
 /// A copy as it was seen.
@@ -244,14 +249,22 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         return hidden.map_err(failed(copies.side(), "reading"));
     }
     let read = read_desired(origins, &job).await;
-    let desired = match read.map_err(failed(origins.side(), "reading"))? {
+    let (desired, origin) = match read.map_err(failed(origins.side(), "reading"))? {
         Read::Absent => return retire(origins, copies, &job).await,
         Read::NotSelected if job.look_first => {
             let hidden = look_for_hidden(copies, &job).await;
             return hidden.map_err(failed(copies.side(), "reading"));
         }
         Read::NotSelected => return Ok(left(Why::NotSelected)),
-        Read::Wanted(desired) => desired,
+        Read::Wanted(desired, origin) if job.unread.is_some_and(|in_step| in_step == desired.hash) => {
+            let in_step = done(Change::Unchanged, None);
+            return Ok(Outcome {
+                desired_hash: desired.hash,
+                origin,
+                ..in_step
+            });
+        }
+        Read::Wanted(desired, origin) => (desired, origin),
     };
     let mut found = None;
     if job.look_first {
@@ -272,6 +285,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         Ok(outcome) => Ok(Outcome {
             desired_hash: desired.hash,
             copy: outcome.copy.or(found),
+            origin,
             ..outcome
         }),
         Err(failure) => Err(Failure {
@@ -316,7 +330,7 @@ async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> 
 
 /// What reading the origin gave.
 enum Read {
-    Wanted(Desired),
+    Wanted(Desired, Option<(u64, u64)>),
     NotSelected,
     Absent,
 }
@@ -350,12 +364,14 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
     if job.selection == Selection::None || is_copy {
         return Ok(Read::NotSelected);
     }
-    Ok(
-        match Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body)? {
-            Some(desired) => Read::Wanted(desired),
-            None => Read::NotSelected,
-        },
-    )
+    let Some(desired) = Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body)? else {
+        return Ok(Read::NotSelected);
+    };
+    let status = job.unread.map(|_| Status::hash_of(&body)).transpose()?;
+    Ok(Read::Wanted(
+        desired,
+        status.map(|status| (meta.version_number(), status)),
+    ))
 }
 
 pub(super) fn left(why: Why) -> Outcome {
@@ -368,6 +384,7 @@ pub(super) fn done(change: Change, copy: Option<Seen>) -> Outcome {
         desired_hash: 0,
         copy,
         status: None,
+        origin: None,
     }
 }
 

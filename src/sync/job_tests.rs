@@ -46,6 +46,7 @@ pub(in crate::sync) fn job() -> Job {
         may_delete: true,
         may_cascade: false,
         deletes_are_held: false,
+        unread: None,
     }
 }
 
@@ -228,4 +229,27 @@ async fn a_namespace_that_upsync_has_made_is_lent_to_what_goes_into_it_and_to_no
         reconcile(&hub, &edge, absent).await.unwrap_err();
         assert_eq!(asked.borrow().len(), 1, "{answer:?}");
     }
+}
+
+#[tokio::test]
+async fn what_is_read_to_be_as_it_was_is_not_written() {
+    const WANTED: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"3"},"data":{"k":"v"}}"#;
+    let ask = async |unread, answers: &[(u16, &'static str)]| {
+        let (hub, _) = scripted(Side::Hub, &[(200, WANTED)]);
+        let (edge, asked) = scripted(Side::Edge, answers);
+        let outcome = reconcile(&hub, &edge, Job { unread, ..job() }).await.unwrap();
+        let requests = asked.borrow().len();
+        (outcome, requests)
+    };
+    let (outcome, requests) = ask(Some(0), &[(200, OUR_COPY)]).await;
+    assert!(requests == 1 && outcome.origin.is_some(), "{outcome:?}");
+    let (again, requests) = ask(Some(outcome.desired_hash), &[]).await;
+    assert_eq!((requests, &again.change), (0, &Change::Unchanged));
+    assert_eq!(
+        (again.origin, again.desired_hash),
+        (outcome.origin, outcome.desired_hash)
+    );
+    // Where its side tells of it, nobody reads its status a second time.
+    let (outcome, _) = ask(None, &[(200, OUR_COPY)]).await;
+    assert_eq!(outcome.origin, None);
 }

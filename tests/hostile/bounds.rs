@@ -80,6 +80,9 @@ async fn the_system_and_the_syncers_own_are_out_of_bounds_unless_a_flag_says_oth
     let secret = |space: &str, name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": space, "name": name}});
     let role = |name: &str| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": []});
     let name = format!("{shop}-x");
+    // Named: "everywhere" has never meant the syncer's own.
+    let secrets_of =
+        |space: &str| json!({"apiGroup": "", "resources": ["secrets"], "namespaces": [space], "names": [name]});
     for space in [&own, &shop] {
         hub.create(&namespace(space)).await;
         hub.create(&role(space)).await;
@@ -100,7 +103,7 @@ async fn the_system_and_the_syncers_own_are_out_of_bounds_unless_a_flag_says_oth
             "clusterScope": [
                 {"group": "rbac.authorization.k8s.io", "apiVersion": "v1", "resource": roles, "objects": [own, shop]}
             ],
-            "upsync": [{"apiGroup": "", "resources": ["secrets"], "namespaces": ["*", own], "names": [name]}],
+            "upsync": [secrets_of("*"), secrets_of(&own)],
         }),
     )
     .await;
