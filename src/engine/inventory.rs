@@ -489,7 +489,8 @@ impl Inventory {
             }
             None => record.written = record.seen.hash,
         }
-        record.vanished = !record.has_copy() && record.wanted != 0 && !record.finished;
+        // Its side has told that it is gone, and the worker saw it before that: it may have lost no more than its label.
+        record.vanished = !record.has_copy() && (record.wanted != 0 && !record.finished || lost);
         let again = record.wanted != 0 && (record.wanted != record.settled || record.drifted() || lost);
         self.drop_if_nothing(name);
         again

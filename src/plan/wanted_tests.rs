@@ -227,6 +227,7 @@ fn what_nothing_can_be_called_is_a_problem_and_no_request() {
     assert_eq!(
         places,
         [
+            "clusterScope[0].objects",
             "namespaceScope.namespaces[1]",
             "namespaceScope.namespaces[2]",
             "namespaceScope.namespaces[3]",
@@ -236,7 +237,6 @@ fn what_nothing_can_be_called_is_a_problem_and_no_request() {
             "namespaceScope.resources[4].resource",
             "namespacedObjects[0].objectsByNamespace[0].namespace",
             "namespacedObjects[1].objectsByNamespace[0].names",
-            "clusterScope[0].objects",
             "upsync[0].apiGroup",
             "upsync[1].names",
             "upsync[1].resources[1]",
@@ -268,7 +268,7 @@ fn a_reference_or_conversion_to_what_nothing_can_be_called_is_a_problem() {
         .zip(parts)
         .map(|(index, part)| format!("downSyncedResources[{index}].{part}"))
         .collect();
-    expected.push("conversions[0].downstream".into());
+    expected.insert(0, "conversions[0].downstream".into());
     assert_eq!(places, expected);
     assert_eq!((wanted.entries.len(), wanted.conversions.len()), (1, 0));
 }

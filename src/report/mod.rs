@@ -303,7 +303,7 @@ mod tests {
             );
         }
         let kept: usize = report.streaks.values().map(std::mem::size_of_val).sum();
-        assert_eq!(kept, 100 * size_of::<u64>());
+        assert_eq!(kept, 100 * size_of::<Streak>());
     }
 
     #[test]

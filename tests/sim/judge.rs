@@ -17,6 +17,7 @@ use super::panics;
 use super::request::Verb;
 use super::run::Run;
 use super::store::Key;
+use super::types::DEFINITIONS;
 
 /// The most requests an hour about one config: two heartbeats, and one more when the hour holds three.
 const HEARTBEATS: u64 = 3;
@@ -37,6 +38,14 @@ const IDLE: Duration = Duration::from_secs(3600);
 const FAILING: u64 = 60;
 /// The same for one whose place somebody else's has: two requests a try.
 const CONFLICTING: u64 = 40;
+/// How often in an hour it is tried to delete what would take others along, after an hour and more; and the most requests
+/// about the object itself in one try, and of discovery and lists about what it would take along.
+const CASCADE_TRIES: u64 = 4;
+const CASCADE_REQUESTS: u64 = 2;
+const CASCADE_QUESTIONS: u64 = 12;
+/// The most rounds of questions an hour for a type that is selected and missing, and the questions of one: the groups, and
+/// the versions of one of them.
+const MISSING_QUESTIONS: u64 = 25 * 2;
 /// How often in an hour a namespace of upsync at the hub that others use is looked at, to see whether it is empty.
 const LOOKS: u64 = 7;
 /// Sources of a syncer at each side for downsync. At the hub: two kinds of configs, CRDs, namespaces, panels, and three
@@ -170,6 +179,7 @@ impl Run {
                 () if key.name.starts_with("poison") => FAILING,
                 () if self.heartbeat.is_some() && is_config(&key) => HEARTBEATS,
                 () if self.is_in_conflict(&key) => CONFLICTING,
+                () if self.is_held_cascade(&key) => CASCADE_TRIES * CASCADE_REQUESTS,
                 () if self.world.habits.upsync && &*key.resource == "namespaces" => LOOKS,
                 // A list that is due once more in this hour may be newer than the recorded version. Whoever polls for
                 // upsync reads what is written then.
@@ -209,9 +219,26 @@ impl Run {
         is_in_conflict(&world.hub.store.borrow(), &world.edge.store.borrow(), key)
     }
 
+    /// True for a copy of a namespace or CRD whose origin is gone: something is left that it would take along.
+    fn is_held_cascade(&self, key: &Key) -> bool {
+        let (hub, edge) = (self.world.hub.store.borrow(), self.world.edge.store.borrow());
+        let takes_along = matches!(&*key.resource, "namespaces" | DEFINITIONS);
+        takes_along && hub.get(key).is_none() && edge.get(key).is_some_and(|copy| DOWNSYNC.owns(copy))
+    }
+
     fn check_idle(&self, ledger: &mut Ledger, before: &Counts, after: &Counts) {
         let lacks = |side| side == Side::Hub && self.world.hub.store.borrow().lacks.is_some();
         let used = used_by_others(&self.world.hub.store.borrow()) as u64;
+        let keys: Vec<Key> = self
+            .world
+            .edge
+            .store
+            .borrow()
+            .all()
+            .map(|(key, _)| key.clone())
+            .collect();
+        let held: Vec<&Key> = keys.iter().filter(|key| self.is_held_cascade(key)).collect();
+        let types = held.iter().filter(|key| &*key.resource == DEFINITIONS).count() as u64;
         for (&(side, verb), count) in after {
             let count = count - before.get(&(side, verb)).copied().unwrap_or_default();
             let upward: &[_] = if self.world.habits.upsync { &UPWARD_SOURCES } else { &[] };
@@ -219,7 +246,10 @@ impl Run {
             let sources: u64 = sources.map(|(_, most)| most).sum();
             let asked = if lacks(side) { KIND_QUESTIONS } else { 0 };
             // One look asks for each group, and in each type that is served.
-            let looks = if side == Side::Hub { used * LOOKS * 7 } else { 0 };
+            let looks = match side {
+                Side::Hub => used * LOOKS * 7 + types * MISSING_QUESTIONS,
+                Side::Edge => held.len() as u64 * CASCADE_TRIES * CASCADE_QUESTIONS,
+            };
             let each = match verb {
                 // One lasts a little less than an hour.
                 Verb::Watch => 2 * sources,

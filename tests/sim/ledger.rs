@@ -141,6 +141,8 @@ pub struct Ledger {
     start: Instant,
     /// Since when each object exists, or since when it does not, on the syncer's clock.
     existence: BTreeMap<(Side, Key), (Duration, bool)>,
+    /// When a side has begun to serve a type.
+    came_back: BTreeMap<(Side, String), Duration>,
     /// When a side last told a process that an object is not there, truthfully.
     proofs: BTreeMap<(u32, Side, Key), Duration>,
     /// What any config ever asked for.
@@ -188,6 +190,7 @@ impl Ledger {
             suspended: Duration::ZERO,
             start: Instant::now(),
             existence: BTreeMap::new(),
+            came_back: BTreeMap::new(),
             proofs: BTreeMap::new(),
             specs: Vec::new(),
             lost: BTreeMap::new(),
@@ -311,6 +314,8 @@ impl Ledger {
 
     /// A side serves a type from now on.
     pub fn serves(&mut self, side: Side, resource: &str) {
+        let now = self.clock();
+        self.came_back.insert((side, resource.to_owned()), now);
         if side == Side::Hub {
             self.taken.served(resource, self.start.elapsed());
         }
@@ -512,7 +517,10 @@ impl Ledger {
         self.check_mass(flow, key);
         let told = self.proofs.get(&(process, flow.from, key.clone()));
         let told = told.is_some_and(|&at| recent(at));
-        if !told && origin_type_served {
+        // A type that has only just come back proves as much by having been gone.
+        let came_back = self.came_back.get(&(flow.from, key.resource.to_string()));
+        let is_served = origin_type_served && !came_back.is_some_and(|&at| recent(at));
+        if !told && is_served {
             self.break_promise(format!("deleted {key} without a proof that its origin is gone"), &[key]);
         }
     }
