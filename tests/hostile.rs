@@ -1,6 +1,8 @@
 //! What hostile, odd or merely busy peers do, between real API servers: other hubs and other edges, controllers that copy,
 //! delete and change, people who delete what others need, servers that hang, lie or flood.
 
+#![expect(clippy::panic, reason = "in tests a failure is one")]
+
 mod support;
 
 #[path = "hostile/anew.rs"]
