@@ -231,26 +231,25 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(fl
 async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
-    let frozen = |value: &str, replace: Value| {
-        let mut object = config_map(&shop, "frozen", json!({"v": value}));
-        object["immutable"] = json!(true);
-        with_annotation(object, "edge.kubestellar.io/replace", &replace)
-    };
-    hub.create(&frozen("1", Value::Null)).await;
-    hub.create(&config_map(&shop, "beside", json!({"v": "1"}))).await;
+    let mut frozen = config_map(&shop, "frozen", json!({"v": "1"}));
+    frozen["immutable"] = json!(true);
+    hub.create(&frozen).await;
+    for name in ["beside", "stuck"] {
+        hub.create(&config_map(&shop, name, json!({"v": "1"}))).await;
+    }
     select(&hub, &config_maps(&shop, &["*"])).await;
     let mut syncer = pair.syncer(flags);
     let first = copy_equals(&edge, &shop, "frozen", &json!({"v": "1"})).await;
     // At the hub it is made anew, which the edge cannot follow by an update.
     hub.delete("v1", "configmaps", &shop, "frozen").await;
     gone(&edge, "v1", "configmaps", &shop, "frozen").await;
-    hub.create(&frozen("2", Value::Null)).await;
-    let second = copy_equals(&edge, &shop, "frozen", &json!({"v": "2"})).await;
+    hub.create(&frozen).await;
+    let second = copy_equals(&edge, &shop, "frozen", &json!({"v": "1"})).await;
     assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);
-    syncer.kill();
-    hub.delete("v1", "configmaps", &shop, "frozen").await;
-    hub.create(&frozen("3", Value::Null)).await;
-    let mut syncer = pair.syncer(flags);
+    // Somebody at the edge makes the copy of another one immutable, which is still the same at the hub.
+    let stuck = copy_equals(&edge, &shop, "stuck", &json!({"v": "1"})).await;
+    edit(&edge, &shop, "stuck", &json!({"immutable": true})).await;
+    edit(&hub, &shop, "stuck", &json!({"data": {"v": "2"}})).await;
     syncer
         .wait_for_log("field is immutable when `immutable` is set", SOON)
         .await;
@@ -258,7 +257,7 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode
         let requests = pair.edge.requests(SYNCER);
         requests
             .iter()
-            .filter(|event| event.code == 422 && event.uri.contains(&format!("/{shop}/configmaps/frozen")))
+            .filter(|event| event.code == 422 && event.uri.contains(&format!("/{shop}/configmaps/stuck")))
             .count()
     };
     // The lists of both sides, in whatever order they come, may each cause one.
@@ -279,9 +278,9 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode
     })
     .await;
     let replace = json!({"metadata": {"annotations": {"edge.kubestellar.io/replace": "true"}}});
-    edit(&hub, &shop, "frozen", &replace).await;
-    let third = copy_equals(&edge, &shop, "frozen", &json!({"v": "3"})).await;
-    assert_ne!(second["metadata"]["uid"], third["metadata"]["uid"]);
+    edit(&hub, &shop, "stuck", &replace).await;
+    let replaced = copy_equals(&edge, &shop, "stuck", &json!({"v": "2"})).await;
+    assert_ne!(stuck["metadata"]["uid"], replaced["metadata"]["uid"]);
     assert!(syncer.is_running());
 }
 

@@ -91,10 +91,15 @@ async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Res
     let Some(meta) = look(hub, job).await.map_err(failed(Side::Hub, "reading"))? else {
         return Ok(None);
     };
-    let outcome = match decide(job.copy_of(&meta)) {
+    let copy = job.copy_of(&meta);
+    let outcome = match decide(copy) {
         Action::Apply => apply(hub, job, desired, meta.version_number()).await?,
         Action::Leave(why) => left(why),
-        Action::Conflict | Action::Create => done(Change::Conflict(meta.sync_target().map(str::to_owned)), None),
+        Action::Conflict | Action::Create => {
+            // What people have taken the other mark off still names this one's sync target.
+            let owner = meta.sync_target().filter(|_| copy.state == CopyState::Anothers);
+            done(Change::Conflict(owner.map(str::to_owned)), None)
+        }
     };
     Ok(Some(outcome))
 }

@@ -55,7 +55,9 @@ async fn two_without_an_election_converge_and_do_not_fight() {
     hub.create(&config_map(&shop, "c5", json!({"v": "new"}))).await;
     copy_equals(&edge, &shop, "c5", &json!({"v": "new"})).await;
 
-    let all = writes_at_rest(&pair.edge, mark).await;
+    let mut all = writes_at_rest(&pair.edge, mark).await;
+    // One that holds for a version which the other has just changed writes nothing.
+    all.retain(|event| event.code != 409);
     complain(&format!("{} writes at the edge by two syncers", all.len()));
     // Twice what one would write: each object at the start and in each round, each drift once more, and what was
     // deleted; and a few for the namespace, the record and conflicts.
