@@ -134,6 +134,8 @@ async fn a_denatured_crd_follows_and_goes_and_the_edge_serves_its_type(flags: Mo
         copy["metadata"]["labels"]["l"] == json!("1")
     })
     .await;
+    // What the edge has made of the type would go with the CRD, so that it would stay.
+    edge.delete(&format!("{group}/v1"), "gauges", "", "a").await;
     drop_crds(&[&hub], &[&at_hub]).await;
     gone(&edge, CRDS[0], CRDS[1], CRDS[2], &at_edge).await;
 }
