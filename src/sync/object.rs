@@ -50,8 +50,9 @@ pub struct Meta {
     /// Annotations.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// This syncer or the Go syncer is among its field managers: one of them has written it.
-    #[serde(default, rename = "managedFields", deserialize_with = "names_a_syncer")]
+    /// This syncer or the Go syncer is among its field managers, or it has none: one of the two has written it. The Go
+    /// syncer's updates empty the list; whatever else creates or changes an object is in it.
+    #[serde(default = "yes", rename = "managedFields", deserialize_with = "names_a_syncer")]
     pub by_syncer: bool,
     /// A workload or a Service has made it and takes it along (`controller: true` in its `ownerReferences`).
     #[serde(default, rename = "ownerReferences", deserialize_with = "names_a_workload")]
@@ -62,6 +63,10 @@ fn null_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BT
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn names_a_syncer<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     #[derive(Deserialize)]
     struct Entry<'a> {
@@ -69,7 +74,8 @@ fn names_a_syncer<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<b
         manager: Cow<'a, str>,
     }
     let entries: Option<Vec<Entry>> = Option::deserialize(deserializer)?;
-    Ok(entries.into_iter().flatten().any(|entry| is_syncer(&entry.manager)))
+    let entries = entries.unwrap_or_default();
+    Ok(entries.is_empty() || entries.iter().any(|entry| is_syncer(&entry.manager)))
 }
 
 /// Controllers that own what they make, all of them namespaced and built in: what they own goes with them.

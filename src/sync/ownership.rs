@@ -105,7 +105,7 @@ pub enum CopyState {
     #[default]
     Absent,
     /// Both its marks are ours. Without an owner mark (the Go syncer's copies, and ours from before there was one): it
-    /// carries the exact ownership value, and either syncer is among its field managers.
+    /// carries the exact ownership value, and either syncer has written it, as far as its managed fields tell.
     Ours,
     /// It exists and no syncer has made it: no ownership annotation, one that names another object, or marks that were
     /// copied from an object of another type.
@@ -230,6 +230,18 @@ mod tests {
                 let meta = config_map(&marks, manager);
                 assert_eq!(state(direction, &meta), expected, "{owner:?} {manager}");
             }
+        }
+    }
+
+    // The Go syncer's updates empty the list of managed fields.
+    #[test]
+    fn a_copy_without_an_owner_mark_and_without_managed_fields_is_the_go_syncers() {
+        for fields in ["", r#","managedFields":[]"#, r#","managedFields":null"#] {
+            let object = format!(
+                r#"{{"metadata":{{"namespace":"shop","name":"a","annotations":{{"{DOWNSYNCED}":"ConfigMap/shop/a"}}{fields}}}}}"#
+            );
+            let meta = Meta::parse(object.as_bytes()).unwrap();
+            assert_eq!(state(Direction::Down, &meta), CopyState::Ours, "{fields}");
         }
     }
 
