@@ -233,10 +233,7 @@ impl Engine {
         let object = copy_at.for_people();
         match &outcome.change {
             Change::OtherCluster(_) | Change::WentBack(_) | Change::Withdrawn(_) | Change::Held => {
-                let done = self.delete_held(key, outcome);
-                // One that was to be replaced is still wanted, and its turn comes without anybody's word.
-                let is_wanted = outcome.desired_hash != 0;
-                return if is_wanted { queue::Done::Retry(None) } else { done };
+                return self.delete_held(key, outcome);
             }
             Change::WouldCascade(first) => return self.hold_cascade(key, &object, first),
             Change::Conflict(owner) => {
@@ -337,6 +334,8 @@ impl Engine {
         };
         let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
         state.inventory.failed(&key.name, false);
+        // One that was to be replaced is still wanted, and its turn comes without anybody's word.
+        let is_wanted = outcome.desired_hash != 0;
         let reason = match &outcome.change {
             Change::OtherCluster(found) => Reason::OtherCluster {
                 expected: self.identity(direction.origin()).expected().unwrap_or_default(),
@@ -347,9 +346,8 @@ impl Engine {
                 resource,
                 to: *to,
             },
-            Change::Withdrawn(_) if outcome.desired_hash != 0 => return queue::Done::Finished,
+            Change::Withdrawn(_) | Change::Held if is_wanted => return queue::Done::Retry(None),
             Change::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
-            _ if outcome.desired_hash != 0 => return queue::Done::Finished,
             _ => {
                 // It was not known to be gone when the worker began. What has been told meanwhile is newer.
                 if state.inventory.found_absent(&key.name) {
@@ -358,8 +356,11 @@ impl Engine {
                 return queue::Done::Again;
             }
         };
-        let held = Some(key.clone()).filter(|_| outcome.desired_hash == 0);
-        self.hold_deletes(direction, reason, held);
+        if is_wanted {
+            self.hold_deletes(direction, reason, None);
+            return queue::Done::Retry(None);
+        }
+        self.hold_deletes(direction, reason, Some(key.clone()));
         queue::Done::Finished
     }
 

@@ -134,7 +134,7 @@ async fn apply(
     (standing, adopted): (&Standing, bool),
 ) -> Result<Outcome, Failure> {
     let copy = standing.copy;
-    let may_go = copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off;
+    let may_go = is_ours_alone(copy);
     // Its origin was deleted, and this is another one, which has to be begun anew or has other values from the beginning.
     let is_another = may_go && desired.is_another_than(copy);
     if is_another && is_made_anew(&job.copy_at.resource) {
@@ -146,6 +146,11 @@ async fn apply(
         }
         other => other.map_err(failed(Side::Edge, "applying")),
     }
+}
+
+/// True for a copy that may be deleted for another one: it was not there before us, nor is it left to the edge.
+fn is_ours_alone(copy: Copy) -> bool {
+    copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off
 }
 
 async fn write(
@@ -245,9 +250,8 @@ async fn replace(
     }
     if let Some(meta) = look(edge, job).await.map_err(replacing)? {
         let copy = job.copy_of(&meta);
-        let is_still = copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off;
         match () {
-            () if !is_still || is_another && !desired.is_another_than(copy) => {
+            () if !is_ours_alone(copy) || is_another && !desired.is_another_than(copy) => {
                 // Somebody has been here meanwhile. The edge tells of it, and what it is then decides.
                 return Ok(done(Change::Held, None));
             }

@@ -44,7 +44,7 @@ async fn a_crd_that_is_selected_itself_takes_nothing_along_when_the_hub_deletes_
             stays_the_same(&edge, [&version, "gauges", &elsewhere, "own"], &own, period),
         )
     };
-    tokio::join!(stay(LONG_ENOUGH), deletes_are_held(&hub, "the-one", ""));
+    tokio::join!(stay(LONG_ENOUGH), deletes_are_held(&hub, "the-one"));
     stay(a_while()).await;
     drop_crds(&[&edge], &[name]).await;
 }
