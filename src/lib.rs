@@ -106,7 +106,7 @@ fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candida
     Some(leader::Candidacy {
         lease_duration: settings.lease_duration?,
         edge: Rc::new(edge.unlimited()),
-        lease: ObjectName::new(namespace, &leader::name_for(&settings.sync_target_uid)),
+        lease: ObjectName::new(namespace, &sync::own_objects::lease_name(&settings.sync_target_uid)),
         identity: leader::new_identity(&settings.host_name),
         clock: cli::logger::time_of_day_in_micros,
     })

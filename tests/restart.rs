@@ -61,7 +61,7 @@ async fn a_type_that_no_config_names_any_more_is_remembered_across_a_restart(fla
     hub.remove_namespaces(std::slice::from_ref(&shop)).await;
     eventually(NOTHING, SOON, async || {
         let record = edge
-            .get("v1", "configmaps", "default", "edge-syncer-types")
+            .get("v1", "configmaps", "default", "edge-syncer-types-test")
             .await
             .ok_or("no record")?;
         let types = record["data"]["types"].as_str().unwrap_or_default().to_owned();

@@ -211,7 +211,7 @@ async fn system_objects_and_the_syncers_own_never_go_up(flags: Mode) {
         arrives(&hub, "v1", plural, &shop, "ordinary").await;
     }
     // Its record is there, in its own namespace.
-    arrives(&edge, "v1", "configmaps", &own, "edge-syncer-types").await;
+    arrives(&edge, "v1", "configmaps", &own, "edge-syncer-types-test").await;
     holds_throughout("nothing else goes up", a_while(), async || {
         let mut found = Vec::new();
         for (version, plural) in [

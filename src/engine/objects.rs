@@ -5,13 +5,14 @@ use tokio::time::Instant;
 
 use super::configs::no_configs;
 use super::{Engine, Feed, Key, Task, TypeId};
-use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side};
+use crate::cluster::{Error, ObjectName, Scope, Side};
 use crate::plan::{Direction, Selection};
 use crate::report::Subject;
 use crate::source::{Covers, SourceEvent, SourceId, Versions};
 use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
 use crate::sync::object::{Desired, Meta, Status};
+use crate::sync::own_objects::is_record;
 use crate::sync::ownership::{CopyState, Owner};
 
 impl Engine {
@@ -213,7 +214,7 @@ impl Engine {
         // What the other direction has made does not travel back.
         let is_copy = meta.is_copy_of(state.plan.direction.other(), &origin.resource.kind);
         let selection = state.allowed(name);
-        let desired = if selection == Selection::None || is_copy || is_our_own(&state.plan.at_edge, name) {
+        let desired = if selection == Selection::None || is_copy || is_record(&state.plan.at_edge, &name.name) {
             None
         } else {
             Desired::from_origin(&origin, &copy, selection, object)?
@@ -504,9 +505,4 @@ impl Engine {
             self.queue.add(Key::new(type_id, Task::Object, name), class, body);
         }
     }
-}
-
-/// True for what a syncer keeps at the edge for itself, whichever its namespace is or was.
-pub(super) fn is_our_own(at_edge: &ResourceType, name: &ObjectName) -> bool {
-    at_edge.is("", "configmaps") && &*name.name == super::record::NAME
 }

@@ -14,15 +14,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use self::kept::Kept;
+use self::kept::{Kept, Names};
 use super::{Engine, TaskEnd};
-use crate::cluster::{Error, ObjectName, Side};
+use crate::cluster::{Error, Side};
 use crate::plan::{Direction, SyncedType};
 use crate::queue::back_off;
 use crate::report::Subject;
 
-/// Name of the `ConfigMap`. It lies in the syncer's own namespace, or in `default` where it has none.
-pub(super) const NAME: &str = "edge-syncer-types";
 /// How often the versions are written, if they have grown.
 const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);
 /// How often it is written though nothing has changed: somebody may have deleted it.
@@ -119,13 +117,13 @@ impl Engine {
         self.record.under_way = true;
         self.record.due = None;
         let edge = Rc::clone(&self.setup.edge);
-        let name = self.record_name();
+        let names = self.record_names();
         let is_read = !self.record.is_read;
         let write = self.record.is_read.then(|| self.to_be_kept());
         let task = async move {
             let result = match write {
-                None => kept::read(&edge, &name).await,
-                Some(kept) => kept::save(&edge, &name, &kept).await.map(|()| kept),
+                None => kept::read(&edge, &names).await,
+                Some(kept) => kept::save(&edge, &names.own, &kept).await.map(|()| kept),
             };
             TaskEnd::Recorded(result, is_read)
         };
@@ -134,7 +132,7 @@ impl Engine {
 
     /// Writes what has grown since the last write before the process ends, if the edge answers soon.
     pub(super) async fn save_record_at_last(&mut self) {
-        let (name, kept) = (self.record_name(), self.to_be_kept());
+        let (name, kept) = (self.record_names().own, self.to_be_kept());
         if !self.record.is_read || self.record.refused || self.record.saved_versions == kept.hub_versions {
             return;
         }
@@ -143,8 +141,14 @@ impl Engine {
         log::debug!("wrote the record for the last time result={saved:?}");
     }
 
-    fn record_name(&self) -> ObjectName {
-        ObjectName::new(self.setup.own_namespace.as_deref().unwrap_or("default"), NAME)
+    /// It lies in the syncer's own namespace, or in `default` where it has none.
+    fn record_names(&self) -> Names {
+        let namespace = self.setup.own_namespace.as_deref().unwrap_or("default");
+        Names::of(&self.setup.policy.sync_target, namespace)
+    }
+
+    fn the_record(&self) -> Subject {
+        Subject::Thing(Side::Edge, format!("ConfigMap {}", self.record_names().own.name))
     }
 
     fn to_be_kept(&self) -> Kept {
@@ -205,8 +209,9 @@ impl Engine {
                 }
                 log::warn!(
                     "cannot keep the record of synced types at the edge; copies that are deselected while the syncer is \
-                     down will stay error={:?} advice=\"allow it to get, create and patch the ConfigMap {NAME}\"",
-                    error.to_string()
+                     down will stay error={:?} advice=\"allow it to get, create and patch the ConfigMap {}\"",
+                    error.to_string(),
+                    self.record_names().own.name
                 );
                 self.record.saved.get_or_insert_default();
                 self.ask_identity(Side::Hub);
@@ -218,7 +223,8 @@ impl Engine {
 
     /// The record has been read, or written.
     fn record_is(&mut self, kept: Kept, is_read: bool) {
-        self.report.works(&the_record());
+        let the_record = self.the_record();
+        self.report.works(&the_record);
         let record = &mut self.record;
         record.failures = 0;
         record.be_due_in(RENEWAL);
@@ -250,7 +256,7 @@ impl Engine {
         if error.is_unreachable() {
             self.side_is_silent(Side::Edge, doing, error);
         } else {
-            self.report.failed(the_record(), doing, error);
+            self.report.failed(self.the_record(), doing, error);
         }
     }
 
@@ -263,10 +269,6 @@ impl Engine {
         self.ask_identity(Side::Hub);
         self.ask_identity(Side::Edge);
     }
-}
-
-fn the_record() -> Subject {
-    Subject::Thing(Side::Edge, format!("ConfigMap {NAME}"))
 }
 
 /// True if the edge refuses to keep a record: it may not be read or written, or its namespace is not there. A 404 that says

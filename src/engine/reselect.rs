@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::objects::is_our_own;
 use super::{Engine, TypeId, TypeState};
 use crate::cluster::{ObjectName, Scope};
 use crate::plan::{Direction, Selection, TypePlan};
+use crate::sync::own_objects::is_record;
 
 /// Above this many new names, lists are cheaper.
 const NAMES: usize = 200;
@@ -64,7 +64,7 @@ impl Engine {
             if let (Some(why), Some((origin, _))) = (state.refusal(name), state.both(name)) {
                 self.report.refused(&origin.for_people(), &why);
             }
-            state.allowed(name) != Selection::None && !is_our_own(&state.plan.at_edge, name)
+            state.allowed(name) != Selection::None && !is_record(&state.plan.at_edge, &name.name)
         });
         if names.is_empty() {
             return;

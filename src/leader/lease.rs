@@ -1,6 +1,5 @@
-//! The Lease object (`coordination.k8s.io/v1`) that candidates share: its name, and as much of it as an election needs.
+//! The Lease object (`coordination.k8s.io/v1`) that candidates share: as much of it as an election needs.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,36 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cluster::{Error, ObjectName, ResourceType};
-
-/// What the names of our Leases begin with.
-const PREFIX: &str = "edge-syncer-";
-/// The longest name of a Lease: it is a DNS subdomain.
-const LONGEST_NAME: usize = 253;
-
-/// The Lease for the syncers of one sync target. Those of another target, in the same namespace, have another one.
-///
-/// A UID that can stand in the name of an object stands in it as it is, so that a person finds the Lease and a role can
-/// name it; of any other the name has a hash, which all versions of this program must compute alike.
-pub fn name_for(sync_target_uid: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let fits = PREFIX.len() + sync_target_uid.len() <= LONGEST_NAME
-        && sync_target_uid.starts_with(is_plain)
-        && sync_target_uid.ends_with(is_plain)
-        && sync_target_uid.chars().all(|c| is_plain(c) || c == '-');
-    if fits {
-        return format!("{PREFIX}{sync_target_uid}");
-    }
-    let mut name = PREFIX.to_owned();
-    write!(name, "{:016x}", fnv1a(sync_target_uid.as_bytes())).expect("writing to a String cannot fail");
-    name
-}
-
-/// 64-bit FNV-1a: unlike the standard library's hash it is the same in all versions and on all machines.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
 
 /// The type.
 pub(super) fn leases() -> ResourceType {
@@ -168,28 +137,6 @@ pub(super) fn patch(version: &str, spec: &LeaseSpec) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_a_lease_for_each_sync_target() {
-        for (uid, expected) in [
-            ("site-7", "edge-syncer-site-7"),
-            (
-                "0b8a4a5e-3b0c-4d5e-9f3a-1c2d3e4f5a6b",
-                "edge-syncer-0b8a4a5e-3b0c-4d5e-9f3a-1c2d3e4f5a6b",
-            ),
-            ("A", "edge-syncer-af63fc4c860222ec"),
-            ("foo_bar", "edge-syncer-d82736431662ffbd"),
-            ("-a", "edge-syncer-07d05b07b498591b"),
-        ] {
-            let found = name_for(uid);
-            assert_eq!(found, expected, "{uid}");
-        }
-        // The test vectors that come with FNV-1a.
-        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
-        assert_eq!(name_for(&"a".repeat(241)).len(), 253);
-        assert_eq!(name_for(&"a".repeat(242)).len(), 28);
-    }
 
     #[test]
     fn reads_what_others_write_and_leave_out() {

@@ -25,7 +25,6 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use self::election::{Answer, Election, Request, Step, Timing};
-pub use self::lease::name_for;
 use self::lease::{Lease, LeaseSpec, leases};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
 

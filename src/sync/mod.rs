@@ -15,6 +15,7 @@ pub mod kinds;
 pub(crate) mod look;
 pub mod managed_fields;
 pub mod object;
+pub mod own_objects;
 pub mod ownership;
 pub mod retire;
 #[cfg(test)]

@@ -28,8 +28,8 @@ struct TwoHubs {
     shop: String,
     hubs: [Objects; 2],
     edge: Objects,
-    _second: Server,
-    _pair: PairLease,
+    second: Server,
+    pair: PairLease,
 }
 
 impl TwoHubs {
@@ -55,8 +55,8 @@ impl TwoHubs {
             shop,
             hubs,
             edge,
-            _second: second,
-            _pair: pair,
+            second,
+            pair,
         }
     }
 }
@@ -78,6 +78,23 @@ async fn two_hubs_on_one_edge_leave_each_others_copies_alone() {
     two.hubs[1].create(&config_map(shop, "later", json!({}))).await;
     arrives(&two.edge, "v1", "configmaps", shop, "later").await;
     stays_the_same(&two.edge, settings(shop, "second"), &uids[2].1, LONG_ENOUGH / 3).await;
+}
+
+/// Each has a record of its own, though both keep it in the same namespace: it says which hub its copies are from.
+#[tokio::test]
+async fn a_restart_of_two_hubs_syncers_in_one_namespace_holds_no_deletes() {
+    let mut two = TwoHubs::begin().await;
+    for syncer in &mut two.syncers {
+        syncer.terminate().await;
+    }
+    let _syncers = [
+        syncer_of(FIRST, &two.pair.hub, &two.pair.edge),
+        syncer_of(SECOND, &two.second, &two.pair.edge),
+    ];
+    for (hub, own) in two.hubs.iter().zip(["first", "second"]) {
+        hub.delete("v1", "configmaps", &two.shop, own).await;
+        gone(&two.edge, "v1", "configmaps", &two.shop, own).await;
+    }
 }
 
 #[tokio::test]

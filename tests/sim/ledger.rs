@@ -44,7 +44,7 @@ pub const MASS: &str = "many";
 pub const MOST: usize = 20;
 
 /// The one object that the syncer writes for itself.
-pub const RECORD: &str = "edge-syncer-types";
+pub const RECORD: &str = "edge-syncer-types-this-one";
 
 /// The field manager of status return.
 const STATUS_MANAGER: &str = "edge-syncer-status";

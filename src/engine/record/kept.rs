@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::NAME;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, is_word};
 use crate::plan::{Direction, Origins, SyncedType};
 use crate::sync::definition::Known;
 use crate::sync::object::Meta;
+use crate::sync::own_objects::{LEGACY_RECORD, record_name};
+use crate::sync::ownership::SyncTarget;
 
 /// Keys in it, by the direction that the types travelled.
 const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up, "upsynced")];
@@ -33,11 +34,60 @@ pub(in crate::engine) struct Kept {
     pub(super) hub_definitions: BTreeMap<String, Known>,
 }
 
-/// Reads it from the edge; an empty one if there is none.
-pub(super) async fn read(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
+/// The names that records of one sync target have or had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    /// Its own, which it reads and writes.
+    pub(super) own: ObjectName,
+    /// The one of versions from before each sync target had its own: read as long as there is no own one.
+    legacy: ObjectName,
+    /// Those of the sync targets whose copies it has taken over: their types are its own.
+    former: Vec<ObjectName>,
+}
+
+impl Names {
+    pub(super) fn of(sync_target: &SyncTarget, namespace: &str) -> Self {
+        let named = |uid: &String| ObjectName::new(namespace, &record_name(uid));
+        Self {
+            own: named(&sync_target.uid),
+            legacy: ObjectName::new(namespace, LEGACY_RECORD),
+            former: sync_target.former.iter().map(named).collect(),
+        }
+    }
+}
+
+/// Reads it from the edge, with what others have left to it; an empty one if there is none.
+pub(super) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
+    let mut kept = match read_one(edge, &names.own).await? {
+        Some(kept) => kept,
+        None => read_left(edge, &names.legacy).await?,
+    };
+    for former in &names.former {
+        kept.types.extend(read_left(edge, former).await?.types);
+    }
+    Ok(kept)
+}
+
+/// Reads what others have left. That this syncer may not is no reason to keep no record of its own.
+async fn read_left(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
+    match read_one(edge, name).await {
+        Err(error) if error.status().is_some_and(|status| status.code == 403) => {
+            log::warn!(
+                "cannot read the record of an earlier syncer at the edge; copies of types that this one does not select \
+                 will stay object=\"ConfigMap {}\" error={:?} advice=\"allow it to get that ConfigMap, or delete it\"",
+                name.name,
+                error.to_string()
+            );
+            Ok(Kept::default())
+        }
+        other => other.map(Option::unwrap_or_default),
+    }
+}
+
+async fn read_one(edge: &Cluster, name: &ObjectName) -> Result<Option<Kept>, Error> {
     match edge.get(&ResourceType::config_maps(), name, Content::Full).await {
-        Ok(body) => read_body(name, &body),
-        Err(error) if error.proves_absent(NAME) => Ok(Kept::default()),
+        Ok(body) => read_body(name, &body).map(Some),
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -98,7 +148,7 @@ pub(super) async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Resu
         "kind": "ConfigMap",
         "metadata": {
             "namespace": &*name.namespace,
-            "name": NAME,
+            "name": &*name.name,
             "annotations": {"edge.kubestellar.io/description":
                 "The resource types that edge-syncer has synced to this cluster and from it, by group/version/resource. It finds its copies by them after a restart."},
         },
@@ -176,8 +226,12 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_about_something_else_is_no_record() {
-        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1"}}"#;
-        let name = ObjectName::new("default", NAME);
+        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types-a"},"data":{"hub":"u1"}}"#;
+        let sync_target = SyncTarget {
+            uid: "a".into(),
+            former: Vec::new(),
+        };
+        let names = Names::of(&sync_target, "default");
         for (answer, expected) in [
             (RECORD, true),
             ("<html>log in</html>", false),
@@ -186,13 +240,64 @@ mod tests {
             (r#"{"metadata":{"namespace":"default","name":"another"}}"#, false),
         ] {
             let edge = Cluster::new(Side::Edge, Box::new(Says(answer)), RateLimit::new(None));
-            assert_eq!(read(&edge, &name).await.is_ok(), expected, "reading {answer}");
+            assert_eq!(read(&edge, &names).await.is_ok(), expected, "reading {answer}");
             assert_eq!(
-                save(&edge, &name, &Kept::default()).await.is_ok(),
+                save(&edge, &names.own, &Kept::default()).await.is_ok(),
                 expected,
                 "writing {answer}"
             );
         }
+    }
+
+    /// An edge that has these `ConfigMap`s, and refuses to show the one called `refused`.
+    struct Has(&'static [(&'static str, &'static str)], &'static str);
+
+    impl ApiServer for Has {
+        fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            let name = request.uri().path().rsplit('/').next().unwrap_or_default();
+            let found = self.0.iter().find(|(had, _)| *had == name);
+            let (code, body) = match found {
+                _ if name == self.1 => (403, r#"{"kind":"Status","code":403,"reason":"Forbidden"}"#.to_owned()),
+                Some((_, data)) => (
+                    200,
+                    format!(r#"{{"metadata":{{"namespace":"default","name":"{name}"}},"data":{data}}}"#),
+                ),
+                None => (
+                    404,
+                    json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": name}}).to_string(),
+                ),
+            };
+            let answer = Response::whole(code, body.leak());
+            async move { Ok(answer) }.boxed_local()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_record_of_its_own_and_what_earlier_syncers_have_left() {
+        const OWN: (&str, &str) = ("edge-syncer-types-new", r#"{"hub":"h1","types":"/v1/secrets"}"#);
+        const LEGACY: (&str, &str) = ("edge-syncer-types", r#"{"hub":"h2","types":"/v1/configmaps"}"#);
+        const FORMER: (&str, &str) = ("edge-syncer-types-old", r#"{"hub":"h3","types":"/v1/pods"}"#);
+        let sync_target = SyncTarget {
+            uid: "new".into(),
+            former: vec!["old".into()],
+        };
+        let names = Names::of(&sync_target, "default");
+        for (has, refused, hub, types) in [
+            (&[][..], "", "", &[][..]),
+            (&[OWN, LEGACY], "", "h1", &["secrets"]),
+            (&[LEGACY], "", "h2", &["configmaps"]),
+            (&[OWN, FORMER, LEGACY], "", "h1", &["pods", "secrets"]),
+            (&[FORMER], "", "", &["pods"]),
+            (&[OWN], FORMER.0, "h1", &["secrets"]),
+            (&[], LEGACY.0, "", &[]),
+        ] {
+            let edge = Cluster::new(Side::Edge, Box::new(Has(has, refused)), RateLimit::new(None));
+            let kept = read(&edge, &names).await.unwrap();
+            let found: Vec<&str> = kept.types.iter().map(|known| &*known.resource).collect();
+            assert_eq!((&*kept.hub, &found[..]), (hub, types), "{has:?}");
+        }
+        let edge = Cluster::new(Side::Edge, Box::new(Has(&[], OWN.0)), RateLimit::new(None));
+        read(&edge, &names).await.unwrap_err();
     }
 
     fn synced(group: &str, version: &str, resource: &str) -> SyncedType {
@@ -236,7 +341,7 @@ mod tests {
     #[test]
     fn fuzz_record() {
         const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n"}}"#;
-        let name = ObjectName::new("default", NAME);
+        let name = ObjectName::new("default", LEGACY_RECORD);
         crate::fuzz::fuzz("record", &[RECORD.as_bytes()], |text, _| {
             if let Ok(kept) = read_body(&name, text) {
                 let can_be = |known: &SyncedType| is_word(&known.version) && is_word(&known.resource);
