@@ -261,15 +261,18 @@ impl<K: QueueKey> Queue<K> {
                 return None;
             }
             Done::Finished => entry.failures = 0,
-            Done::Later(_) => {}
+            Done::Later(_) | Done::Again => {}
             Done::Retry(_) | Done::Refused(_) => entry.failures = entry.failures.saturating_add(1),
-            Done::Again => self.reach.told_nothing(probed, now, jitter),
             Done::Unreachable(side) => {
                 entry.needs = entry.needs.with(side);
                 if self.reach.unreachable(side, number, probed, now, jitter) {
                     self.park();
                 }
             }
+        }
+        if !matches!(done, Done::Finished | Done::Unreachable(_)) {
+            // Were it back, the queue would know by now. Another key at once would be put off just as this one.
+            self.reach.told_nothing(probed, now, jitter);
         }
         let failures = self.entry(key).failures;
         let asked = match done {

@@ -159,9 +159,25 @@ fn a_probe_that_asked_nothing_is_followed_by_another_one() {
     assert_eq!(take(&mut queue, now), Some(Key(HUB_KEYS, 0)));
     queue.done(&Key(HUB_KEYS, 0), Done::Finished, now, 1.0);
     assert_eq!(take(&mut queue, now), Some(Key(HUB_KEYS, 1)));
-    queue.done(&Key(HUB_KEYS, 1), Done::Again, now, 1.0);
-    assert_eq!(take(&mut queue, now), None, "this could go on for ever");
-    assert_eq!(queue.next_due(), Some(now + FIRST_WAIT));
+}
+
+#[test]
+fn a_probe_that_is_put_off_is_followed_by_another_one_in_time() {
+    for done in [
+        Done::Again,
+        Done::Later(FIRST_WAIT * 9),
+        Done::Retry(None),
+        Done::Refused(FIRST_WAIT * 9),
+    ] {
+        let now = Instant::now();
+        let mut queue = queue(HUB_KEYS, 3);
+        queue.side_is_down(Side::Hub, now, 1.0);
+        let now = now + FIRST_WAIT;
+        assert_eq!(take(&mut queue, now), Some(Key(HUB_KEYS, 0)));
+        queue.done(&Key(HUB_KEYS, 0), done, now, 1.0);
+        assert_eq!(take(&mut queue, now), None, "{done:?}: this could go on for ever");
+        assert_eq!(queue.next_due(), Some(now + FIRST_WAIT), "{done:?}");
+    }
 }
 
 #[test]
