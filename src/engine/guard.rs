@@ -27,6 +27,8 @@ use crate::report::Subject;
 
 /// Deletes within this time are one pass, also when they come one by one.
 const PASS: Duration = Duration::from_secs(60);
+/// So many holds are told in the condition, the gravest first.
+const MESSAGES: usize = 8;
 
 /// When too many are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,12 +224,17 @@ impl Guard {
 
     /// What the configs say about holds.
     fn condition(&self) -> Condition {
-        let messages: Vec<String> = self
+        let holds = self.all_holds().count();
+        let mut messages: Vec<String> = self
             .all_holds()
+            .take(MESSAGES)
             .map(|(direction, hold, held)| hold.message(direction, held))
             .collect();
+        if holds > MESSAGES {
+            messages.push(format!("{} more holds are in the log", holds - MESSAGES));
+        }
         Condition {
-            held: !messages.is_empty(),
+            held: holds > 0,
             reason: self
                 .all_holds()
                 .next()

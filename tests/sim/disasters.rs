@@ -11,6 +11,8 @@ use super::world::{CONFIGS, World};
 pub const MANY: usize = 60;
 /// The annotation that lets deletes go on.
 const CONFIRM: &str = "edge.kubestellar.io/confirm-deletes";
+/// The length of its value.
+const TOKEN: usize = 8;
 
 impl World {
     /// Many objects, which a config of their own selects.
@@ -46,7 +48,8 @@ impl World {
         objects
     }
 
-    /// Somebody reads at the configs that deletes are held, and lets them go on. False if none are.
+    /// Somebody reads at the configs that deletes are held, and lets them go on. False if none are. What would take along
+    /// what is not to be deleted stays: the message names an object that somebody wants.
     pub fn confirm_deletes(&mut self) -> bool {
         let configs: Vec<(Key, Value)> = {
             let store = self.hub.store.borrow();
@@ -60,7 +63,10 @@ impl World {
             let conditions = status["conditions"].as_array().into_iter().flatten();
             let mut held = conditions.filter(|one| one["type"] == "DeletesHeld" && one["status"] == "True");
             let message = held.find_map(|one| one["message"].as_str()).unwrap_or_default();
-            let Some((_, token)) = message.rsplit_once(&format!("{CONFIRM}=")) else {
+            let confirm = format!("{CONFIRM}=");
+            let harmless = message.split("; confirm with").zip(message.split(&confirm).skip(1));
+            let tokens = harmless.filter(|(hold, _)| !hold.contains("would take along"));
+            let Some(token) = tokens.map(|(_, rest)| &rest[..TOKEN]).last() else {
                 continue;
             };
             self.hub.patch(
