@@ -16,6 +16,8 @@ mod outages;
 mod outdated;
 #[path = "simulation/records.rs"]
 mod records;
+#[path = "simulation/sources.rs"]
+mod sources;
 #[path = "simulation/statuses.rs"]
 mod statuses;
 #[path = "simulation/stories.rs"]

@@ -226,7 +226,11 @@ async fn what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update(flag
         object["metadata"]["annotations"] = json!(all);
         object
     };
-    edge.create(&object(&["kept", "first", "second"])).await;
+    let first = edge.create(&object(&["kept", "first", "second"])).await;
+    let cluster = arrives(&edge, "v1", "namespaces", "", "kube-system").await;
+    // Which cluster it is from, and at which version that was first so.
+    let source = [&cluster["metadata"]["uid"], &first["metadata"]["resourceVersion"]]
+        .map(|text| text.as_str().unwrap_or_default());
     select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
     let _syncer = pair.syncer(flags);
     arrives(&hub, "v1", "configmaps", &shop, "a").await;
@@ -242,6 +246,7 @@ async fn what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update(flag
             if field == "annotations" {
                 let uid = object["metadata"]["uid"].as_str().expect("it has one");
                 expected["edge.kubestellar.io/owner"] = json!(format!("{uid}/configmaps/test"));
+                expected["edge.kubestellar.io/source"] = json!(source.join("/"));
             }
             assert_eq!(copy["metadata"][field], expected, "{field}");
         }

@@ -27,6 +27,10 @@ pub const UPSYNCED_SELECTOR: &str = "edge.kubestellar.io/upsynced=true";
 /// Annotation on every copy, at the edge and at the hub: `<origin UID>/<plural.group of the copy>/<sync target UID>`. It
 /// tells the copies of two syncers apart, and a copy from what a controller has made of it (DESIGN section 4).
 pub const OWNER: &str = "edge.kubestellar.io/owner";
+/// Annotation on every copy, at the edge and at the hub: `<UID of the cluster>/<resource version>` of the origin when the copy
+/// was first made from it. So a copy itself tells when another cluster answers, or one that was restored from a backup
+/// (DESIGN section 4).
+pub const SOURCE: &str = "edge.kubestellar.io/source";
 /// Annotation on a copy that a conversion has renamed: `<Kind>.<group>/<name>` of its origin. Without it a copy whose
 /// conversion was taken away would look as if its origin were gone.
 pub const RENAMED_FROM: &str = "edge.kubestellar.io/renamed-from";

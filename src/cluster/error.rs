@@ -75,6 +75,13 @@ pub struct ApiStatus {
 }
 
 impl Error {
+    /// Adds what the server does not know to its words.
+    pub fn add_words(&mut self, words: &str) {
+        if let Self::Status(status) = self {
+            status.message.push_str(words);
+        }
+    }
+
     /// Reads an error answer. A body that is no `Status` object (a proxy's page) keeps its first line as message.
     pub fn from_answer(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let retry_after = retry_after.map(believed);

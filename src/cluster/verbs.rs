@@ -199,7 +199,7 @@ impl Cluster {
             items: Option<Vec<serde::de::IgnoredAny>>,
         }
         let mut path = format!("{}?limit=1", resource.collection_path(&name.namespace)?);
-        parameter(&mut path, "fieldSelector", &format!("metadata.name={}", name.name));
+        parameter(&mut path, "fieldSelector", &named(&name.name));
         let accept = Content::Metadata.accept(true);
         let answer = self.call(Method::GET, &path, accept, None, Bytes::new()).await?;
         let list: List = serde_json::from_slice(&answer).map_err(|_| Error::BadAnswer(first_line(&answer)))?;
@@ -416,11 +416,24 @@ impl Cluster {
     }
 }
 
+/// The field selector of one object. Names of RBAC objects may have characters in them that mean something in a selector,
+/// and are escaped there by a backslash.
+fn named(name: &str) -> String {
+    let mut selector = String::from("metadata.name=");
+    for c in name.chars() {
+        if matches!(c, '\\' | ',' | '=') {
+            selector.push('\\');
+        }
+        selector.push(c);
+    }
+    selector
+}
+
 /// What opens a list or watch of the collection, narrowed by its selectors.
 fn read_for(request: &ListRequest, mut query: String, accept: &str) -> Result<http::Request<Bytes>, Error> {
     let scope = &request.scope;
     if let Some(name) = &scope.name {
-        parameter(&mut query, "fieldSelector", &format!("metadata.name={name}"));
+        parameter(&mut query, "fieldSelector", &named(name));
     }
     if let Some(labels) = request.label_selector {
         parameter(&mut query, "labelSelector", labels);

@@ -443,12 +443,14 @@ impl Engine {
             .collect();
         for (direction, reason) in confirmed {
             match reason {
-                Reason::OtherCluster { found, .. } => {
+                Reason::OtherCluster { expected, found } => {
+                    self.identity(direction.origin()).give_up(expected);
                     self.identity(direction.origin()).expect(found);
                     self.forget_versions(direction);
                     self.forget_definitions();
                 }
                 Reason::WentBack { .. } => {
+                    self.identity(direction.origin()).accept_older();
                     self.forget_versions(direction);
                     self.forget_definitions();
                 }

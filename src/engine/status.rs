@@ -111,9 +111,9 @@ impl StatusRecord {
     }
 
     /// True if there is something to write and nobody writes it: what comes meanwhile is looked at when the write ends, so
-    /// that it keeps to the pace.
-    fn wants_worker(&self) -> bool {
-        self.is_due() && !self.under_way
+    /// that it keeps to the pace. The `last` one, of a copy that is gone, cannot be looked at any more, and is kept at hand.
+    fn wants_worker(&self, last: bool) -> bool {
+        self.is_due() && (last || !self.under_way)
     }
 
     /// True if the hub does not have what the edge has, or either is not known.
@@ -156,13 +156,20 @@ impl Engine {
         if state.plan.status.is_none() || !state.returns_status_of(name) {
             return;
         }
-        let Some(status) = state.inventory.status(name).filter(|status| status.wants_worker()) else {
+        let is_last = body.is_some() && state.inventory.get(name).is_some_and(|record| record.finished);
+        let Some(status) = state
+            .inventory
+            .status(name)
+            .filter(|status| status.wants_worker(is_last))
+        else {
             return;
         };
         let now = Instant::now();
         let (wait, contested) = (status.wait(self.setup.status_interval, now), status.is_contested());
         let key = Key::new(type_id, Task::Status, name.clone());
-        let wait = if contested {
+        let wait = if is_last {
+            None
+        } else if contested {
             let changes = self.fights.count(&key, now);
             wait.max(drift::wait(changes, fastrand::f64()))
         } else {
@@ -400,10 +407,10 @@ mod tests {
         record.edge_tells(Some(6));
         record.write_begins();
         record.edge_tells(Some(7));
-        assert!(!record.wants_worker(), "the pace begins when the write ends");
+        assert!(!record.wants_worker(false), "the pace begins when the write ends");
         let now = Instant::now();
         record.write_ended(written(6, 2), now);
-        assert!(record.wants_worker());
+        assert!(record.wants_worker(false));
         assert!(record.wait(Duration::from_secs(1), now).is_some());
     }
 
@@ -414,7 +421,7 @@ mod tests {
         record.edge_tells(Some(6));
         record.write_begins();
         record.write_failed(Side::Hub, now);
-        assert!(record.wants_worker());
+        assert!(record.wants_worker(false));
         assert!(record.wait(Duration::from_secs(1), now).is_some());
     }
 

@@ -378,6 +378,7 @@ impl Engine {
 
     fn side_is(&mut self, side: Side, found: String) {
         let direction = Direction::from(side);
+        self.identity(side).answers(&found);
         match self.identity(side).expected() {
             None => {
                 self.identity(side).expect(found);
@@ -405,6 +406,16 @@ impl Engine {
                     self.guard.versions.prove(direction);
                 }
             }
+        }
+    }
+
+    /// A copy says that it is from that cluster, and another one answers: nothing had told so until now.
+    pub(super) fn copies_are_from(&mut self, side: Side, cluster: &str) -> Reason {
+        let found = self.identity(side).present().unwrap_or_default();
+        self.identity(side).expect(cluster.to_owned());
+        Reason::OtherCluster {
+            expected: cluster.to_owned(),
+            found,
         }
     }
 

@@ -15,6 +15,7 @@ use crate::plan::{Direction, Selection};
 use crate::queue::{self, Class};
 use crate::report::Subject;
 use crate::source::SourceId;
+use crate::sync::identity::Doubt;
 use crate::sync::job::{self, Change, Failure, Job, Outcome, Seen, Why};
 use crate::sync::object::Address;
 use crate::sync::ownership::is_protected_namespace;
@@ -232,7 +233,11 @@ impl Engine {
         };
         let object = copy_at.for_people();
         match &outcome.change {
-            Change::OtherCluster(_) | Change::WentBack(_) | Change::Withdrawn(_) | Change::Held => {
+            Change::OtherCluster(_)
+            | Change::WentBack(_)
+            | Change::Doubted(_)
+            | Change::Withdrawn(_)
+            | Change::Held => {
                 return self.delete_held(key, outcome);
             }
             Change::WouldCascade(first) => return self.hold_cascade(key, &object, first),
@@ -346,6 +351,8 @@ impl Engine {
                 resource,
                 to: *to,
             },
+            Change::Doubted(Doubt::MadeFrom(cluster)) => self.copies_are_from(direction.origin(), cluster),
+            &Change::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
             Change::Withdrawn(_) | Change::Held if is_wanted => return queue::Done::Retry(None),
             Change::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
             _ => {

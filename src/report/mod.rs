@@ -58,6 +58,7 @@ impl Report {
             | Change::Held
             | Change::OtherCluster(_)
             | Change::WentBack(_)
+            | Change::Doubted(_)
             | Change::Withdrawn(_) => {
                 log::debug!("in step object={object} result={change:?}");
                 return;

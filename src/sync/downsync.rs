@@ -3,12 +3,15 @@
 //! [`decide`] is the whole policy, as a pure function. Every apply holds for the version alone that was seen, and where
 //! nothing was seen, for nothing: whatever came in between is looked at before any of it is overwritten.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use serde_json::json;
 
+use super::cascade::first_taken_along;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left, precondition};
 use super::look::look;
-use super::retire::distrust;
+use super::retire::{Proof, doubt, prove};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
@@ -90,7 +93,7 @@ impl Standing {
 }
 
 /// Makes the copy what the hub wants.
-pub(super) async fn bring(hub: &Cluster, edge: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     let mut standing = Standing::known(job);
     let mut looks = 0;
     loop {
@@ -111,7 +114,7 @@ pub(super) async fn bring(hub: &Cluster, edge: &Cluster, job: &Job, desired: &De
 /// The same where this stands in its place.
 async fn bring_to(
     hub: &Cluster,
-    edge: &Cluster,
+    edge: &Rc<Cluster>,
     job: &Job,
     desired: &Desired,
     standing: &Standing,
@@ -128,7 +131,7 @@ async fn bring_to(
 
 async fn apply(
     hub: &Cluster,
-    edge: &Cluster,
+    edge: &Rc<Cluster>,
     job: &Job,
     desired: &Desired,
     (standing, adopted): (&Standing, bool),
@@ -160,7 +163,13 @@ async fn write(
     standing: &Standing,
     adopted: bool,
 ) -> Result<Outcome, Error> {
-    let (mut object, created) = apply_at(edge, job, desired, standing.version.as_deref(), adopted).await?;
+    let source = job.source_mark(desired, standing.copy);
+    let marks = |adopted| Marks {
+        adopted,
+        at_version: None,
+        source: source.as_deref(),
+    };
+    let (mut object, created) = apply_at(edge, job, desired, standing.version.as_deref(), marks(adopted)).await?;
     let change = match () {
         () if created => Change::Created,
         () if adopted && standing.copy.state == CopyState::Foreign => Change::Adopted,
@@ -168,12 +177,12 @@ async fn write(
     };
     if created && adopted {
         // What was there before has gone meanwhile: this one is ours.
-        object = apply_again(edge, job, desired, &object, false).await?;
+        object = apply_again(edge, job, desired, &object, marks(false)).await?;
     }
     let Address { resource, name } = &job.copy_at;
     if let Some(patch) = take_over(&object, Direction::Down, job.policy.takes_back(job.selection))? {
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
-        object = apply_again(edge, job, desired, &patched, adopted && !created).await?;
+        object = apply_again(edge, job, desired, &patched, marks(adopted && !created)).await?;
     }
     if let Some(patch) = desired.addition(resource, &object)? {
         object = edge.merge_patch(resource, name, patch).await?;
@@ -195,10 +204,10 @@ async fn apply_again(
     job: &Job,
     desired: &Desired,
     object: &[u8],
-    adopted: bool,
+    marks: Marks<'_>,
 ) -> Result<Bytes, Error> {
     let version = Meta::of(&job.copy_at.name, object)?.resource_version;
-    let (object, _) = apply_at(edge, job, desired, Some(&version), adopted).await?;
+    let (object, _) = apply_at(edge, job, desired, Some(&version), marks).await?;
     Ok(object)
 }
 
@@ -208,12 +217,12 @@ async fn apply_at(
     job: &Job,
     desired: &Desired,
     version: Option<&str>,
-    adopted: bool,
+    marks: Marks<'_>,
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
     let marks = Marks {
-        adopted,
         at_version: version,
+        ..marks
     };
     let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
     edge.apply(resource, name, body, Content::Full).await
@@ -221,10 +230,11 @@ async fn apply_at(
 
 /// The edge refuses an update (`refusal`) which the hub object, or that it `is_another` one than the copy was made from,
 /// asks for; or the copy has to be made anew in any case. The edge is first asked whether it would take the object as a new
-/// one, so that a copy is never deleted for one that cannot be.
+/// one, so that a copy is never deleted for one that cannot be. Nor is one deleted that would take along anything: the new
+/// one would be empty.
 async fn replace(
     hub: &Cluster,
-    edge: &Cluster,
+    edge: &Rc<Cluster>,
     job: &Job,
     desired: &Desired,
     (is_another, refusal): (bool, Option<Error>),
@@ -240,16 +250,27 @@ async fn replace(
     if let Err(error) = edge.would_create(resource, name, body).await {
         return Err(failed(Side::Edge, "applying")(refusal.unwrap_or(error)));
     }
+    let mut proved_at = 0;
     if is_another {
         if job.deletes_are_held {
             return Ok(done(Change::Held, None));
         }
-        if let Some(distrust) = distrust(hub, job, Some(&desired.origin)).await? {
-            return Ok(done(distrust, None));
+        match prove(hub, job, Some(&desired.origin)).await? {
+            Proof::Against(distrust) => return Ok(done(distrust, None)),
+            Proof::At(version) => proved_at = version,
         }
+    }
+    if let Some(mut refusal) = refusal
+        && let Some(first) = first_taken_along(edge, &job.copy_at).await.map_err(replacing)?
+    {
+        refusal.add_words(&format!("; to replace it would take along {first}"));
+        return Err(failed(Side::Edge, "applying")(refusal));
     }
     if let Some(meta) = look(edge, job).await.map_err(replacing)? {
         let copy = job.copy_of(&meta);
+        if is_another && let Some(doubt) = doubt(job, &meta, proved_at) {
+            return Ok(done(doubt, None));
+        }
         match () {
             () if !is_ours_alone(copy) || is_another && !desired.is_another_than(copy) => {
                 // Somebody has been here meanwhile. The edge tells of it, and what it is then decides.
@@ -262,7 +283,12 @@ async fn replace(
                 .map_err(replacing)?,
         }
     }
-    match apply_at(edge, job, desired, Some(NOWHERE), false).await {
+    let source = job.source_mark(desired, Copy::default());
+    let marks = Marks {
+        source: source.as_deref(),
+        ..Marks::default()
+    };
+    match apply_at(edge, job, desired, Some(NOWHERE), marks).await {
         Ok((object, true)) => done_with(job, Change::Replaced, &object, true).map_err(replacing),
         // Finalizers or a grace period keep the old copy for now. The edge will tell when it is gone.
         _ => Ok(left(Why::Terminating)),

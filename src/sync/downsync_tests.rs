@@ -6,6 +6,7 @@ const OURS: Copy = Copy {
     adopted: false,
     terminating: false,
     origin: 0,
+    made_at: 0,
 };
 const FOREIGN: Copy = Copy {
     state: CopyState::Foreign,

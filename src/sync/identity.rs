@@ -5,8 +5,10 @@
 //! after the same cluster has answered again, asked after it has said that the origin does not exist: it may have been
 //! replaced in the moment before. Those who ask at once share an answer.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
+use super::ownership::Source;
 use super::shared::Shared;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::sync::object::Meta;
@@ -23,6 +25,12 @@ const WORKSPACE_VERSION: &str = "v1alpha1";
 pub struct Identity {
     /// The cluster that the copies are from; absent as long as it is not known.
     expected: RefCell<Option<String>>,
+    /// The one that has answered last.
+    found: RefCell<Option<String>>,
+    /// Clusters that copies are from too, and which people have confirmed not to be waited for.
+    former: RefCell<BTreeSet<String>>,
+    /// People have confirmed that it has gone back to older versions.
+    may_be_older: Cell<bool>,
     question: Shared<Result<Verdict, Error>>,
 }
 
@@ -35,6 +43,20 @@ pub enum Verdict {
     Other(String),
 }
 
+/// Why the mark of a copy does not let its origin's side prove anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The copy is from another cluster: its UID.
+    MadeFrom(String),
+    /// Its origin was there at a version that the side has not reached.
+    Older {
+        /// That version.
+        from: u64,
+        /// The one of the answer.
+        to: u64,
+    },
+}
+
 impl Identity {
     /// The cluster that the copies are from, if it is known.
     pub fn expected(&self) -> Option<String> {
@@ -45,6 +67,40 @@ impl Identity {
     pub fn expect(&self, uid: String) {
         *self.expected.borrow_mut() = Some(uid);
         self.question.expire();
+    }
+
+    /// It has answered, or another one has.
+    pub fn answers(&self, uid: &str) {
+        self.found.replace(Some(uid.to_owned()));
+    }
+
+    /// The one that answers, as far as it is known.
+    pub fn present(&self) -> Option<String> {
+        self.found.borrow().clone().or_else(|| self.expected())
+    }
+
+    /// People have confirmed that copies of what was in that cluster may be deleted.
+    pub fn give_up(&self, uid: String) {
+        self.former.borrow_mut().insert(uid);
+    }
+
+    /// People have confirmed that it has gone back to older versions.
+    pub fn accept_older(&self) {
+        self.may_be_older.set(true);
+    }
+
+    /// What the mark of a copy says against an answer of this side at `version` (0 if unknown).
+    pub fn doubt(&self, source: Source<'_>, version: u64) -> Option<Doubt> {
+        let is_another = self.expected().is_some_and(|expected| expected != source.cluster);
+        if is_another {
+            let is_given_up = self.former.borrow().contains(source.cluster);
+            return (!is_given_up).then(|| Doubt::MadeFrom(source.cluster.to_owned()));
+        }
+        let is_older = version != 0 && version < source.version && !self.may_be_older.get();
+        is_older.then_some(Doubt::Older {
+            from: source.version,
+            to: version,
+        })
     }
 
     /// Asks the side who it is. The question begins after the call. An error proves nothing.
@@ -222,5 +278,28 @@ mod tests {
             let uid = uid.map_err(|error| error.status().map_or(0, |status| status.code));
             assert_eq!(uid, found.map(|uid: Option<&str>| uid.map(str::to_owned)), "{row}");
         }
+    }
+
+    #[test]
+    fn copies_tell_of_another_cluster_and_of_one_that_has_gone_back() {
+        let source = |cluster, version| Source { cluster, version };
+        let identity = Identity::default();
+        assert_eq!(identity.doubt(source("a", 7), 6), Some(Doubt::Older { from: 7, to: 6 }));
+        identity.expect("a".into());
+        for (found, version, expected) in [
+            (source("a", 7), 7, None),
+            (source("a", 7), 0, None),
+            (source("a", 7), 6, Some(Doubt::Older { from: 7, to: 6 })),
+            (source("b", 1), 6, Some(Doubt::MadeFrom("b".into()))),
+        ] {
+            assert_eq!(identity.doubt(found, version), expected, "{found:?} {version}");
+        }
+        // People confirm both.
+        identity.give_up("b".into());
+        identity.accept_older();
+        for found in [source("a", 7), source("b", 7)] {
+            assert_eq!(identity.doubt(found, 6), None, "{found:?}");
+        }
+        assert!(identity.doubt(source("c", 1), 6).is_some());
     }
 }

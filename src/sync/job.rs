@@ -15,10 +15,10 @@ use super::{downsync, upsync};
 use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{Definitions, Withdrawal};
-use crate::sync::identity::Identity;
+use crate::sync::identity::{Doubt, Identity};
 use crate::sync::managed_fields::{TakeBack, marks};
 use crate::sync::object::{Address, Desired, Meta, Status};
-use crate::sync::ownership::{Copy, CopyState, SyncTarget};
+use crate::sync::ownership::{Copy, CopyState, Source, SyncTarget};
 
 /// Why nothing is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,19 @@ pub struct Job {
 }
 
 impl Job {
+    /// The mark that says where the origin is; it stays as it is as long as the copy is of the same origin. `None` as long as
+    /// nobody knows which cluster that is.
+    pub(super) fn source_mark(&self, desired: &Desired, copy: Copy) -> Option<String> {
+        let is_known = copy.state == CopyState::Ours && copy.made_at != 0 && !desired.is_another_than(copy);
+        let (cluster, version) = if is_known {
+            (self.identity.expected()?, copy.made_at)
+        } else {
+            (self.identity.present()?, desired.version)
+        };
+        let cluster = &cluster;
+        Some(Source { cluster, version }.mark())
+    }
+
     /// What an existing object in the copy's place is.
     pub(super) fn copy_of(&self, meta: &Meta) -> Copy {
         meta.copy(self.direction, &self.copy_at.resource, &self.policy.sync_target)
@@ -155,6 +168,7 @@ impl Seen {
             adopted: false,
             terminating: false,
             origin: 0,
+            made_at: 0,
         },
         labelled: false,
         hash: 0,
@@ -206,6 +220,8 @@ pub enum Change {
     OtherCluster(String),
     /// The same, because the origins' side has gone back to this version.
     WentBack(u64),
+    /// The same, because of what the copy says of where it is from.
+    Doubted(Doubt),
     /// The same, because the hub takes the whole type away, or has done so.
     Withdrawn(Withdrawal),
     /// The same, because its end would take this along, which is not itself to be deleted: an object, or what is known of it.
@@ -295,7 +311,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     }
 }
 
-async fn bring(origins: &Cluster, copies: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+async fn bring(origins: &Cluster, copies: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     match job.direction {
         Direction::Down => downsync::bring(origins, copies, job, desired).await,
         Direction::Up => upsync::bring(copies, job, desired).await,

@@ -8,6 +8,7 @@ pub(in crate::sync) const OURS: Copy = Copy {
     adopted: false,
     terminating: false,
     origin: 0,
+    made_at: 0,
 };
 pub(in crate::sync) const FOREIGN: Copy = Copy {
     state: CopyState::Foreign,

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, RENAMED_FROM, REPLACE, UPSYNCED};
+use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED};
 use crate::cluster::{Error, ObjectName, ResourceType, is_path_segment, is_word};
 use crate::plan::{Direction, Selection};
 use crate::sync::canonical::canonical_hash;
@@ -211,6 +211,8 @@ pub struct Desired {
     pub hash: u64,
     /// UID of the origin; empty if it has none.
     pub origin: String,
+    /// Resource version of the origin; 0 if that is no number.
+    pub version: u64,
     /// The origin is a Job whose status says that it has finished.
     pub finished: bool,
     /// The origin's `downsync-overwrite` says to create once and then leave alone.
@@ -236,6 +238,7 @@ impl Desired {
         let mut desired = Self {
             hash: 0,
             origin: String::new(),
+            version: 0,
             finished: false,
             hands_off: false,
             replace: false,
@@ -245,6 +248,7 @@ impl Desired {
             duplicates: Duplicates::default(),
         };
         let meta = Meta::parse(object)?;
+        desired.version = meta.version_number();
         if selection != Selection::Implied {
             let resource = &origin.resource;
             let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| bad(&error))?;
@@ -325,6 +329,7 @@ impl Desired {
         if marks.adopted {
             annotations.insert(ADOPTED.into(), "true".into());
         }
+        annotations.extend(marks.source.map(|source| (SOURCE.into(), source.to_owned())));
         let mut metadata = json!({"name": &*name.name, "labels": labels, "annotations": annotations});
         if resource.namespaced {
             metadata["namespace"] = json!(&*name.namespace);
@@ -351,6 +356,8 @@ pub struct Marks<'a> {
     pub adopted: bool,
     /// It has to be at this resource version.
     pub at_version: Option<&'a str>,
+    /// [`crate::sync::ownership::Source::mark`], where the cluster of the origin is known.
+    pub source: Option<&'a str>,
 }
 
 /// The `status` of an object.
@@ -452,7 +459,7 @@ fn split_pull_secrets(fields: &str) -> (String, Vec<Value>) {
 fn travels(key: &str) -> bool {
     let prefix = key.split('/').next().unwrap_or_default();
     let kcp = key.contains('/') && (prefix == "kcp.io" || prefix.ends_with(".kcp.io"));
-    !kcp && ![DOWNSYNCED, UPSYNCED, OWNER, ADOPTED, RENAMED_FROM].contains(&key)
+    !kcp && ![DOWNSYNCED, UPSYNCED, OWNER, SOURCE, ADOPTED, RENAMED_FROM].contains(&key)
 }
 
 /// Objects that every cluster makes for itself (spec 3.8): they never travel.

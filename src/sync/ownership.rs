@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
-use crate::api::{ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_SELECTOR, OWNER, UPSYNCED, UPSYNCED_SELECTOR};
+use crate::api::{
+    ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_SELECTOR, OWNER, SOURCE, UPSYNCED, UPSYNCED_SELECTOR,
+};
 use crate::cluster::ResourceType;
 use crate::plan::Direction;
 use crate::sync::object::Meta;
@@ -73,14 +75,38 @@ impl<'a> Owner<'a> {
     }
 }
 
+/// What the mark of a copy says of where its origin was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source<'a> {
+    /// UID of the cluster.
+    pub cluster: &'a str,
+    /// A resource version at which the origin was there: the cluster has reached it.
+    pub version: u64,
+}
+
+impl<'a> Source<'a> {
+    /// Reads the mark among annotations. `None` if there is none (older copies), or one that nobody could have written.
+    pub fn of(annotations: &'a BTreeMap<String, String>) -> Option<Self> {
+        let (cluster, version) = annotations.get(SOURCE)?.rsplit_once('/')?;
+        let version = version.parse().ok()?;
+        (!cluster.is_empty()).then_some(Self { cluster, version })
+    }
+
+    /// The mark.
+    pub fn mark(&self) -> String {
+        format!("{}/{}", self.cluster, self.version)
+    }
+}
+
 /// A hash of an origin's UID: what is kept of it for each copy. 0 for none.
-pub fn origin_hash(uid: &str) -> u64 {
+pub fn origin_hash(uid: &str) -> u32 {
     if uid.is_empty() {
         return 0;
     }
     let mut hasher = DefaultHasher::new();
     hasher.write(uid.as_bytes());
-    hasher.finish().max(1)
+    // Half of it is enough: it only tells an object from the next one of its name.
+    ((hasher.finish() >> 32) as u32).max(1)
 }
 
 /// A copy, or an object in a copy's place, as far as decisions about it go.
@@ -95,7 +121,9 @@ pub struct Copy {
     /// It is being deleted.
     pub terminating: bool,
     /// [`origin_hash`] of the object that it was made from; 0 if its marks do not say.
-    pub origin: u64,
+    pub origin: u32,
+    /// [`Source::version`] of that; 0 if its marks do not say.
+    pub made_at: u64,
 }
 
 /// Whether an object exists in a copy's place, and whose it is.
@@ -134,6 +162,9 @@ impl Copy {
             adopted: direction == Direction::Down && meta.annotations.get(ADOPTED).is_some_and(|value| value == "true"),
             terminating: meta.deletion_timestamp.is_some(),
             origin: owner.filter(|_| ours).map_or(0, |owner| origin_hash(owner.origin)),
+            made_at: Source::of(&meta.annotations)
+                .filter(|_| ours)
+                .map_or(0, |source| source.version),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a copy: its origin is gone, or is another object now.
 //!
 //! Promises: nothing is deleted but what carries our marks, at the version that was looked at, after the origins' side has
-//! proved that its origin is gone ([`distrust`]); and nothing that would take others along which are not themselves to be
+//! proved that its origin is gone ([`prove`], [`doubt`]); and nothing that would take others along which are not themselves to be
 //! deleted ([`super::cascade`]).
 
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use serde_json::json;
 use super::cascade::first_taken_along;
 use super::job::{Change, Failure, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
 use super::look::{confirm_gone, look, look_at, not_older};
-use crate::api::{ADOPTED, OWNER};
+use crate::api::{ADOPTED, OWNER, SOURCE};
 use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
 use crate::sync::identity::Verdict;
 use crate::sync::object::{Address, Meta};
-use crate::sync::ownership::{Copy, CopyState, mark};
+use crate::sync::ownership::{Copy, CopyState, Source, mark};
 
 /// How often a copy that changes in between is looked at again before its end is put off. Its side is asked nothing else
 /// meanwhile, so even a status that changes many times a second leaves room.
@@ -68,8 +68,12 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
                 if let Some(first) = taken_along(copies, job, retirement).await? {
                     return Ok(done(Change::WouldCascade(first), None));
                 }
-                if let Some(distrust) = distrust(origins, job, None).await? {
-                    return Ok(done(distrust, None));
+                let proved_at = match prove(origins, job, None).await? {
+                    Proof::Against(distrust) => return Ok(done(distrust, None)),
+                    Proof::At(version) => version,
+                };
+                if let Some(doubt) = doubt(job, &meta, proved_at) {
+                    return Ok(done(doubt, None));
                 }
                 proved = true;
             }
@@ -136,41 +140,58 @@ async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: Retirement) -
     }
 }
 
-/// Why the origins' side proves nothing by not having an origin, or by having `another` of that name, with this UID; `None`
-/// if it does. A restored cluster lacks what was created since its backup, and says so truthfully.
-pub(super) async fn distrust(origins: &Cluster, job: &Job, another: Option<&str>) -> Result<Option<Change>, Failure> {
+/// What the answers of the origins' side amount to.
+pub(super) enum Proof {
+    /// They prove nothing, for this reason.
+    Against(Change),
+    /// They prove what they say, at this version of the type; 0 if it is not known.
+    At(u64),
+}
+
+/// What the copy itself says against a proof of that version.
+pub(super) fn doubt(job: &Job, copy: &Meta, version: u64) -> Option<Change> {
+    let source = Source::of(&copy.annotations)?;
+    job.identity.doubt(source, version).map(Change::Doubted)
+}
+
+/// Whether the origins' side proves that it has no origin, or has `another` of that name, with this UID. A restored cluster
+/// lacks what was created since its backup, and says so truthfully.
+pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -> Result<Proof, Failure> {
     let side = origins.side();
     let Address { resource, name } = &job.origin;
     let reading = |error| failed(side, "reading")(error);
-    let contradicts = |words: &str| Err(reading(Error::BadAnswer(words.into())));
+    let contradicts = |words: &str| Err::<Proof, _>(reading(Error::BadAnswer(words.into())));
     if let Some(uid) = another {
         let found = look_at(origins, resource, name).await.map_err(reading)?;
         if found.is_none_or(|meta| meta.uid != uid) {
             // It has changed meanwhile, and its side will tell.
-            return Ok(Some(Change::Held));
+            return Ok(Proof::Against(Change::Held));
         }
     }
+    let mut at = 0;
     match origins.find(resource, name).await {
         Err(error) if job.type_gone && error.is_type_not_served() => {}
         Err(error) => return Err(reading(error)),
         Ok(_) if job.type_gone => return contradicts("the type that was gone is served again"),
         Ok((_, version)) if version != 0 && version < job.origin_version => {
-            return Ok(Some(Change::WentBack(version)));
+            return Ok(Proof::Against(Change::WentBack(version)));
         }
         Ok((true, _)) if another.is_none() => return contradicts("a list names what a read said does not exist"),
-        Ok(_) => {}
+        Ok((_, version)) => at = version,
     }
     let verdict = job.identity.verify(origins).await;
     if let Verdict::Other(found) = verdict.map_err(failed(side, "identifying the cluster"))? {
-        return Ok(Some(Change::OtherCluster(found)));
+        return Ok(Proof::Against(Change::OtherCluster(found)));
     }
     // What goes up follows the edge, also where that no longer has the type.
     if job.direction == Direction::Up {
-        return Ok(None);
+        return Ok(Proof::At(at));
     }
     let withdrawal = job.definitions.verify(origins, resource, job.type_gone).await;
     let withdrawal = withdrawal.map_err(failed(side, "reading what defines the type"))?;
-    Ok(withdrawal.map(Change::Withdrawn))
+    Ok(withdrawal.map_or(Proof::At(at), |withdrawal| {
+        Proof::Against(Change::Withdrawn(withdrawal))
+    }))
 }
 
 fn release_patch(direction: Direction, meta: &Meta) -> Bytes {
@@ -179,7 +200,7 @@ fn release_patch(direction: Direction, meta: &Meta) -> Bytes {
         "uid": meta.uid,
         "resourceVersion": meta.resource_version,
         "labels": {mark: null},
-        "annotations": {mark: null, OWNER: null, ADOPTED: null},
+        "annotations": {mark: null, OWNER: null, SOURCE: null, ADOPTED: null},
     }});
     Bytes::from(patch.to_string())
 }

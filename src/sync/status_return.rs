@@ -5,13 +5,16 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::job::{Failure, Policy, failed};
 use super::look::{look_at, not_older};
 use crate::api::OWNER;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, StatusPath};
-use crate::sync::object::{Address, Meta, Status};
+use crate::sync::object::{Address, Meta, Status, with_field};
 use crate::sync::ownership::mark;
 
 /// One status to bring to the hub.
@@ -85,9 +88,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
     } else {
         &[]
     };
-    let written = hub
-        .replace_status(resource, name, subresource, only_with, &status.text)
-        .await;
+    let written = write(hub, &job, only_with, &status.text).await;
     match written.and_then(|object| Ok(Meta::parse(&object)?.version_number())) {
         Ok(version) => Ok(Returned::Written {
             status: status.hash,
@@ -105,6 +106,42 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
         }
         Err(error) => Err(failed(Side::Hub, "returning the status")(error)),
     }
+}
+
+/// Writes a status to the hub.
+async fn write(hub: &Cluster, job: &StatusJob, only_with: &[(&str, &str)], text: &str) -> Result<Bytes, Error> {
+    let Address { resource, name } = &job.at_hub;
+    let subresource = job.path == StatusPath::Subresource;
+    let written = hub.replace_status(resource, name, subresource, only_with, text).await;
+    let Err(error) = written else { return written };
+    if !(error.is_invalid() && resource.is("batch", "jobs")) {
+        return Err(error);
+    }
+    let theirs = hub.get(resource, name, Content::Full).await?;
+    match begun_as(&theirs, text)? {
+        Some(text) => hub.replace_status(resource, name, subresource, only_with, &text).await,
+        None => Err(error),
+    }
+}
+
+/// The status of a Job whose copy was made again, and has begun again, for a hub that has `theirs` of it: when a Job has begun
+/// is set once and never again. `None` if it has begun at the same time.
+fn begun_as(theirs: &[u8], text: &str) -> Result<Option<String>, Error> {
+    #[derive(Deserialize)]
+    struct Wire {
+        #[serde(rename = "startTime")]
+        start_time: Option<String>,
+    }
+    let began = |status: &str| {
+        let wire = serde_json::from_str::<Wire>(status);
+        wire.ok().and_then(|wire| wire.start_time)
+    };
+    let at_hub = Status::raw(theirs).and_then(|status| began(status.get()));
+    let Some(at_hub) = at_hub.filter(|at_hub| began(text).as_ref() != Some(at_hub)) else {
+        return Ok(None);
+    };
+    let status: &RawValue = serde_json::from_str(text).map_err(|error| Error::BadAnswer(error.to_string()))?;
+    with_field(status, "startTime", &json!(at_hub).to_string()).map(Some)
 }
 
 /// True if upsync has made the object at the hub, and nobody has taken it over.
@@ -127,6 +164,22 @@ mod tests {
     use super::*;
     use crate::cluster::{ObjectName, ResourceType};
     use crate::sync::scripted::scripted;
+
+    #[test]
+    fn a_job_that_has_begun_again_keeps_the_time_that_the_hub_has() {
+        let theirs = br#"{"status":{"active":1,"startTime":"T1"}}"#;
+        for (text, expected) in [
+            (
+                r#"{"startTime":"T2","succeeded":1}"#,
+                Some(r#"{"startTime":"T1","succeeded":1}"#),
+            ),
+            (r#"{"succeeded":1}"#, Some(r#"{"startTime":"T1","succeeded":1}"#)),
+            (r#"{"startTime":"T1"}"#, None),
+        ] {
+            assert_eq!(begun_as(theirs, text).unwrap().as_deref(), expected, "{text}");
+        }
+        assert_eq!(begun_as(b"{}", r#"{"startTime":"T2"}"#), Ok(None));
+    }
 
     const WRITTEN: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"9"}}"#;
     const INVALID: &str =

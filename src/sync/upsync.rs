@@ -49,14 +49,19 @@ pub(super) async fn bring(hub: &Cluster, job: &Job, desired: &Desired) -> Result
             Some(outcome) => Ok(outcome),
             None => create(hub, job, desired).await,
         },
-        Action::Apply => apply(hub, job, desired, job.copy_version).await,
+        Action::Apply => apply(hub, job, desired, (job.copy, job.copy_version)).await,
         Action::Leave(why) => Ok(left(why)),
     }
 }
 
 async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     let Address { resource, name } = &job.copy_at;
-    let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &Marks::default());
+    let source = job.source_mark(desired, Copy::default());
+    let marks = Marks {
+        source: source.as_deref(),
+        ..Marks::default()
+    };
+    let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
     let created = hub.create(resource, &name.namespace, body).await;
     let outcome = match created {
         Ok(object) if desired.has_addition(resource) => complete(hub, job, desired, &object).await,
@@ -79,7 +84,8 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
 
 /// Sets what the create has left out.
 async fn complete(hub: &Cluster, job: &Job, desired: &Desired, object: &[u8]) -> Result<Outcome, Error> {
-    let outcome = apply_at(hub, job, desired, Meta::parse(object)?.version_number()).await?;
+    let at = (Copy::default(), Meta::parse(object)?.version_number());
+    let outcome = apply_at(hub, job, desired, at).await?;
     Ok(Outcome {
         change: Change::Created,
         ..outcome
@@ -93,7 +99,7 @@ async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Res
     };
     let copy = job.copy_of(&meta);
     let outcome = match decide(copy) {
-        Action::Apply => apply(hub, job, desired, meta.version_number()).await?,
+        Action::Apply => apply(hub, job, desired, (copy, meta.version_number())).await?,
         Action::Leave(why) => left(why),
         Action::Conflict | Action::Create => {
             // What people have taken the other mark off still names this one's sync target.
@@ -104,21 +110,24 @@ async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Res
     Ok(Some(outcome))
 }
 
-async fn apply(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<Outcome, Failure> {
-    let answer = apply_at(hub, job, desired, version).await;
+async fn apply(hub: &Cluster, job: &Job, desired: &Desired, at: (Copy, u64)) -> Result<Outcome, Failure> {
+    let answer = apply_at(hub, job, desired, at).await;
     answer.map_err(failed(Side::Hub, "applying"))
 }
 
-async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<Outcome, Error> {
+/// Applies to this copy as it was at this version.
+async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): (Copy, u64)) -> Result<Outcome, Error> {
     let Address { resource, name } = &job.copy_at;
-    let (mut object, created) = apply_once(hub, job, desired, version).await?;
+    let source = job.source_mark(desired, copy);
+    let source = source.as_deref();
+    let (mut object, created) = apply_once(hub, job, desired, (version, source)).await?;
     // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
     if let Some(patch) = take_over(&object, Direction::Up, job.policy.takes_back(job.selection))? {
         let patched = hub
             .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
             .await?;
         let version = Meta::parse(&patched)?.version_number();
-        (object, _) = apply_once(hub, job, desired, version).await?;
+        (object, _) = apply_once(hub, job, desired, (version, source)).await?;
     }
     if let Some(patch) = desired.addition(resource, &object)? {
         object = hub.merge_patch_for(resource, name, patch, Content::Metadata).await?;
@@ -134,12 +143,19 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> 
     Ok(outcome)
 }
 
-/// Applies to the copy as it was at `version`. Gives it, and whether that has created it.
-async fn apply_once(hub: &Cluster, job: &Job, desired: &Desired, version: u64) -> Result<(Bytes, bool), Error> {
+/// Applies to the copy as it was at `version`, with this [`SOURCE`](crate::api::SOURCE). Gives it, and whether that has created
+/// it.
+async fn apply_once(
+    hub: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    (version, source): (u64, Option<&str>),
+) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
     let version = version.to_string();
     let marks = Marks {
         at_version: Some(&version),
+        source,
         ..Marks::default()
     };
     let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);

@@ -15,6 +15,7 @@ use crate::support::{Pair, PairOptions, Syncer, eventually, install_crds};
 in_both_modes!(
     while_the_syncer_runs_the_copies_stay_until_it_is_confirmed,
     while_the_syncer_is_down_the_copies_stay_until_it_is_confirmed,
+    without_its_record_the_copies_stay_until_it_is_confirmed,
     an_empty_hub_with_an_empty_config_deletes_nothing,
 );
 
@@ -93,6 +94,19 @@ async fn while_the_syncer_runs_the_copies_stay_until_it_is_confirmed(flags: Mode
 async fn while_the_syncer_is_down_the_copies_stay_until_it_is_confirmed(flags: Mode) {
     let (mut pair, mut syncer) = begin(flags).await;
     syncer.terminate().await;
+    let another = replace_hub(&mut pair).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    lives_on_until_confirmed(&pair, &mut syncer, &another).await;
+}
+
+async fn without_its_record_the_copies_stay_until_it_is_confirmed(flags: Mode) {
+    let (mut pair, mut syncer) = begin(flags).await;
+    syncer.terminate().await;
+    let edge = pair.edge.objects();
+    assert!(
+        edge.delete("v1", "configmaps", "default", "edge-syncer-types-test")
+            .await
+    );
     let another = replace_hub(&mut pair).await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     lives_on_until_confirmed(&pair, &mut syncer, &another).await;

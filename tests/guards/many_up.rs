@@ -17,6 +17,7 @@ use crate::support::{Pair, PairOptions};
 in_both_modes!(
     thirty_of_forty_that_go_at_the_edge_are_held_at_the_hub,
     another_edge_deletes_nothing_at_the_hub,
+    another_edge_deletes_nothing_at_the_hub_also_if_the_syncer_has_ended_with_the_first,
 );
 
 async fn thirty_of_forty_that_go_at_the_edge_are_held_at_the_hub(flags: Mode) {
@@ -41,6 +42,15 @@ async fn thirty_of_forty_that_go_at_the_edge_are_held_at_the_hub(flags: Mode) {
 }
 
 async fn another_edge_deletes_nothing_at_the_hub(flags: Mode) {
+    edge_is_another(flags, true).await;
+}
+
+async fn another_edge_deletes_nothing_at_the_hub_also_if_the_syncer_has_ended_with_the_first(flags: Mode) {
+    edge_is_another(flags, false).await;
+}
+
+/// The edge is replaced by an empty one, while the syncer runs or not.
+async fn edge_is_another(flags: Mode, runs: bool) {
     let mut pair = Pair::start(PairOptions::default()).await;
     let hub = pair.hub.objects();
     create(&pair.edge.objects(), "up", 3).await;
@@ -50,15 +60,21 @@ async fn another_edge_deletes_nothing_at_the_hub(flags: Mode) {
         "upsync": [upsync_all("", &["configmaps"], "up")],
     });
     select(&hub, &selected).await;
-    let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     copies_become(&hub, "up", UPSYNCED, &names(0..3)).await;
     nothing_is_held(&hub, "the-one").await;
+    if !runs {
+        syncer.terminate().await;
+    }
     pair.edge.stop();
     pair.edge.lose_data();
     pair.edge.start_again().await;
     let edge = pair.edge.objects();
     // One that has just begun to start is nobody yet.
     let another = format!("upsync: another cluster answers: {} instead of", identity(&edge).await);
+    if !runs {
+        syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    }
     let token = is_held(&hub, "the-one", "OtherCluster", &another).await;
     // What comes from the hub is there again.
     for name in names(0..3) {
@@ -78,4 +94,5 @@ async fn another_edge_deletes_nothing_at_the_hub(flags: Mode) {
     confirm(&hub, "the-one", &token).await;
     copies_become(&hub, "up", UPSYNCED, &names(0..1)).await;
     nothing_is_held(&hub, "the-one").await;
+    assert!(syncer.is_running());
 }

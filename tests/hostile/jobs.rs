@@ -110,6 +110,24 @@ async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_m
     running.pod_of(&uid(&again)).await;
 }
 
+/// When a Job has begun can be set once at the hub, and never again.
+#[tokio::test]
+async fn the_status_returns_of_a_job_whose_copy_was_deleted_and_made_again() {
+    let running = Running::begin(|_| {}).await;
+    let shop = &running.shop;
+    let has_begun = |job: &Value| job["status"]["startTime"].is_string();
+    becomes(&running.hub, the_job(shop), "has begun at the hub", has_begun).await;
+    // Times have seconds.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    delete_with_all(&running.edge, the_job(shop)).await;
+    is_made_anew(&running.edge, the_job(shop), &running.copy).await;
+    let again = arrives(&running.edge, "batch/v1", "jobs", shop, "it").await;
+    let pod = running.pod_of(&uid(&again)).await;
+    running.ends_well(&pod).await;
+    let is_complete = |job: &Value| job["status"]["succeeded"] == 1 && job["status"]["completionTime"].is_string();
+    becomes(&running.hub, the_job(shop), "is complete at the hub", is_complete).await;
+}
+
 /// Waits until the Job of this UID is gone.
 async fn is_cleared_away(edge: &Objects, shop: &str, job: &str) {
     eventually("the job is cleared away", SOON, async || {

@@ -6,11 +6,12 @@ use crate::bench::{At, LONG_ENOUGH, deletes_are_held, says, stays_the_same, uid}
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace};
 use crate::support::stage::{Stage, cluster_objects, config_maps, own_group, select, stage, stock};
-use crate::support::story::{a_while, arrives, crd, custom_object, drop_crds, edit, gone, install_crd};
-use crate::support::{Objects, PairLease, Syncer, shared_pair_with_controllers};
+use crate::support::story::{SOON, a_while, arrives, crd, custom_object, drop_crds, edit, gone, install_crd};
+use crate::support::{Objects, PairLease, Syncer, eventually, shared_pair_with_controllers};
 
 in_both_modes!(a_crd_that_is_selected_itself_takes_nothing_along_when_the_hub_deletes_it);
 
+const CRD_API: &str = "apiextensions.k8s.io/v1";
 const CRDS: &str = "customresourcedefinitions";
 
 async fn a_crd_that_is_selected_itself_takes_nothing_along_when_the_hub_deletes_it(flags: Mode) {
@@ -33,13 +34,13 @@ async fn a_crd_that_is_selected_itself_takes_nothing_along_when_the_hub_deletes_
     let own = edge
         .create(&custom_object(&group, "gauges", &elsewhere, "own", 1))
         .await;
-    let at_edge = arrives(&edge, "apiextensions.k8s.io/v1", CRDS, "", name).await;
+    let at_edge = arrives(&edge, CRD_API, CRDS, "", name).await;
     drop_crds(&[&hub], &[name]).await;
-    gone(&hub, "apiextensions.k8s.io/v1", CRDS, "", name).await;
+    gone(&hub, CRD_API, CRDS, "", name).await;
     let [at_edge, copy, own] = [uid(&at_edge), uid(&copy), uid(&own)];
     let stay = async |period| {
         tokio::join!(
-            stays_the_same(&edge, ["apiextensions.k8s.io/v1", CRDS, "", name], &at_edge, period),
+            stays_the_same(&edge, [CRD_API, CRDS, "", name], &at_edge, period),
             stays_the_same(&edge, [&version, "gauges", &shop, "a"], &copy, period),
             stays_the_same(&edge, [&version, "gauges", &elsewhere, "own"], &own, period),
         )
@@ -47,6 +48,36 @@ async fn a_crd_that_is_selected_itself_takes_nothing_along_when_the_hub_deletes_
     tokio::join!(stay(LONG_ENOUGH), deletes_are_held(&hub, "the-one"));
     stay(a_while()).await;
     drop_crds(&[&edge], &[name]).await;
+}
+
+/// The scope of a CRD cannot be changed, so the hub's new one could only take the place of the edge's by deleting that.
+#[tokio::test]
+async fn a_crd_of_another_scope_takes_the_place_of_none_that_has_objects() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    let definition = crd(&group, "gauges", true);
+    let name = definition["metadata"]["name"].as_str().expect("it has a name");
+    install_crd(&[&hub], &definition).await;
+    select(
+        &hub,
+        &json!({"clusterScope": [cluster_objects("apiextensions.k8s.io", CRDS, &[name])]}),
+    )
+    .await;
+    let mut syncer = pair.syncer(&[]);
+    let at_edge = arrives(&edge, CRD_API, CRDS, "", name).await;
+    edge.create(&namespace(&shop)).await;
+    let own = custom_object(&group, "gauges", &shop, "own", 1);
+    let own = eventually("the type is served", SOON, async || edge.try_create(&own).await).await;
+    drop_crds(&[&hub], &[name]).await;
+    gone(&hub, CRD_API, CRDS, "", name).await;
+    install_crd(&[&hub], &crd(&group, "gauges", false)).await;
+    says(&mut syncer, &["WARN", name, "would take along", "own"]).await;
+    let [at_edge, own] = [uid(&at_edge), uid(&own)];
+    tokio::join!(
+        stays_the_same(&edge, [CRD_API, CRDS, "", name], &at_edge, LONG_ENOUGH / 3),
+        stays_the_same(&edge, [&version, "gauges", &shop, "own"], &own, LONG_ENOUGH / 3),
+    );
+    drop_crds(&[&hub, &edge], &[name]).await;
 }
 
 /// A namespace that has gone from the hub, with all that was in it.

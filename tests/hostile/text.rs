@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::eventually;
 use crate::support::objects::{JSON, MERGE_PATCH, Objects, config_map, namespace, path};
 use crate::support::stage::{Stage, config_maps, select, stage};
-use crate::support::story::{SOON, arrives, becomes, crd, install_crd};
+use crate::support::story::{SOON, arrives, becomes, crd, gone, install_crd};
 
 const GROUP: &str = "odd.example.org";
 const ODD: &str = "odd.example.org/v1";
@@ -276,4 +276,37 @@ async fn the_numbers_of_a_status_return_digit_by_digit() {
         }
     })
     .await;
+}
+
+/// RBAC objects may be called almost anything, selectors of fields included.
+#[tokio::test]
+async fn copies_whose_names_mean_something_in_a_selector_are_deleted() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    let roles = "rbac.authorization.k8s.io/v1";
+    let spec = json!({"namespaceScope": {"namespaces": [shop], "resources": [
+        {"group": "rbac.authorization.k8s.io", "resource": "roles", "apiVersion": "v1"}]}});
+    select(&hub, &spec).await;
+    let _syncer = pair.syncer(&[]);
+    let names = [
+        "a=b",
+        "a==b",
+        "a!=b",
+        "a,b",
+        r"a\b",
+        r"a\,b",
+        "system:a",
+        "z,metadata.name!=z",
+    ];
+    for name in names {
+        let object =
+            json!({"apiVersion": roles, "kind": "Role", "metadata": {"namespace": shop, "name": name}, "rules": []});
+        hub.create(&object).await;
+    }
+    for name in names {
+        let in_path = name.replace('\\', "%5C");
+        arrives(&edge, roles, "roles", &shop, &in_path).await;
+        assert!(hub.delete(roles, "roles", &shop, &in_path).await);
+        gone(&edge, roles, "roles", &shop, &in_path).await;
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::converged_up;
 use super::fields;
-use super::flows::{DOWNSYNC, OWNER, UPSYNC, is_another_targets};
+use super::flows::{DOWNSYNC, OWNER, SOURCE, UPSYNC, is_another_targets};
 use super::ledger::{BYSTANDER, RECORD};
 use super::store::{Key, Store};
 use super::takers;
@@ -243,7 +243,7 @@ pub fn travelling(origin: &Value) -> Value {
 }
 
 fn is_mark(key: &str) -> bool {
-    [DOWNSYNC.mark, UPSYNC.mark, OWNER].contains(&key) || Some(key) == DOWNSYNC.adopted
+    [DOWNSYNC.mark, UPSYNC.mark, OWNER, SOURCE].contains(&key) || Some(key) == DOWNSYNC.adopted
 }
 
 /// Marks, and what belongs to the edge whoever wrote it.

@@ -33,6 +33,8 @@ pub const UPSYNC: Flow = Flow {
 
 /// The second mark of a copy: the UID of its origin, the type of the copy, and the sync target that has made it.
 pub const OWNER: &str = "edge.kubestellar.io/owner";
+/// The annotation that says which cluster a copy is from, and at which version.
+pub const SOURCE: &str = "edge.kubestellar.io/source";
 
 /// The UID of the sync target that the syncers of a run are.
 pub const SYNC_TARGET: &str = "this-one";

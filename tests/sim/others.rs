@@ -10,6 +10,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::flows::{DOWNSYNC, Flow, OWNER, UPSYNC};
+use super::ledger::BYSTANDER;
 use super::request::Ask;
 use super::server::Server;
 use super::store::Key;
@@ -156,7 +157,8 @@ impl Server {
     pub fn between(self: &Rc<Self>, ask: &Ask, moment: Moment) {
         let (others, by_chance) = {
             let mut weather = self.weather.borrow_mut();
-            let by_chance = subject(ask).filter(|_| weather.is_interrupted());
+            // An origin of a bystander's name would make it a copy.
+            let by_chance = subject(ask).filter(|key| weather.is_interrupted() && !key.name.starts_with(BYSTANDER));
             let by_chance = by_chance.map(|key| (BY_CHANCE[weather.dice.usize(0..BY_CHANCE.len())], key));
             (Rc::clone(&weather.others), by_chance)
         };

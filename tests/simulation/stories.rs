@@ -65,7 +65,7 @@ pub(crate) async fn one_copy(run: &mut Run) -> Key {
 }
 
 /// One object at the edge, and its copy at the hub.
-async fn one_that_goes_up(run: &mut Run) -> Key {
+pub(crate) async fn one_that_goes_up(run: &mut Run) -> Key {
     upsync(run, &["field"]);
     let key = Key::new("configmaps", "field", "a");
     let edge = &run.world.edge;
