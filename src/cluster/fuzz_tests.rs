@@ -10,6 +10,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::contact::Contact;
 use super::json::ListSplitter;
+use super::room::Room;
 use super::{Body, Error, Watching, discovery, gzip};
 use crate::fuzz::fuzz;
 
@@ -75,7 +76,7 @@ fn fuzz_watch_framing() {
         |text, random| {
             let body = pieces(text, random);
             runtime.block_on(async {
-                let mut watching = Watching::new(body, Rc::<Contact>::default());
+                let mut watching = Watching::new(body, Rc::<Contact>::default(), Room::default().share());
                 let mut events = 0;
                 while let Ok(Some(_)) = watching.next().await {
                     events += 1;

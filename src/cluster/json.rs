@@ -6,8 +6,8 @@ use serde::Deserialize;
 /// The largest object that is read, and the largest answer that is no list: an object is at most 1.5 MiB in etcd, and
 /// larger as JSON, with escapes and `managedFields`. A compressed answer can be a thousand times what has come.
 pub(in crate::cluster) const OBJECT_LIMIT: usize = 16 << 20;
-/// What a list may have beside its items.
-const ENVELOPE_LIMIT: usize = 1 << 20;
+/// What a list may have beside its items: its version and a token. There may be a hundred lists at once.
+const ENVELOPE_LIMIT: usize = 64 << 10;
 /// Longer resource versions and tokens are no API server's, and would make requests that nobody can read.
 const LONGEST_TOKEN: usize = 16 << 10;
 
@@ -78,6 +78,11 @@ impl ListSplitter {
             ));
         }
         Ok(item)
+    }
+
+    /// Bytes of the item that is arriving.
+    pub(super) fn held(&self) -> usize {
+        self.item.len()
     }
 
     /// The end of the answer: gives the list's metadata, or says why this was no complete list.

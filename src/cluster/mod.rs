@@ -28,6 +28,7 @@ pub mod real;
 mod refused;
 pub mod reload;
 mod resource;
+mod room;
 mod stream;
 mod tls;
 mod token;

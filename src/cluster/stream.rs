@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use super::contact::Contact;
 use super::json::{ListMeta, ListSplitter, OBJECT_LIMIT};
+use super::room::{SMALL_ITEM, Share};
 use super::{Body, Cluster, Error, ListRequest};
 
 /// How long a watch may be silent unless it is given more time. API servers send a bookmark about once a minute; dead
@@ -19,6 +20,8 @@ use super::{Body, Cluster, Error, ListRequest};
 pub const WATCH_SILENCE: Duration = Duration::from_secs(180);
 /// A watch line carries one object.
 const LINE_LIMIT: usize = OBJECT_LIMIT;
+/// White space before an event, of which API servers send none. Without a limit it would cost time and tell nothing.
+const BLANKS_LIMIT: usize = 64 << 10;
 
 /// A complete list that is being read, page by page.
 pub struct Listing {
@@ -35,6 +38,7 @@ struct Page {
     /// What has come and was not looked at yet.
     chunk: Bytes,
     splitter: ListSplitter,
+    share: Share,
     asked: Instant,
 }
 
@@ -64,14 +68,17 @@ impl Listing {
                         body,
                         chunk: Bytes::new(),
                         splitter: ListSplitter::default(),
+                        share: self.cluster.room.share(),
                         asked,
                     })
                 }
             };
             if let Some(item) = page.splitter.next_item(&mut page.chunk).map_err(Error::BadAnswer)? {
+                page.share.ends();
                 return Ok(Some(item));
             }
-            match self.cluster.chunk(&mut page.body).await {
+            page.share.grow(page.splitter.held(), SMALL_ITEM).await;
+            match page.share.in_time(self.cluster.chunk(&mut page.body)).await {
                 Ok(Some(bytes)) => page.chunk = bytes,
                 Ok(None) => self.page_ends()?,
                 // The same page again, smaller: its first items are told twice.
@@ -131,6 +138,9 @@ pub struct Watching {
     contact: Rc<Contact>,
     buffer: BytesMut,
     received: u64,
+    /// White space since the last event.
+    blanks: usize,
+    share: Share,
     silence: Duration,
 }
 
@@ -156,12 +166,14 @@ struct WireBookmarkMeta {
 }
 
 impl Watching {
-    pub(super) fn new(body: Body, contact: Rc<Contact>) -> Self {
+    pub(super) fn new(body: Body, contact: Rc<Contact>, share: Share) -> Self {
         Self {
             body,
             contact,
             buffer: BytesMut::new(),
             received: 0,
+            blanks: 0,
+            share,
             silence: WATCH_SILENCE,
         }
     }
@@ -171,28 +183,28 @@ impl Watching {
         self.silence = silence;
     }
 
-    /// How many bytes have come. While it grows, an event that does not come is large and its link slow.
+    /// How many bytes of events have come. While it grows, an event that does not come is large and its link slow.
     pub fn received(&self) -> u64 {
         self.received
+    }
+
+    /// True if the last wait for an event was given up while others had the room that it takes.
+    pub fn waits_for_room(&self) -> bool {
+        self.share.waits()
     }
 
     /// The next event, or `None` when the server has ended the watch or its connection in an orderly way, as it does before
     /// it restarts or to spread its clients anew, or has been silent for too long between two events. Not calling it is the back-pressure. Giving up waiting for it loses nothing.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         let mut searched = 0;
+        let mut heard = Instant::now();
         loop {
-            let end = self.buffer.iter().skip(searched).position(|&byte| byte == b'\n');
-            if let Some(end) = end {
-                // There are so many bytes: the end is one of them.
-                let line = self.buffer.split_to(searched + end + 1).freeze();
-                if self.buffer.is_empty() {
-                    // Even empty, the rest would keep the memory of a large line as long as the watch is silent.
-                    self.buffer = BytesMut::new();
-                }
-                if line.iter().all(u8::is_ascii_whitespace) {
-                    searched = 0;
-                    continue;
-                }
+            if searched == 0 {
+                self.skip_blanks()?;
+            }
+            if let Some(line) = self.line(searched) {
+                self.share.ends();
+                self.blanks = 0;
                 return parse_event(&line).map(Some);
             }
             searched = self.buffer.len();
@@ -201,33 +213,79 @@ impl Watching {
                     "a watch event of more than {LINE_LIMIT} bytes"
                 )));
             }
-            let Ok(chunk) = timeout(self.silence, self.body.next()).await else {
-                if self.buffer.is_empty() {
-                    return Ok(None);
+            if self.share.grow(searched, SMALL_ITEM).await {
+                heard = Instant::now();
+            }
+            match self.chunk(heard + self.silence).await? {
+                Some(bytes) => {
+                    if !is_blank(&bytes) {
+                        self.received += bytes.len() as u64;
+                        heard = Instant::now();
+                    }
+                    if self.buffer.is_empty() {
+                        self.buffer = BytesMut::from(bytes);
+                    } else {
+                        self.buffer.extend_from_slice(&bytes);
+                    }
                 }
-                return Err(Error::Unanswered("the watch stalled in the middle of an event".into()));
-            };
-            let chunk = match chunk.transpose() {
-                Ok(chunk) => chunk,
-                // What has begun is told again by the next watch.
-                Err(Error::Unanswered(why)) => {
-                    log::debug!("the server has ended a watch error={why:?}");
-                    return Ok(None);
-                }
-                Err(error) => {
-                    self.contact.broke_off();
-                    return Err(error);
-                }
-            };
-            self.received += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
-            match chunk {
-                Some(bytes) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
-                Some(bytes) => self.buffer.extend_from_slice(&bytes),
                 None if self.buffer.is_empty() => return Ok(None),
                 None => return Err(Error::Unanswered("the watch ended in the middle of an event".into())),
             }
         }
     }
+
+    /// The next piece, or `None` when the server has ended the watch, or has been silent until then.
+    async fn chunk(&mut self, silent: Instant) -> Result<Option<Bytes>, Error> {
+        let until = self.share.until().map_or(silent, |turn| turn.min(silent));
+        let Ok(chunk) = timeout_at(until, self.body.next()).await else {
+            if self.buffer.is_empty() {
+                return Ok(None);
+            }
+            return Err(Error::Unanswered("the watch stalled in the middle of an event".into()));
+        };
+        match chunk.transpose() {
+            // What has begun is told again by the next watch.
+            Err(Error::Unanswered(why)) => {
+                log::debug!("the server has ended a watch error={why:?}");
+                self.buffer.clear();
+                Ok(None)
+            }
+            Err(error) => {
+                self.contact.broke_off();
+                Err(error)
+            }
+            chunk => chunk,
+        }
+    }
+
+    /// Drops the white space before an event.
+    fn skip_blanks(&mut self) -> Result<(), Error> {
+        let blanks = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.buffer.advance(blanks);
+        self.blanks += blanks;
+        if self.blanks > BLANKS_LIMIT {
+            return Err(Error::BadAnswer(format!(
+                "a watch with more than {BLANKS_LIMIT} bytes of white space between two events"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The next line, if it is complete; in so many bytes there is no end of it.
+    fn line(&mut self, searched: usize) -> Option<Bytes> {
+        let end = self.buffer.iter().skip(searched).position(|&byte| byte == b'\n')?;
+        // There are so many bytes: the end is one of them.
+        let line = self.buffer.split_to(searched + end + 1).freeze();
+        if self.buffer.is_empty() || line.len() > SMALL_ITEM {
+            // Even empty, the rest would keep the memory of a large line as long as the watch is silent.
+            self.buffer = BytesMut::from(self.buffer.as_ref());
+        }
+        Some(line)
+    }
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
 }
 
 fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {

@@ -20,6 +20,7 @@ use super::error::first_line;
 use super::json::ListMeta;
 use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
+use super::room::Room;
 use super::stream::{Listing, Watching};
 use super::{ApiServer, Body, Error, RateLimit, Side};
 
@@ -115,6 +116,8 @@ pub struct Cluster {
     /// Pages are halved this many times, because the link is slow.
     halved: Cell<u32>,
     uploads: Semaphore,
+    /// Room for answers that are on their way.
+    pub(super) room: Room,
     /// What requests are for that do not say so themselves.
     traffic: Traffic,
 }
@@ -130,6 +133,7 @@ impl Cluster {
             streaming_lists: Cell::new(true),
             halved: Cell::new(HALVED_AT_FIRST),
             uploads: Semaphore::new(UPLOADS as usize),
+            room: Room::default(),
             traffic: Traffic::Request,
         }
     }
@@ -146,6 +150,7 @@ impl Cluster {
             streaming_lists: self.streaming_lists.clone(),
             halved: self.halved.clone(),
             uploads: Semaphore::new(UPLOADS as usize),
+            room: self.room.clone(),
             traffic: Traffic::Lease,
         }
     }
@@ -372,7 +377,11 @@ impl Cluster {
         // Whatever stands before the server might compress it, and keep events back until there are enough.
         read.headers_mut().remove(http::header::ACCEPT_ENCODING);
         let response = self.answer(read).await?;
-        Ok(Watching::new(response.body, Rc::clone(&self.contact)))
+        Ok(Watching::new(
+            response.body,
+            Rc::clone(&self.contact),
+            self.room.share(),
+        ))
     }
 
     pub(super) async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {

@@ -406,3 +406,6 @@ async fn no_answer_is_read_without_end() {
     let error = cluster.list(request()).next().await.unwrap_err();
     assert!(matches!(error, Error::BadAnswer(_)), "{error}");
 }
+
+#[path = "verbs/limits_tests.rs"]
+mod limits;

@@ -167,8 +167,8 @@ impl Source {
         loop {
             let received = watching.received();
             let Ok(event) = timeout(STREAM_SILENCE, watching.next()).await else {
-                if watching.received() > received {
-                    // A large object, and a slow link.
+                if watching.received() > received || watching.waits_for_room() {
+                    // A large object, and a slow link or other large ones.
                     continue;
                 }
                 return Ok(self.no_streams("silence before the end of the list"));

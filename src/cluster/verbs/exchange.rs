@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Cluster;
 use crate::cluster::json::OBJECT_LIMIT;
+use crate::cluster::room::SMALL_ANSWER;
 use crate::cluster::{Body, Error, Response};
 
 /// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before it is asked
@@ -37,6 +38,8 @@ pub(super) const UPLOADS: u32 = 128;
 const UPLOADED: Duration = Duration::from_secs(3);
 /// What is moving after this time, and that of the body, is something else.
 const LONGEST_UPLOAD: Duration = Duration::from_secs(24);
+/// The largest answer to a write that is read. It is one object, which is at most 1.5 MiB in etcd, and `managedFields`.
+const WRITTEN_LIMIT: usize = 4 << 20;
 /// The largest error answer that is read: of a longer one the code alone counts.
 const REFUSAL_LIMIT: usize = 1 << 20;
 
@@ -61,9 +64,14 @@ impl Cluster {
         // An error says that nobody gives room any more, which nobody does here.
         let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await.ok();
         let longest = LONGEST_UPLOAD + upload(&request);
+        let most = if request.method() == Method::GET {
+            OBJECT_LIMIT
+        } else {
+            WRITTEN_LIMIT
+        };
         let mut whole = pin!(async {
             let response = self.send(request).await?;
-            Ok((response.status, self.collect(response.body, OBJECT_LIMIT).await?))
+            Ok((response.status, self.collect(response.body, most).await?))
         });
         if let Some(answer) = self.while_it_moves(UPLOADED, longest, &mut whole).await {
             return answer;
@@ -149,14 +157,16 @@ impl Cluster {
         }
     }
 
-    /// A whole body of at most so many bytes, unpacked.
+    /// A whole body of at most so many bytes, unpacked. A large one waits until no other one is being collected.
     async fn collect(&self, mut body: Body, most: usize) -> Result<Bytes, Error> {
+        let mut share = self.room.share();
         let Some(first) = self.chunk(&mut body).await? else {
             return Ok(Bytes::new());
         };
         let mut all = BytesMut::from(first);
         while all.len() <= most {
-            let Some(next) = self.chunk(&mut body).await? else {
+            share.grow(all.len(), SMALL_ANSWER).await;
+            let Some(next) = share.in_time(self.chunk(&mut body)).await? else {
                 return Ok(all.freeze());
             };
             all.extend_from_slice(&next);
