@@ -22,6 +22,8 @@ pub const WATCH_SILENCE: Duration = Duration::from_secs(180);
 const LINE_LIMIT: usize = OBJECT_LIMIT;
 /// White space before an event, of which API servers send none. Without a limit it would cost time and tell nothing.
 const BLANKS_LIMIT: usize = 64 << 10;
+/// Pages without an item, in a row, that may name one more. API servers look on until a page is full.
+const EMPTY_PAGES: u32 = 2;
 
 /// A complete list that is being read, page by page.
 pub struct Listing {
@@ -30,6 +32,7 @@ pub struct Listing {
     page: Option<Page>,
     end: Option<ListMeta>,
     continue_token: String,
+    course: Course,
 }
 
 /// A page that is being read.
@@ -39,7 +42,39 @@ struct Page {
     chunk: Bytes,
     splitter: ListSplitter,
     share: Share,
+    is_empty: bool,
     asked: Instant,
+}
+
+/// The way through the pages of a list, which comes to an end unless it goes in a circle. As it does not say how long that
+/// is, one token is remembered for twice as many pages each time (Brent's algorithm).
+#[derive(Default)]
+struct Course {
+    seen: String,
+    pages: u64,
+    /// The number of pages after which another token is remembered.
+    due: u64,
+    /// Pages without an item, in a row.
+    empty: u32,
+}
+
+impl Course {
+    /// A page, empty or not, names the next one by this token.
+    fn goes_on(&mut self, token: &str, is_empty: bool) -> Result<(), Error> {
+        self.empty = if is_empty { self.empty + 1 } else { 0 };
+        if self.empty > EMPTY_PAGES {
+            return Err(Error::BadAnswer("a list of empty pages without an end".into()));
+        }
+        if token == self.seen {
+            return Err(Error::BadAnswer("a list that comes to a page again".into()));
+        }
+        self.pages += 1;
+        if self.pages >= self.due {
+            self.due = self.pages * 2;
+            token.clone_into(&mut self.seen);
+        }
+        Ok(())
+    }
 }
 
 impl Listing {
@@ -50,6 +85,7 @@ impl Listing {
             page: None,
             end: None,
             continue_token: String::new(),
+            course: Course::default(),
         }
     }
 
@@ -69,12 +105,14 @@ impl Listing {
                         chunk: Bytes::new(),
                         splitter: ListSplitter::default(),
                         share: self.cluster.room.share(),
+                        is_empty: true,
                         asked,
                     })
                 }
             };
             if let Some(item) = page.splitter.next_item(&mut page.chunk).map_err(Error::BadAnswer)? {
                 page.share.ends();
+                page.is_empty = false;
                 return Ok(Some(item));
             }
             page.share.grow(page.splitter.held(), SMALL_ITEM).await;
@@ -109,6 +147,12 @@ impl Listing {
             }
             self.end = Some(meta);
         } else {
+            self.course.goes_on(&meta.continue_token, page.is_empty)?;
+            if meta.continue_token == self.continue_token {
+                return Err(Error::BadAnswer(
+                    "a page of a list that names itself as the next".into(),
+                ));
+            }
             self.cluster.full_page_came(page.asked.elapsed());
             self.continue_token = meta.continue_token;
         }

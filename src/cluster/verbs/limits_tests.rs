@@ -126,6 +126,39 @@ async fn a_list_that_nobody_goes_on_with_holds_up_nothing() {
     assert!(listing.next().await.unwrap().is_none());
 }
 
+/// What comes of a list whose pages have so many items and name these as the next, over and over.
+async fn listed(pages: &[(usize, &str)]) -> Result<usize, Error> {
+    let answers = pages.iter().cycle().take(200).map(|(items, token)| {
+        let items = vec!["{}"; *items].join(",");
+        let meta = format!(r#"{{"resourceVersion":"5","continue":"{token}"}}"#);
+        let page = format!(r#"{{"kind":"ConfigMapList","metadata":{meta},"items":[{items}]}}"#);
+        (200, vec![text(&page)])
+    });
+    let (cluster, _) = cluster(answers.collect());
+    let mut listing = cluster.list(request());
+    let mut items = 0;
+    while listing.next().await?.is_some() {
+        items += 1;
+    }
+    Ok(items)
+}
+
+#[tokio::test]
+async fn a_list_whose_pages_do_not_end_is_no_list() {
+    for pages in [
+        &[(0, "same")][..],
+        &[(1, "same")],
+        &[(0, "a"), (0, "b"), (0, "c")],
+        &[(1, "a"), (1, "b")],
+        &[(1, "a"), (2, "b"), (0, "c"), (3, "d"), (4, "e")],
+    ] {
+        let result = listed(pages).await;
+        assert!(matches!(result, Err(Error::BadAnswer(_))), "{pages:?}: {result:?}");
+    }
+    let honest = [(1, "a"), (0, "b"), (0, "c"), (2, "d"), (0, "e"), (0, "f"), (3, "")];
+    assert_eq!(listed(&honest).await, Ok(6));
+}
+
 fn event(version: usize) -> String {
     format!("{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\"}}}}}}\n")
 }
