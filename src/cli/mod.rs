@@ -16,6 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::cluster::access::AccessSource;
+use crate::cluster::files;
 use crate::cluster::reload::OpenError;
 use crate::plan::{Bounds, Filter};
 
@@ -132,7 +133,7 @@ fn set(name: &str) -> Option<String> {
 /// The namespace of the pod that this process runs in, if the edge is the cluster of that pod.
 fn pod_namespace(edge: &AccessSource) -> Option<String> {
     let file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-    let name = fs::read_to_string(file)
+    let name = files::read_text(file)
         .ok()
         .filter(|_| *edge == AccessSource::InCluster)?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
@@ -141,7 +142,7 @@ fn pod_namespace(edge: &AccessSource) -> Option<String> {
 /// The service account that this process is at the edge, if the edge is the cluster of its pod.
 fn pod_account(edge: &AccessSource) -> Option<String> {
     let file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-    let token = fs::read_to_string(file)
+    let token = files::read_text(file)
         .ok()
         .filter(|_| *edge == AccessSource::InCluster)?;
     account_in(&token)

@@ -4,6 +4,7 @@
 //! what to correct. No message holds a token, a key or a value from a kubeconfig other than names, paths and URLs
 //! without user information. Certificates are parsed later, in `tls`.
 
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,12 @@ use serde_json::Value;
 
 pub use error::AccessError;
 
+use super::files::{self, TOKEN_LIMIT};
+
 mod error;
+
+/// Where a pod finds its service account.
+const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Where the access data of one side come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +58,7 @@ pub async fn load(source: &AccessSource) -> Result<Access, AccessError> {
     let access = match source {
         AccessSource::Kubeconfig { path, context } => from_file(path, context.as_deref()).await?,
         AccessSource::InCluster => {
+            check_pod_files(Path::new(POD_FILES))?;
             let mut config = Config::incluster_env().map_err(in_cluster_error)?;
             config
                 .default_namespace
@@ -87,6 +94,20 @@ pub(super) fn is_this_machine(url: &Uri) -> bool {
     let host = url.host().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse();
     host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// What kube reads without a look at what it is. A file that is missing is for kube to tell of.
+fn check_pod_files(folder: &Path) -> Result<(), AccessError> {
+    for field in ["ca.crt", "namespace", "token"] {
+        let path = folder.join(field);
+        match files::read(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(AccessError::FileUnreadable { field, path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 async fn from_file(path: &Path, context: Option<&str>) -> Result<Access, AccessError> {
@@ -129,7 +150,7 @@ fn read(path: &Path) -> Result<Kubeconfig, AccessError> {
         path: path.to_owned(),
         words,
     };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = files::read_text(path).map_err(unreadable)?;
     let text = text.trim_start_matches('\u{feff}');
     let value: Value = serde_saphyr::from_str(text)
         // The default rendering shows the lines around the mistake, which may hold keys.
@@ -350,6 +371,9 @@ fn check_token(field: &'static str, token: &str) -> Result<(), AccessError> {
     if token.is_empty() {
         return Err(bad(field, "it is empty"));
     }
+    if token.len() > TOKEN_LIMIT {
+        return Err(bad(field, "it is longer than any token"));
+    }
     match HeaderValue::from_str(token) {
         Ok(_) => Ok(()),
         Err(_) => Err(bad(field, "it holds characters that no token has")),
@@ -365,7 +389,7 @@ fn check_base64(field: &'static str, data: &str) -> Result<(), AccessError> {
 }
 
 fn read_file(field: &'static str, path: &str) -> Result<Vec<u8>, AccessError> {
-    std::fs::read(path).map_err(|source| AccessError::FileUnreadable {
+    files::read(path).map_err(|source| AccessError::FileUnreadable {
         field,
         path: path.into(),
         source,

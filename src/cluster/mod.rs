@@ -16,6 +16,7 @@ pub mod connect;
 pub(crate) mod contact;
 pub mod discovery;
 mod error;
+pub(crate) mod files;
 #[cfg(test)]
 mod fuzz_tests;
 mod greeting;

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 
 use super::access::{self, Access, AccessError, AccessSource};
 use super::connect::{ConnectError, connect};
+use super::files;
 use super::real::{self, RealServer};
 use super::{ApiServer, ApiStatus, Error, Response, Side};
 
@@ -276,7 +277,7 @@ async fn load(side: Side, source: &AccessSource, user_agent: &str) -> Result<Cur
 fn fingerprint(files: &[PathBuf]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for file in files {
-        std::fs::read(file).map_err(|error| error.kind()).hash(&mut hasher);
+        files::read(file).map_err(|error| error.kind()).hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::super::files::tests::make_pipe;
 use super::*;
 
 /// A server that accepts some tokens. It answers `/watch` with one line and no end, and all else with its name.
@@ -110,6 +111,25 @@ async fn wait_a_second() {
     tokio::time::pause();
     tokio::time::advance(MAX_AGE_AFTER_FAILURE).await;
     tokio::time::resume();
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_kubeconfig_leaves_the_last_one_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let hub = Server::start("hub", &["one", "two"]).await;
+    write_kubeconfig(&path, hub.address, "token: one");
+    let server = open(&path).await;
+    make_pipe(&path);
+    wait_a_minute().await;
+    assert_eq!(ask(&server).await, "hub");
+    assert!(server.unusable.get().is_some());
+
+    fs::remove_file(&path).unwrap();
+    write_kubeconfig(&path, hub.address, "token: two");
+    hub.accept(&["two"]);
+    wait_a_minute().await;
+    assert_eq!(ask(&server).await, "hub");
 }
 
 #[tokio::test]

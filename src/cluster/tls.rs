@@ -22,6 +22,8 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
+use super::files;
+
 /// How often the CA file of a pod is looked at, at most. It is looked at for a handshake only, and those are rare.
 const CA_MAX_AGE: Duration = Duration::from_secs(1);
 
@@ -208,7 +210,7 @@ fn pem(field: &'static str, data: Option<&str>, file: Option<&str>) -> Result<Op
                 why: "it is not base64",
             }),
         },
-        (None, Some(path)) => match std::fs::read(path) {
+        (None, Some(path)) => match files::read(path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(source) => Err(TlsError::Unreadable {
                 path: path.into(),
@@ -256,7 +258,7 @@ impl FollowedCa {
             path: path.to_owned(),
             source,
         };
-        let pem = std::fs::read(path).map_err(unreadable)?;
+        let pem = files::read(path).map_err(unreadable)?;
         let verifier = Self::parse(&pem, provider)?;
         let last = Mutex::new(Trusted {
             verifier,
@@ -280,7 +282,7 @@ impl FollowedCa {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.looked.elapsed() >= CA_MAX_AGE {
             last.looked = Instant::now();
-            if let Ok(pem) = std::fs::read(&self.path)
+            if let Ok(pem) = files::read(&self.path)
                 && pem != last.pem
             {
                 match Self::parse(&pem, &self.provider) {

@@ -11,6 +11,8 @@ use std::time::Duration;
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use super::files::{self, TOKEN_LIMIT};
+
 /// How old a token may be before the file is looked at again. A kubelet replaces it when a fifth of its life is left,
 /// which is minutes at least.
 const MAX_AGE: Duration = Duration::from_secs(60);
@@ -79,10 +81,13 @@ impl TokenFile {
 }
 
 fn read(path: &PathBuf) -> io::Result<HeaderValue> {
-    let token = std::fs::read_to_string(path)?;
+    let token = files::read_text(path)?;
     let token = token.trim();
     if token.is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
+    }
+    if token.len() > TOKEN_LIMIT {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the token is too long"));
     }
     let mut header = HeaderValue::try_from(format!("Bearer {token}"))
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file does not hold a token"))?;
@@ -92,6 +97,7 @@ fn read(path: &PathBuf) -> io::Result<HeaderValue> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::tests::make_pipe;
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -113,6 +119,12 @@ mod tests {
             tokio::time::advance(MAX_AGE).await;
             assert_eq!(token.header(), "Bearer second");
         }
+        std::fs::write(&path, "x".repeat(TOKEN_LIMIT + 1)).unwrap();
+        tokio::time::advance(MAX_AGE).await;
+        assert_eq!(token.header(), "Bearer second");
+        make_pipe(&path);
+        tokio::time::advance(MAX_AGE).await;
+        assert_eq!(token.header(), "Bearer second");
         std::fs::remove_file(&path).unwrap();
         tokio::time::advance(MAX_AGE).await;
         assert_eq!(token.header(), "Bearer second");

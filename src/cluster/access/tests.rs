@@ -2,6 +2,7 @@ use std::error::Error;
 use std::fs;
 
 use super::*;
+use crate::cluster::files::tests::make_pipe;
 
 /// A kubeconfig with one context, cluster and user; `{}` lines of the two bodies are given by the case.
 fn kubeconfig(cluster: &str, user: &str) -> String {
@@ -104,6 +105,52 @@ async fn uses_the_context_that_is_asked_for() {
         ),
     ] {
         assert_eq!(check(&text, Some(context)).await.err().as_deref(), Some(expected));
+    }
+}
+
+#[tokio::test]
+async fn waits_for_no_pipe_and_reads_no_endless_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    make_pipe(&pipe);
+    for (path, why) in [
+        (pipe.to_str().unwrap(), "it is not a regular file"),
+        ("/dev/zero", "it is not a regular file"),
+    ] {
+        let (cluster, user) = (format!("{SERVER}, certificate-authority: '{path}'"), "token: x");
+        let expected = format!("cannot read certificate-authority file {path}: {why}");
+        check_fails(&cluster, user, &expected).await;
+        for field in ["tokenFile", "client-certificate", "client-key"] {
+            let others = match field {
+                "client-key" => ", client-certificate: cert",
+                _ => "",
+            };
+            let expected = format!("cannot read {field} file {path}: {why}");
+            check_fails(SERVER, &format!("{field}: '{path}'{others}"), &expected).await;
+        }
+        let context = None;
+        let source = AccessSource::Kubeconfig {
+            path: path.into(),
+            context,
+        };
+        let error = load(&source).await.err().map(|error| words(&error));
+        assert_eq!(error, Some(format!("cannot read kubeconfig {path}: {why}")));
+    }
+    let long = format!("token: {}", "x".repeat(TOKEN_LIMIT + 1));
+    check_fails(SERVER, &long, "bad token: it is longer than any token").await;
+}
+
+#[test]
+fn the_files_of_a_pod_are_looked_at_before_they_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(check_pod_files(folder.path()).is_ok(), "kube tells of what is missing");
+    for name in ["ca.crt", "namespace", "token"] {
+        let path = folder.path().join(name);
+        make_pipe(&path);
+        let error = check_pod_files(folder.path()).err().map(|error| words(&error));
+        let expected = format!("cannot read {name} file {}: it is not a regular file", path.display());
+        assert_eq!(error, Some(expected));
+        fs::remove_file(path).unwrap();
     }
 }
 
