@@ -90,7 +90,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         local.spawn_local(serve::serve(listener, desk.clone(), cli::logger::since_1970));
     }
     match candidacy {
-        None => local.run_until(engine::run_and_answer(setup, desk.open(), stop)).await,
+        None => Box::pin(local.run_until(engine::run_and_answer(setup, desk.open(), stop))).await,
         Some(candidacy) => {
             let work = |stop| engine::run_and_answer(setup.clone(), desk.open(), stop);
             local.run_until(leader::while_leading(candidacy, stop, work)).await;

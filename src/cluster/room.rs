@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -19,6 +20,9 @@ pub(super) const SMALL_ANSWER: usize = 256 << 10;
 pub(super) const SMALL_ITEM: usize = 64 << 10;
 /// What a turn may take: 4.8 MB at 64 kbit/s, while nothing else that is large moves on the link.
 const LONGEST_TURN: Duration = Duration::from_secs(600);
+
+/// What waiting without a turn may take here: longer than anybody waits for an answer.
+const NO_TURN: Duration = Duration::from_secs(24 * 3600);
 
 /// The room of one side.
 pub(super) struct Room(Arc<Semaphore>);
@@ -85,15 +89,19 @@ impl Share {
     }
 
     /// Waits for what comes next, but not beyond the end of its turn.
-    pub(super) async fn in_time<T>(&self, next: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let Some(until) = self.until() else {
-            return next.await;
-        };
-        timeout_at(until, next).await.unwrap_or_else(|_| {
-            let seconds = LONGEST_TURN.as_secs();
-            Err(Error::Unanswered(format!(
-                "a large answer did not come to its end within {seconds} s"
-            )))
+    ///
+    /// No async function, in which the future would have two places.
+    pub(super) fn in_time<T>(
+        &self,
+        next: impl Future<Output = Result<T, Error>>,
+    ) -> impl Future<Output = Result<T, Error>> {
+        let until = self.until().unwrap_or_else(|| Instant::now() + NO_TURN);
+        timeout_at(until, next).map(|result| {
+            result.unwrap_or_else(|_| {
+                let seconds = LONGEST_TURN.as_secs();
+                let words = format!("a large answer did not come to its end within {seconds} s");
+                Err(Error::Unanswered(words))
+            })
         })
     }
 
