@@ -17,6 +17,8 @@ mod busy;
 mod configs;
 #[path = "hostile/edits.rs"]
 mod edits;
+#[path = "hostile/emptied.rs"]
+mod emptied;
 #[path = "hostile/figures.rs"]
 mod figures;
 #[path = "hostile/front.rs"]

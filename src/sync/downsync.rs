@@ -9,9 +9,10 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::cascade::first_taken_along;
+use super::emptied;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left, precondition};
 use super::look::look;
-use super::retire::{Proof, doubt, prove};
+use super::retire::{Proof, distrust, prove};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
@@ -220,12 +221,12 @@ async fn apply_at(
     marks: Marks<'_>,
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
-    let marks = Marks {
-        at_version: version,
-        ..marks
+    let once = async |at_version: Option<&str>| {
+        let marks = Marks { at_version, ..marks };
+        let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
+        edge.apply(resource, name, body, Content::Full).await
     };
-    let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
-    edge.apply(resource, name, body, Content::Full).await
+    emptied::apply(edge, job, desired, version, once).await
 }
 
 /// The edge refuses an update (`refusal`) which the hub object, or that it `is_another` one than the copy was made from,
@@ -250,14 +251,14 @@ async fn replace(
     if let Err(error) = edge.would_create(resource, name, body).await {
         return Err(failed(Side::Edge, "applying")(refusal.unwrap_or(error)));
     }
-    let mut proved_at = 0;
+    let mut proof = None;
     if is_another {
         if job.deletes_are_held {
             return Ok(done(Change::Held, None));
         }
         match prove(hub, job, Some(&desired.origin)).await? {
             Proof::Against(distrust) => return Ok(done(distrust, None)),
-            Proof::At(version) => proved_at = version,
+            of => proof = Some(of),
         }
     }
     if let Some(mut refusal) = refusal
@@ -268,8 +269,10 @@ async fn replace(
     }
     if let Some(meta) = look(edge, job).await.map_err(replacing)? {
         let copy = job.copy_of(&meta);
-        if is_another && let Some(doubt) = doubt(job, &meta, proved_at) {
-            return Ok(done(doubt, None));
+        if let Some(proof) = proof
+            && let Some(distrust) = distrust(hub, job, &meta, proof).await?
+        {
+            return Ok(done(distrust, None));
         }
         match () {
             () if !is_ours_alone(copy) || is_another && !desired.is_another_than(copy) => {

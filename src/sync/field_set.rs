@@ -50,6 +50,17 @@ impl FieldSet {
         new
     }
 
+    /// The fields of a node, each with its key as it is written. The root is 0.
+    pub(super) fn fields(&self, node: usize) -> impl Iterator<Item = (&str, usize)> {
+        let fields = self.0.get(node).into_iter().flatten();
+        fields.map(|(key, &below)| (key.as_str(), below))
+    }
+
+    /// The node under a key as it is written.
+    pub(super) fn below(&self, node: usize, key: &str) -> Option<usize> {
+        self.0.get(node)?.get(key).copied()
+    }
+
     /// Leaves out some keys at every level.
     pub(super) fn leave_out(&mut self, keys: &[&str]) {
         for node in &mut self.0 {

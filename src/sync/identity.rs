@@ -37,8 +37,8 @@ pub struct Identity {
 /// Who answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The expected cluster, or nobody can tell.
-    Same,
+    /// The expected cluster: its UID; `None` if it was not known who is expected.
+    Same(Option<String>),
     /// Another one: its UID.
     Other(String),
 }
@@ -89,10 +89,9 @@ impl Identity {
         self.may_be_older.set(true);
     }
 
-    /// What the mark of a copy says against an answer of this side at `version` (0 if unknown).
-    pub fn doubt(&self, source: Source<'_>, version: u64) -> Option<Doubt> {
-        let is_another = self.expected().is_some_and(|expected| expected != source.cluster);
-        if is_another {
+    /// What the mark of a copy says against an answer of this cluster at `version` (0 if unknown).
+    pub fn doubt(&self, source: Source<'_>, cluster: &str, version: u64) -> Option<Doubt> {
+        if cluster != source.cluster {
             let is_given_up = self.former.borrow().contains(source.cluster);
             return (!is_given_up).then(|| Doubt::MadeFrom(source.cluster.to_owned()));
         }
@@ -110,10 +109,10 @@ impl Identity {
 
     async fn ask(&self, cluster: &Cluster) -> Result<Verdict, Error> {
         let Some(expected) = self.expected() else {
-            return Ok(Verdict::Same);
+            return Ok(Verdict::Same(None));
         };
         Ok(match read(cluster, Some(&expected)).await? {
-            Some(found) if found == expected => Verdict::Same,
+            Some(found) if found == expected => Verdict::Same(Some(found)),
             Some(found) => Verdict::Other(found),
             // Nobody deletes these namespaces and leaves the cluster as it is.
             None => Verdict::Other("unknown".to_owned()),
@@ -206,13 +205,13 @@ mod tests {
         let identity = Identity::default();
         assert_eq!(
             identity.verify(&hub).await,
-            Ok(Verdict::Same),
+            Ok(Verdict::Same(None)),
             "nothing is expected yet"
         );
         identity.expect("u1".into());
         asked.set(0);
         let at_once = futures_util::future::join_all((0..3).map(|_| identity.verify(&hub))).await;
-        assert_eq!(at_once, vec![Ok(Verdict::Same); 3]);
+        assert_eq!(at_once, vec![Ok(Verdict::Same(Some("u1".into()))); 3]);
         assert_eq!(
             asked.get(),
             4,
@@ -284,22 +283,20 @@ mod tests {
     fn copies_tell_of_another_cluster_and_of_one_that_has_gone_back() {
         let source = |cluster, version| Source { cluster, version };
         let identity = Identity::default();
-        assert_eq!(identity.doubt(source("a", 7), 6), Some(Doubt::Older { from: 7, to: 6 }));
-        identity.expect("a".into());
         for (found, version, expected) in [
             (source("a", 7), 7, None),
             (source("a", 7), 0, None),
             (source("a", 7), 6, Some(Doubt::Older { from: 7, to: 6 })),
             (source("b", 1), 6, Some(Doubt::MadeFrom("b".into()))),
         ] {
-            assert_eq!(identity.doubt(found, version), expected, "{found:?} {version}");
+            assert_eq!(identity.doubt(found, "a", version), expected, "{found:?} {version}");
         }
         // People confirm both.
         identity.give_up("b".into());
         identity.accept_older();
         for found in [source("a", 7), source("b", 7)] {
-            assert_eq!(identity.doubt(found, 6), None, "{found:?}");
+            assert_eq!(identity.doubt(found, "a", 6), None, "{found:?}");
         }
-        assert!(identity.doubt(source("c", 1), 6).is_some());
+        assert!(identity.doubt(source("c", 1), "a", 6).is_some());
     }
 }

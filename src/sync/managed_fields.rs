@@ -173,6 +173,19 @@ pub fn take_over(object: &[u8], direction: Direction, take_back: TakeBack) -> Re
     )))
 }
 
+/// The fields that we have applied, and those that anybody else owns or that we have written otherwise.
+pub(super) fn owned(object: &[u8]) -> Result<(FieldSet, FieldSet), Error> {
+    let wire: RawWire<'_> = parse(object)?;
+    let (mut ours, mut others) = (FieldSet::default(), FieldSet::default());
+    for &entry in &wire.metadata.managed_fields {
+        let owner: Owner = parse(entry.get().as_bytes())?;
+        let applied = owner.manager == FIELD_MANAGER && owner.operation == "Apply" && owner.subresource.is_empty();
+        let set = if applied { &mut ours } else { &mut others };
+        set.add(&field_set(&owner)?);
+    }
+    Ok((ours, others))
+}
+
 /// Who changed a copy last, other than ourselves, and which fields: `manager=x fields=spec.replicas`.
 pub fn last_writer(object: &[u8]) -> Option<String> {
     let wire: Wire = parse(object).ok()?;

@@ -6,6 +6,7 @@ pub(crate) mod contents;
 pub mod definition;
 pub mod downsync;
 mod duplicates;
+mod emptied;
 mod field_set;
 #[cfg(test)]
 mod fuzz_tests;

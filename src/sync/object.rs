@@ -222,7 +222,7 @@ pub struct Desired {
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     /// `"key":value` for every top-level field that travels, each with a leading comma.
-    fields: String,
+    pub(super) fields: String,
     /// What of it is set by a patch after an apply.
     duplicates: Duplicates,
 }

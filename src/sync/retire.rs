@@ -1,7 +1,7 @@
 //! The end of a copy: its origin is gone, or is another object now.
 //!
 //! Promises: nothing is deleted but what carries our marks, at the version that was looked at, after the origins' side has
-//! proved that its origin is gone ([`prove`], [`doubt`]); and nothing that would take others along which are not themselves to be
+//! proved that its origin is gone ([`prove`], [`distrust`]); and nothing that would take others along which are not themselves to be
 //! deleted ([`super::cascade`]).
 
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::look::{confirm_gone, look, look_at, not_older};
 use crate::api::{ADOPTED, OWNER, SOURCE};
 use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
-use crate::sync::identity::Verdict;
+use crate::sync::identity::{self, Verdict};
 use crate::sync::object::{Address, Meta};
 use crate::sync::ownership::{Copy, CopyState, Source, mark};
 
@@ -68,12 +68,9 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
                 if let Some(first) = taken_along(copies, job, retirement).await? {
                     return Ok(done(Change::WouldCascade(first), None));
                 }
-                let proved_at = match prove(origins, job, None).await? {
-                    Proof::Against(distrust) => return Ok(done(distrust, None)),
-                    Proof::At(version) => version,
-                };
-                if let Some(doubt) = doubt(job, &meta, proved_at) {
-                    return Ok(done(doubt, None));
+                let proof = prove(origins, job, None).await?;
+                if let Some(distrust) = distrust(origins, job, &meta, proof).await? {
+                    return Ok(done(distrust, None));
                 }
                 proved = true;
             }
@@ -144,14 +141,37 @@ async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: Retirement) -
 pub(super) enum Proof {
     /// They prove nothing, for this reason.
     Against(Change),
-    /// They prove what they say, at this version of the type; 0 if it is not known.
-    At(u64),
+    /// They prove what they say.
+    Of {
+        /// UID of the cluster that gave them; absent if it was not known whose they had to be.
+        cluster: Option<String>,
+        /// The version of the type; 0 if it is not known.
+        version: u64,
+    },
 }
 
-/// What the copy itself says against a proof of that version.
-pub(super) fn doubt(job: &Job, copy: &Meta, version: u64) -> Option<Change> {
-    let source = Source::of(&copy.annotations)?;
-    job.identity.doubt(source, version).map(Change::Doubted)
+/// What is to be said against a proof, by itself or because of what the copy says of where it is from.
+pub(super) async fn distrust(
+    origins: &Cluster,
+    job: &Job,
+    copy: &Meta,
+    proof: Proof,
+) -> Result<Option<Change>, Failure> {
+    let (cluster, version) = match proof {
+        Proof::Against(change) => return Ok(Some(change)),
+        Proof::Of { cluster, version } => (cluster, version),
+    };
+    let Some(source) = Source::of(&copy.annotations) else {
+        return Ok(None);
+    };
+    let cluster = match cluster {
+        Some(cluster) => Some(cluster),
+        None => identity::read(origins, Some(source.cluster))
+            .await
+            .map_err(failed(origins.side(), "identifying the cluster"))?,
+    };
+    let doubt = cluster.and_then(|cluster| job.identity.doubt(source, &cluster, version));
+    Ok(doubt.map(Change::Doubted))
 }
 
 /// Whether the origins' side proves that it has no origin, or has `another` of that name, with this UID. A restored cluster
@@ -168,7 +188,7 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
             return Ok(Proof::Against(Change::Held));
         }
     }
-    let mut at = 0;
+    let mut version = 0;
     match origins.find(resource, name).await {
         Err(error) if job.type_gone && error.is_type_not_served() => {}
         Err(error) => return Err(reading(error)),
@@ -177,21 +197,21 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
             return Ok(Proof::Against(Change::WentBack(version)));
         }
         Ok((true, _)) if another.is_none() => return contradicts("a list names what a read said does not exist"),
-        Ok((_, version)) => at = version,
+        Ok((_, listed_at)) => version = listed_at,
     }
     let verdict = job.identity.verify(origins).await;
-    if let Verdict::Other(found) = verdict.map_err(failed(side, "identifying the cluster"))? {
-        return Ok(Proof::Against(Change::OtherCluster(found)));
-    }
+    let cluster = match verdict.map_err(failed(side, "identifying the cluster"))? {
+        Verdict::Other(found) => return Ok(Proof::Against(Change::OtherCluster(found))),
+        Verdict::Same(cluster) => cluster,
+    };
+    let proof = Proof::Of { cluster, version };
     // What goes up follows the edge, also where that no longer has the type.
     if job.direction == Direction::Up {
-        return Ok(Proof::At(at));
+        return Ok(proof);
     }
     let withdrawal = job.definitions.verify(origins, resource, job.type_gone).await;
     let withdrawal = withdrawal.map_err(failed(side, "reading what defines the type"))?;
-    Ok(withdrawal.map_or(Proof::At(at), |withdrawal| {
-        Proof::Against(Change::Withdrawn(withdrawal))
-    }))
+    Ok(withdrawal.map_or(proof, |withdrawal| Proof::Against(Change::Withdrawn(withdrawal))))
 }
 
 fn release_patch(direction: Direction, meta: &Meta) -> Bytes {

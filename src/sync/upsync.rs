@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 
+use super::emptied;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::look::look;
 use crate::cluster::{Cluster, Content, Error, Side};
@@ -152,20 +153,22 @@ async fn apply_once(
     (version, source): (u64, Option<&str>),
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
-    let version = version.to_string();
-    let marks = Marks {
-        at_version: Some(&version),
-        source,
-        ..Marks::default()
-    };
-    let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
-    // The answer travels over the hub's link, so it is whole only where something is still to be added to it.
-    let answer = if desired.has_addition(resource) {
+    // The answer travels over the hub's link, so it is whole only where it tells what is still to be done.
+    let answer = if desired.has_addition(resource) || desired.may_empty() {
         Content::Full
     } else {
         Content::Metadata
     };
-    hub.apply(resource, name, body, answer).await
+    let once = async |at_version: Option<&str>| {
+        let marks = Marks {
+            at_version,
+            source,
+            ..Marks::default()
+        };
+        let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
+        hub.apply(resource, name, body, answer).await
+    };
+    emptied::apply(hub, job, desired, Some(&version.to_string()), once).await
 }
 
 #[cfg(test)]

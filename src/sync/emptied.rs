@@ -1,0 +1,297 @@
+//! Objects and lists that are emptied at the origin: an apply alone loses them.
+//!
+//! Server-side apply takes out of a copy what its manager applies no longer, and what has nothing left by that is lost
+//! with it (structured-merge-diff): `{}` over an `{a: b}` of ours gives null or nothing, and so does `[]` over `[x]`. Where a
+//! schema wants an object there, the whole apply is refused for it, as often as it is sent; elsewhere the same apply finds
+//! nothing to take out the next time, and so sets it. [`apply`] does both in its one run: after a refusal, a patch first
+//! takes out what is ours there, which leaves `{}`; and what an answer shows as lost is applied once more. It asks for no
+//! more than an apply unless something empty is applied and is lost by that.
+//!
+//! Nested more deeply than `serde_json` reads into values (128 levels), objects are applied as they are.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::field_set::FieldSet;
+use super::job::Job;
+use super::managed_fields::owned;
+use super::object::{Address, Desired, Meta};
+use crate::cluster::{Cluster, Content, Error};
+
+/// Applies through `once`, which applies to the copy as it was at a version and gives it, and whether that has created it.
+pub(super) async fn apply(
+    copies: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    version: Option<&str>,
+    once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
+) -> Result<(Bytes, bool), Error> {
+    let (mut applied, mut cleared) = (once(version).await, None);
+    if let Err(refusal) = &applied
+        && refusal.is_invalid()
+        && desired.may_empty()
+    {
+        cleared = clear(copies, job, desired, version).await?;
+        if cleared.is_some() {
+            applied = once(cleared.as_deref()).await;
+        }
+    }
+    let (object, created) = applied?;
+    if created || !desired.may_empty() {
+        return Ok((object, created));
+    }
+    let now = Meta::of(&job.copy_at.name, &object)?.resource_version;
+    // What has changed nothing would change nothing the next time either.
+    let is_new = cleared.as_deref().or(version) != Some(&*now);
+    if is_new && has_lost(&desired.fields, &object) {
+        return once(Some(&now)).await;
+    }
+    Ok((object, false))
+}
+
+/// Takes out of the copy as it was at a version what we own where nothing is to be. Gives the version that it has then;
+/// `None` if there is no such thing, or it may not be taken out.
+async fn clear(copies: &Cluster, job: &Job, desired: &Desired, version: Option<&str>) -> Result<Option<String>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    let copy = match copies.get(resource, name, Content::Full).await {
+        Ok(copy) => copy,
+        // Then it is the refusal that is told.
+        Err(error) if error.status().is_some() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let seen = Meta::of(name, &copy)?.resource_version;
+    let Some(patch) = clearing(&desired.fields, &copy, version.unwrap_or(&seen)) else {
+        return Ok(None);
+    };
+    match copies.merge_patch_for(resource, name, patch, Content::Metadata).await {
+        Ok(patched) => Ok(Some(Meta::of(name, &patched)?.resource_version)),
+        Err(error) if error.is_rejection() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Desired {
+    /// True if it may hold an empty object or list, so that the answer to an apply is needed whole.
+    pub(super) fn may_empty(&self) -> bool {
+        ["{}", "[]"].iter().any(|empty| self.fields.contains(empty))
+    }
+}
+
+/// What is wanted of a copy, of fields that each have a comma before them, and the copy itself.
+fn read(fields: &str, copy: &[u8]) -> Option<(Value, Value)> {
+    let wanted = serde_json::from_str(&format!("{{{}}}", fields.trim_start_matches(','))).ok()?;
+    Some((wanted, serde_json::from_slice(copy).ok()?))
+}
+
+/// True if something that is empty in `fields` is not in the copy to which they were applied.
+fn has_lost(fields: &str, copy: &[u8]) -> bool {
+    let Some(((wanted, found), (ours, _))) = read(fields, copy).zip(owned(copy).ok()) else {
+        return false;
+    };
+    lacks(&wanted, &found, &ours, Some(0))
+}
+
+fn lacks(wanted: &Value, found: &Value, ours: &FieldSet, node: Option<usize>) -> bool {
+    match (wanted, found) {
+        (wanted, Value::Null) => is_hollow(wanted),
+        (Value::Object(fields), Value::Object(found)) => fields.iter().any(|(name, wanted)| {
+            let below = node.and_then(|node| ours.below(node, &json!(format!("f:{name}")).to_string()));
+            lacks(wanted, found.get(name).unwrap_or(&Value::Null), ours, below)
+        }),
+        (Value::Array(items), Value::Array(others)) => {
+            let parts = |list| node.map(|node| parts(list, ours, node)).unwrap_or_default();
+            let merged = parts(found);
+            if merged.is_empty() {
+                // A list that is applied as one is the same list.
+                let mut pairs = items.iter().zip(others);
+                return items.len() == others.len() && pairs.any(|(item, other)| lacks(item, other, ours, None));
+            }
+            let items = by_key(parts(wanted));
+            let is_lacking = |part: &Part| {
+                let item = items.get(part.key);
+                item.is_some_and(|item| lacks(item, part.value, ours, Some(part.below)))
+            };
+            merged.iter().any(is_lacking)
+        }
+        _ => false,
+    }
+}
+
+/// True for what holds nothing but what is empty.
+fn is_hollow(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().all(is_hollow),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+/// The JSON patch that takes out of a copy at a version what we alone own where `fields` have something empty; `None` if
+/// there is no such thing.
+fn clearing(fields: &str, copy: &[u8], version: &str) -> Option<Bytes> {
+    let (wanted, found) = read(fields, copy)?;
+    let (ours, others) = owned(copy).ok()?;
+    let mut clearing = Clearing {
+        ours: &ours,
+        others: &others,
+        steps: vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version})],
+    };
+    let whole = At {
+        path: String::new(),
+        ours: 0,
+        others: Some(0),
+    };
+    clearing.descend(&wanted, &found, &whole);
+    (clearing.steps.len() > 1).then(|| Bytes::from(Value::from(clearing.steps).to_string()))
+}
+
+struct Clearing<'a> {
+    ours: &'a FieldSet,
+    others: &'a FieldSet,
+    steps: Vec<Value>,
+}
+
+/// A place in a copy.
+struct At {
+    /// As a JSON pointer.
+    path: String,
+    /// In the field set of what we own, and in that of all others if they own anything there.
+    ours: usize,
+    others: Option<usize>,
+}
+
+impl<'a> Clearing<'a> {
+    fn settle(&mut self, wanted: &Value, found: &Value, at: &At) {
+        match (wanted, found) {
+            (Value::Object(fields), Value::Object(_)) if fields.is_empty() => self.take_out(found, at),
+            (Value::Array(items), Value::Array(_)) if items.is_empty() => self.take_out(found, at),
+            _ => self.descend(wanted, found, at),
+        }
+    }
+
+    fn descend(&mut self, wanted: &Value, found: &Value, at: &At) {
+        let ours = self.ours;
+        let wanted = by_key(parts(wanted, ours, at.ours));
+        for part in parts(found, ours, at.ours) {
+            if let Some(wanted) = wanted.get(part.key) {
+                self.settle(wanted, part.value, &self.below(at, &part));
+            }
+        }
+    }
+
+    fn take_out(&mut self, found: &Value, at: &At) {
+        let parts = parts(found, self.ours, at.ours);
+        let places: Vec<(&Value, At)> = parts.iter().map(|part| (part.value, self.below(at, part))).collect();
+        let (size, nothing) = match found {
+            Value::Array(items) => (items.len(), json!([])),
+            _ => (found.as_object().map_or(0, Map::len), json!({})),
+        };
+        if size == places.len() && places.iter().all(|(_, place)| place.others.is_none()) {
+            if size > 0 {
+                self.steps
+                    .push(json!({"op": "replace", "path": at.path, "value": nothing}));
+            }
+            return;
+        }
+        for (value, place) in places {
+            if place.others.is_none() {
+                self.steps.push(json!({"op": "remove", "path": place.path}));
+            } else {
+                self.take_out(value, &place);
+            }
+        }
+    }
+
+    fn below(&self, at: &At, part: &Part) -> At {
+        At {
+            path: format!("{}/{}", at.path, part.step),
+            ours: part.below,
+            others: at.others.and_then(|node| self.others.below(node, part.key)),
+        }
+    }
+}
+
+/// A field of an object or an item of a list that a field set names.
+struct Part<'a> {
+    /// As the field set names it.
+    key: &'a str,
+    /// As a JSON pointer does.
+    step: String,
+    value: &'a Value,
+    /// Its node in the field set.
+    below: usize,
+}
+
+/// The parts of a value that a node of a field set names, those of a list from its end, so that none is at another place
+/// once those before it are taken out.
+fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec<Part<'a>> {
+    let named = set.fields(node).filter_map(|(key, below)| {
+        let text: String = serde_json::from_str(key).ok()?;
+        let (kind, name) = text.split_once(':')?;
+        Some((key, below, kind.to_owned(), name.to_owned()))
+    });
+    match value {
+        Value::Object(fields) => {
+            let part = |(key, below, kind, name): (&'a str, usize, String, String)| {
+                let value = fields.get(&name).filter(|_| kind == "f")?;
+                let step = name.replace('~', "~0").replace('/', "~1");
+                Some(Part {
+                    key,
+                    step,
+                    value,
+                    below,
+                })
+            };
+            named.filter_map(part).collect()
+        }
+        Value::Array(items) => {
+            let named = named.filter(|(_, _, kind, _)| kind == "k" || kind == "v");
+            let named = named.filter_map(|(key, below, _, text)| {
+                let mark: Value = serde_json::from_str(&text).ok()?;
+                Some((key, below, mark))
+            });
+            items_of(items, &named.collect::<Vec<_>>())
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The items of a list that have these marks: values, or objects of the fields that tell items apart.
+fn items_of<'a>(items: &'a [Value], named: &[(&'a str, usize, Value)]) -> Vec<Part<'a>> {
+    let first = named.first().and_then(|(_, _, mark)| mark.as_object());
+    let names: Option<Vec<&String>> = first.map(|mark| mark.keys().collect());
+    let mark_of = |item: &Value| match &names {
+        Some(names) => Value::from_iter(names.iter().map(|name| item.get(name.as_str()).cloned())).to_string(),
+        None => item.to_string(),
+    };
+    let places: HashMap<String, usize> = items.iter().enumerate().map(|(at, item)| (mark_of(item), at)).collect();
+    let mut found: Vec<(usize, Part)> = named
+        .iter()
+        .filter_map(|(key, below, mark)| {
+            let at = *places.get(&mark_of(mark))?;
+            let (step, below) = (at.to_string(), *below);
+            let value = items.get(at)?;
+            Some((
+                at,
+                Part {
+                    key,
+                    step,
+                    value,
+                    below,
+                },
+            ))
+        })
+        .collect();
+    found.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    found.into_iter().map(|(_, part)| part).collect()
+}
+
+fn by_key<'a>(parts: Vec<Part<'a>>) -> HashMap<&'a str, &'a Value> {
+    parts.into_iter().map(|part| (part.key, part.value)).collect()
+}
+
+#[cfg(test)]
+#[path = "emptied_tests.rs"]
+mod tests;
