@@ -258,7 +258,7 @@ async fn replace(
         }
         match prove(hub, job, Some(&desired.origin)).await? {
             Proof::Against(distrust) => return Ok(done(distrust, None)),
-            of => proof = Some(of),
+            of @ Proof::Of { .. } => proof = Some(of),
         }
     }
     if let Some(mut refusal) = refusal

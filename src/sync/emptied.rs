@@ -162,7 +162,7 @@ struct At {
     others: Option<usize>,
 }
 
-impl<'a> Clearing<'a> {
+impl Clearing<'_> {
     fn settle(&mut self, wanted: &Value, found: &Value, at: &At) {
         match (wanted, found) {
             (Value::Object(fields), Value::Object(_)) if fields.is_empty() => self.take_out(found, at),
@@ -261,9 +261,13 @@ fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec<Part<'a>> 
 /// The items of a list that have these marks: values, or objects of the fields that tell items apart.
 fn items_of<'a>(items: &'a [Value], named: &[(&'a str, usize, Value)]) -> Vec<Part<'a>> {
     let first = named.first().and_then(|(_, _, mark)| mark.as_object());
-    let names: Option<Vec<&String>> = first.map(|mark| mark.keys().collect());
-    let mark_of = |item: &Value| match &names {
-        Some(names) => Value::from_iter(names.iter().map(|name| item.get(name.as_str()).cloned())).to_string(),
+    let fields: Option<Vec<&String>> = first.map(|mark| mark.keys().collect());
+    let mark_of = |item: &Value| match &fields {
+        Some(fields) => fields
+            .iter()
+            .map(|field| item.get(field.as_str()).cloned())
+            .collect::<Value>()
+            .to_string(),
         None => item.to_string(),
     };
     let places: HashMap<String, usize> = items.iter().enumerate().map(|(at, item)| (mark_of(item), at)).collect();
@@ -288,7 +292,7 @@ fn items_of<'a>(items: &'a [Value], named: &[(&'a str, usize, Value)]) -> Vec<Pa
     found.into_iter().map(|(_, part)| part).collect()
 }
 
-fn by_key<'a>(parts: Vec<Part<'a>>) -> HashMap<&'a str, &'a Value> {
+fn by_key(parts: Vec<Part<'_>>) -> HashMap<&str, &Value> {
     parts.into_iter().map(|part| (part.key, part.value)).collect()
 }
 

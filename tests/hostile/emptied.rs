@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::objects::{JSON_PATCH, Objects, namespace, path};
 use crate::support::stage::{Stage, all_of, own_group, select, stage};
-use crate::support::story::{arrives, becomes, crd, install_crd, upsync_all};
+use crate::support::story::{arrives, becomes, crd, install_crd, remains, upsync_all};
 
 /// A CRD whose objects have fields of every kind that can be emptied, and `n`.
 fn typed(group: &str) -> Value {
@@ -91,7 +91,6 @@ async fn what_is_emptied_is_empty_at_the_other_side(up: bool) {
         select(&hub, &all_of(&shop, &plurals.map(|plural| (&*group, plural)))).await;
     }
     let syncer = pair.syncer(&[]);
-    let mut versions = Vec::new();
     for plural in plurals {
         for (name, before, _) in cases() {
             from.create(&object(&version, plural, &shop, name, &before)).await;
@@ -107,9 +106,18 @@ async fn what_is_emptied_is_empty_at_the_other_side(up: bool) {
             (changed["spec"], changed["metadata"]["labels"]) = (after.clone(), labels);
             from.replace(&changed).await;
             let is_so = |copy: &Value| copy["spec"] == after && copy["metadata"]["labels"]["edited"] == "so";
-            let copy = becomes(to, at, &format!("is emptied to {after}"), is_so).await;
-            versions.push((plural, name, copy["metadata"]["resourceVersion"].clone()));
+            becomes(to, at, &format!("is emptied to {after}"), is_so).await;
         }
+    }
+    // What is so may still be made ours.
+    remains(to, &version, plurals[1], &shop, "several").await;
+    let mut versions = Vec::new();
+    for (plural, (name, ..)) in plurals
+        .iter()
+        .flat_map(|plural| cases().into_iter().map(move |case| (*plural, case)))
+    {
+        let copy = arrives(to, &version, plural, &shop, name).await;
+        versions.push((plural, name, copy["metadata"]["resourceVersion"].clone()));
     }
     // A syncer that begins anew finds them so.
     drop(syncer);
@@ -159,7 +167,7 @@ async fn what_others_have_put_into_a_copy_stays_when_its_origin_is_emptied() {
     arrives(&edge, &version, "typeds", &shop, "a").await;
     let theirs = json!({"sel": {"c": "d"}, "any": {"x": {"c": 1}, "y": 1}});
     edge.apply_as("a-controller", &of(theirs.clone())).await;
-    // One is refused, since nothing else is in it, and the others are not to be taken along.
+    // Only this one is refused later, since nothing of others is in it.
     edited(json!({"sel": {}, "any": {"x": {"a": 1}}, "deep": {"x": {"y": "z"}}})).await;
     becomes(&edge, at, "has the deep one", |copy| {
         copy["spec"]["deep"]["x"]["y"] == "z"
