@@ -40,13 +40,14 @@ async fn what_a_config_adds_by_name_is_read_by_name(flags: Mode) {
     copy_equals(&edge, &shop, "later", &json!({"v": "1"})).await;
     stays_absent(&edge, "v1", "configmaps", &shop, "c5").await;
     // A name that goes is followed no more, and its copy catches up when it comes back, or goes with its origin.
-    reselect(&hub, &config_maps(&shop, &["c0", "c1", "c2", "later"])).await;
+    reselect(&hub, &config_maps(&shop, &["c0", "c1", "c2", "c6", "later"])).await;
+    copy_equals(&edge, &shop, "c6", &json!({"v": "1"})).await;
     hub.replace(&config_map(&shop, "c4", json!({"v": "2"}))).await;
     hub.replace(&config_map(&shop, "later", json!({"v": "2"}))).await;
     copy_equals(&edge, &shop, "later", &json!({"v": "2"})).await;
     let copy = remains(&edge, "v1", "configmaps", &shop, "c4").await;
     assert_eq!(copy["data"], json!({"v": "1"}));
-    reselect(&hub, &config_maps(&shop, &["c0", "c1", "c2", "c4", "later"])).await;
+    reselect(&hub, &config_maps(&shop, &["c0", "c1", "c2", "c4", "c6", "later"])).await;
     copy_equals(&edge, &shop, "c4", &json!({"v": "2"})).await;
     hub.delete("v1", "configmaps", &shop, "c4").await;
     gone(&edge, "v1", "configmaps", &shop, "c4").await;
