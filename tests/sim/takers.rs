@@ -5,7 +5,7 @@ use super::flows::DOWNSYNC;
 use super::store::{Key, Store};
 use super::types::DEFINITIONS;
 
-/// What is at the edge, would go with `taker`, and is not itself to be deleted.
+/// What is at the edge, would go with `taker`, and is neither going nor to be deleted itself.
 pub fn kept(hub: &Store, edge: &Store, taker: &Key) -> Vec<Key> {
     let goes_with = |key: &Key| match &*taker.resource {
         "namespaces" => key.namespace == taker.name,
@@ -13,7 +13,8 @@ pub fn kept(hub: &Store, edge: &Store, taker: &Key) -> Vec<Key> {
         _ => false,
     };
     let within = edge.all().filter(|(key, _)| goes_with(key));
-    let kept = within.filter(|(key, object)| {
+    let kept = within.filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_null());
+    let kept = kept.filter(|(key, object)| {
         let to_be_deleted = DOWNSYNC.owns(object) && !DOWNSYNC.is_adopted(object) && !is_hands_off(object);
         !to_be_deleted || hub.get(key).is_some()
     });
