@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 
 use super::run::Run;
-use super::store::{Key, Store};
+use super::store::Store;
 use super::weather::{Moment, Spell, Trouble};
 use super::world::Habits;
 
@@ -299,12 +298,7 @@ async fn restore(run: &mut Run, side: Side) {
 
 async fn another_hub(run: &mut Run) {
     let own = run.server(Side::Hub).store.borrow().clone();
-    let mut other = Store::new("other", run.dice.u64(10..5000));
-    let default = Key::new("namespaces", "", "default");
-    other.put(
-        &default,
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}}),
-    );
+    let other = Store::another(run.dice.u64(10..5000));
     run.server(Side::Hub).become_another(other, "another hub answers");
     let pause = run.dice.u64(20..400);
     sleep(Duration::from_secs(pause)).await;

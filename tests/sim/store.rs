@@ -90,6 +90,14 @@ impl Store {
         }
     }
 
+    /// Another cluster, with nothing in it but the namespace that it is known by.
+    pub fn another(version: u64) -> Self {
+        let mut other = Self::new("other", version);
+        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
+        other.put(&Key::new("namespaces", "", "default"), default);
+        other
+    }
+
     /// The same, giving other UIDs from now on.
     pub fn with_uids(mut self, uids: &str) -> Self {
         uids.clone_into(&mut self.uids);

@@ -18,6 +18,7 @@ use crate::sim::run::{Run, tell};
 use crate::sim::store::{Key, Store};
 use crate::sim::weather::Trouble;
 use crate::sim::world::CONFIGS;
+use crate::sources::another;
 use crate::stories::{one_copy, seconds, settings, unlabel};
 
 use crate::changes::{config, downsync_type, is_at_edge};
@@ -112,12 +113,7 @@ fn another_hub_is_told_from_the_own_though_the_record_could_not_be_read_at_once(
         let hub = Rc::clone(&run.world.hub);
         run.kill().await;
         let own = hub.store.borrow().clone();
-        let mut other = Store::new("other", own.version() + 2);
-        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
-        other.put(&Key::new("namespaces", "", "default"), default);
-        let the_one = own.get(&config()).expect("it was made").as_ref().clone();
-        other.put(&config(), the_one);
-        hub.become_another(other, "another hub answers");
+        hub.become_another(another(&own, &[config()]), "another hub answers");
         run.strike(Side::Edge, Trouble::NotFoundFor(Verb::Get), Duration::from_secs(5));
         run.start();
         seconds(60).await;

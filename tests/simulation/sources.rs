@@ -15,11 +15,9 @@ use crate::stories::{one_copy, one_that_goes_up, seconds, settings};
 /// What others write between a backup and its restore, which is more than what they write until the syncer has started again.
 const OTHERS: u64 = 10_000;
 
-/// A cluster with nothing in it but the namespace that it is known by, and these objects of `own`.
-fn another(own: &Store, kept: &[Key]) -> Store {
-    let mut other = Store::new("other", own.version() + 2);
-    let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
-    other.put(&Key::new("namespaces", "", "default"), default);
+/// Another cluster, with these objects of `own`.
+pub(crate) fn another(own: &Store, kept: &[Key]) -> Store {
+    let mut other = Store::another(own.version() + 2);
     for key in kept {
         other.put(key, own.get(key).expect("it was made").as_ref().clone());
     }

@@ -249,10 +249,7 @@ fn what_happens_after_another_hub_has_answered_is_not_taken_for_what_that_one_ha
         one_copy(run).await;
         let hub = Rc::clone(&run.world.hub);
         let own = hub.store.borrow().clone();
-        let mut other = Store::new("other", own.version() + 2);
-        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
-        other.put(&Key::new("namespaces", "", "default"), default);
-        hub.become_another(other, "another hub answers");
+        hub.become_another(Store::another(own.version() + 2), "another hub answers");
         seconds(10).await;
         hub.become_another(own, "");
         seconds(10).await;
@@ -410,11 +407,8 @@ fn a_hub_whose_longer_answers_are_cut_is_not_asked_all_the_time() {
         one_copy(run).await;
         let hub = Rc::clone(&run.world.hub);
         let own = hub.store.borrow().clone();
-        let mut other = Store::new("other", own.version() - 100);
         // Without kube-system: whoever asks which cluster it is gets a short answer and then a longer one.
-        let default = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "uid": "other"}});
-        other.put(&Key::new("namespaces", "", "default"), default);
-        hub.become_another(other, "another hub answers");
+        hub.become_another(Store::another(own.version() - 100), "another hub answers");
         run.strike(Side::Hub, Trouble::Cut, Duration::from_secs(300));
         seconds(20).await;
         let before = run.requests(Side::Hub);
