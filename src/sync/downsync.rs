@@ -226,7 +226,7 @@ async fn apply_at(
         let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
         edge.apply(resource, name, body, Content::Full).await
     };
-    emptied::apply(edge, job, desired, version, once).await
+    emptied::apply(edge, &job.copy_at, desired, version, once).await
 }
 
 /// The edge refuses an update (`refusal`) which the hub object, or that it `is_another` one than the copy was made from,

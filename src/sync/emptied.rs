@@ -15,7 +15,6 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::field_set::FieldSet;
-use super::job::Job;
 use super::managed_fields::owned;
 use super::object::{Address, Desired, Meta};
 use crate::cluster::{Cluster, Content, Error};
@@ -23,7 +22,7 @@ use crate::cluster::{Cluster, Content, Error};
 /// Applies through `once`, which applies to the copy as it was at a version and gives it, and whether that has created it.
 pub(super) async fn apply(
     copies: &Cluster,
-    job: &Job,
+    at: &Address,
     desired: &Desired,
     version: Option<&str>,
     once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
@@ -33,7 +32,7 @@ pub(super) async fn apply(
         && refusal.is_invalid()
         && desired.may_empty()
     {
-        cleared = clear(copies, job, desired, version).await?;
+        cleared = clear(copies, at, desired, version).await?;
         if cleared.is_some() {
             applied = once(cleared.as_deref()).await;
         }
@@ -42,7 +41,7 @@ pub(super) async fn apply(
     if created || !desired.may_empty() {
         return Ok((object, created));
     }
-    let now = Meta::of(&job.copy_at.name, &object)?.resource_version;
+    let now = Meta::of(&at.name, &object)?.resource_version;
     // What has changed nothing would change nothing the next time either.
     let is_new = cleared.as_deref().or(version) != Some(&*now);
     if is_new && has_lost(&desired.fields, &object) {
@@ -53,8 +52,13 @@ pub(super) async fn apply(
 
 /// Takes out of the copy as it was at a version what we own where nothing is to be. Gives the version that it has then;
 /// `None` if there is no such thing, or it may not be taken out.
-async fn clear(copies: &Cluster, job: &Job, desired: &Desired, version: Option<&str>) -> Result<Option<String>, Error> {
-    let Address { resource, name } = &job.copy_at;
+async fn clear(
+    copies: &Cluster,
+    at: &Address,
+    desired: &Desired,
+    version: Option<&str>,
+) -> Result<Option<String>, Error> {
+    let Address { resource, name } = at;
     let copy = match copies.get(resource, name, Content::Full).await {
         Ok(copy) => copy,
         // Then it is the refusal that is told.

@@ -168,7 +168,7 @@ async fn apply_once(
         let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
         hub.apply(resource, name, body, answer).await
     };
-    emptied::apply(hub, job, desired, Some(&version.to_string()), once).await
+    emptied::apply(hub, &job.copy_at, desired, Some(&version.to_string()), once).await
 }
 
 #[cfg(test)]
