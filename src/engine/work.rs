@@ -231,16 +231,21 @@ impl Engine {
         let Some((origin_at, copy_at)) = state.both(name) else {
             return queue::Done::Finished;
         };
-        let object = copy_at.for_people();
+        let (origin, object) = (origin_at.for_people(), copy_at.for_people());
         match &outcome.change {
+            // Both sides have answered what was asked of them.
             Change::OtherCluster(_)
             | Change::WentBack(_)
             | Change::Doubted(_)
             | Change::Withdrawn(_)
             | Change::Held => {
+                self.both_work(direction, origin, object);
                 return self.delete_held(key, outcome);
             }
-            Change::WouldCascade(first) => return self.hold_cascade(key, &object, first),
+            Change::WouldCascade(first) => {
+                self.both_work(direction, origin, object.clone());
+                return self.hold_cascade(key, &object, first);
+            }
             Change::Conflict(owner) => {
                 state.inventory.failed(name, true);
                 self.guard.seen_to(key, direction);
@@ -256,9 +261,7 @@ impl Engine {
         }
         let (again, forsaken) = self.settle(key, &copy_at.name, outcome);
         self.note_status(*type_id, name, outcome);
-        self.report
-            .works(&Subject::Thing(direction.origin(), origin_at.for_people()));
-        self.report.works(&Subject::Thing(side, object.clone()));
+        self.both_work(direction, origin, object.clone());
         self.report.change(side, &object, &outcome.change);
         if !forsaken {
             self.stray_may_be_gone(*type_id, name);
@@ -277,6 +280,12 @@ impl Engine {
         } else {
             queue::Done::Finished
         }
+    }
+
+    /// An origin and its copy no longer fail.
+    fn both_work(&mut self, direction: Direction, origin: String, copy: String) {
+        self.report.works(&Subject::Thing(direction.origin(), origin));
+        self.report.works(&Subject::Thing(direction.copy(), copy));
     }
 
     /// True for an outcome that cannot be the last word, though nobody would tell of another one: it is to be tried again.
@@ -326,7 +335,11 @@ impl Engine {
             let list = origins.map_or(0, |source| source.list);
             state.inventory.found_at_origin(name, list);
         }
-        if let Some(source) = state.copy_source.and_then(|id| self.sources.get(&id)) {
+        // A status that somebody has written between two of our requests has not been seen yet.
+        let status_is_open = state.plan.status.is_some() && outcome.copy.is_some() && outcome.status.is_none();
+        if let Some(source) = state.copy_source.and_then(|id| self.sources.get(&id))
+            && !status_is_open
+        {
             source.learns(copy_at, outcome);
         }
         (again, forsaken)
@@ -457,11 +470,15 @@ impl Engine {
             self.side_is_silent(*side, failure.doing, error);
             return queue::Done::Unreachable(*side);
         }
-        let object = match state.both(name) {
-            Some((_, copy)) if at_copy => copy.for_people(),
-            Some((origin, _)) => origin.for_people(),
-            None => return queue::Done::Finished,
+        let Some((origin_at, copy_at)) = state.both(name) else {
+            return queue::Done::Finished;
         };
+        let (here, elsewhere) = if at_copy {
+            (copy_at, origin_at)
+        } else {
+            (origin_at, copy_at)
+        };
+        let object = here.for_people();
         let is_selected = state.selection(name) != Selection::None;
         if at_copy && is_selected && error.missing_namespace().is_some() {
             log::debug!("waits for its namespace object={object}");
@@ -492,6 +509,9 @@ impl Engine {
         if matches!(error, Error::Outdated { .. }) {
             self.doubt(*type_id, *side);
         }
+        // Work ends at its first failure, so an object fails on one side at a time.
+        let other = Direction::from(*side).copy();
+        self.report.forget(&Subject::Thing(other, elsewhere.for_people()));
         self.report.failed(Subject::Thing(*side, object), failure.doing, error);
         if at_copy && error.is_immutable() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.

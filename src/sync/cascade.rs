@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use super::contents::{first_in_namespace, first_of_type, is_in_every_namespace};
+use super::hidden::Definition;
 use super::object::{Address, Meta};
 use crate::cluster::discovery::{self, Served};
 use crate::cluster::{Cluster, Error, ResourceType, Scope};
@@ -41,8 +42,11 @@ async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option
             return first_of_type(cluster, served.resource, Scope::default(), &is_going).await;
         }
     }
-    // It is not served at any version, so that nobody has any use of it.
-    Ok(None)
+    // Not shown at any version: nobody has any use of it, or the server has just started.
+    let definition = Definition::read(cluster, name).await?;
+    Ok(definition
+        .filter(Definition::is_in_use)
+        .map(|_| Definition::words(name)))
 }
 
 #[cfg(test)]
@@ -64,6 +68,13 @@ mod tests {
         {"metadata":{"name":"a","namespace":"n","deletionTimestamp":"2026-01-01T00:00:00Z"}}]}"#;
     const ONE: &str =
         r#"{"kind":"AList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"b","namespace":"n"}}]}"#;
+
+    const NO_GROUPS: (&str, &str) = ("/apis", r#"{"kind":"APIGroupList","groups":[]}"#);
+    const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/as.g.org";
+    const UNUSED: &str = r#"{"spec":{"scope":"Cluster","versions":[{"served":false}]},
+        "status":{"conditions":[{"type":"Established","status":"True"}]}}"#;
+    const IN_USE: &str = r#"{"spec":{"scope":"Cluster","versions":[{"served":true}]},
+        "status":{"conditions":[{"type":"Established","status":"True"}]}}"#;
 
     async fn first(
         resource: ResourceType,
@@ -89,7 +100,14 @@ mod tests {
             (vec![GROUPS, V2, V1], None),
             (vec![GROUPS, V2], None),
             (vec![], None),
-            (vec![("/apis", r#"{"kind":"APIGroupList","groups":[]}"#)], Some(None)),
+            (vec![NO_GROUPS], None),
+            (vec![NO_GROUPS, (CRD, UNUSED)], Some(None)),
+            (
+                vec![NO_GROUPS, (CRD, IN_USE)],
+                Some(Some(
+                    "objects of as.g.org, which is defined and not served at the moment".to_owned(),
+                )),
+            ),
         ] {
             assert_eq!(
                 first(ResourceType::definitions(), "as.g.org", &paths).await,
@@ -105,7 +123,6 @@ mod tests {
             "/api/v1",
             r#"{"kind":"APIResourceList","resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["delete","list"]}]}"#,
         );
-        const NO_GROUPS: (&str, &str) = ("/apis", r#"{"kind":"APIGroupList","groups":[]}"#);
         let owned = |api_version: &str, kind: &str, controller: bool| {
             format!(
                 r#"{{"kind":"PodList","metadata":{{"resourceVersion":"1"}},"items":[{{"metadata":{{"name":"p","namespace":"n",

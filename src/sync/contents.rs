@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use super::hidden::first_hidden;
 use super::object::Meta;
 use crate::cluster::discovery::{self, Served};
 use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
@@ -23,7 +24,7 @@ pub(crate) async fn first_in_namespace(
             group_versions.extend(versions.into_iter().map(|version| (group.clone(), version)));
         }
     }
-    let mut asked = BTreeSet::new();
+    let mut shown = BTreeSet::new();
     let mut not_listable = None;
     for group_version in group_versions {
         let Served::Resources(resources) = discovery::discover(cluster, &group_version).await? else {
@@ -32,12 +33,13 @@ pub(crate) async fn first_in_namespace(
         };
         for served in resources.into_values() {
             let resource = served.resource;
+            let is_new = shown.insert(resource.qualified());
             if !resource.namespaced || !served.holds_objects || is_events(&resource) {
                 continue;
             }
             if !served.listable {
                 not_listable.get_or_insert_with(|| format!("{}, which cannot be listed", resource.qualified()));
-            } else if asked.insert(resource.qualified()) {
+            } else if is_new {
                 let scope = Scope {
                     namespace: Some(namespace.into()),
                     name: None,
@@ -49,7 +51,10 @@ pub(crate) async fn first_in_namespace(
             }
         }
     }
-    Ok(not_listable)
+    match not_listable {
+        Some(_) => Ok(not_listable),
+        None => first_hidden(cluster, &shown).await,
+    }
 }
 
 /// What the control plane puts into every namespace.

@@ -10,6 +10,7 @@ mod emptied;
 mod field_set;
 #[cfg(test)]
 mod fuzz_tests;
+mod hidden;
 pub mod identity;
 pub mod job;
 pub mod kinds;

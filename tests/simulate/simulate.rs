@@ -7,6 +7,7 @@
 #[path = "../sim/mod.rs"]
 mod sim;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -45,6 +46,10 @@ struct Args {
     #[argh(switch)]
     tell: bool,
 
+    /// print also the syncer's own log lines from info on, each with its time in the run; for one seed
+    #[argh(switch)]
+    log: bool,
+
     /// go on after the first run that breaks a promise, and tell of each in a line
     #[argh(switch)]
     all: bool,
@@ -57,6 +62,9 @@ fn class(name: &str) -> Result<Class, String> {
 fn main() -> ExitCode {
     let args: Args = argh::from_env();
     let start = Instant::now();
+    if args.log {
+        show_log(start);
+    }
     let seeds = args.from..args.from.saturating_add(args.seeds);
     let done = AtomicU64::new(0);
     let outcomes = seeds::run_all(seeds, args.threads, !args.all, |seed| {
@@ -72,6 +80,17 @@ fn main() -> ExitCode {
     let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.broken.is_empty()).collect();
     tell(&outcomes, failed.len(), start.elapsed());
     ExitCode::from(u8::from(!failed.is_empty()))
+}
+
+/// A run's clock begins where the real one stands, so that of the first run begins at `start`.
+fn show_log(start: Instant) {
+    let mut builder = env_logger::Builder::new();
+    builder.filter_module("edge_syncer", log::LevelFilter::Info);
+    builder.format(move |out, record| {
+        let at = start.elapsed().as_secs_f64();
+        writeln!(out, "{at:12.3} {:5} {}", record.level(), record.args())
+    });
+    builder.target(env_logger::Target::Stdout).init();
 }
 
 /// Tells of a run what is asked for.

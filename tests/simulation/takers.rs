@@ -1,16 +1,19 @@
 //! What takes others along when it goes is not deleted for as long as it would take what is to stay (issue 13).
 
 use std::rc::Rc;
+use std::time::Duration;
 
+use edge_syncer::cluster::Side;
 use serde_json::json;
 
-use crate::changes::{define, is_at_edge};
+use crate::changes::{define, downsync_type, is_at_edge};
 use crate::check;
 use crate::sim::run::tell;
 use crate::sim::store::Key;
 use crate::sim::types::DEFINITIONS;
+use crate::sim::weather::Trouble;
 use crate::sim::world::{CONFIGS, OVERWRITE};
-use crate::stories::{downsync, one_copy, seconds, settings};
+use crate::stories::{downsync, one_copy, seconds, settings, unlabel};
 
 fn shop() -> Key {
     Key::new("namespaces", "", "shop")
@@ -75,5 +78,102 @@ fn a_crd_that_is_selected_itself_stays_for_the_objects_of_its_type() {
             let object = store.get(&key).expect("it stays");
             assert!(object["metadata"]["deletionTimestamp"].is_null(), "{key} is going");
         }
+    }));
+}
+
+/// A server that has just started shows the types of CRDs late.
+#[test]
+fn what_takes_along_objects_of_a_type_that_is_not_shown_stays() {
+    check(&tell(&[], false, async |run| {
+        one_copy(run).await;
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let name = "gears.own.example.org";
+        define(&edge, "gears", "own.example.org", &["v1"], true);
+        seconds(10).await;
+        edge.create("people", name, "shop", "own", json!({"spec": {"x": "1"}}));
+        edge.hide(name);
+        hub.delete(&shop());
+        seconds(30).await;
+        edge.show_all();
+        seconds(600).await;
+        assert!(is_at_edge(run, &Key::new(name, "shop", "own")), "nobody deletes it");
+        edge.delete(&Key::new(name, "shop", "own"));
+        seconds(1200).await;
+        assert!(!is_at_edge(run, &shop()), "nothing needs it any more");
+    }));
+}
+
+#[test]
+fn a_crd_stays_for_objects_while_its_type_is_not_shown() {
+    check(&tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        downsync(run);
+        let name = "gears.own.example.org";
+        let spec = json!({"clusterScope": [{"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions",
+            "apiVersion": "v1", "objects": [name]}]});
+        hub.create("people", CONFIGS, "", "gears", json!({"spec": spec}));
+        define(&hub, "gears", "own.example.org", &["v1"], true);
+        run.start();
+        seconds(60).await;
+        edge.create("people", name, "default", "own", json!({"spec": {"x": "1"}}));
+        edge.hide(name);
+        let definition = Key::new(DEFINITIONS, "", name);
+        hub.delete(&definition);
+        seconds(60).await;
+        edge.show_all();
+        seconds(60).await;
+        assert!(is_at_edge(run, &definition), "it has an object");
+        assert!(is_at_edge(run, &Key::new(name, "default", "own")), "nobody deletes it");
+    }));
+}
+
+#[test]
+fn what_is_held_is_not_said_to_fail() {
+    check(&tell(&[], false, async |run| {
+        one_copy(run).await;
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        edge.create("people", "configmaps", "shop", "bystander", json!({"data": {"x": "1"}}));
+        run.strike(
+            Side::Edge,
+            Trouble::Forbidden("namespaces".into()),
+            Duration::from_secs(60),
+        );
+        hub.delete(&shop());
+        seconds(30).await;
+        assert_eq!(run.figure("failing").await, 1, "it may not be read");
+        seconds(600).await;
+        assert_eq!(
+            run.figure("failing").await,
+            0,
+            "it was read, and waits for what is in it"
+        );
+    }));
+}
+
+/// It cannot be said that all objects of the type are back while one is out of sight.
+#[test]
+fn a_copy_that_loses_its_label_while_its_type_is_held_goes_all_the_same() {
+    check(&tell(&[], false, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let name = "gears.own.example.org";
+        downsync(run);
+        downsync_type(run, "gears", "own.example.org", "gears", "v1");
+        for side in [&hub, &edge] {
+            define(side, "gears", "own.example.org", &["v1"], true);
+        }
+        seconds(10).await;
+        hub.create("people", name, "shop", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(60).await;
+        let copy = Key::new(name, "shop", "a");
+        assert!(is_at_edge(run, &copy), "it has arrived");
+        hub.delete(&Key::new(DEFINITIONS, "", name));
+        seconds(30).await;
+        define(&hub, "gears", "own.example.org", &["v1"], true);
+        seconds(120).await;
+        assert!(is_at_edge(run, &copy), "it is held");
+        unlabel(run, &copy);
+        seconds(1200).await;
+        assert!(!is_at_edge(run, &copy), "its origin has not come back");
     }));
 }

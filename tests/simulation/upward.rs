@@ -228,3 +228,28 @@ fn the_status_of_what_was_deleted_at_the_hub_unnoticed_goes_up_again_with_it() {
         edge.patch("people", &key, &json!({"spec": {"x": "2"}}));
     }));
 }
+
+#[test]
+fn a_status_that_others_wrote_at_the_hub_before_our_write_is_corrected_where_the_hub_is_polled() {
+    check(&tell(&[], true, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        run.pace = Pace::Poll(Duration::from_secs(60));
+        let all = json!([{"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["field"], "names": ["*"]}]);
+        hub.create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": all}}));
+        edge.create("people", "namespaces", "", "field", json!({}));
+        let key = Key::new("deployments.apps", "field", "a");
+        edge.create("people", &key.resource, "field", "a", json!({"spec": {"x": "1"}}));
+        run.start();
+        seconds(120).await;
+        edge_reports(run, &key, 1);
+        seconds(120).await;
+        assert_eq!(hub_status(run, &key), 1);
+        edge.patch("people", &key, &json!({"spec": {"x": "2"}}));
+        seconds(120).await;
+        let written = hub.patch_status("somebody", &key, &json!({"status": {"found": 7}}));
+        assert!(written.is_some(), "it is there");
+        edge.patch("people", &key, &json!({"spec": {"x": "3"}}));
+        seconds(300).await;
+        assert_eq!(hub_status(run, &key), 1, "it is the edge's");
+    }));
+}

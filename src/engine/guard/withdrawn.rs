@@ -219,7 +219,9 @@ impl Engine {
                 && count.doomed + count.suspect == 0
         };
         let types = self.guard.types.0.iter();
-        let back = types.filter(|(type_id, known)| matches!(known.withdrawal, Withdrawal::Anew(_)) && is_back(type_id));
+        // A copy that is held may be out of sight, without its label.
+        let is_over = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_)) && known.held.is_empty();
+        let back = types.filter(|(type_id, known)| is_over(known) && is_back(type_id));
         let back: Vec<TypeId> = back.map(|(&type_id, _)| type_id).collect();
         for type_id in back {
             if let Some(known) = self.guard.types.0.remove(&type_id) {
