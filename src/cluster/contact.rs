@@ -13,6 +13,8 @@ use super::refused::Refused;
 
 /// How long those who do not ask for a side that is away believe that it still is.
 const AWAY: Duration = Duration::from_secs(300);
+/// The time between two lines about answers that do not come.
+const LINES_APART: Duration = Duration::from_secs(60);
 /// The time in which all of them begin to ask when it is back.
 const RETURN: Duration = Duration::from_secs(2);
 
@@ -34,6 +36,8 @@ pub(super) struct Contact {
     pub(super) checking: Mutex<()>,
     /// When the last such question began.
     checked: Cell<Option<Instant>>,
+    /// When it was logged last that an answer does not come.
+    logged: Cell<Option<Instant>>,
     /// Somebody asks whether the side is back.
     probing: Cell<bool>,
     /// It may be back, or nobody asks any more.
@@ -103,6 +107,15 @@ impl Contact {
     /// Somebody has asked then whether the side answers at all, and knows.
     pub(super) fn is_checked(&self, began: Instant) {
         raise(&self.checked, began);
+    }
+
+    /// True if a line is due that says that an answer does not come.
+    pub(super) fn is_to_be_logged(&self, now: Instant) -> bool {
+        let is_due = self.logged.get().is_none_or(|at| now.duration_since(at) >= LINES_APART);
+        if is_due {
+            self.logged.set(Some(now));
+        }
+        is_due
     }
 
     /// An answer broke off.

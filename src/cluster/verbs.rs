@@ -58,6 +58,12 @@ impl Scope {
             .is_none_or(|namespace| *namespace == object.namespace)
             && self.name.as_ref().is_none_or(|name| **name == *object.name)
     }
+
+    /// True if everything in the other scope is in this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        let within = |of: &Option<Rc<str>>, other: &Option<Rc<str>>| of.is_none() || of == other;
+        within(&self.namespace, &other.namespace) && within(&self.name, &other.name)
+    }
 }
 
 /// How much of each object is asked for.

@@ -187,6 +187,13 @@ impl Engine {
             return Ok(());
         };
         state.takes_its_name_back(&meta.object_name());
+        if let Some((copy, others)) = state.displaced(&meta.object_name()) {
+            let (side, copy, others) = (state.plan.direction.copy(), copy.for_people(), others.for_people());
+            self.report.name_is_taken(side, &copy, &others);
+        }
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return Ok(());
+        };
         for name in state.of_origin(&meta.object_name()) {
             self.origin_of(type_id, &name, list, &meta, object)?;
         }
@@ -376,6 +383,7 @@ impl Engine {
             Feed::Origins(type_id, _) => {
                 self.source_has_listed(id, versions);
                 self.origins_listed(type_id, &scope, list);
+                self.has_read_once(type_id, id);
                 if self.all_listed() {
                     self.keep_first_versions_in_record();
                 }

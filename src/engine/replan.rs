@@ -143,7 +143,9 @@ impl Engine {
         let copies = state.copy_source.take();
         let origins = std::mem::take(&mut state.origin_sources);
         let unlabelled = std::mem::take(&mut state.unlabelled_sources);
-        for id in origins.into_values().chain(unlabelled.into_values()).chain(copies) {
+        let once = std::mem::take(&mut state.read_once);
+        let all = origins.into_values().chain(once.into_values());
+        for id in all.chain(unlabelled.into_values()).chain(copies) {
             self.end_source(id);
         }
     }

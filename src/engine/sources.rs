@@ -49,6 +49,51 @@ impl Engine {
         }
     }
 
+    /// Reads the origins in these scopes once, beside the sources that tell of them but have passed over what was not
+    /// selected. What is not read yet at all is left to its source.
+    pub(super) fn read_once(&mut self, type_id: TypeId, scopes: BTreeSet<Scope>) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let (resource, feed) = (
+            state.origin_type().clone(),
+            Feed::Origins(type_id, state.plan.direction.origin()),
+        );
+        let mut to_come = state.origin_scopes();
+        to_come.retain(|scope| !state.origin_sources.contains_key(scope));
+        let mut scopes: Vec<Scope> = scopes.into_iter().map(|scope| state.at_origin(scope)).collect();
+        scopes.retain(|scope| !to_come.iter().any(|other| other.covers(scope)));
+        for scope in scopes {
+            let id = self.start_source(
+                feed,
+                Reading {
+                    resource: resource.clone(),
+                    scope: scope.clone(),
+                    style: Style::Whole,
+                },
+            );
+            let known = self
+                .types
+                .get_mut(&type_id)
+                .and_then(|state| state.read_once.insert(scope, id));
+            if let Some(known) = known {
+                self.end_source(known);
+            }
+        }
+    }
+
+    /// Ends a source that was to read once, and has.
+    pub(super) fn has_read_once(&mut self, type_id: TypeId, id: SourceId) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let before = state.read_once.len();
+        state.read_once.retain(|_, known| *known != id);
+        if state.read_once.len() < before {
+            self.end_source(id);
+        }
+    }
+
     /// Keeps the running sources that are still needed, starts those that are not there, and ends the others.
     fn sources_of(
         &mut self,

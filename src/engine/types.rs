@@ -21,6 +21,8 @@ pub(super) struct TypeState {
     /// The copies have been looked at completely, so that what was there before is known.
     pub(super) looked: bool,
     pub(super) origin_sources: BTreeMap<Scope, SourceId>,
+    /// Sources that read what the configs have added, and then end.
+    pub(super) read_once: BTreeMap<Scope, SourceId>,
     pub(super) unlabelled_sources: BTreeMap<Scope, SourceId>,
     /// Copies that a conversion made which is no longer in force, by the names that they are known by here: at the edge
     /// that of the object there, and at the hub that of the copy, since its origin may have another one by now.
@@ -51,6 +53,7 @@ impl TypeState {
             copy_source: None,
             looked: false,
             origin_sources: BTreeMap::new(),
+            read_once: BTreeMap::new(),
             unlabelled_sources: BTreeMap::new(),
             strays: BTreeMap::new(),
         }
@@ -143,6 +146,18 @@ impl TypeState {
             }
         }
         names
+    }
+
+    /// The copy that an origin cannot have, since one that a former conversion has made of another origin has its name; and
+    /// that other origin.
+    pub(super) fn displaced(&self, origin: &ObjectName) -> Option<(Address, Address)> {
+        let name = match self.plan.direction {
+            Direction::Up => self.plan.naming.at_hub(origin).map(|_| origin.clone()),
+            Direction::Down => self.plan.naming.at_edge(origin),
+        }?;
+        let stray = self.strays.get(&name)?;
+        let (others, copy) = self.both(&name)?;
+        (stray.origin(self.plan.direction) != origin).then_some((copy, others))
     }
 
     /// What the edge has under a name goes up under it, rather than that the name is kept for what an earlier conversion
@@ -319,13 +334,18 @@ impl TypeState {
     }
 
     /// A scope in the names of the origins.
-    fn at_origin(&self, scope: Scope) -> Scope {
+    pub(super) fn at_origin(&self, scope: Scope) -> Scope {
         let Some(name) = &scope.name else { return scope };
         let name = ObjectName::new(scope.namespace.as_deref().unwrap_or_default(), name);
         Scope {
             name: Some(self.origin_name(&name).unwrap_or(name).name.into()),
             ..scope
         }
+    }
+
+    /// All that is reading origins.
+    pub(super) fn origin_readers(&self) -> impl Iterator<Item = SourceId> {
+        self.origin_sources.values().chain(self.read_once.values()).copied()
     }
 
     /// The source that tells of the origin of an object, if one does.

@@ -147,7 +147,7 @@ impl Engine {
     /// The same of its origins.
     pub(super) fn has_listed_origins(&self, state: &TypeState) -> bool {
         let started = state.plan.gone_at_origin || !state.origin_sources.is_empty() || state.origin_scopes().is_empty();
-        started && state.origin_sources.values().all(|&id| self.has_settled_source(id))
+        started && state.origin_readers().all(|id| self.has_settled_source(id))
     }
 
     fn has_settled_source(&self, id: SourceId) -> bool {

@@ -26,7 +26,7 @@ pub use direction::Direction;
 pub use filter::{Filter, Rule, RuleError};
 pub use naming::Naming;
 pub use planned::{Missing, Pair, Plan, StatusPath, TypePlan, Unknown};
-pub use selector::{Names, Selection, Selector};
+pub use selector::{Added, Names, Selection, Selector};
 pub use wanted::{Origins, Place, SyncedType, Types, Wanted};
 
 /// Something in a config that cannot be followed. The rest of the config is.

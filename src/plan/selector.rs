@@ -141,17 +141,32 @@ impl Selector {
         self.implied.extend(other.implied);
     }
 
-    /// The objects that it selects and another one does not, or not so; `None` if it does so by more than names.
-    pub fn added_to(&self, other: &Self) -> Option<Vec<ObjectName>> {
-        if self.spared != other.spared || self.everywhere != other.everywhere {
-            return None;
+    /// What it selects and another one does not, or not so.
+    pub fn added_to(&self, other: &Self) -> Added {
+        let mut added = Added::default();
+        if self.spared != other.spared {
+            added.scopes.insert(Scope::default());
         }
-        let mut added = Vec::new();
+        match (&self.everywhere, &other.everywhere) {
+            (_, Names::All) => {}
+            (Names::All, Names::These(_)) => {
+                added.scopes.insert(Scope::default());
+            }
+            (Names::These(names), Names::These(known)) => {
+                let everywhere = |name: &String| Scope {
+                    namespace: None,
+                    name: Some(name.as_str().into()),
+                };
+                added.scopes.extend(names.difference(known).map(everywhere));
+            }
+        }
         for (namespace, names) in &self.by_namespace {
             match names {
-                Names::All if other.by_namespace.get(namespace) != Some(&Names::All) => return None,
-                Names::All => {}
-                Names::These(names) => added.extend(names.iter().map(|name| ObjectName::new(namespace, name))),
+                Names::All if other.by_namespace.get(namespace) == Some(&Names::All) => {}
+                Names::All => added.scopes.extend([within(namespace)]),
+                Names::These(names) => added
+                    .names
+                    .extend(names.iter().map(|name| ObjectName::new(namespace, name))),
             }
         }
         let named = |name: &ObjectName| {
@@ -160,9 +175,9 @@ impl Selector {
                 .is_some_and(|names| names.contains(&name.name))
         };
         let implied = self.implied.iter().map(|name| ObjectName::new("", name));
-        added.extend(implied.filter(|name| !named(name)));
-        added.retain(|name| self.selects(name) != other.selects(name));
-        Some(added)
+        added.names.extend(implied.filter(|name| !named(name)));
+        added.names.retain(|name| self.selects(name) != other.selects(name));
+        added
     }
 
     /// True if it selects nothing at all.
@@ -216,10 +231,44 @@ impl Selector {
         }
         all.iter()
             .map(|(namespace, names)| Scope {
-                namespace: (!namespace.is_empty()).then(|| namespace.as_str().into()),
                 name: names.single().map(Into::into),
+                ..within(namespace)
             })
             .collect()
+    }
+}
+
+/// What one selection has more than another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Objects that are selected by their names.
+    pub names: Vec<ObjectName>,
+    /// Where any object may be selected that was not.
+    pub scopes: BTreeSet<Scope>,
+}
+
+impl Added {
+    /// The same, with whole namespaces where there are more names than `most`: above that, lists are cheaper.
+    #[must_use]
+    pub fn with_names_up_to(mut self, most: usize) -> Self {
+        if self.names.len() > most {
+            let names = std::mem::take(&mut self.names);
+            self.scopes.extend(names.iter().map(|name| within(&name.namespace)));
+        }
+        self
+    }
+
+    /// True if there is nothing more.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.scopes.is_empty()
+    }
+}
+
+/// All of a namespace (empty: all that is cluster-scoped).
+fn within(namespace: &str) -> Scope {
+    Scope {
+        namespace: (!namespace.is_empty()).then(|| namespace.into()),
+        name: None,
     }
 }
 
@@ -228,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_added_by_name_can_be_read_by_name() {
+    fn what_is_added_is_known_by_name_or_by_scope() {
         let these = |names: &[&str]| Names::These(names.iter().map(|&name| name.to_owned()).collect());
         let selector = |namespaces: &[(&str, Names)], implied: &[&str]| {
             let mut selector = Selector::default();
@@ -244,28 +293,47 @@ mod tests {
             &[("a", these(&["x", "y"])), ("b", Names::All), ("", these(&["n"]))],
             &["a", "b"],
         );
-        let check = |new: &Selector, expected: Option<&[(&str, &str)]>| {
-            let added = new.added_to(&old);
-            let expected = expected.map(|names| names.iter().map(|(of, name)| ObjectName::new(of, name)).collect());
-            assert_eq!(added, expected, "{new:?}");
+        let scope = |namespace: &str, name: &str| Scope {
+            namespace: (!namespace.is_empty()).then(|| namespace.into()),
+            name: (!name.is_empty()).then(|| name.into()),
         };
-        check(&old, Some(&[]));
-        check(&selector(&[("a", these(&["x"]))], &[]), Some(&[]));
-        check(&selector(&[("b", these(&["x"]))], &["a"]), Some(&[]));
+        let check = |new: &Selector, names: &[(&str, &str)], scopes: &[(&str, &str)]| {
+            let expected = Added {
+                names: names.iter().map(|(of, name)| ObjectName::new(of, name)).collect(),
+                scopes: scopes.iter().map(|(of, name)| scope(of, name)).collect(),
+            };
+            assert_eq!(new.added_to(&old), expected, "{new:?}");
+        };
+        check(&old, &[], &[]);
+        check(&selector(&[("a", these(&["x"]))], &[]), &[], &[]);
+        check(&selector(&[("b", these(&["x"]))], &["a"]), &[], &[]);
         check(
             &selector(&[("a", these(&["x", "z"])), ("c", these(&["x"]))], &["a", "c"]),
-            Some(&[("a", "z"), ("c", "x"), ("", "c")]),
+            &[("a", "z"), ("c", "x"), ("", "c")],
+            &[],
         );
         // The same name, otherwise.
         check(
             &selector(&[("", these(&["a"]))], &["a", "n"]),
-            Some(&[("", "a"), ("", "n")]),
+            &[("", "a"), ("", "n")],
+            &[],
         );
-        check(&selector(&[("a", Names::All)], &[]), None);
+        check(
+            &selector(&[("a", Names::All), ("b", Names::All)], &[]),
+            &[],
+            &[("a", "")],
+        );
+        check(&selector(&[("", Names::All)], &[]), &[], &[("", "")]);
         let mut everywhere = selector(&[("b", Names::All)], &[]);
         everywhere.add_everywhere(these(&["x"]));
-        check(&everywhere, None);
-        assert_eq!(old.added_to(&everywhere), None, "less, but who knows where");
+        check(&everywhere, &[], &[("", "x")]);
+        assert_eq!(old.added_to(&everywhere).scopes, BTreeSet::new(), "less");
+        everywhere.add_everywhere(Names::All);
+        check(&everywhere, &[], &[("", "")]);
+        let many = selector(&[("a", these(&["x", "y", "z"])), ("c", these(&["x"]))], &[]).added_to(&old);
+        assert_eq!(many.clone().with_names_up_to(2), many);
+        let scopes = many.with_names_up_to(1).scopes;
+        assert_eq!(scopes, BTreeSet::from([scope("a", ""), scope("c", "")]));
     }
 
     fn these(names: &[&str]) -> Names {

@@ -38,8 +38,8 @@ pub struct Report {
     streaks: HashMap<Subject, Streak>,
     /// Rules of the edge's owner that have refused something. They do what they are there for, so nothing fails.
     refusals: HashSet<String>,
-    /// Namespaces that objects were told to wait for.
-    homeless: HashSet<String>,
+    /// What objects were told to wait for: namespaces, and copies that have their names.
+    waited_for: HashSet<String>,
     changes: Changes,
     /// Lines about failures since there was last nothing to do.
     lines: u32,
@@ -185,7 +185,7 @@ impl Report {
 
     /// Tells, once a namespace, that objects at the edge wait for one that nothing brings there.
     pub fn homeless(&mut self, namespace: &str, config: &str, field: &str) {
-        if self.homeless.insert(namespace.to_owned()) {
+        if self.waited_for.insert(namespace.to_owned()) {
             log::warn!(
                 "objects wait for a namespace that is not at the edge and that no config selects namespace={namespace} \
                  config={config} field=spec.{field} advice=\"add an entry of kind Namespace, or create it at the edge\""
@@ -193,9 +193,19 @@ impl Report {
         }
     }
 
+    /// Tells, once a copy, that a former conversion's copy of another origin has its name.
+    pub fn name_is_taken(&mut self, side: Side, copy: &str, others: &str) {
+        if self.waited_for.insert(copy.to_owned()) {
+            log::warn!(
+                "not synced to the {side}, because a copy that a former conversion has made has its name object={copy} \
+                 copy_of={others} advice=\"delete that copy, or what it is a copy of; then its name is free\""
+            );
+        }
+    }
+
     /// The configs are others: what is still so is worth another line.
     pub fn configs_changed(&mut self) {
-        self.homeless.clear();
+        self.waited_for.clear();
     }
 
     /// Tells that something works again, if it had failed. True if it had.

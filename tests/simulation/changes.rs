@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
+use edge_syncer::source::Pace;
 use serde_json::{Value, json};
 
 use crate::check;
@@ -427,5 +428,81 @@ fn a_hub_that_sets_up_the_kind_of_its_configs_is_not_one_without_configs() {
         run.start();
         seconds(320).await;
         assert!(is_at_edge(run, &gear), "its config was there all the time");
+    }));
+}
+
+/// All objects in these namespaces go down.
+fn whole_namespaces(namespaces: &[&str]) -> Value {
+    let each = namespaces.iter().map(|of| json!({"namespace": of, "names": ["*"]}));
+    json!({"spec": {"namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
+        "objectsByNamespace": each.collect::<Vec<_>>()}]}})
+}
+
+const SIX: [&str; 6] = ["n0", "n1", "n2", "n3", "n4", "n5"];
+const OTHER_SIX: [&str; 6] = ["n0", "n1", "n2", "n3", "n4", "n6"];
+
+fn many_namespaces(run: &mut Run) {
+    let hub = &run.world.hub;
+    for namespace in SIX.into_iter().chain(["n6"]) {
+        hub.create("people", "namespaces", "", namespace, json!({}));
+        for name in ["a", "b", "c"] {
+            hub.create("people", "configmaps", namespace, name, json!({"data": {"x": "1"}}));
+        }
+    }
+    hub.create("people", CONFIGS, "", "the-one", whole_namespaces(&SIX));
+    run.start();
+}
+
+#[test]
+fn an_edit_that_selects_another_namespace_reads_that_one_alone() {
+    for pace in [Pace::Watch, Pace::Poll(Duration::from_secs(60))] {
+        check(&tell(&[], false, async |run| {
+            run.pace = pace;
+            many_namespaces(run);
+            seconds(120).await;
+            let unaffected = |run: &Run| -> Vec<u64> {
+                let ledger = run.ledger.borrow();
+                let names = SIX[..5].iter().map(|of| Key::new("configmaps", of, "b"));
+                names
+                    .map(|key| ledger.about.get(&key).copied().unwrap_or_default())
+                    .collect()
+            };
+            let before = unaffected(run);
+            run.ledger.borrow_mut().trace.take();
+            run.world.hub.patch("people", &config(), &whole_namespaces(&OTHER_SIX));
+            // Polls of the config and of all else come in the same minute.
+            seconds(if pace == Pace::Watch { 30 } else { 70 }).await;
+            assert!(
+                is_at_edge(run, &Key::new("configmaps", "n6", "c")),
+                "it is selected now"
+            );
+            assert_eq!(unaffected(run), before, "nothing is new about them");
+            if pace == Pace::Watch {
+                let lines = run.ledger.borrow_mut().trace.take();
+                let mut read = lines.iter().map(|(_, line)| line.as_str());
+                let is_list = |line: &&str| line.contains(" hub ") && line.contains("configmaps");
+                assert_eq!(read.find(is_list), Some("p1 hub Stream configmaps/n6 -> watches"));
+                assert_eq!(read.find(is_list), None, "nothing else is read");
+            }
+        }));
+    }
+}
+
+#[test]
+fn edits_in_every_second_do_not_keep_others_waiting() {
+    check(&tell(&[], false, async |run| {
+        many_namespaces(run);
+        seconds(30).await;
+        let hub = Rc::clone(&run.world.hub);
+        let key = Key::new("configmaps", "n0", "a");
+        for round in 0..60 {
+            let namespaces = if round % 2 == 0 { OTHER_SIX } else { SIX };
+            hub.patch("people", &config(), &whole_namespaces(&namespaces));
+            hub.patch("people", &key, &json!({"data": {"x": round.to_string()}}));
+            seconds(1).await;
+            let edge = run.world.edge.store.borrow();
+            let copy = edge.get(&key).expect("it is there");
+            assert_eq!(copy["data"]["x"], round.to_string(), "after a second");
+        }
     }));
 }

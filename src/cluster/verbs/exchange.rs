@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
-use http::{Method, Request};
+use http::{Method, Request, Uri};
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
@@ -106,7 +106,8 @@ impl Cluster {
         );
         let began = Instant::now();
         let most = BUSY_LIMIT + upload(&request);
-        let sent = self.patiently(most, "no answer", self.server.send(request));
+        let about = (request.method().clone(), request.uri().clone());
+        let sent = self.patiently(most, "no answer", Some(about), self.server.send(request));
         let answer = match sent.await.flatten() {
             Ok(response) if (200..300).contains(&response.status) => Ok(response),
             Ok(refusal) => {
@@ -144,7 +145,7 @@ impl Cluster {
     /// The next piece of a body.
     pub(in crate::cluster) async fn chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Error> {
         let began = Instant::now();
-        let piece = self.patiently(BUSY_LIMIT, "the answer stalled: nothing", body.next());
+        let piece = self.patiently(BUSY_LIMIT, "the answer stalled: nothing", None, body.next());
         match piece.await.and_then(Option::transpose) {
             Ok(piece) => Ok(piece),
             Err(error) => {
@@ -175,7 +176,13 @@ impl Cluster {
     }
 
     /// Waits while the side lives: for [`DOUBTS`] times [`DOUBT`], and as long as the link is busy, up to `most`.
-    async fn patiently<F: Future>(&self, most: Duration, what: &str, future: F) -> Result<F::Output, Error> {
+    async fn patiently<F: Future>(
+        &self,
+        most: Duration,
+        what: &str,
+        about: Option<(Method, Uri)>,
+        future: F,
+    ) -> Result<F::Output, Error> {
         let mut future = pin!(future);
         let start = Instant::now();
         for _ in 0..DOUBTS {
@@ -190,11 +197,25 @@ impl Cluster {
             let since = start + start.elapsed().saturating_sub(DOUBT);
             match select(&mut future, pin!(self.lives(since))).await {
                 Either::Left((output, _)) => return Ok(output),
-                Either::Right((true, _)) => {}
+                Either::Right((true, _)) => self.log_wait(what, about.as_ref(), start),
                 Either::Right((false, _)) => return Err(Error::Unreachable(too_late(what, start))),
             }
         }
         Err(Error::Unanswered(too_late(what, start)))
+    }
+
+    /// Says what has been waited for since `start`, though the side answers others. Not for each request: many may wait for
+    /// the same.
+    fn log_wait(&self, what: &str, about: Option<&(Method, Uri)>, start: Instant) {
+        if !self.contact.is_to_be_logged(Instant::now()) {
+            return;
+        }
+        let about = about.map_or_else(String::new, |(method, uri)| format!(" request=\"{method} {uri}\""));
+        log::info!(
+            "still waiting for the {}, which answers others: {}{about}",
+            self.side,
+            too_late(what, start)
+        );
     }
 
     /// Waits for `quiet`, and as long as the link is busy, up to `most`. `None` if that was too short.

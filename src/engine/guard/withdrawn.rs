@@ -211,7 +211,7 @@ impl Engine {
             let Some(state) = self.types.get(type_id) else {
                 return true;
             };
-            let mut origins = state.origin_sources.values().filter_map(|id| self.sources.get(id));
+            let mut origins = state.origin_readers().filter_map(|id| self.sources.get(&id));
             let count = state.inventory.count_doomed();
             state.looked
                 && self.has_listed_origins(state)
