@@ -7,6 +7,7 @@
 //! configs at the hub ──► plan ──► sources ──► queue ──► reconcile ──► report
 //! ```
 
+mod bounded;
 pub mod cli;
 
 pub mod api;

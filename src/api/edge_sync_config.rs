@@ -4,7 +4,11 @@
 
 use serde::Deserialize;
 
-use super::{Config, null_is_default};
+use super::{Config, MOST_ENTRIES, null_is_default};
+use crate::bounded::at_most;
+
+/// More conversions than this are refused: each is held against all others.
+const MOST_CONVERSIONS: usize = 4000;
 
 /// Lowercase plural of the kind.
 pub const RESOURCE: &str = "edgesyncconfigs";
@@ -19,13 +23,13 @@ pub type EdgeSyncConfig = Config<Spec>;
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
     /// What travels from hub to edge.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub down_synced_resources: Vec<Ref>,
     /// What travels from edge to hub.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub up_synced_resources: Vec<Ref>,
     /// Objects that are called otherwise at the edge than at the hub.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "at_most::<_, _, MOST_CONVERSIONS>")]
     pub conversions: Vec<Conversion>,
 }
 

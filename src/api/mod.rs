@@ -57,6 +57,11 @@ pub const REPLACE: &str = "edge.kubestellar.io/replace";
 pub const DOWNSYNC_OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
 
 /// Go writes an absent list as `null` in places; both mean the default.
+/// The most entries of one list of a config; `maxItems` in the CRDs.
+const MOST_ENTRIES: usize = 20_000;
+/// A larger config is no API server's: etcd takes 1.5 MiB.
+const LARGEST: usize = 2 << 20;
+
 fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -87,6 +92,10 @@ impl<'de, Spec: Default + Deserialize<'de>> Config<Spec> {
         #[derive(Deserialize)]
         struct WireMeta {
             name: String,
+        }
+        if object.len() > LARGEST {
+            let why = format!("it has {} bytes, and at most {LARGEST} are read", object.len());
+            return Err(serde::de::Error::custom(why));
         }
         let wire: Wire<Spec> = serde_json::from_slice(object)?;
         Ok(Self {

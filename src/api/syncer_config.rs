@@ -5,7 +5,8 @@
 
 use serde::Deserialize;
 
-use super::{Config, null_is_default};
+use super::{Config, MOST_ENTRIES, null_is_default};
+use crate::bounded::at_most;
 
 /// Lowercase plural of the kind.
 pub const RESOURCE: &str = "syncerconfigs";
@@ -23,13 +24,13 @@ pub struct Spec {
     #[serde(deserialize_with = "null_is_default")]
     pub namespace_scope: NamespaceScope,
     /// Listed objects of namespaced resources.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub namespaced_objects: Vec<NamespacedObjects>,
     /// Objects of cluster-scoped resources.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub cluster_scope: Vec<ClusterScopeItem>,
     /// What travels from edge to hub.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub upsync: Vec<Upsync>,
 }
 
@@ -41,7 +42,7 @@ pub struct NamespaceScope {
     #[serde(deserialize_with = "null_is_default")]
     pub namespaces: Vec<String>,
     /// Namespaced resources.
-    #[serde(deserialize_with = "null_is_default")]
+    #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub resources: Vec<ResourceRef>,
 }
 

@@ -95,7 +95,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
 /// the bounds that were asked for is worse than not syncing.
 fn read_filter(path: &str, filter: &mut Filter) -> Result<(), UsageError> {
     let wrong = |why: String| UsageError::new(format!("--filter-file {why}"));
-    let text = fs::read_to_string(path).map_err(|error| wrong(format!("{path:?}: cannot be read: {error}")))?;
+    let text = files::read_text(path).map_err(|error| wrong(format!("{path:?}: cannot be read: {error}")))?;
     filter.add_file(path, &text).map_err(|error| wrong(error.to_string()))
 }
 

@@ -288,11 +288,19 @@ fn items(lists: &[String]) -> impl Iterator<Item = &str> {
     lists.iter().flat_map(|list| list.split(',')).map(str::trim)
 }
 
+/// The lowest rate that can be meant: one request in a quarter of an hour.
+const LOWEST_QPS: f64 = 0.001;
+
 fn rate(qps: Option<&str>, burst: Option<&str>) -> Result<Option<Rate>, UsageError> {
     let qps = match qps {
         None => DEFAULT_QPS,
         Some(text) => match text.parse::<f64>() {
             Ok(0.0) => DEFAULT_QPS,
+            // Less than one an hour is no syncing.
+            Ok(number) if (0.0..LOWEST_QPS).contains(&number) => {
+                let why = format!("must be at least {LOWEST_QPS}, or 0 for the default, or less for no limit");
+                return Err(UsageError::new(format!("--qps {text:?}: {why}")));
+            }
             Ok(number) if number.is_finite() => number,
             _ => return Err(UsageError::new(format!("--qps {text:?}: must be a number"))),
         },

@@ -203,6 +203,10 @@ fn says_which_flag_is_wrong_and_what_is_allowed() {
         (qps("x"), "--qps \"x\": must be a number"),
         (qps("NaN"), "--qps \"NaN\": must be a number"),
         (qps("inf"), "--qps \"inf\": must be a number"),
+        (
+            qps("1e-300"),
+            "--qps \"1e-300\": must be at least 0.001, or 0 for the default, or less for no limit",
+        ),
         (burst("0"), "--burst \"0\": must be an integer greater than 0"),
         (burst("-1"), "--burst \"-1\": must be an integer greater than 0"),
         (burst("1.5"), "--burst \"1.5\": must be an integer greater than 0"),

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::resource::{group_version_path, is_word};
 use super::{Cluster, Error, ResourceType};
+use crate::bounded::at_most;
 
 /// Group and version.
 pub type GroupVersion = (String, String);
@@ -123,11 +124,13 @@ pub async fn groups(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>, 
     #[derive(Deserialize)]
     struct Wire {
         kind: String,
+        #[serde(deserialize_with = "at_most::<_, _, MOST_GROUPS>")]
         groups: Vec<WireGroup>,
     }
     #[derive(Deserialize)]
     struct WireGroup {
         name: String,
+        #[serde(deserialize_with = "at_most::<_, _, MOST_VERSIONS>")]
         versions: Vec<WireVersion>,
     }
     #[derive(Deserialize)]
@@ -149,13 +152,21 @@ pub async fn groups(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>, 
     Ok(groups.map(|group| (group.name.clone(), versions(group))).collect())
 }
 
+/// More than any server serves: groups, versions of one, resources with subresources of one version, and verbs of one.
+const MOST_GROUPS: usize = 10_000;
+const MOST_VERSIONS: usize = 100;
+const MOST_RESOURCES: usize = 5000;
+const MOST_VERBS: usize = 100;
+/// Kinds are words of 63 characters in CRDs.
+const LONGEST_KIND: usize = 253;
 /// Verbs that a type has also if it keeps nothing.
 const ONLY_SHOW: [&str; 3] = ["create", "get", "list"];
 
 #[derive(Deserialize)]
 struct WireList {
     kind: String,
-    resources: Option<Vec<WireResource>>,
+    #[serde(default, deserialize_with = "at_most::<_, _, MOST_RESOURCES>")]
+    resources: Vec<WireResource>,
 }
 
 #[derive(Deserialize)]
@@ -165,7 +176,7 @@ struct WireResource {
     namespaced: bool,
     #[serde(default)]
     kind: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, MOST_VERBS>")]
     verbs: Vec<String>,
 }
 
@@ -177,11 +188,11 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
     }
     let (subresources, resources): (Vec<_>, Vec<_>) = list
         .resources
-        .unwrap_or_default()
         .into_iter()
         .partition(|resource| resource.name.contains('/'));
     let mut served = BTreeMap::new();
-    for wire in resources.into_iter().filter(|wire| is_word(&wire.name)) {
+    let is_usable = |wire: &WireResource| is_word(&wire.name) && wire.kind.len() <= LONGEST_KIND;
+    for wire in resources.into_iter().filter(is_usable) {
         let has = |verb: &str| wire.verbs.iter().any(|known| known == verb);
         let status = format!("{}/status", wire.name);
         let resource = ServedResource {

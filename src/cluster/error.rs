@@ -210,6 +210,16 @@ impl Error {
                 .is_some_and(|status| IMMUTABLE.iter().any(|word| status.message.contains(word)))
     }
 
+    /// What a server would say of a field that must not change, where it keeps the old value without a word.
+    pub fn immutable(field: &str) -> Self {
+        Self::Status(Box::new(ApiStatus {
+            code: 422,
+            reason: "Invalid".into(),
+            message: format!("{field}: the server keeps the old value: field is immutable"),
+            ..ApiStatus::default()
+        }))
+    }
+
     /// True if the object itself is refused, so that the same request cannot succeed until something changes.
     pub fn is_rejection(&self) -> bool {
         self.status()

@@ -5,11 +5,13 @@ use serde::Deserialize;
 
 /// The largest object that is read, and the largest answer that is no list: an object is at most 1.5 MiB in etcd, and
 /// larger as JSON, with escapes and `managedFields`. A compressed answer can be a thousand times what has come.
-pub(in crate::cluster) const OBJECT_LIMIT: usize = 16 << 20;
+pub(in crate::cluster) const OBJECT_LIMIT: usize = 8 << 20;
 /// What a list may have beside its items: its version and a token. There may be a hundred lists at once.
 const ENVELOPE_LIMIT: usize = 64 << 10;
-/// Longer resource versions and tokens are no API server's, and would make requests that nobody can read.
+/// Longer tokens are no API server's, and would make requests that nobody can read.
 const LONGEST_TOKEN: usize = 16 << 10;
+/// The same of resource versions, which are numbers, or short words.
+pub(crate) const LONGEST_VERSION: usize = 253;
 
 /// Splits `{"kind": …, "metadata": {…}, "items": [ITEM, …]}` into its items and the rest, the envelope.
 ///
@@ -87,6 +89,11 @@ impl ListSplitter {
 
     /// The end of the answer: gives the list's metadata, or says why this was no complete list.
     pub(super) fn finish(self) -> Result<ListMeta, String> {
+        self.end().map(|(_, meta)| meta)
+    }
+
+    /// The same, with the kind of the list.
+    pub(super) fn end(self) -> Result<(String, ListMeta), String> {
         if !self.closed {
             return Err(match self.envelope.is_empty() {
                 true => "empty answer".into(),
@@ -102,10 +109,10 @@ impl ListSplitter {
             resource_version,
             continue_token,
         } = &envelope.metadata;
-        if resource_version.len() > LONGEST_TOKEN || continue_token.len() > LONGEST_TOKEN {
+        if resource_version.len() > LONGEST_VERSION || continue_token.len() > LONGEST_TOKEN {
             return Err("a list with an endless version or token".into());
         }
-        Ok(envelope.metadata)
+        Ok((envelope.kind, envelope.metadata))
     }
 
     fn out(&mut self) -> &mut Vec<u8> {
@@ -233,8 +240,8 @@ mod tests {
             format!(r#"{{"kind":"PodList",{beside}"metadata":{{"resourceVersion":"3"}},"items":[{{{item}}}]}}"#)
         };
         for (text, expected) in [
-            (list(0, 15), true),
-            (list(0, 17), false),
+            (list(0, 7), true),
+            (list(0, 9), false),
             (list(2, 0), false),
             (
                 format!(

@@ -43,11 +43,12 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::LocalBoxStream;
 
 pub use error::{ApiStatus, Error};
+pub(crate) use json::LONGEST_VERSION;
 pub use rate::{Rate, RateLimit};
 pub(crate) use resource::group_version_path;
 pub use resource::{ObjectName, ResourceType, is_path_segment, is_word, qualified};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
-pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, Precondition, Scope};
+pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, OnlyWith, Precondition, Scope};
 
 /// Which API server: the names used in flags, logs and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,7 @@
 //! Answers that arrive piece by piece: a list in pages, and a watch. Not asking for the next piece is the back-pressure.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
 use super::contact::Contact;
-use super::json::{ListMeta, ListSplitter, OBJECT_LIMIT};
+use super::json::{LONGEST_VERSION, ListMeta, ListSplitter, OBJECT_LIMIT};
 use super::room::{SMALL_ITEM, Share};
 use super::{Body, Cluster, Error, ListRequest};
 
@@ -42,36 +43,44 @@ struct Page {
     chunk: Bytes,
     splitter: ListSplitter,
     share: Share,
-    is_empty: bool,
+    last: Option<Bytes>,
     asked: Instant,
 }
 
 /// The way through the pages of a list, which comes to an end unless it goes in a circle. As it does not say how long that
-/// is, one token is remembered for twice as many pages each time (Brent's algorithm).
+/// is, the last item of one page is remembered for twice as many pages each time (Brent's algorithm).
 #[derive(Default)]
 struct Course {
-    seen: String,
+    /// A hash of that item: no two of a list are the same.
+    seen: Option<u64>,
     pages: u64,
-    /// The number of pages after which another token is remembered.
+    /// The number of pages after which another one is remembered.
     due: u64,
     /// Pages without an item, in a row.
     empty: u32,
 }
 
 impl Course {
-    /// A page, empty or not, names the next one by this token.
-    fn goes_on(&mut self, token: &str, is_empty: bool) -> Result<(), Error> {
-        self.empty = if is_empty { self.empty + 1 } else { 0 };
-        if self.empty > EMPTY_PAGES {
-            return Err(Error::BadAnswer("a list of empty pages without an end".into()));
-        }
-        if token == self.seen {
+    /// A page that ends with this item, if it has any, names another page.
+    fn goes_on(&mut self, last: Option<&Bytes>) -> Result<(), Error> {
+        let Some(last) = last else {
+            self.empty += 1;
+            if self.empty > EMPTY_PAGES {
+                return Err(Error::BadAnswer("a list of empty pages without an end".into()));
+            }
+            return Ok(());
+        };
+        self.empty = 0;
+        let mut hasher = DefaultHasher::new();
+        last.hash(&mut hasher);
+        let last = hasher.finish();
+        if self.seen == Some(last) {
             return Err(Error::BadAnswer("a list that comes to a page again".into()));
         }
         self.pages += 1;
         if self.pages >= self.due {
             self.due = self.pages * 2;
-            token.clone_into(&mut self.seen);
+            self.seen = Some(last);
         }
         Ok(())
     }
@@ -105,14 +114,14 @@ impl Listing {
                         chunk: Bytes::new(),
                         splitter: ListSplitter::default(),
                         share: self.cluster.room.share(),
-                        is_empty: true,
+                        last: None,
                         asked,
                     })
                 }
             };
             if let Some(item) = page.splitter.next_item(&mut page.chunk).map_err(Error::BadAnswer)? {
                 page.share.ends();
-                page.is_empty = false;
+                page.last = Some(item.clone());
                 return Ok(Some(item));
             }
             page.share.grow(page.splitter.held(), SMALL_ITEM).await;
@@ -147,12 +156,7 @@ impl Listing {
             }
             self.end = Some(meta);
         } else {
-            self.course.goes_on(&meta.continue_token, page.is_empty)?;
-            if meta.continue_token == self.continue_token {
-                return Err(Error::BadAnswer(
-                    "a page of a list that names itself as the next".into(),
-                ));
-            }
+            self.course.goes_on(page.last.as_ref())?;
             self.cluster.full_page_came(page.asked.elapsed());
             self.continue_token = meta.continue_token;
         }
@@ -343,6 +347,13 @@ fn parse_event(line: &Bytes) -> Result<WatchEvent, Error> {
         "DELETED" => Ok(WatchEvent::Deleted(object())),
         "BOOKMARK" => {
             let bookmark: WireBookmark = serde_json::from_str(event.object.get()).map_err(bad)?;
+            let version = &bookmark.metadata.resource_version;
+            if version.len() > LONGEST_VERSION {
+                return Err(Error::BadAnswer(format!(
+                    "a bookmark with a version of {} characters",
+                    version.len()
+                )));
+            }
             let end = bookmark.metadata.annotations.get("k8s.io/initial-events-end");
             Ok(WatchEvent::Bookmark {
                 initial_end: end.is_some_and(|value| value == "true"),

@@ -1,5 +1,6 @@
 //! The verbs: what the syncer asks of one side, in the terms of the Kubernetes API.
 
+mod answer;
 mod exchange;
 mod verdict;
 mod yaml;
@@ -16,8 +17,6 @@ use tokio::sync::Semaphore;
 use self::exchange::{UPLOADS, request as request_for};
 use self::yaml::for_yaml;
 use super::contact::{Contact, Probe};
-use super::error::first_line;
-use super::json::ListMeta;
 use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
@@ -64,6 +63,17 @@ impl Scope {
         let within = |of: &Option<Rc<str>>, other: &Option<Rc<str>>| of.is_none() || of == other;
         within(&self.namespace, &other.namespace) && within(&self.name, &other.name)
     }
+}
+
+/// Which object a write is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnlyWith<'a> {
+    /// Whichever has the name.
+    Anything,
+    /// The one with this UID.
+    Uid(&'a str),
+    /// One with these annotations, each a key and its value.
+    Annotations(&'a [(&'a str, &'a str)]),
 }
 
 /// How much of each object is asked for.
@@ -203,19 +213,11 @@ impl Cluster {
     /// Whether a list names one object, and the version of that list: how far the type has come at the server, 0 if that is
     /// no number. Servers answer it like a read of the one object.
     pub async fn find(&self, resource: &ResourceType, name: &ObjectName) -> Result<(bool, u64), Error> {
-        #[derive(serde::Deserialize)]
-        struct List {
-            metadata: ListMeta,
-            /// `null` in an empty list of metadata.
-            items: Option<Vec<serde::de::IgnoredAny>>,
-        }
         let mut path = format!("{}?limit=1", resource.collection_path(&name.namespace)?);
         parameter(&mut path, "fieldSelector", &named(&name.name));
         let accept = Content::Metadata.accept(true);
         let answer = self.call(Method::GET, &path, accept, None, Bytes::new()).await?;
-        let list: List = serde_json::from_slice(&answer).map_err(|_| Error::BadAnswer(first_line(&answer)))?;
-        let version = list.metadata.resource_version.parse().unwrap_or_default();
-        Ok((list.items.is_some_and(|items| !items.is_empty()), version))
+        answer::names_one(&answer, resource)
     }
 
     /// Reads any path as JSON (discovery).
@@ -225,7 +227,7 @@ impl Cluster {
     }
 
     /// Server-side apply with force: creates the object or makes the fields of `body` so. Returns as much of the object as
-    /// it is then as `answer` says, and whether it was created.
+    /// it is then as `content` says, and whether it was created.
     ///
     /// A `resourceVersion` in `body` is a precondition for an object that exists: it must be at that version. One that does
     /// not exist is created all the same.
@@ -234,7 +236,7 @@ impl Cluster {
         resource: &ResourceType,
         name: &ObjectName,
         body: Bytes,
-        answer: Content,
+        content: Content,
     ) -> Result<(Bytes, bool), Error> {
         let path = format!(
             "{}?fieldManager={FIELD_MANAGER}&force=true",
@@ -243,36 +245,38 @@ impl Cluster {
         let request = request_for(
             Method::PATCH,
             &path,
-            answer.accept(false),
+            content.accept(false),
             Some("application/apply-patch+yaml"),
             for_yaml(body),
         )?;
         let (status, object) = self.exchange(request).await?;
-        Ok((object, status == 201))
+        Ok((answer::about(object, resource, name)?, status == 201))
     }
 
     /// Creates an object, and only that: one that exists already is a conflict ([`Error::is_conflict`]) and stays as it
     /// is. Returns its metadata.
-    pub async fn create(&self, resource: &ResourceType, namespace: &str, body: Bytes) -> Result<Bytes, Error> {
-        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.collection_path(namespace)?);
+    pub async fn create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {
+        let path = format!(
+            "{}?fieldManager={FIELD_MANAGER}",
+            resource.collection_path(&name.namespace)?
+        );
         let accept = Content::Metadata.accept(false);
-        self.call(Method::POST, &path, accept, Some("application/json"), body)
-            .await
+        let answer = self.call(Method::POST, &path, accept, Some("application/json"), body);
+        answer::about(answer.await?, resource, name)
     }
 
     /// Replaces the whole `status` of one object by `status` (JSON), through its `/status` subresource or in the object
     /// itself, and touches nothing else: the server applies it to whatever the object is then, so that no edit of
     /// others is lost. Returns the metadata.
     ///
-    /// The field manager is one of its own, so that what we own of the object stays apart from its status. An object that
-    /// has not the annotations `only_with`, each a key and its value, is left alone: an error with code 422, as for a status that
-    /// the object's schema refuses.
+    /// The field manager is one of its own, so that what we own of the object stays apart from its status. Any other
+    /// object than `only_with` says is left alone: an error with code 422, as for a status that the object's schema refuses.
     pub async fn replace_status(
         &self,
         resource: &ResourceType,
         name: &ObjectName,
         subresource: bool,
-        only_with: &[(&str, &str)],
+        only_with: OnlyWith<'_>,
         status: &str,
     ) -> Result<Bytes, Error> {
         let mut path = resource.object_path(name)?;
@@ -281,17 +285,27 @@ impl Cluster {
         }
         path.push_str("?fieldManager=");
         path.push_str(STATUS_FIELD_MANAGER);
-        let test = |(key, value): &(&str, &str)| {
-            // In a JSON pointer (RFC 6901), `~` and `/` are escaped.
-            let key = key.replace('~', "~0").replace('/', "~1");
-            let test = json!({"op": "test", "path": format!("/metadata/annotations/{key}"), "value": value});
+        let test = |path: &str, value: &str| {
+            let test = json!({"op": "test", "path": path, "value": value});
             format!("{test},")
         };
-        let test: String = only_with.iter().map(test).collect();
+        let test: String = match only_with {
+            OnlyWith::Anything => String::new(),
+            OnlyWith::Uid(uid) => test("/metadata/uid", uid),
+            OnlyWith::Annotations(annotations) => annotations
+                .iter()
+                .map(|(key, value)| {
+                    // In a JSON pointer (RFC 6901), `~` and `/` are escaped.
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    test(&format!("/metadata/annotations/{key}"), value)
+                })
+                .collect(),
+        };
         let body = format!(r#"[{test}{{"op":"add","path":"/status","value":{status}}}]"#);
         let kind = Some("application/json-patch+json");
         let accept = Content::Metadata.accept(false);
-        self.call(Method::PATCH, &path, accept, kind, Bytes::from(body)).await
+        let answer = self.call(Method::PATCH, &path, accept, kind, Bytes::from(body));
+        answer::about(answer.await?, resource, name)
     }
 
     /// Asks whether the server would take `body` as a new object, without creating it. `Ok` if it would, also when only
@@ -303,7 +317,7 @@ impl Cluster {
         );
         let kind = Some("application/json");
         match self.call(Method::POST, &path, "application/json", kind, body).await {
-            Ok(answer) => check_kind(&answer),
+            Ok(answer) => answer::has_kind(&answer),
             Err(error) if error.is_conflict() => Ok(()),
             Err(error) => Err(error),
         }
@@ -315,13 +329,13 @@ impl Cluster {
         self.merge_patch_for(resource, name, body, Content::Full).await
     }
 
-    /// The same, and returns as much of the object as `answer` says. A patch that is a list is a JSON patch (RFC 6902).
+    /// The same, and returns as much of the object as `content` says. A patch that is a list is a JSON patch (RFC 6902).
     pub async fn merge_patch_for(
         &self,
         resource: &ResourceType,
         name: &ObjectName,
         body: Bytes,
-        answer: Content,
+        content: Content,
     ) -> Result<Bytes, Error> {
         let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.object_path(name)?);
         let kind = if body.starts_with(b"[") {
@@ -329,8 +343,8 @@ impl Cluster {
         } else {
             "application/merge-patch+json"
         };
-        self.call(Method::PATCH, &path, answer.accept(false), Some(kind), body)
-            .await
+        let answer = self.call(Method::PATCH, &path, content.accept(false), Some(kind), body);
+        answer::about(answer.await?, resource, name)
     }
 
     /// Deletes one object if `only_if` still holds. What its controllers made of it goes with it, in the background: by the
@@ -357,7 +371,7 @@ impl Cluster {
             body,
         )
         .await
-        .and_then(|answer| check_kind(&answer))
+        .and_then(|answer| answer::has_kind(&answer))
     }
 
     /// Starts a complete list in pages. Items arrive through [`Listing::next`].
@@ -467,18 +481,6 @@ fn parameter(query: &mut String, key: &str, value: &str) {
     query.push_str(key);
     query.push('=');
     encode(query, value);
-}
-
-/// A success whose content is of no interest is one only if an API server says so: a proxy's page has status 200 too.
-fn check_kind(answer: &[u8]) -> Result<(), Error> {
-    #[derive(serde::Deserialize)]
-    struct Wire {
-        #[serde(rename = "kind")]
-        _kind: String,
-    }
-    serde_json::from_slice::<Wire>(answer)
-        .map(|_| ())
-        .map_err(|_| Error::BadAnswer(first_line(answer)))
 }
 
 #[cfg(test)]

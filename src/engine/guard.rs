@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use self::cascades::CascadeHolds;
 pub(super) use self::counting::Count;
 use self::withdrawn::TypeHolds;
+use super::record::kept::{KeptHold, KeptReason};
 use super::trust::{Questions, Reached};
 use super::{Engine, Key, TypeId};
 use crate::plan::Direction;
@@ -118,6 +119,10 @@ impl Hold {
     fn begin(direction: Direction, reason: Reason, until: Option<Instant>) -> Self {
         // By chance, so that what confirmed one hold, and still stands on a config, does not confirm the next one.
         let token = format!("{:08x}", fastrand::u32(..));
+        Self::of(direction, reason, token, until)
+    }
+
+    fn of(direction: Direction, reason: Reason, token: String, until: Option<Instant>) -> Self {
         log::warn!(
             "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
              annotate a config at the hub with {}={token}\"",
@@ -205,6 +210,21 @@ impl Guard {
     pub(super) fn due(&self) -> Option<Instant> {
         let holds = self.gates.values().filter_map(|gate| gate.hold.as_ref()?.until);
         holds.chain(self.questions.due()).chain(self.types.due()).min()
+    }
+
+    /// What a restart has to know of the holds: what it would not find out by itself.
+    pub(super) fn to_be_kept(&self) -> Vec<KeptHold> {
+        let holds = self.gates.iter().filter_map(|(&direction, gate)| {
+            let hold = gate.hold.as_ref()?;
+            let why = match hold.reason.clone() {
+                Reason::WentBack { resource, from, to } => KeptReason::WentBack { resource, from, to },
+                Reason::TooMany { doomed, of } => KeptReason::TooMany { doomed, of },
+                Reason::OtherCluster { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
+            };
+            let token = hold.token.clone();
+            Some(KeptHold { direction, token, why })
+        });
+        holds.collect()
     }
 
     /// What holds, in which direction, and how many objects.
@@ -309,7 +329,7 @@ impl Engine {
                     of: copies + gate.done.len(),
                 };
                 gate.hold(direction, reason, Some(now + limits.grace));
-                self.tell_of_holds();
+                self.holds_have_changed();
             }
         }
         let gate = self.guard.gates.entry(direction).or_default();
@@ -318,6 +338,31 @@ impl Engine {
         }
         gate.held.insert(key.clone());
         false
+    }
+
+    /// People are told, and a restart will know.
+    fn holds_have_changed(&mut self) {
+        self.keep_guard_in_record();
+        self.tell_of_holds();
+    }
+
+    /// An earlier run has held deletes, and nobody has let them go.
+    pub(super) fn remember_holds(&mut self, kept: Vec<KeptHold>) {
+        let now = Instant::now();
+        let grace = self.setup.delete_limits.grace;
+        for KeptHold { direction, token, why } in kept {
+            let gate = self.guard.gates.entry(direction).or_default();
+            let (reason, until) = match why {
+                KeptReason::WentBack { resource, from, to } => (Reason::WentBack { resource, from, to }, None),
+                KeptReason::TooMany { .. } if grace.is_zero() => continue,
+                KeptReason::TooMany { doomed, of } => (Reason::TooMany { doomed, of }, Some(now + grace)),
+            };
+            if gate.hold.is_none() {
+                gate.hold = Some(Hold::of(direction, reason, token, until));
+            }
+        }
+        self.look_for_confirmation();
+        self.tell_of_holds();
     }
 
     /// What the configs say about holds.
@@ -363,7 +408,7 @@ impl Engine {
             let released = std::mem::take(&mut gate.allowed);
             gate.held.extend(released);
             gate.hold(direction, reason, None);
-            self.tell_of_holds();
+            self.holds_have_changed();
             self.read_anew(direction.origin());
             // One that has gone back may be another cluster altogether.
             self.ask_identity(direction.origin());
@@ -469,6 +514,7 @@ impl Engine {
             "the {} is the cluster again that the copies are from, deletes are held no longer direction={direction}",
             direction.origin()
         );
+        self.holds_have_changed();
         self.go_on_with(held);
         self.forget_what_is_gone(direction.origin());
     }
@@ -476,6 +522,7 @@ impl Engine {
     fn release_deletes(&mut self, direction: Direction, why: &str) {
         self.forget_what_came_back();
         let held = self.guard.gates.entry(direction).or_default().release();
+        self.holds_have_changed();
         log::warn!(
             "deletes go on direction={direction} because=\"{why}\" objects={}",
             held.len()

@@ -325,7 +325,10 @@ async fn make_namespace(hub: &Cluster, namespace: &str, we: &SyncTarget) -> Resu
             "annotations": {mark: at.for_people(), OWNER: we.owner_mark("", &at.resource)},
         },
     });
-    match hub.create(&at.resource, "", Bytes::from(object.to_string())).await {
+    match hub
+        .create(&at.resource, &at.name, Bytes::from(object.to_string()))
+        .await
+    {
         Err(error) if !error.is_already_there() => Err(error),
         _ => Ok(()),
     }

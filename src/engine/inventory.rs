@@ -76,6 +76,13 @@ impl Inventory {
         record.busy || record.unsure || record.settled != hash || record.drifted()
     }
 
+    /// The origin has the UID with this hash.
+    pub(super) fn origin_is(&mut self, name: &ObjectName, origin: u32) {
+        if let Some(record) = self.objects.get_mut(name) {
+            record.origin = origin;
+        }
+    }
+
     /// The origin's side has told of the object, or that it went, at this version.
     pub(super) fn origin_told(&mut self, name: &ObjectName, version: u64) {
         if let Some(record) = self.objects.get_mut(name) {
@@ -283,11 +290,19 @@ impl Inventory {
         false
     }
 
-    /// The origin is a Job that has run to its end: as long as it is the same, it needs no copy.
-    pub(super) fn has_finished(&mut self, name: &ObjectName) {
+    /// The origin wants a Job that has run to its end, as this hash says: as long as it is the same, it needs no copy.
+    pub(super) fn has_finished(&mut self, name: &ObjectName, wanted: u64) {
         if let Some(record) = self.objects.get_mut(name) {
-            record.finished = record.wanted != 0;
+            record.finished |= wanted != 0 && record.wanted == wanted;
         }
+    }
+
+    /// What the origin wants, if a copy that was made from an object with this [`origin_hash`] (0 if unknown) is of it, and
+    /// not of one that had its name before.
+    pub(super) fn wanted_by(&self, name: &ObjectName, origin: u32) -> u64 {
+        let record = self.objects.get(name);
+        let same = record.filter(|record| origin == 0 || record.origin == 0 || record.origin == origin);
+        same.map_or(0, |record| record.wanted)
     }
 
     /// True if a copy that goes now was in step, so that somebody else has deleted it.

@@ -13,7 +13,7 @@ use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
 use crate::sync::object::{Desired, Meta, Status};
 use crate::sync::own_objects::is_record;
-use crate::sync::ownership::{CopyState, Owner};
+use crate::sync::ownership::{CopyState, Owner, origin_hash};
 
 impl Engine {
     pub(super) fn source_event(&mut self, id: SourceId, event: SourceEvent) {
@@ -130,9 +130,12 @@ impl Engine {
         };
         let we = &self.setup.policy.sync_target;
         let Some(name) = state.of_copy(meta, we) else { return };
-        if state.plan.direction == Direction::Down && has_finished(state.copy_type(), Status::raw(&last)) {
-            self.job_is_over(type_id, &name, meta.version_number(), last);
-        } else if state.inventory.is_taken_away(&name) {
+        let is_over = state.plan.direction == Direction::Down && has_finished(state.copy_type(), Status::raw(&last));
+        let origin = Owner::of(&meta.annotations).map_or(0, |owner| origin_hash(owner.origin));
+        let wanted = state.inventory.wanted_by(&name, origin);
+        if is_over && wanted != 0 {
+            self.job_is_over(type_id, &name, (meta.version_number(), wanted), last);
+        } else if !is_over && state.inventory.is_taken_away(&name) {
             state.inventory.copy_gone(&name, meta.version_number());
             self.taken_away(type_id, name.clone());
         } else if state.inventory.copy_gone(&name, meta.version_number()) {
@@ -146,13 +149,13 @@ impl Engine {
 
     /// A Job has run to its end and was deleted at the edge, by its time to live: it does not run again, and its last status
     /// goes up, by which a later run knows that too.
-    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, version: u64, last: Bytes) {
+    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: Bytes) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
         // One whose status cannot be read has none to return.
         let _ = state.status_told(name, Side::Edge, version, || Status::hash_of(&last).map(Some));
-        state.inventory.has_finished(name);
+        state.inventory.has_finished(name, wanted);
         if state.inventory.copy_gone(name, version) {
             self.enqueue(type_id, name.clone(), None);
         }
@@ -238,6 +241,7 @@ impl Engine {
             return Ok(());
         };
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
+        state.inventory.origin_is(name, origin_hash(&desired.origin));
         state.inventory.origin_told(name, meta.version_number());
         let direction = state.plan.direction;
         if !looked {

@@ -133,7 +133,9 @@ impl Engine {
     /// Writes what has grown since the last write before the process ends, if the edge answers soon.
     pub(super) async fn save_record_at_last(&mut self) {
         let (name, kept) = (self.record_names().own, self.to_be_kept());
-        if !self.record.is_read || self.record.refused || self.record.saved_versions == kept.hub_versions {
+        let is_due = self.record.under_way || self.record.due.is_some_and(|due| due <= Instant::now());
+        let has_news = is_due || self.record.saved_versions != kept.hub_versions;
+        if !self.record.is_read || self.record.refused || !has_news {
             return;
         }
         let edge = Rc::clone(&self.setup.edge);
@@ -157,6 +159,7 @@ impl Engine {
             hub: self.hub_identity.expected().unwrap_or_default(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions_of_record(),
+            holds: self.guard.to_be_kept(),
         }
     }
 
@@ -235,6 +238,7 @@ impl Engine {
         record.has(kept.types);
         record.saved_versions.clone_from(&kept.hub_versions);
         if !std::mem::replace(&mut record.hub_is_known, true) {
+            self.remember_holds(kept.holds);
             self.remember_definitions(kept.hub_definitions);
             self.remember_hub(kept.hub, kept.hub_versions);
         }

@@ -95,7 +95,7 @@ impl StatusRecord {
                 self.written = Some(Written { status, version, kept });
             }
             Returned::Equal(status) if !self.told => self.edge = Some(status),
-            Returned::Equal(_) | Returned::Gone | Returned::NotOurs | Returned::NoSubresource => {}
+            Returned::Equal(_) | Returned::Gone | Returned::NotOurs | Returned::Another | Returned::NoSubresource => {}
         }
     }
 
@@ -281,7 +281,7 @@ impl Engine {
                 return queue::Done::Retry(None);
             }
             // Whoever tells of either object brings it back before that; who polls may tell late.
-            Returned::Gone => return queue::Done::Refused(REFUSED_WAIT),
+            Returned::Gone | Returned::Another => return queue::Done::Refused(REFUSED_WAIT),
             Returned::Written { .. } => {
                 let object = key.name.of_kind(&resource.kind).to_string();
                 log::debug!("status returned object={object}");

@@ -323,7 +323,7 @@ impl Engine {
             && outcome.desired_hash == 0
             && state.inventory.is_unlabelled(name);
         if outcome.change == Change::Left(Why::Finished) {
-            state.inventory.has_finished(name);
+            state.inventory.has_finished(name, outcome.desired_hash);
         }
         // What is told of a deleted one from now on is news, also at the version that it had: a backup may bring it back.
         let deleted = outcome.change == Change::Deleted;

@@ -329,7 +329,7 @@ async fn act(edge: &Cluster, name: &ObjectName, request: Request, clock: fn() ->
         Request::Create(term) => {
             let spec = LeaseSpec::of(&term, &clock());
             let body = lease::new_object(name, &spec);
-            let answer = edge.create(&leases(), &name.namespace, body).await;
+            let answer = edge.create(&leases(), name, body).await;
             answer.and_then(|object| written(&object, spec))
         }
         Request::Update(version, term) => {

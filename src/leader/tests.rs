@@ -76,6 +76,8 @@ impl Server {
         self.writes.set(self.writes.get() + 1);
         body["metadata"] = json!({"resourceVersion": self.version.get().to_string()});
         *stored = Some(body.clone());
+        body["metadata"]["name"] = "l".into();
+        body["metadata"]["namespace"] = "default".into();
         (200, body)
     }
 }

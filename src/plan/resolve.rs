@@ -2,10 +2,12 @@
 
 mod kinds;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::naming::Naming;
 use super::planned::{Missing, Pair, Plan, TypePlan, status_path};
+use super::selector::Shared;
 use super::wanted::{Entry, Objects, SyncedType, Types, Wanted};
 use super::words::never_travels;
 use super::{Direction, Names, Place, Problem, Selector};
@@ -427,24 +429,29 @@ fn key(resource: &ResourceType) -> (String, String) {
 }
 
 /// Adds what an entry names to the selection of a type. Says what is wrong if such a type cannot be named so.
-fn select(selector: &mut Selector, objects: &Objects, namespaced: bool) -> Option<&'static str> {
+fn select(into: &mut Selector, objects: &Objects, namespaced: bool) -> Option<&'static str> {
     match objects {
-        Objects::In(Some(namespace), names) if namespaced => selector.add(namespace, names.clone()),
-        Objects::In(None, names) if !namespaced => selector.add("", names.clone()),
+        Objects::In(Some(namespace), names) if namespaced => into.add(namespace, names.clone()),
+        Objects::Within(all) if namespaced => {
+            into.share(Shared::new(Some(Rc::clone(all)), Rc::new(Names::All)));
+        }
+        Objects::In(None, names) if !namespaced => into.add("", names.clone()),
         Objects::In(None, _) => return Some("namespaced; name it in namespacedObjects or namespaceScope"),
-        Objects::In(Some(_), _) => return Some("cluster-scoped; name it in clusterScope"),
-        Objects::Implied(namespace) => selector.imply(namespace),
-        Objects::Anywhere { names, .. } | Objects::Ref { names, .. } if !namespaced => selector.add("", names.clone()),
-        Objects::Anywhere { namespaces, names } => match namespaces {
-            Names::All => selector.add_everywhere(names.clone()),
-            Names::These(these) => these
-                .iter()
-                .for_each(|namespace| selector.add(namespace, names.clone())),
-        },
+        Objects::In(Some(_), _) | Objects::Within(_) => return Some("cluster-scoped; name it in clusterScope"),
+        Objects::Implied(all) => into.imply(Rc::clone(all)),
+        Objects::Anywhere { names, .. } if !namespaced => {
+            let cluster = BTreeSet::from([String::new()]);
+            into.share(Shared::new(Some(Rc::new(cluster)), Rc::clone(names)));
+        }
+        Objects::Anywhere {
+            namespaces: within,
+            names,
+        } => into.share(Shared::new(within.clone(), Rc::clone(names))),
+        Objects::Ref { names, .. } if !namespaced => into.add("", names.clone()),
         Objects::Ref { namespace, names } => match namespace.as_str() {
             "" => return Some("namespaced; the entry needs a namespace"),
-            super::selector::ALL => selector.add_everywhere(names.clone()),
-            namespace => selector.add(namespace, names.clone()),
+            super::selector::ALL => into.share(Shared::new(None, Rc::new(names.clone()))),
+            namespace => into.add(namespace, names.clone()),
         },
     }
     None

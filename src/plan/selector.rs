@@ -1,6 +1,7 @@
 //! Which objects of one resource are selected, and which scopes a source needs to see them all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use crate::cluster::{ObjectName, Scope};
 
@@ -10,6 +11,8 @@ pub(super) const ALL: &str = "*";
 /// Above this many namespaces of one resource, one list over all namespaces is asked for instead of one a namespace:
 /// each open watch costs the hub memory and the link bookmarks.
 const NAMESPACE_SCOPES: usize = 4;
+/// What a resource selects is written out for it up to so many words; more than that is shared with others.
+const WRITTEN_OUT: usize = 64;
 
 /// A set of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +51,14 @@ impl Names {
         matches!(self, Self::These(names) if names.is_empty())
     }
 
+    /// How many words it takes.
+    fn size(&self) -> usize {
+        match self {
+            Self::All => 1,
+            Self::These(names) => names.len(),
+        }
+    }
+
     pub(super) fn extend(&mut self, other: Self) {
         match (&mut *self, other) {
             (Self::All, _) => {}
@@ -81,9 +92,41 @@ pub struct Selector {
     by_namespace: BTreeMap<String, Names>,
     /// In every namespace but `spared`.
     everywhere: Names,
+    /// What is too much to be written out for each resource.
+    shared: Vec<Shared>,
     /// A namespace that "every namespace" leaves out: the syncer's own, with its credentials.
     spared: Option<String>,
-    implied: BTreeSet<String>,
+    implied: Vec<Rc<BTreeSet<String>>>,
+}
+
+/// Each of these names in each of these namespaces. Every resource of an entry shares them: a config that names a thousand
+/// of each is small, and what it means is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shared {
+    /// Absent: in every namespace but the spared one.
+    pub(super) namespaces: Option<Rc<BTreeSet<String>>>,
+    pub(super) names: Rc<Names>,
+}
+
+impl Shared {
+    pub(super) fn new(namespaces: Option<Rc<BTreeSet<String>>>, names: Rc<Names>) -> Self {
+        Self { namespaces, names }
+    }
+
+    /// How many words it would take if it were written out.
+    fn size(&self) -> usize {
+        let namespaces = self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len());
+        namespaces.saturating_mul(self.names.size())
+    }
+
+    fn contains(&self, object: &ObjectName, spared: Option<&str>) -> bool {
+        let namespace = &*object.namespace;
+        let within = match &self.namespaces {
+            Some(namespaces) => namespaces.contains(namespace),
+            None => !namespace.is_empty() && spared != Some(namespace),
+        };
+        within && self.names.contains(&object.name)
+    }
 }
 
 impl Selector {
@@ -96,17 +139,45 @@ impl Selector {
     }
 
     /// Adds names in every namespace.
+    #[cfg(test)]
     pub(super) fn add_everywhere(&mut self, names: Names) {
-        self.everywhere.extend(names);
+        self.share(Shared {
+            namespaces: None,
+            names: Rc::new(names),
+        });
+    }
+
+    /// Adds names in namespaces.
+    pub(super) fn share(&mut self, more: Shared) {
+        if more.size() == 0 || self.shared.contains(&more) {
+            return;
+        }
+        if more.size() > WRITTEN_OUT {
+            self.shared.push(more);
+            return;
+        }
+        match &more.namespaces {
+            Some(namespaces) => namespaces.iter().for_each(|of| self.add(of, (*more.names).clone())),
+            None => self.everywhere.extend((*more.names).clone()),
+        }
     }
 
     /// Whoever selects one name selects the other instead.
     pub(super) fn rename(&mut self, from: &str, to: &str) {
-        for names in self.by_namespace.values_mut().chain([&mut self.everywhere]) {
+        let rename = |names: &mut Names| {
             if let Names::These(names) = names
                 && names.remove(from)
             {
                 names.insert(to.to_owned());
+            }
+        };
+        self.by_namespace
+            .values_mut()
+            .chain([&mut self.everywhere])
+            .for_each(rename);
+        for shared in &mut self.shared {
+            if matches!(&*shared.names, Names::These(names) if names.contains(from)) {
+                rename(Rc::make_mut(&mut shared.names));
             }
         }
     }
@@ -119,7 +190,7 @@ impl Selector {
         };
         let one = || Names::These(BTreeSet::from([to.to_owned()]));
         let by_namespace = self.by_namespace.iter().filter(|(_, names)| selects(names));
-        Self {
+        let mut part = Self {
             by_namespace: by_namespace.map(|(namespace, _)| (namespace.clone(), one())).collect(),
             everywhere: if selects(&self.everywhere) {
                 one()
@@ -127,8 +198,15 @@ impl Selector {
                 Names::default()
             },
             spared: self.spared.clone(),
-            implied: BTreeSet::new(),
+            ..Self::default()
+        };
+        for shared in self.shared.iter().filter(|shared| selects(&shared.names)) {
+            part.share(Shared {
+                names: Rc::new(one()),
+                ..shared.clone()
+            });
         }
+        part
     }
 
     /// Adds all that another selection selects.
@@ -137,8 +215,9 @@ impl Selector {
             self.add(&namespace, names);
         }
         self.everywhere.extend(other.everywhere);
+        other.shared.into_iter().for_each(|shared| self.share(shared));
         self.spared = other.spared.or(self.spared.take());
-        self.implied.extend(other.implied);
+        other.implied.into_iter().for_each(|names| self.imply(names));
     }
 
     /// What it selects and another one does not, or not so.
@@ -163,26 +242,49 @@ impl Selector {
         for (namespace, names) in &self.by_namespace {
             match names {
                 Names::All if other.by_namespace.get(namespace) == Some(&Names::All) => {}
-                Names::All => added.scopes.extend([within(namespace)]),
-                Names::These(names) => added
-                    .names
-                    .extend(names.iter().map(|name| ObjectName::new(namespace, name))),
+                Names::All => {
+                    added.scopes.insert(within(namespace));
+                }
+                Names::These(names) => {
+                    let within = names.iter().map(|name| ObjectName::new(namespace, name));
+                    added.names.extend(within);
+                }
             }
         }
-        let named = |name: &ObjectName| {
-            self.by_namespace
-                .get("")
-                .is_some_and(|names| names.contains(&name.name))
-        };
-        let implied = self.implied.iter().map(|name| ObjectName::new("", name));
+        for shared in self.shared.iter().filter(|shared| !other.shared.contains(shared)) {
+            match &shared.namespaces {
+                Some(namespaces) => {
+                    let is_new = |of: &&String| !other.has_all_of(of);
+                    added
+                        .scopes
+                        .extend(namespaces.iter().filter(is_new).map(|of| within(of)));
+                }
+                None => {
+                    added.scopes.insert(Scope::default());
+                }
+            }
+        }
+        let named = |name: &ObjectName| self.selects(name) == Selection::Full;
+        let implied = self.implied.iter().flat_map(|names| names.iter());
+        let implied = implied.map(|name| ObjectName::new("", name));
         added.names.extend(implied.filter(|name| !named(name)));
         added.names.retain(|name| self.selects(name) != other.selects(name));
         added
     }
 
+    /// True if it selects everything in a namespace.
+    fn has_all_of(&self, namespace: &str) -> bool {
+        let is_whole = |shared: &Shared| {
+            let within = shared.namespaces.as_ref().is_some_and(|all| all.contains(namespace));
+            within && *shared.names == Names::All
+        };
+        self.by_namespace.get(namespace) == Some(&Names::All) || self.shared.iter().any(is_whole)
+    }
+
     /// True if it selects nothing at all.
     pub fn is_empty(&self) -> bool {
-        self.by_namespace.is_empty() && self.everywhere.is_empty() && self.implied.is_empty()
+        let named = self.by_namespace.is_empty() && self.everywhere.is_empty() && self.shared.is_empty();
+        named && self.implied.is_empty()
     }
 
     /// Adds names in a namespace (empty: cluster-scoped).
@@ -192,20 +294,29 @@ impl Selector {
         }
     }
 
-    /// Adds a namespace that has to exist; meaningful for the resource `namespaces` only.
-    pub(super) fn imply(&mut self, namespace: &str) {
-        self.implied.insert(namespace.to_owned());
+    /// Adds namespaces that have to exist; meaningful for the resource `namespaces` only.
+    pub(super) fn imply(&mut self, namespaces: Rc<BTreeSet<String>>) {
+        if self.implied.contains(&namespaces) {
+            return;
+        }
+        match self.implied.first_mut() {
+            // Few are put together, so that there are not many sets.
+            Some(first) if namespaces.len() <= WRITTEN_OUT => Rc::make_mut(first).extend(namespaces.iter().cloned()),
+            _ => self.implied.push(namespaces),
+        }
     }
 
     /// Whether, and how, an object is selected.
     pub fn selects(&self, object: &ObjectName) -> Selection {
         let names = self.by_namespace.get(&*object.namespace);
         let everywhere = !object.namespace.is_empty() && self.spared.as_deref() != Some(&*object.namespace);
+        let spared = self.spared.as_deref();
         if names.is_some_and(|names| names.contains(&object.name))
             || everywhere && self.everywhere.contains(&object.name)
+            || self.shared.iter().any(|shared| shared.contains(object, spared))
         {
             Selection::Full
-        } else if self.implied.contains(&*object.name) && object.namespace.is_empty() {
+        } else if object.namespace.is_empty() && self.implied.iter().any(|names| names.contains(&*object.name)) {
             Selection::Implied
         } else {
             Selection::None
@@ -215,26 +326,38 @@ impl Selector {
     /// The fewest list scopes that contain every selected object and every one of `others` (copies at the edge that are
     /// no longer selected, whose origin must still be watched). Scopes never overlap; they may contain more.
     pub fn scopes<'a>(&self, others: impl Iterator<Item = &'a ObjectName>) -> BTreeSet<Scope> {
-        let mut all = self.by_namespace.clone();
-        let implied = self.implied.iter().map(|name| ("", name.as_str()));
-        let others = others.map(|object| (&*object.namespace, &*object.name));
-        for (namespace, name) in implied.chain(others) {
-            let one = Names::These(BTreeSet::from([name.to_owned()]));
-            all.entry(namespace.to_owned()).or_default().extend(one);
+        let named = self.by_namespace.iter();
+        let named = named.map(|(namespace, names)| (namespace.as_str(), names.single()));
+        let implied = self.implied.iter().flat_map(|names| names.iter());
+        let implied = implied.map(|name| ("", Some(name.as_str())));
+        let shared = self.shared.iter().flat_map(|shared| {
+            let namespaces = shared.namespaces.iter().flat_map(|namespaces| namespaces.iter());
+            namespaces.map(|namespace| (namespace.as_str(), shared.names.single()))
+        });
+        let others = others.map(|object| (&*object.namespace, Some(&*object.name)));
+        // Of each namespace the one name, or none for more.
+        let mut all: BTreeMap<String, Option<String>> = BTreeMap::new();
+        for (namespace, name) in named.chain(implied).chain(shared).chain(others) {
+            match all.get_mut(namespace) {
+                None => _ = all.insert(namespace.to_owned(), name.map(str::to_owned)),
+                Some(known) if known.as_deref() == name => {}
+                Some(known) => *known = None,
+            }
+            if all.len() > NAMESPACE_SCOPES {
+                return BTreeSet::from([Scope::default()]);
+            }
         }
-        if !self.everywhere.is_empty() && all.is_empty() {
-            let name = self.everywhere.single().map(Into::into);
+        let much_everywhere = self.shared.iter().any(|shared| shared.namespaces.is_none());
+        if much_everywhere || !self.everywhere.is_empty() {
+            let one = self.everywhere.single().filter(|_| all.is_empty() && !much_everywhere);
+            let name = one.map(Into::into);
             return BTreeSet::from([Scope { namespace: None, name }]);
         }
-        if !self.everywhere.is_empty() || all.len() > NAMESPACE_SCOPES {
-            return BTreeSet::from([Scope::default()]);
-        }
-        all.iter()
-            .map(|(namespace, names)| Scope {
-                name: names.single().map(Into::into),
-                ..within(namespace)
-            })
-            .collect()
+        let scope = |(namespace, name): (String, Option<String>)| Scope {
+            name: name.map(Into::into),
+            ..within(&namespace)
+        };
+        all.into_iter().map(scope).collect()
     }
 }
 
@@ -248,12 +371,16 @@ pub struct Added {
 }
 
 impl Added {
-    /// The same, with whole namespaces where there are more names than `most`: above that, lists are cheaper.
+    /// The same, with whole namespaces where there are more names than `most`, and with everything where these are many:
+    /// above that, one list is cheaper.
     #[must_use]
     pub fn with_names_up_to(mut self, most: usize) -> Self {
         if self.names.len() > most {
             let names = std::mem::take(&mut self.names);
             self.scopes.extend(names.iter().map(|name| within(&name.namespace)));
+        }
+        if self.scopes.len() > NAMESPACE_SCOPES {
+            self.scopes = BTreeSet::from([Scope::default()]);
         }
         self
     }
@@ -285,7 +412,7 @@ mod tests {
                 selector.add(namespace, names.clone());
             }
             for name in implied {
-                selector.imply(name);
+                selector.imply(Rc::new(BTreeSet::from([(*name).to_owned()])));
             }
             selector
         };
@@ -379,8 +506,8 @@ mod tests {
     #[test]
     fn a_namespace_can_be_implied_or_selected_whole() {
         let mut selector = Selector::default();
-        selector.imply("shop");
-        selector.imply("billing");
+        selector.imply(Rc::new(BTreeSet::from(["shop".to_owned()])));
+        selector.imply(Rc::new(BTreeSet::from(["billing".to_owned()])));
         selector.add("", these(&["billing"]));
         assert_eq!(selector.selects(&ObjectName::new("", "shop")), Selection::Implied);
         assert_eq!(selector.selects(&ObjectName::new("", "billing")), Selection::Full);

@@ -1,6 +1,7 @@
 //! The first step: all configs as one list of what they ask for, without knowing any server.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use super::selector::{ALL, Names};
 use super::{Direction, Problem, words};
@@ -63,14 +64,16 @@ pub enum Types {
 pub enum Objects {
     /// In one namespace (`Some`), or cluster-scoped (`None`); a resource of the other scope does not belong there.
     In(Option<String>, Names),
-    /// A namespace that has to exist for its contents, without its details (spec 3.2).
-    Implied(String),
+    /// All that is in these namespaces.
+    Within(Rc<BTreeSet<String>>),
+    /// Namespaces that have to exist for their contents, without their details (spec 3.2).
+    Implied(Rc<BTreeSet<String>>),
     /// In these namespaces, or cluster-scoped, as the type may be.
     Anywhere {
-        /// Namespaces of namespaced objects.
-        namespaces: Names,
+        /// Namespaces of namespaced objects; absent for all.
+        namespaces: Option<Rc<BTreeSet<String>>>,
         /// Names.
-        names: Names,
+        names: Rc<Names>,
     },
     /// In this namespace, or cluster-scoped, as the type may be; a namespaced one needs a namespace.
     Ref {
@@ -208,7 +211,7 @@ impl<'a> Merge<'a> {
                 if !names.is_empty() {
                     let selected = Objects::In(Some(objects.namespace.clone()), names);
                     self.downsync(&field, &item.resource, selected);
-                    self.imply(&field, &objects.namespace);
+                    self.imply(&field, &Rc::new(BTreeSet::from([objects.namespace.clone()])));
                 }
             }
         }
@@ -227,21 +230,19 @@ impl<'a> Merge<'a> {
 
     fn namespace_scope(&mut self, spec: &syncer_config::Spec) {
         let scope = &spec.namespace_scope;
-        let mut namespaces = Vec::new();
+        let mut namespaces = BTreeSet::new();
         for (index, namespace) in scope.namespaces.iter().enumerate() {
-            let field = format!("namespaceScope.namespaces[{index}]");
-            if self.accept_namespace(&field, namespace) {
-                self.imply(&field, namespace);
-                namespaces.push(namespace);
+            if self.accept_namespace(&format!("namespaceScope.namespaces[{index}]"), namespace) {
+                namespaces.insert(namespace.clone());
             }
         }
+        // Every resource shares them.
+        let namespaces = Rc::new(namespaces);
+        self.imply("namespaceScope.namespaces", &namespaces);
         for (index, resource) in scope.resources.iter().enumerate() {
             let field = format!("namespaceScope.resources[{index}]");
             if self.accept(&field, resource) {
-                for namespace in &namespaces {
-                    let objects = Objects::In(Some((*namespace).clone()), Names::All);
-                    self.downsync(&field, resource, objects);
-                }
+                self.downsync(&field, resource, Objects::Within(Rc::clone(&namespaces)));
             }
         }
     }
@@ -258,6 +259,11 @@ impl<'a> Merge<'a> {
         if self.note(&format!("{field}.apiGroup"), bad.as_deref()) || names.is_empty() {
             return;
         }
+        let names = Rc::new(names);
+        let namespaces = match namespaces {
+            Names::All => None,
+            Names::These(namespaces) => Some(Rc::new(namespaces)),
+        };
         for (index, resource) in item.resources.iter().enumerate() {
             let types = match () {
                 () if resource == ALL => Types::Group(group.clone()),
@@ -270,7 +276,7 @@ impl<'a> Merge<'a> {
             };
             let objects = Objects::Anywhere {
                 namespaces: namespaces.clone(),
-                names: names.clone(),
+                names: Rc::clone(&names),
             };
             self.entry(Direction::Up, &format!("{field}.resources[{index}]"), types, objects);
         }
@@ -402,13 +408,15 @@ impl<'a> Merge<'a> {
         why.is_some()
     }
 
-    fn imply(&mut self, field: &str, namespace: &str) {
-        let namespaces = ResourceRef {
+    fn imply(&mut self, field: &str, namespaces: &Rc<BTreeSet<String>>) {
+        let resource = ResourceRef {
             group: String::new(),
             resource: "namespaces".into(),
             api_version: "v1".into(),
         };
-        self.downsync(field, &namespaces, Objects::Implied(namespace.to_owned()));
+        if !namespaces.is_empty() {
+            self.downsync(field, &resource, Objects::Implied(Rc::clone(namespaces)));
+        }
     }
 
     fn downsync(&mut self, field: &str, resource: &ResourceRef, objects: Objects) {

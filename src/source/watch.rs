@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
 use super::{Covers, Reading, SourceEvent, Style, Versions};
-use crate::cluster::{Cluster, Error, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
+use crate::cluster::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Renewals cost a request each, so rarely;
 /// servers and proxies that want it shorter cut earlier, which costs no more than a resume.
@@ -27,6 +27,9 @@ const MOST_REFUSALS: u32 = 96;
 /// A watch that ended sooner than this is not renewed at once, so that a server that closes each one is not flooded. One
 /// that lived longer is the success that failures are counted from.
 const SHORT_WATCH: Duration = Duration::from_secs(5);
+/// The longest wait after such watches, and how many of them are logged.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+const SHORT_ONES: u32 = 4;
 /// A watch without a word for this long, when API servers send a bookmark about once a minute, may wait for a version
 /// that the server does not have yet (restored from a backup): the API lets it wait without an error.
 const DEAF_WATCH: Duration = Duration::from_secs(150);
@@ -53,6 +56,8 @@ pub(super) struct Source {
     refused: u32,
     /// How many of them it takes until a list is taken instead.
     patience: u32,
+    /// Watches in a row that ended soon and told nothing.
+    short: u32,
 }
 
 impl Source {
@@ -69,6 +74,7 @@ impl Source {
             silence: WATCH_SILENCE,
             refused: 0,
             patience: REFUSALS,
+            short: 0,
         }
     }
 
@@ -76,7 +82,7 @@ impl Source {
         loop {
             let start = Instant::now();
             match self.pass().await {
-                Ok(()) if start.elapsed() < SHORT_WATCH => sleep(SHORT_WATCH.mul_f64(jitter())).await,
+                Ok(()) if start.elapsed() < SHORT_WATCH => self.rest().await,
                 Ok(()) => {}
                 Err(End::Closed) => return,
                 Err(End::Failed(error)) => {
@@ -86,6 +92,20 @@ impl Source {
                 }
             }
         }
+    }
+
+    /// Waits after a watch that ended soon: longer each time, if it told nothing.
+    async fn rest(&mut self) {
+        let wait = SHORT_WATCH.saturating_mul(1 << self.short.min(8)).min(LONGEST_REST);
+        self.short += 1;
+        if self.short == SHORT_ONES {
+            log::info!(
+                "each watch is ended at once, so there are fewer of them side={} resource={}",
+                self.cluster.side(),
+                self.list.resource.qualified()
+            );
+        }
+        sleep(wait.mul_f64(jitter())).await;
     }
 
     /// Gets ready for the next pass: at once with a new list after the first version that was too old, otherwise after
@@ -226,6 +246,7 @@ impl Source {
             if opened.elapsed() >= SHORT_WATCH {
                 self.link.succeeds();
                 self.watch_works();
+                self.short = 0;
             }
             match event {
                 Ok(Some(event)) => self.pass_on(event).await?,
@@ -237,6 +258,7 @@ impl Source {
                     return end.map(|_| ()).map_err(End::from);
                 }
             }
+            self.short = 0;
             if !std::mem::replace(&mut heard, true) {
                 self.silence = WATCH_SILENCE;
                 watching.allow_silence(WATCH_SILENCE);
@@ -249,6 +271,13 @@ impl Source {
         let version = match event {
             WatchEvent::Applied(object) => {
                 let version = resource_version(&object)?;
+                let number = version_number(&version);
+                if number != 0 && number < self.reached {
+                    // Whoever sends it has lost the order, so nobody knows what else is old, or is missing.
+                    self.version = None;
+                    let why = format!("a watch event at version {number} after {}", self.reached);
+                    return Err(Error::BadAnswer(why).into());
+                }
                 self.link.send(SourceEvent::Object(object)).await?;
                 version
             }
@@ -288,7 +317,8 @@ fn is_status(error: &Error, codes: &[u16]) -> bool {
 fn is_about_the_watch(error: &Error) -> bool {
     match error {
         Error::Status(status) => !error.is_unreachable() && !matches!(status.code, 401 | 403 | 429),
-        Error::BadAnswer(_) => true,
+        // No request could be made of the version.
+        Error::BadAnswer(_) | Error::NotSent(_) => true,
         _ => false,
     }
 }
@@ -303,9 +333,16 @@ fn resource_version(object: &[u8]) -> Result<String, Error> {
         #[serde(rename = "resourceVersion")]
         resource_version: String,
     }
-    serde_json::from_slice::<Wire>(object)
-        .map(|wire| wire.metadata.resource_version)
-        .map_err(|error| Error::BadAnswer(format!("an object in a watch: {error}")))
+    let wire: Wire =
+        serde_json::from_slice(object).map_err(|error| Error::BadAnswer(format!("an object in a watch: {error}")))?;
+    let version = wire.metadata.resource_version;
+    if version.len() > LONGEST_VERSION {
+        return Err(Error::BadAnswer(format!(
+            "an object in a watch with a version of {} characters",
+            version.len()
+        )));
+    }
+    Ok(version)
 }
 
 fn watch_seconds() -> u32 {

@@ -8,15 +8,14 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::cascade::first_taken_along;
 use super::emptied;
-use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left, precondition};
+use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::look::look;
-use super::retire::{Proof, distrust, prove};
+use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
-use crate::sync::kinds::is_made_anew;
+use crate::sync::kinds::{is_made_anew, keeps_silently};
 use crate::sync::managed_fields::take_over;
 use crate::sync::object::{Address, Desired, Marks, Meta};
 use crate::sync::ownership::{Copy, CopyState};
@@ -142,19 +141,19 @@ async fn apply(
     // Its origin was deleted, and this is another one, which has to be begun anew or has other values from the beginning.
     let is_another = may_go && desired.is_another_than(copy);
     if is_another && is_made_anew(&job.copy_at.resource) {
-        return replace(hub, edge, job, desired, (true, None)).await;
+        let why = Replacing {
+            is_another,
+            refusal: None,
+        };
+        return replace(hub, edge, job, desired, why).await;
     }
     match write(edge, job, desired, standing, adopted).await {
         Err(refusal) if may_go && refusal.is_immutable() && (is_another || desired.replace) => {
-            replace(hub, edge, job, desired, (is_another, Some(refusal))).await
+            let refusal = Some(refusal);
+            replace(hub, edge, job, desired, Replacing { is_another, refusal }).await
         }
         other => other.map_err(failed(Side::Edge, "applying")),
     }
-}
-
-/// True for a copy that may be deleted for another one: it was not there before us, nor is it left to the edge.
-fn is_ours_alone(copy: Copy) -> bool {
-    copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off
 }
 
 async fn write(
@@ -187,6 +186,9 @@ async fn write(
     }
     if let Some(patch) = desired.addition(resource, &object)? {
         object = edge.merge_patch(resource, name, patch).await?;
+    }
+    if let Some(field) = keeps_silently(resource, desired, &object)? {
+        return Err(Error::immutable(field));
     }
     let mut outcome = done_with(job, change, &object, true)?;
     if outcome.copy.is_some_and(|seen| seen.copy.hands_off) && !desired.hands_off {
@@ -229,62 +231,16 @@ async fn apply_at(
     emptied::apply(edge, &job.copy_at, desired, version, once).await
 }
 
-/// The edge refuses an update (`refusal`) which the hub object, or that it `is_another` one than the copy was made from,
-/// asks for; or the copy has to be made anew in any case. The edge is first asked whether it would take the object as a new
-/// one, so that a copy is never deleted for one that cannot be. Nor is one deleted that would take along anything: the new
-/// one would be empty.
+/// Deletes the copy and makes it again.
 async fn replace(
     hub: &Cluster,
     edge: &Rc<Cluster>,
     job: &Job,
     desired: &Desired,
-    (is_another, refusal): (bool, Option<Error>),
+    why: Replacing,
 ) -> Result<Outcome, Failure> {
-    let Address { resource, name } = &job.copy_at;
-    let replacing = |error| failed(Side::Edge, "replacing")(error);
-    let body = desired.body(
-        Direction::Down,
-        &job.copy_at,
-        &job.policy.sync_target,
-        &Marks::default(),
-    );
-    if let Err(error) = edge.would_create(resource, name, body).await {
-        return Err(failed(Side::Edge, "applying")(refusal.unwrap_or(error)));
-    }
-    let mut proof = None;
-    if is_another {
-        if job.deletes_are_held {
-            return Ok(done(Change::Held, None));
-        }
-        match prove(hub, job, Some(&desired.origin)).await? {
-            Proof::Against(distrust) => return Ok(done(distrust, None)),
-            of @ Proof::Of { .. } => proof = Some(of),
-        }
-    }
-    if let Some(mut refusal) = refusal
-        && let Some(first) = first_taken_along(edge, &job.copy_at).await.map_err(replacing)?
-    {
-        refusal.add_words(&format!("; to replace it would take along {first}"));
-        return Err(failed(Side::Edge, "applying")(refusal));
-    }
-    if let Some(meta) = look(edge, job).await.map_err(replacing)? {
-        let copy = job.copy_of(&meta);
-        if let Some(proof) = proof
-            && let Some(distrust) = distrust(hub, job, &meta, proof).await?
-        {
-            return Ok(done(distrust, None));
-        }
-        match () {
-            () if !is_ours_alone(copy) || is_another && !desired.is_another_than(copy) => {
-                // Somebody has been here meanwhile. The edge tells of it, and what it is then decides.
-                return Ok(done(Change::Held, None));
-            }
-            () if copy.terminating => return Ok(left(Why::Terminating)),
-            () => edge
-                .delete(resource, name, &precondition(&meta))
-                .await
-                .map_err(replacing)?,
-        }
+    if let Some(outcome) = make_room(hub, edge, job, desired, why).await? {
+        return Ok(outcome);
     }
     let source = job.source_mark(desired, Copy::default());
     let marks = Marks {
@@ -292,7 +248,7 @@ async fn replace(
         ..Marks::default()
     };
     match apply_at(edge, job, desired, Some(NOWHERE), marks).await {
-        Ok((object, true)) => done_with(job, Change::Replaced, &object, true).map_err(replacing),
+        Ok((object, true)) => done_with(job, Change::Replaced, &object, true).map_err(failed(Side::Edge, "replacing")),
         // Finalizers or a grace period keep the old copy for now. The edge will tell when it is gone.
         _ => Ok(left(Why::Terminating)),
     }

@@ -112,7 +112,7 @@ mod stories {
     /// As the hub has it: another object than the one with the UID `u9`, of which [`OUR_COPY`] was made.
     const ANOTHER: &str =
         r#"{"metadata":{"namespace":"shop","name":"a","uid":"u10","resourceVersion":"40"},"data":{"k":"v"}}"#;
-    const NAMED: &str = r#"{"metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
+    const NAMED: &str = r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
     const IMMUTABLE: &str = r#"{"kind":"Status","reason":"Invalid","message":"field is immutable when `immutable` is set","details":{"name":"a"},"code":422}"#;
     const EXISTS: &str = r#"{"kind":"Status","reason":"AlreadyExists","details":{"name":"a"},"code":409}"#;
     const CONFLICT: &str = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;

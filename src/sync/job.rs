@@ -314,7 +314,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
 async fn bring(origins: &Cluster, copies: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     match job.direction {
         Direction::Down => downsync::bring(origins, copies, job, desired).await,
-        Direction::Up => upsync::bring(copies, job, desired).await,
+        Direction::Up => upsync::bring(origins, copies, job, desired).await,
     }
 }
 
@@ -329,7 +329,7 @@ async fn lend_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Resul
         return Ok(false);
     }
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-    match edge.create(&resource, "", Bytes::from(body.to_string())).await {
+    match edge.create(&resource, &name, Bytes::from(body.to_string())).await {
         Err(error) if !error.is_already_there() => Err(failed(edge.side(), "creating its namespace")(error)),
         _ => Ok(true),
     }

@@ -53,7 +53,8 @@ pub(in crate::sync) fn job() -> Job {
 
 pub(in crate::sync) const GONE: &str =
     r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
-pub(in crate::sync) const LIST_WITHOUT: &str = r#"{"metadata":{"resourceVersion":"50"},"items":null}"#;
+pub(in crate::sync) const LIST_WITHOUT: &str =
+    r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"50"},"items":null}"#;
 /// What an ordinary hub serves.
 pub(in crate::sync) const GROUPS: &str =
     r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;
@@ -209,7 +210,7 @@ async fn a_namespace_that_upsync_has_made_is_lent_to_what_goes_into_it_and_to_no
     const OF_PEOPLE: &str = r#"{"metadata":{"name":"shop"}}"#;
     let absent = Job { copy: ABSENT, ..job() };
     let (hub, _) = scripted(Side::Hub, &[(200, WANTED), (200, OF_UPSYNC)]);
-    let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE), (201, "{}"), (201, COPY)]);
+    let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE), (201, OF_PEOPLE), (201, COPY)]);
     assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().change, Change::Created);
     let created = r#"POST /api/v1/namespaces?fieldManager=edge-syncer {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}"#;
     assert_eq!(asked.borrow()[1], created);

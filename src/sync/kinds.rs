@@ -140,6 +140,34 @@ pub(crate) fn is_made_anew(resource: &ResourceType) -> bool {
     resource.is(BATCH, "jobs") || resource.is("", "pods")
 }
 
+/// The field of an answer to an apply that has kept its old value, though another was wanted and the server did not object:
+/// it does so with the address of a Service that has none and is to get one.
+pub(crate) fn keeps_silently(
+    resource: &ResourceType,
+    desired: &super::object::Desired,
+    answer: &[u8],
+) -> Result<Option<&'static str>, Error> {
+    #[derive(Deserialize)]
+    struct Wire<'a> {
+        #[serde(borrow)]
+        spec: Spec<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Spec<'a> {
+        #[serde(rename = "clusterIP", default, borrow)]
+        address: std::borrow::Cow<'a, str>,
+    }
+    if !resource.is("", "services") {
+        return Ok(None);
+    }
+    let bad = |error: serde_json::Error| Error::BadAnswer(format!("a Service: {error}"));
+    let wanted = desired.as_object();
+    let wanted: Wire<'_> = serde_json::from_str(&wanted).map_err(bad)?;
+    let found: Wire<'_> = serde_json::from_slice(answer).map_err(bad)?;
+    let stays_headless = found.spec.address == "None" && wanted.spec.address != "None";
+    Ok(stays_headless.then_some("spec.clusterIP"))
+}
+
 /// True if `status` is that of a Job which has run to its end, well or not: it does not run again.
 pub(crate) fn has_finished(resource: &ResourceType, status: Option<&RawValue>) -> bool {
     #[derive(Default, Deserialize)]

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::field_set::FieldSet;
 use super::object::with_field;
+use crate::bounded::at_most;
 use crate::cluster::{Error, FIELD_MANAGER};
 use crate::plan::Direction;
 
@@ -47,6 +48,8 @@ const EDGES_OWN: [&str; 15] = [
     "f:status",
 ];
 
+/// More field managers than anything has.
+const MOST_MANAGERS: usize = 1000;
 /// Paths named in a log line.
 const NAMED_FIELDS: usize = 3;
 
@@ -58,7 +61,7 @@ struct Wire {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireMeta {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<_, _, MOST_MANAGERS>")]
     managed_fields: Vec<Value>,
 }
 
@@ -74,7 +77,7 @@ struct RawWire<'a> {
 struct RawMeta<'a> {
     #[serde(default)]
     resource_version: String,
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "at_most::<_, _, MOST_MANAGERS>")]
     managed_fields: Vec<&'a RawValue>,
 }
 
@@ -111,7 +114,7 @@ pub fn marks(object: &[u8], direction: Direction, take_back: TakeBack) -> Result
     struct MarkedMeta<'a> {
         #[serde(default)]
         deletion_timestamp: Option<String>,
-        #[serde(default, borrow)]
+        #[serde(default, borrow, deserialize_with = "at_most::<_, _, MOST_MANAGERS>")]
         managed_fields: Vec<Owner<'a>>,
     }
     let marked: Marked = parse(object)?;

@@ -19,6 +19,7 @@ pub mod managed_fields;
 pub mod object;
 pub mod own_objects;
 pub mod ownership;
+mod replace;
 pub mod retire;
 #[cfg(test)]
 mod scripted;

@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED};
-use crate::cluster::{Error, ObjectName, ResourceType, is_path_segment, is_word};
+use crate::bounded::at_most;
+use crate::cluster::{Error, LONGEST_VERSION, ObjectName, ResourceType, is_path_segment, is_word};
 use crate::plan::{Direction, Selection};
 use crate::sync::canonical::canonical_hash;
 use crate::sync::duplicates::Duplicates;
@@ -23,8 +24,11 @@ use crate::sync::kinds;
 use crate::sync::managed_fields::is_syncer;
 use crate::sync::ownership::{Copy, CopyState, Owner, SyncTarget, has_mark, is_hands_off, mark, origin_hash};
 
-/// Longer resource versions are no API server's; they are numbers, or short words.
-const LONGEST_VERSION: usize = 253;
+/// More metadata is no API server's: beside annotations, of which they take 256 KiB, there are labels and field managers.
+/// It is checked of larger objects alone.
+const METADATA_LIMIT: usize = 2 << 20;
+/// More owners than anything has.
+const MOST_OWNERS: usize = 10_000;
 
 /// The metadata fields that decisions need.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -100,8 +104,8 @@ fn names_a_workload<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result
         let known = WORKLOADS.iter().find(|(known, _)| *known == group);
         owner.controller == Some(true) && known.is_some_and(|(_, kinds)| kinds.contains(&&*owner.kind))
     };
-    let owners: Option<Vec<Reference>> = Option::deserialize(deserializer)?;
-    Ok(owners.into_iter().flatten().any(is_workload))
+    let owners: Vec<Reference> = at_most::<_, _, MOST_OWNERS>(deserializer)?;
+    Ok(owners.into_iter().any(is_workload))
 }
 
 impl Meta {
@@ -110,6 +114,18 @@ impl Meta {
         #[derive(Deserialize)]
         struct Wire {
             metadata: Meta,
+        }
+        #[derive(Deserialize)]
+        struct Raw<'a> {
+            #[serde(borrow)]
+            metadata: &'a RawValue,
+        }
+        if object.len() > METADATA_LIMIT {
+            let raw: Raw = serde_json::from_slice(object).map_err(|error| bad(&error))?;
+            if raw.metadata.get().len() > METADATA_LIMIT {
+                let why = format!("an object with more than {METADATA_LIMIT} bytes of metadata");
+                return Err(Error::BadAnswer(why));
+            }
         }
         let wire: Wire = serde_json::from_slice(object).map_err(|error| bad(&error))?;
         wire.metadata.checked()
@@ -282,6 +298,11 @@ impl Desired {
         hasher.write(self.fields.as_bytes());
         self.hash = hasher.finish().max(1);
         self.origin = origin;
+    }
+
+    /// What travels, without metadata.
+    pub(super) fn as_object(&self) -> String {
+        format!("{{{}}}", self.fields.trim_start_matches(','))
     }
 
     /// True if a copy was made from another object of the same name, which was deleted since.

@@ -99,17 +99,17 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
 // Its watches may hear nothing of what was restored, and so no list may have told yet.
 #[tokio::test]
 async fn what_a_restored_hub_lacks_is_not_deleted() {
-    let named = r#"{"metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
+    let named = r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
     for (known, list, expected) in [
         (50, LIST_WITHOUT, Ok(Change::Deleted)),
         (
             50,
-            r#"{"metadata":{"resourceVersion":"50"},"items":[]}"#,
+            r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":[]}"#,
             Ok(Change::Deleted),
         ),
         (51, LIST_WITHOUT, Ok(Change::WentBack(50))),
         (50, named, Err("a list names what a read said does not exist")),
-        (50, "{}", Err("not an answer of a Kubernetes API: {}")),
+        (50, "{}", Err("not an answer of a Kubernetes API: no list")),
     ] {
         let (hub, asked) = scripted(Side::Hub, &[(404, GONE), (200, list), (200, GROUPS)]);
         let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);

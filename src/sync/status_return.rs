@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use super::job::{Failure, Policy, failed};
 use super::look::{look_at, not_older};
 use crate::api::OWNER;
-use crate::cluster::{Cluster, Content, Error, Side};
+use crate::cluster::{Cluster, Content, Error, OnlyWith, Side};
 use crate::plan::{Direction, StatusPath};
 use crate::sync::object::{Address, Meta, Status, with_field};
-use crate::sync::ownership::mark;
+use crate::sync::ownership::{Owner, mark};
 
 /// One status to bring to the hub.
 #[derive(Debug)]
@@ -56,6 +56,8 @@ pub enum Returned {
     NoSubresource,
     /// The hub object is no longer a copy of ours.
     NotOurs,
+    /// The hub object is another one than the copy was made from: it was deleted and created again.
+    Another,
 }
 
 /// Brings one status to the hub.
@@ -78,15 +80,14 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
     let Address { resource, name } = &job.at_hub;
     let subresource = job.path == StatusPath::Subresource;
     let ownership = name.of_kind(&resource.kind).to_string();
-    let origin = Meta::parse(&object)
-        .map_err(failed(Side::Edge, "reading the status"))?
-        .uid;
-    let owner = job.policy.sync_target.owner_mark(&origin, resource);
+    let meta = Meta::parse(&object).map_err(failed(Side::Edge, "reading the status"))?;
+    let owner = job.policy.sync_target.owner_mark(&meta.uid, resource);
     let marks = [(mark(Direction::Up), &*ownership), (OWNER, &*owner)];
-    let only_with = if job.direction == Direction::Up {
-        &marks[..]
-    } else {
-        &[]
+    let only_with = match (job.direction, Owner::of(&meta.annotations)) {
+        (Direction::Up, _) => OnlyWith::Annotations(&marks),
+        // Of what was made from one object, nothing is said of the next one of its name.
+        (Direction::Down, Some(owner)) if !owner.origin.is_empty() => OnlyWith::Uid(owner.origin),
+        (Direction::Down, _) => OnlyWith::Anything,
     };
     let written = write(hub, &job, only_with, &status.text).await;
     match written.and_then(|object| Ok(Meta::parse(&object)?.version_number())) {
@@ -101,15 +102,23 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             Err(error) => Err(failed(Side::Hub, "reading")(error)),
         },
         Err(error) if error.proves_absent(&name.name) => Ok(Returned::Gone),
-        Err(error) if !only_with.is_empty() && error.is_rejection() && !is_ours(hub, &job).await? => {
-            Ok(Returned::NotOurs)
+        Err(error) if error.is_rejection() && only_with != OnlyWith::Anything => {
+            match (only_with, at_hub(hub, &job).await?) {
+                (OnlyWith::Annotations(_), found) if !found.as_ref().is_some_and(|meta| is_ours(&job, meta)) => {
+                    Ok(Returned::NotOurs)
+                }
+                (OnlyWith::Uid(uid), found) if found.as_ref().is_none_or(|meta| meta.uid != uid) => {
+                    Ok(Returned::Another)
+                }
+                _ => Err(failed(Side::Hub, "returning the status")(error)),
+            }
         }
         Err(error) => Err(failed(Side::Hub, "returning the status")(error)),
     }
 }
 
 /// Writes a status to the hub.
-async fn write(hub: &Cluster, job: &StatusJob, only_with: &[(&str, &str)], text: &str) -> Result<Bytes, Error> {
+async fn write(hub: &Cluster, job: &StatusJob, only_with: OnlyWith<'_>, text: &str) -> Result<Bytes, Error> {
     let Address { resource, name } = &job.at_hub;
     let subresource = job.path == StatusPath::Subresource;
     let written = hub.replace_status(resource, name, subresource, only_with, text).await;
@@ -145,11 +154,15 @@ fn begun_as(theirs: &[u8], text: &str) -> Result<Option<String>, Error> {
 }
 
 /// True if upsync has made the object at the hub, and nobody has taken it over.
-async fn is_ours(hub: &Cluster, job: &StatusJob) -> Result<bool, Failure> {
+fn is_ours(job: &StatusJob, meta: &Meta) -> bool {
+    meta.is_ours(Direction::Up, &job.at_hub.resource, &job.policy.sync_target)
+}
+
+/// What is at the hub now.
+async fn at_hub(hub: &Cluster, job: &StatusJob) -> Result<Option<Meta>, Failure> {
     let Address { resource, name } = &job.at_hub;
     let found = look_at(hub, resource, name).await;
-    let found = found.map_err(failed(Side::Hub, "reading"))?;
-    Ok(found.is_some_and(|meta| meta.is_ours(Direction::Up, resource, &job.policy.sync_target)))
+    found.map_err(failed(Side::Hub, "reading"))
 }
 
 async fn read(edge: &Cluster, job: &StatusJob) -> Result<Bytes, Error> {

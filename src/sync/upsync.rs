@@ -4,11 +4,14 @@
 //! name (spec section 4). So a copy is made by a create, which fails if there is anything, and changed by an apply that
 //! holds only for the version that was seen to be ours.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 
 use super::emptied;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::look::look;
+use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
 use crate::sync::managed_fields::take_over;
@@ -39,7 +42,25 @@ pub fn decide(copy: Copy) -> Action {
 }
 
 /// Makes the copy what the edge has.
-pub(super) async fn bring(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+pub(super) async fn bring(edge: &Cluster, hub: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
+    let is_another = is_ours_alone(job.copy) && desired.is_another_than(job.copy);
+    match bring_to(hub, job, desired).await {
+        // Its origin was deleted, and this is another one.
+        Err(Failure { error, .. }) if is_another && error.is_immutable() => {
+            let refusal = Some(error);
+            match make_room(edge, hub, job, desired, Replacing { is_another, refusal }).await? {
+                Some(outcome) => Ok(outcome),
+                None => create(hub, job, desired).await.map(|outcome| Outcome {
+                    change: Change::Replaced,
+                    ..outcome
+                }),
+            }
+        }
+        brought => brought,
+    }
+}
+
+async fn bring_to(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     match decide(job.copy) {
         Action::Create => create(hub, job, desired).await,
         Action::Conflict if job.look_first && job.copy.state == CopyState::Foreign => {
@@ -63,7 +84,7 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
         ..Marks::default()
     };
     let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
-    let created = hub.create(resource, &name.namespace, body).await;
+    let created = hub.create(resource, name, body).await;
     let outcome = match created {
         Ok(object) if desired.has_addition(resource) => complete(hub, job, desired, &object).await,
         Ok(object) => done_with(job, Change::Created, &object, false),

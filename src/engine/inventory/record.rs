@@ -15,6 +15,8 @@ pub(in crate::engine) struct Record {
     pub(in crate::engine) origin_version: u64,
     /// The list of copies that named it last; 0 if there is no copy.
     pub(super) copy_list: Generation,
+    /// [`origin_hash`](crate::sync::ownership::origin_hash) of the origin, as last seen; 0 if it has no UID.
+    pub(super) origin: u32,
     /// Hash of what the origin wants, as last seen.
     pub(in crate::engine) wanted: u64,
     /// The `wanted` that was last brought to an end: applied, or refused by the copies' side.
@@ -51,6 +53,7 @@ impl Default for Record {
         Self {
             origin_list: 0,
             origin_version: 0,
+            origin: 0,
             copy_list: 0,
             wanted: 0,
             settled: 0,

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::api::{OLDER_VERSIONS, TOO_MANY};
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, is_word};
 use crate::plan::{Direction, Origins, SyncedType};
 use crate::sync::definition::Known;
@@ -23,10 +24,69 @@ const HUB_VERSIONS: &str = "hub-versions";
 /// Key of what defines its types, one `resource.group uid` a line; the UID is `-` where nothing does that could be deleted.
 const HUB_DEFINITIONS: &str = "hub-definitions";
 const NOTHING: &str = "-";
+/// Tokens are shorter.
+const LONGEST_TOKEN: usize = 16;
+
+/// Key of the holds that only people or time end, one `direction reason token words` a line.
+const HOLDS: &str = "holds";
+
+/// A hold that outlives the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct KeptHold {
+    pub(in crate::engine) direction: Direction,
+    pub(in crate::engine) token: String,
+    pub(in crate::engine) why: KeptReason,
+}
+
+/// Why deletes are held, as far as a restart would not find out by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum KeptReason {
+    /// A type has gone back to older versions.
+    WentBack { resource: String, from: u64, to: u64 },
+    /// Too many are to go.
+    TooMany { doomed: usize, of: usize },
+}
+
+impl KeptHold {
+    fn line(&self) -> String {
+        let Self { direction, token, why } = self;
+        match why {
+            KeptReason::WentBack { resource, from, to } => {
+                format!("{direction} {OLDER_VERSIONS} {token} {resource} {from} {to}\n")
+            }
+            KeptReason::TooMany { doomed, of } => format!("{direction} {TOO_MANY} {token} {doomed} {of}\n"),
+        }
+    }
+
+    /// Reads a line; one of another form is left out.
+    fn parse(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (&[direction, reason, token], words) = words.split_first_chunk::<3>()?;
+        let directions = [Direction::Down, Direction::Up];
+        let why = match (reason, words) {
+            (OLDER_VERSIONS, [resource, from, to]) => KeptReason::WentBack {
+                resource: (*resource).to_owned(),
+                from: from.parse().ok()?,
+                to: to.parse().ok()?,
+            },
+            (TOO_MANY, [doomed, of]) => KeptReason::TooMany {
+                doomed: doomed.parse().ok()?,
+                of: of.parse().ok()?,
+            },
+            _ => return None,
+        };
+        Some(Self {
+            direction: directions.into_iter().find(|known| known.to_string() == direction)?,
+            token: token.chars().take(LONGEST_TOKEN).collect(),
+            why,
+        })
+    }
+}
 
 /// What the record says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct Kept {
+    pub(super) holds: Vec<KeptHold>,
     pub(super) types: BTreeSet<SyncedType>,
     /// The hub that the copies are from; empty if it cannot be told.
     pub(super) hub: String,
@@ -112,6 +172,7 @@ fn read_body(name: &ObjectName, body: &[u8]) -> Result<Kept, Error> {
         Some((resource.to_owned(), known))
     });
     Ok(Kept {
+        holds: text(HOLDS).lines().filter_map(KeptHold::parse).collect(),
         hub_definitions: definitions.collect(),
         types: types.collect(),
         hub: text(HUB).to_owned(),
@@ -140,6 +201,7 @@ pub(super) async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Resu
             (HUB, kept.hub.clone()),
             (HUB_VERSIONS, versions),
             (HUB_DEFINITIONS, definitions),
+            (HOLDS, kept.holds.iter().map(KeptHold::line).collect()),
         ])
         .filter(|(_, text)| !text.is_empty())
         .collect();

@@ -1,0 +1,79 @@
+//! Making room for a copy that cannot become what its origin is: the old one is deleted, with all the proofs of a delete.
+
+use std::rc::Rc;
+
+use super::cascade::first_taken_along;
+use super::job::{Change, Failure, Job, Outcome, Why, done, failed, left, precondition};
+use super::look::look;
+use super::retire::{Proof, distrust, prove};
+use crate::cluster::{Cluster, Error};
+use crate::sync::object::{Address, Desired, Marks};
+use crate::sync::ownership::{Copy, CopyState};
+
+/// Why a copy is deleted for another one.
+pub(super) struct Replacing {
+    /// The origin is another object than the copy was made from. Otherwise the origin asks for it.
+    pub(super) is_another: bool,
+    /// The copies' side refuses an update; absent where the copy has to be made again in any case.
+    pub(super) refusal: Option<Error>,
+}
+
+/// True for a copy that may be deleted for another one: it was not there before us, nor is it left to the edge.
+pub(super) fn is_ours_alone(copy: Copy) -> bool {
+    copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off
+}
+
+/// Deletes the copy. `None` if its place is free then; otherwise what is to be said instead.
+///
+/// The copies' side is first asked whether it would take the object as a new one, so that a copy is never deleted for one
+/// that cannot be. Nor is one deleted that would take along anything: the new one would be empty.
+pub(super) async fn make_room(
+    origins: &Cluster,
+    copies: &Rc<Cluster>,
+    job: &Job,
+    desired: &Desired,
+    Replacing { is_another, refusal }: Replacing,
+) -> Result<Option<Outcome>, Failure> {
+    let Address { resource, name } = &job.copy_at;
+    let side = copies.side();
+    let replacing = |error| failed(side, "replacing")(error);
+    let body = desired.body(job.direction, &job.copy_at, &job.policy.sync_target, &Marks::default());
+    if let Err(error) = copies.would_create(resource, name, body).await {
+        return Err(failed(side, "applying")(refusal.unwrap_or(error)));
+    }
+    let mut proof = None;
+    if is_another {
+        if job.deletes_are_held {
+            return Ok(Some(done(Change::Held, None)));
+        }
+        match prove(origins, job, Some(&desired.origin)).await? {
+            Proof::Against(distrust) => return Ok(Some(done(distrust, None))),
+            of @ Proof::Of { .. } => proof = Some(of),
+        }
+    }
+    if let Some(mut refusal) = refusal
+        && let Some(first) = first_taken_along(copies, &job.copy_at).await.map_err(replacing)?
+    {
+        refusal.add_words(&format!("; to replace it would take along {first}"));
+        return Err(failed(side, "applying")(refusal));
+    }
+    let Some(meta) = look(copies, job).await.map_err(replacing)? else {
+        return Ok(None);
+    };
+    let copy = job.copy_of(&meta);
+    if let Some(proof) = proof
+        && let Some(distrust) = distrust(origins, job, &meta, proof).await?
+    {
+        return Ok(Some(done(distrust, None)));
+    }
+    if !is_ours_alone(copy) || is_another && !desired.is_another_than(copy) {
+        // Somebody has been here meanwhile. The side tells of it, and what it is then decides.
+        return Ok(Some(done(Change::Held, None)));
+    }
+    if copy.terminating {
+        return Ok(Some(left(Why::Terminating)));
+    }
+    let only_if = precondition(&meta);
+    copies.delete(resource, name, &only_if).await.map_err(replacing)?;
+    Ok(None)
+}
