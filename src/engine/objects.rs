@@ -34,7 +34,8 @@ impl Engine {
                     Feed::HubNamespaces => self.hub_namespaces.list_begins(),
                     Feed::Unlabelled(type_id) => self.unlabelled_list_begins(id, type_id),
                     Feed::Definitions(side) => self.definitions_begin(side),
-                    Feed::Origins(..) | Feed::Copies(..) => {}
+                    Feed::Origins(type_id, side) => self.reads_all_again(type_id, side, id),
+                    Feed::Copies(..) => {}
                 }
             }
             SourceEvent::Object(object) => self.object(id, feed, object),
@@ -184,8 +185,10 @@ impl Engine {
         let Some(source) = self.sources.get(&id) else {
             return Ok(());
         };
-        let list = source.list;
-        self.source_is_at(source.feed, meta.version_number());
+        let (list, feed, listing) = (source.list, source.feed, source.listing);
+        let known = self.known_version(feed);
+        self.source_is_at(feed, meta.version_number());
+        let is_once = self.is_read_once(type_id, id);
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
@@ -197,8 +200,21 @@ impl Engine {
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
-        for name in state.of_origin(&meta.object_name()) {
+        let mut names = state.of_origin(&meta.object_name());
+        if is_once {
+            // The other source may have told of what came after this list.
+            let is_older = |known: &super::inventory::Record| meta.version_number() < known.origin_version;
+            names.retain(|name| !state.inventory.get(name).is_some_and(is_older));
+        }
+        for name in names {
+            // It counts as named by the source that goes on to tell of it.
+            let teller = self.types.get(&type_id).and_then(|state| state.origin_source(&name));
+            let teller = teller.and_then(|id| self.sources.get(&id)).filter(|_| is_once);
+            let list = teller.map_or(list, |source| source.list);
             self.origin_of(type_id, &name, list, &meta, object)?;
+        }
+        if is_once && !listing {
+            self.has_read_once(type_id, id, meta.version_number(), known);
         }
         Ok(())
     }
@@ -385,9 +401,14 @@ impl Engine {
             }
             Feed::Definitions(side) => self.definitions_listed(side),
             Feed::Origins(type_id, _) => {
+                let known = self.known_version(feed);
                 self.source_has_listed(id, versions);
-                self.origins_listed(type_id, &scope, list);
-                self.has_read_once(type_id, id);
+                if self.is_read_once(type_id, id) {
+                    // What is not there is the other source's to tell.
+                    self.has_read_once(type_id, id, versions.list, known);
+                } else {
+                    self.origins_listed(type_id, &scope, list);
+                }
                 if self.all_listed() {
                     self.keep_first_versions_in_record();
                 }

@@ -9,7 +9,7 @@ use super::{Engine, Feed, TypeId};
 use crate::cluster::{Error, ObjectName, Scope, Side};
 use crate::plan::{Direction, Selection, Selector};
 use crate::report::Subject;
-use crate::source::{Reading, SourceId, Style};
+use crate::source::{Pace, Reading, SourceId, Style};
 use crate::sync::object::Meta;
 use crate::sync::ownership::mark_selector;
 
@@ -64,6 +64,9 @@ impl Engine {
         let mut scopes: Vec<Scope> = scopes.into_iter().map(|scope| state.at_origin(scope)).collect();
         scopes.retain(|scope| !to_come.iter().any(|other| other.covers(scope)));
         for scope in scopes {
+            if self.lists_again(type_id, &scope) {
+                continue;
+            }
             let id = self.start_source(
                 feed,
                 Reading {
@@ -82,16 +85,73 @@ impl Engine {
         }
     }
 
-    /// Ends a source that was to read once, and has.
-    pub(super) fn has_read_once(&mut self, type_id: TypeId, id: SourceId) {
+    /// A source that is about to watch, and that is reading the scope, or will, reads it from the beginning, and passes over
+    /// nothing that is selected now. True if there is such a one.
+    fn lists_again(&mut self, type_id: TypeId, scope: &Scope) -> bool {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return false;
+        };
+        let mut covering = state.origin_sources.iter().filter(|(known, _)| known.covers(scope));
+        let Some((known, id)) = covering.next().map(|(known, &id)| (known.clone(), id)) else {
+            return false;
+        };
+        let side = state.plan.direction.origin();
+        let Some(source) = self.sources.get(&id).filter(|_| self.pace(side) == Pace::Watch) else {
+            return false;
+        };
+        if source.list == 0 {
+            return true;
+        }
+        if !source.listing {
+            return false;
+        }
+        if let Some(state) = self.types.get_mut(&type_id) {
+            // It is started again with all others that are to be.
+            state.origin_sources.remove(&known);
+        }
+        self.end_source(id);
+        true
+    }
+
+    /// A source that watches begins another list: nobody else needs to read what is in it.
+    pub(super) fn reads_all_again(&mut self, type_id: TypeId, side: Side, id: SourceId) {
+        if self.pace(side) != Pace::Watch {
+            return;
+        }
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let before = state.read_once.len();
-        state.read_once.retain(|_, known| *known != id);
-        if state.read_once.len() < before {
+        let Some((scope, _)) = state.origin_sources.iter().find(|(_, known)| **known == id) else {
+            return;
+        };
+        let scope = scope.clone();
+        let mut needless = Vec::new();
+        state.read_once.retain(|other, id| {
+            let is_in_it = scope.covers(other);
+            needless.extend(is_in_it.then_some(*id));
+            !is_in_it
+        });
+        for id in needless {
             self.end_source(id);
         }
+    }
+
+    /// True for a source that ends once it has told what others have passed over.
+    pub(super) fn is_read_once(&self, type_id: TypeId, id: SourceId) -> bool {
+        let state = self.types.get(&type_id);
+        state.is_some_and(|state| state.read_once.values().any(|&known| known == id))
+    }
+
+    /// Ends such a source if it has come as far, at this version, as others had: of all that comes later they tell. One that
+    /// was shown older things goes on until then.
+    pub(super) fn has_read_once(&mut self, type_id: TypeId, id: SourceId, version: u64, known: u64) {
+        if version < known {
+            return;
+        }
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.read_once.retain(|_, known| *known != id);
+        }
+        self.end_source(id);
     }
 
     /// Keeps the running sources that are still needed, starts those that are not there, and ends the others.

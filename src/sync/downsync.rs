@@ -15,7 +15,7 @@ use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
-use crate::sync::kinds::{is_made_anew, keeps_silently};
+use crate::sync::kinds::{is_made_anew, keeps_silently, may_keep_silently};
 use crate::sync::managed_fields::take_over;
 use crate::sync::object::{Address, Desired, Marks, Meta};
 use crate::sync::ownership::{Copy, CopyState};
@@ -140,7 +140,8 @@ async fn apply(
     let may_go = is_ours_alone(copy);
     // Its origin was deleted, and this is another one, which has to be begun anew or has other values from the beginning.
     let is_another = may_go && desired.is_another_than(copy);
-    if is_another && is_made_anew(&job.copy_at.resource) {
+    let has_to_be = is_made_anew(&job.copy_at.resource) || is_another && has_what_stays(edge, job, desired).await?;
+    if is_another && has_to_be {
         let why = Replacing {
             is_another,
             refusal: None,
@@ -154,6 +155,21 @@ async fn apply(
         }
         other => other.map_err(failed(Side::Edge, "applying")),
     }
+}
+
+/// True if the copy has a value that the edge would keep without a word, though the origin has another one.
+async fn has_what_stays(edge: &Cluster, job: &Job, desired: &Desired) -> Result<bool, Failure> {
+    let Address { resource, name } = &job.copy_at;
+    if !may_keep_silently(resource) {
+        return Ok(false);
+    }
+    let found = match edge.get(resource, name, Content::Full).await {
+        Err(error) if error.proves_absent(&name.name) => return Ok(false),
+        found => found.and_then(|object| keeps_silently(resource, desired, &object)),
+    };
+    found
+        .map(|field| field.is_some())
+        .map_err(failed(Side::Edge, "reading"))
 }
 
 async fn write(

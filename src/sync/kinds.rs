@@ -140,7 +140,12 @@ pub(crate) fn is_made_anew(resource: &ResourceType) -> bool {
     resource.is(BATCH, "jobs") || resource.is("", "pods")
 }
 
-/// The field of an answer to an apply that has kept its old value, though another was wanted and the server did not object:
+/// True for types of which servers keep values without a word.
+pub(crate) fn may_keep_silently(resource: &ResourceType) -> bool {
+    resource.is("", "services")
+}
+
+/// The field of an object, as an apply has left it, that has kept its old value, though another was wanted and the server did not object:
 /// it does so with the address of a Service that has none and is to get one.
 pub(crate) fn keeps_silently(
     resource: &ResourceType,
@@ -157,7 +162,7 @@ pub(crate) fn keeps_silently(
         #[serde(rename = "clusterIP", default, borrow)]
         address: std::borrow::Cow<'a, str>,
     }
-    if !resource.is("", "services") {
+    if !may_keep_silently(resource) {
         return Ok(None);
     }
     let bad = |error: serde_json::Error| Error::BadAnswer(format!("a Service: {error}"));

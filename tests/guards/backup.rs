@@ -8,13 +8,14 @@ use crate::bench::{
 };
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
-use crate::support::story::{a_while, copy_equals};
+use crate::support::story::{SOON, a_while, copy_equals};
 use crate::support::{Pair, PairOptions, Syncer};
 
 in_both_modes!(
     while_the_syncer_runs_what_came_since_stays_until_it_is_confirmed,
     while_the_syncer_is_down_what_came_since_stays_until_it_is_confirmed,
     after_a_crash_of_the_syncer_what_came_since_stays_too,
+    what_came_since_stays_also_if_the_hub_has_more_versions_than_before_when_the_syncer_starts_again,
 );
 
 /// A backup with `c0` to `c2` in it, and `c3` and `c4` created since.
@@ -88,6 +89,29 @@ async fn while_the_syncer_is_down_what_came_since_stays_until_it_is_confirmed(fl
     restore_hub(&mut pair).await;
     let syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     is_kept_until_confirmed(&pair, &syncer).await;
+}
+
+async fn what_came_since_stays_also_if_the_hub_has_more_versions_than_before_when_the_syncer_starts_again(flags: Mode) {
+    let (mut pair, mut syncer) = begin(flags).await;
+    restore_hub(&mut pair).await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let token = is_held(&hub, "the-one", "OlderVersions", "went back from version").await;
+    for round in 0..700 {
+        let change = json!({"data": {"v": round.to_string()}});
+        hub.merge_patch("v1", "configmaps", "shop", "c0", &change).await;
+    }
+    copy_equals(&edge, "shop", "c0", &json!({"v": "699"})).await;
+    syncer.terminate().await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    syncer.wait_for_log("deletes are held", SOON).await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..5), a_while() * 5).await;
+    syncer.kill();
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    syncer.wait_for_log("deletes are held", SOON).await;
+    copies_stay(&edge, "shop", DOWNSYNCED, &names(0..5), a_while() * 5).await;
+    is_held(&hub, "the-one", "OlderVersions", "2 objects are held").await;
+    confirm(&hub, "the-one", &token).await;
+    copies_become(&edge, "shop", DOWNSYNCED, &names(0..3)).await;
 }
 
 // The record is younger than the backup, since it is written when the first lists are complete.

@@ -13,13 +13,14 @@ use crate::bench::{
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
 use crate::support::stage::{Stage, stage};
-use crate::support::story::{SOON, copy_equals};
+use crate::support::story::{SOON, a_while, copy_equals};
 use crate::support::{Pair, PairOptions, Syncer, eventually, shared_pair};
 
 in_both_modes!(
     thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew,
     what_comes_back_is_kept_and_what_is_still_wanted_is_updated,
     held_deletes_go_on_after_their_time,
+    what_is_held_is_held_after_the_syncer_has_ended_and_died_too,
     an_outage_of_the_hub_begins_the_time_anew,
     few_or_a_small_part_are_not_held,
     without_a_time_nothing_is_held,
@@ -119,6 +120,30 @@ async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode
         [uid(back[0]).await, uid(back[1]).await],
         "they were never deleted"
     );
+    nothing_is_held(&hub, "the-one").await;
+}
+
+async fn what_is_held_is_held_after_the_syncer_has_ended_and_died_too(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..40)).await;
+    let (token, left) = some_are_held(&pair, &shop, 40, 0).await;
+    // So few that they would be no mass.
+    let others: BTreeSet<String> = left.iter().skip(10).cloned().collect();
+    delete(&edge, &shop, &others).await;
+    let left: BTreeSet<String> = left.difference(&others).cloned().collect();
+    copies_become(&edge, &shop, DOWNSYNCED, &left).await;
+    syncer.terminate().await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    syncer.wait_for_log("deletes are held", SOON).await;
+    copies_stay(&edge, &shop, DOWNSYNCED, &left, a_while() * 5).await;
+    syncer.kill();
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    syncer.wait_for_log("deletes are held", SOON).await;
+    copies_stay(&edge, &shop, DOWNSYNCED, &left, a_while() * 5).await;
+    assert_eq!(is_held(&hub, "the-one", "TooMany", "objects are held").await, token);
+    confirm(&hub, "the-one", &token).await;
+    copies_become(&edge, &shop, DOWNSYNCED, &names(0..0)).await;
     nothing_is_held(&hub, "the-one").await;
 }
 

@@ -6,12 +6,15 @@ use crate::bench::{At, delete_with_all, is_made_anew, uid};
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace};
 use crate::support::stage::{Stage, all_of, config_maps, numbered, select, stage};
-use crate::support::story::{arrives, copy_equals};
+use crate::support::story::{arrives, becomes, copy_equals};
 use crate::support::{Objects, Syncer};
 
 in_both_modes!(
     immutable_objects_that_are_made_anew_get_their_new_content,
     immutable_objects_that_were_made_anew_while_the_syncer_was_down_get_their_new_content,
+    immutable_objects_that_go_up_and_are_made_anew_get_their_new_content,
+    immutable_objects_that_go_up_and_were_made_anew_while_the_syncer_was_down_get_their_new_content,
+    a_headless_service_that_was_made_anew_with_an_address_has_one,
     a_job_that_is_made_anew_is_another_job_at_the_edge,
     a_job_that_was_made_anew_while_the_syncer_was_down_is_another_job_at_the_edge,
     a_pod_that_is_made_anew_is_another_pod_at_the_edge,
@@ -71,6 +74,56 @@ async fn immutable_objects_that_were_made_anew_while_the_syncer_was_down_get_the
     made_anew(&stage.hub, &stage.shop).await;
     let _syncer = stage.pair.syncer(flags);
     have_new_content(&stage.edge, &stage.shop, &before).await;
+}
+
+/// The same the other way.
+async fn frozen_at_the_hub(stage: &Stage, flags: Mode) -> (Syncer, Vec<Value>) {
+    let Stage { pair, shop, hub, edge } = stage;
+    edge.create(&namespace(shop)).await;
+    for name in numbered(COUNT) {
+        edge.create(&frozen(shop, &name, "1")).await;
+    }
+    let all = json!([{"apiGroup": "", "resources": ["configmaps"], "namespaces": [shop], "names": ["*"]}]);
+    select(hub, &json!({"upsync": all})).await;
+    let syncer = pair.syncer(flags);
+    let mut copies = Vec::new();
+    for name in numbered(COUNT) {
+        copies.push(copy_equals(hub, shop, &name, &json!({"v": "1"})).await);
+    }
+    (syncer, copies)
+}
+
+async fn immutable_objects_that_go_up_and_are_made_anew_get_their_new_content(flags: Mode) {
+    let stage = stage().await;
+    let (_syncer, before) = frozen_at_the_hub(&stage, flags).await;
+    made_anew(&stage.edge, &stage.shop).await;
+    have_new_content(&stage.hub, &stage.shop, &before).await;
+}
+
+async fn immutable_objects_that_go_up_and_were_made_anew_while_the_syncer_was_down_get_their_new_content(flags: Mode) {
+    let stage = stage().await;
+    let (mut syncer, before) = frozen_at_the_hub(&stage, flags).await;
+    syncer.terminate().await;
+    made_anew(&stage.edge, &stage.shop).await;
+    let _syncer = stage.pair.syncer(flags);
+    have_new_content(&stage.hub, &stage.shop, &before).await;
+}
+
+/// API servers keep `None` without a word.
+async fn a_headless_service_that_was_made_anew_with_an_address_has_one(flags: Mode) {
+    let stage = stage().await;
+    let Stage { pair, shop, hub, edge } = &stage;
+    let service = |spec: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": shop, "name": "it"}, "spec": spec});
+    let headless = service(json!({"clusterIP": "None", "selector": {"a": "1"}, "ports": [{"port": 80}]}));
+    let of: At<'_> = ["v1", "services", shop, "it"];
+    let (mut syncer, _) = copied(&stage, &headless, &[("", "services")], of, flags).await;
+    syncer.terminate().await;
+    hub.delete("v1", "services", shop, "it").await;
+    hub.create(&service(json!({"selector": {"a": "2"}, "ports": [{"port": 81}]})))
+        .await;
+    let _syncer = pair.syncer(flags);
+    let has_address = |copy: &Value| copy["spec"]["clusterIP"] != "None" && copy["spec"]["selector"]["a"] == "2";
+    becomes(edge, of, "has an address", has_address).await;
 }
 
 fn pod_spec() -> Value {

@@ -110,6 +110,37 @@ async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_m
     running.pod_of(&uid(&again)).await;
 }
 
+/// What is told of both sides in one moment comes in any order.
+#[tokio::test]
+async fn a_job_that_was_made_anew_while_the_former_one_ended_is_run() {
+    let mut running = Running::begin(|job| job["spec"]["ttlSecondsAfterFinished"] = json!(0)).await;
+    let shop = running.shop.clone();
+    for round in 0..3 {
+        let before = running.copy.clone();
+        let pod = running.pod_of(&before).await;
+        running.syncer.signal("STOP");
+        running.ends_well(&pod).await;
+        is_cleared_away(&running.edge, &shop, &before).await;
+        delete_with_all(&running.hub, the_job(&shop)).await;
+        let mut next = job(&shop, &round.to_string());
+        next["spec"]["ttlSecondsAfterFinished"] = json!(0);
+        running.hub.create(&next).await;
+        running.syncer.signal("CONT");
+        let copy = arrives(&running.edge, "batch/v1", "jobs", &shop, "it").await;
+        running.copy = uid(&copy);
+        assert_ne!(running.copy, before);
+        let at_hub = running
+            .hub
+            .get("batch/v1", "jobs", &shop, "it")
+            .await
+            .expect("it is there");
+        assert!(
+            at_hub["status"]["completionTime"].is_null(),
+            "it has not ended: {at_hub}"
+        );
+    }
+}
+
 /// When a Job has begun can be set once at the hub, and never again.
 #[tokio::test]
 async fn the_status_returns_of_a_job_whose_copy_was_deleted_and_made_again() {
