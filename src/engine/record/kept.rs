@@ -286,6 +286,44 @@ mod tests {
         }
     }
 
+    #[test]
+    fn holds_are_read_as_they_were_written_and_other_lines_are_left_out() {
+        let (resource, token) = ("secrets".to_owned(), "7fd8379e".to_owned());
+        let holds = [
+            (
+                Direction::Up,
+                KeptReason::WentBack {
+                    resource,
+                    from: 452,
+                    to: 297,
+                },
+            ),
+            (Direction::Down, KeptReason::TooMany { doomed: 30, of: 41 }),
+        ];
+        let holds = holds.map(|(direction, why)| KeptHold {
+            direction,
+            token: token.clone(),
+            why,
+        });
+        let lines: String = holds.iter().map(KeptHold::line).collect();
+        assert_eq!(
+            lines,
+            "upsync OlderVersions 7fd8379e secrets 452 297\ndownsync TooMany 7fd8379e 30 41\n"
+        );
+        let read: Vec<KeptHold> = lines.lines().filter_map(KeptHold::parse).collect();
+        assert_eq!(read, holds);
+        for line in [
+            "",
+            "downsync TooMany",
+            "sideways TooMany t 1 2",
+            "downsync TooMany t 1",
+            "downsync Else t 1 2",
+            "upsync OlderVersions t a b c",
+        ] {
+            assert_eq!(KeptHold::parse(line), None, "{line}");
+        }
+    }
+
     #[tokio::test]
     async fn an_answer_about_something_else_is_no_record() {
         const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types-a"},"data":{"hub":"u1"}}"#;

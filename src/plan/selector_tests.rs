@@ -1,0 +1,194 @@
+use super::*;
+
+#[test]
+fn what_is_added_is_known_by_name_or_by_scope() {
+    let these = |names: &[&str]| Names::These(names.iter().map(|&name| name.to_owned()).collect());
+    let selector = |namespaces: &[(&str, Names)], implied: &[&str]| {
+        let mut selector = Selector::default();
+        for (namespace, names) in namespaces {
+            selector.add(namespace, names.clone());
+        }
+        for name in implied {
+            selector.imply(Rc::new(BTreeSet::from([(*name).to_owned()])));
+        }
+        selector
+    };
+    let old = selector(
+        &[("a", these(&["x", "y"])), ("b", Names::All), ("", these(&["n"]))],
+        &["a", "b"],
+    );
+    let scope = |namespace: &str, name: &str| Scope {
+        namespace: (!namespace.is_empty()).then(|| namespace.into()),
+        name: (!name.is_empty()).then(|| name.into()),
+    };
+    let check = |new: &Selector, names: &[(&str, &str)], scopes: &[(&str, &str)]| {
+        let expected = Added {
+            names: names.iter().map(|(of, name)| ObjectName::new(of, name)).collect(),
+            scopes: scopes.iter().map(|(of, name)| scope(of, name)).collect(),
+        };
+        assert_eq!(new.added_to(&old), expected, "{new:?}");
+    };
+    check(&old, &[], &[]);
+    check(&selector(&[("a", these(&["x"]))], &[]), &[], &[]);
+    check(&selector(&[("b", these(&["x"]))], &["a"]), &[], &[]);
+    check(
+        &selector(&[("a", these(&["x", "z"])), ("c", these(&["x"]))], &["a", "c"]),
+        &[("a", "z"), ("c", "x"), ("", "c")],
+        &[],
+    );
+    // The same name, otherwise.
+    check(
+        &selector(&[("", these(&["a"]))], &["a", "n"]),
+        &[("", "a"), ("", "n")],
+        &[],
+    );
+    check(
+        &selector(&[("a", Names::All), ("b", Names::All)], &[]),
+        &[],
+        &[("a", "")],
+    );
+    check(&selector(&[("", Names::All)], &[]), &[], &[("", "")]);
+    let mut everywhere = selector(&[("b", Names::All)], &[]);
+    everywhere.add_everywhere(these(&["x"]));
+    check(&everywhere, &[], &[("", "x")]);
+    assert_eq!(old.added_to(&everywhere).scopes, BTreeSet::new(), "less");
+    everywhere.add_everywhere(Names::All);
+    check(&everywhere, &[], &[("", "")]);
+    let many = selector(&[("a", these(&["x", "y", "z"])), ("c", these(&["x"]))], &[]).added_to(&old);
+    assert_eq!(many.clone().with_names_up_to(2), many);
+    let scopes = many.with_names_up_to(1).scopes;
+    assert_eq!(scopes, BTreeSet::from([scope("a", ""), scope("c", "")]));
+}
+
+fn these(names: &[&str]) -> Names {
+    Names::from_list(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+}
+
+fn scopes(selector: &Selector, others: &[ObjectName]) -> Vec<(String, String)> {
+    let text = |part: Option<std::rc::Rc<str>>| part.map_or("-".to_owned(), |part| part.to_string());
+    selector
+        .scopes(others.iter())
+        .into_iter()
+        .map(|scope| (text(scope.namespace), text(scope.name)))
+        .collect()
+}
+
+#[test]
+fn asks_for_no_more_than_is_selected() {
+    let mut selector = Selector::default();
+    assert!(scopes(&selector, &[]).is_empty());
+    selector.add("shop", these(&["prices"]));
+    assert_eq!(scopes(&selector, &[]), [("shop".into(), "prices".into())]);
+    selector.add("shop", these(&["settings"]));
+    assert_eq!(scopes(&selector, &[]), [("shop".into(), "-".into())]);
+    selector.add("billing", these(&["*"]));
+    assert_eq!(
+        scopes(&selector, &[]),
+        [("billing".into(), "-".into()), ("shop".into(), "-".into())]
+    );
+    for namespace in ["a", "b", "c"] {
+        selector.add(namespace, these(&["x"]));
+    }
+    assert_eq!(scopes(&selector, &[]), [("-".into(), "-".into())]);
+}
+
+#[test]
+fn a_copy_that_is_no_longer_selected_stays_in_view() {
+    let selector = Selector::default();
+    let left = [ObjectName::new("shop", "prices")];
+    assert_eq!(scopes(&selector, &left), [("shop".into(), "prices".into())]);
+    assert_eq!(selector.selects(&left[0]), Selection::None);
+}
+
+#[test]
+fn a_namespace_can_be_implied_or_selected_whole() {
+    let mut selector = Selector::default();
+    selector.imply(Rc::new(BTreeSet::from(["shop".to_owned()])));
+    selector.imply(Rc::new(BTreeSet::from(["billing".to_owned()])));
+    selector.add("", these(&["billing"]));
+    assert_eq!(selector.selects(&ObjectName::new("", "shop")), Selection::Implied);
+    assert_eq!(selector.selects(&ObjectName::new("", "billing")), Selection::Full);
+    assert_eq!(selector.selects(&ObjectName::new("", "other")), Selection::None);
+}
+
+#[test]
+fn every_namespace_leaves_out_the_syncers_own_unless_it_is_named() {
+    let mut selector = Selector::sparing(Some("syncer"));
+    selector.add_everywhere(these(&["a"]));
+    assert_eq!(selector.selects(&ObjectName::new("shop", "a")), Selection::Full);
+    assert_eq!(selector.selects(&ObjectName::new("shop", "b")), Selection::None);
+    assert_eq!(selector.selects(&ObjectName::new("syncer", "a")), Selection::None);
+    assert_eq!(selector.selects(&ObjectName::new("", "a")), Selection::None);
+    assert_eq!(scopes(&selector, &[]), [("-".into(), "a".into())]);
+    selector.add("syncer", these(&["a"]));
+    assert_eq!(selector.selects(&ObjectName::new("syncer", "a")), Selection::Full);
+    assert_eq!(scopes(&selector, &[]), [("-".into(), "-".into())]);
+}
+
+#[test]
+fn a_renamed_object_is_selected_under_its_other_name() {
+    let mut selector = Selector::default();
+    selector.add("", these(&["a.denatured", "b"]));
+    selector.rename("a.denatured", "a");
+    assert_eq!(selector.selects(&ObjectName::new("", "a")), Selection::Full);
+    assert_eq!(selector.selects(&ObjectName::new("", "a.denatured")), Selection::None);
+    let part = selector.part_of("b", "c", true);
+    assert_eq!(part.selects(&ObjectName::new("", "c")), Selection::Full);
+    assert_eq!(part.selects(&ObjectName::new("", "a")), Selection::None);
+    selector.add("", these(&["*"]));
+    assert!(!selector.part_of("x", "x", true).is_empty());
+    assert!(selector.part_of("x", "x", false).is_empty());
+}
+
+#[test]
+fn a_star_among_names_means_all() {
+    let mut selector = Selector::default();
+    selector.add("shop", these(&["a", "*"]));
+    assert_eq!(selector.selects(&ObjectName::new("shop", "b")), Selection::Full);
+    assert_eq!(selector.selects(&ObjectName::new("else", "b")), Selection::None);
+}
+
+/// Whether it is written out or shared makes no difference.
+#[test]
+fn what_is_shared_selects_the_same() {
+    for count in [2, WRITTEN_OUT + 1] {
+        let namespaces: BTreeSet<String> = (0..count).map(|index| format!("n{index}")).collect();
+        let shared = |names: Names| Shared::new(Some(Rc::new(namespaces.clone())), Rc::new(names));
+        let mut selector = Selector::default();
+        selector.share(shared(these(&["a", "b"])));
+        assert_eq!(selector.shared.is_empty(), count == 2, "{count}");
+        let selects = |selector: &Selector, namespace: &str, name: &str| {
+            selector.selects(&ObjectName::new(namespace, name)) == Selection::Full
+        };
+        assert!(selects(&selector, "n1", "a") && !selects(&selector, "n1", "c") && !selects(&selector, "m", "a"));
+        assert!(!selector.is_empty());
+        assert_eq!(scopes(&selector, &[]).len(), if count == 2 { 2 } else { 1 });
+        selector.rename("a", "c");
+        assert!(!selects(&selector, "n1", "a") && selects(&selector, "n1", "c"));
+        let part = selector.part_of("c", "d", false);
+        assert!(selects(&part, "n1", "d") && !selects(&part, "n1", "b") && !selects(&part, "m", "d"));
+        assert!(selector.part_of("x", "d", true).is_empty());
+        // All that is in them is more than before, and one that is added is told alone where few are.
+        let mut more = selector.clone();
+        more.share(shared(Names::All));
+        assert!(!more.added_to(&selector).is_empty());
+        assert!(more.added_to(&more).is_empty() && selector.added_to(&more).names.is_empty());
+    }
+    let mut everywhere = Selector::sparing(Some("own"));
+    let many: Vec<String> = (0..=WRITTEN_OUT).map(|index| format!("a{index}")).collect();
+    everywhere.share(Shared::new(None, Rc::new(Names::from_list(&many))));
+    assert!(!everywhere.shared.is_empty());
+    for (namespace, name, expected) in [
+        ("shop", "a7", Selection::Full),
+        ("shop", "b", Selection::None),
+        ("own", "a7", Selection::None),
+        ("", "a7", Selection::None),
+    ] {
+        assert_eq!(
+            everywhere.selects(&ObjectName::new(namespace, name)),
+            expected,
+            "{namespace}/{name}"
+        );
+    }
+    assert_eq!(scopes(&everywhere, &[]), [("-".into(), "-".into())]);
+}
