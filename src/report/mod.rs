@@ -272,6 +272,9 @@ fn advice(error: &Error) -> &'static str {
         Error::Status(status) => match status.code {
             401 => "the credentials are accepted for all else: see what serves this at the server",
             403 if status.message.contains("terminat") => "it goes on by itself when what is being deleted has gone",
+            403 if status.message.contains("exceeded quota") => {
+                "raise the quota, or free some of it; it is tried again"
+            }
             403 => "grant the syncer's user this permission",
             404 => "it goes on by itself when the missing type or namespace appears",
             409 => "it is tried again with the newer state",
@@ -291,6 +294,25 @@ mod tests {
             Subject::Side(Side::Hub),
             Error::Unreachable("connection refused port 1".into()),
         )
+    }
+
+    #[test]
+    fn advice_is_about_what_the_server_says() {
+        let refusal = |message: &str| {
+            Error::from_answer(
+                403,
+                None,
+                format!(r#"{{"kind":"Status","message":"{message}"}}"#).as_bytes(),
+            )
+        };
+        for (message, expected) in [
+            ("pods is forbidden: User x cannot create", "grant"),
+            ("exceeded quota: small, requested: pods=1", "quota"),
+            ("namespace shop is being terminated", "by itself"),
+        ] {
+            let advice = advice(&refusal(message));
+            assert!(advice.contains(expected), "{message}: {advice}");
+        }
     }
 
     #[test]
