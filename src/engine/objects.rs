@@ -186,9 +186,9 @@ impl Engine {
             return Ok(());
         };
         let (list, feed, listing) = (source.list, source.feed, source.listing);
-        let known = self.known_version(feed);
-        self.source_is_at(feed, meta.version_number());
         let is_once = self.is_read_once(type_id, id);
+        let known = if is_once { self.known_version(feed) } else { 0 };
+        self.source_is_at(feed, meta.version_number());
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
@@ -208,8 +208,9 @@ impl Engine {
         }
         for name in names {
             // It counts as named by the source that goes on to tell of it.
-            let teller = self.types.get(&type_id).and_then(|state| state.origin_source(&name));
-            let teller = teller.and_then(|id| self.sources.get(&id)).filter(|_| is_once);
+            let state = self.types.get(&type_id).filter(|_| is_once);
+            let teller = state.and_then(|state| state.origin_source(&name));
+            let teller = teller.and_then(|id| self.sources.get(&id));
             let list = teller.map_or(list, |source| source.list);
             self.origin_of(type_id, &name, list, &meta, object)?;
         }

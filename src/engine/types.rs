@@ -151,6 +151,9 @@ impl TypeState {
     /// The copy that an origin cannot have, since one that a former conversion has made of another origin has its name; and
     /// that other origin.
     pub(super) fn displaced(&self, origin: &ObjectName) -> Option<(Address, Address)> {
+        if self.strays.is_empty() {
+            return None;
+        }
         let name = match self.plan.direction {
             Direction::Up => self.plan.naming.at_hub(origin).map(|_| origin.clone()),
             Direction::Down => self.plan.naming.at_edge(origin),
