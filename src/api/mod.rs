@@ -56,12 +56,12 @@ pub const REPLACE: &str = "edge.kubestellar.io/replace";
 /// Annotation on the hub object: other than empty, absent or `true`, the copy is created once and then left (spec 3.6).
 pub const DOWNSYNC_OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
 
-/// Go writes an absent list as `null` in places; both mean the default.
 /// The most entries of one list of a config; `maxItems` in the CRDs.
 const MOST_ENTRIES: usize = 20_000;
 /// A larger config is no API server's: etcd takes 1.5 MiB.
 const LARGEST: usize = 2 << 20;
 
+/// Go writes an absent list as `null` in places; both mean the default.
 fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,

@@ -296,7 +296,6 @@ fn rate(qps: Option<&str>, burst: Option<&str>) -> Result<Option<Rate>, UsageErr
         None => DEFAULT_QPS,
         Some(text) => match text.parse::<f64>() {
             Ok(0.0) => DEFAULT_QPS,
-            // Less than one an hour is no syncing.
             Ok(number) if (0.0..LOWEST_QPS).contains(&number) => {
                 let why = format!("must be at least {LOWEST_QPS}, or 0 for the default, or less for no limit");
                 return Err(UsageError::new(format!("--qps {text:?}: {why}")));

@@ -23,7 +23,6 @@ pub(super) use self::counting::Count;
 use self::hold::Hold;
 pub(super) use self::hold::Reason;
 use self::withdrawn::TypeHolds;
-use super::record::kept::{KeptHold, KeptReason};
 use super::trust::{Questions, Reached};
 use super::{Engine, Key, TypeId};
 use crate::plan::Direction;
@@ -115,19 +114,11 @@ impl Guard {
         holds.chain(self.questions.due()).chain(self.types.due()).min()
     }
 
-    /// What a restart has to know of the holds: what it would not find out by itself.
-    pub(super) fn to_be_kept(&self) -> Vec<KeptHold> {
-        let holds = self.gates.iter().filter_map(|(&direction, gate)| {
-            let hold = gate.hold.as_ref()?;
-            let why = match hold.reason.clone() {
-                Reason::WentBack { resource, from, to } => KeptReason::WentBack { resource, from, to },
-                Reason::TooMany { doomed, of } => KeptReason::TooMany { doomed, of },
-                Reason::OtherCluster { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
-            };
-            let token = hold.token.clone();
-            Some(KeptHold { direction, token, why })
-        });
-        holds.collect()
+    /// What a restart has to know of the holds, for the record.
+    pub(super) fn lines(&self) -> String {
+        let gates = self.gates.iter();
+        let lines = gates.filter_map(|(&direction, gate)| gate.hold.as_ref()?.line(direction));
+        lines.collect()
     }
 
     /// What holds, in which direction, and how many objects.
@@ -249,19 +240,14 @@ impl Engine {
         self.tell_of_holds();
     }
 
-    /// An earlier run has held deletes, and nobody has let them go.
-    pub(super) fn remember_holds(&mut self, kept: Vec<KeptHold>) {
-        let now = Instant::now();
+    /// An earlier run has held deletes, as the record says, and nobody has let them go.
+    pub(super) fn remember_holds(&mut self, lines: &str) {
         let grace = self.setup.delete_limits.grace;
-        for KeptHold { direction, token, why } in kept {
+        for (direction, hold) in lines.lines().filter_map(|line| Hold::resume(line, grace)) {
             let gate = self.guard.gates.entry(direction).or_default();
-            let (reason, until) = match why {
-                KeptReason::WentBack { resource, from, to } => (Reason::WentBack { resource, from, to }, None),
-                KeptReason::TooMany { .. } if grace.is_zero() => continue,
-                KeptReason::TooMany { doomed, of } => (Reason::TooMany { doomed, of }, Some(now + grace)),
-            };
             if gate.hold.is_none() {
-                gate.hold = Some(Hold::of(direction, reason, token, until));
+                hold.log(direction);
+                gate.hold = Some(hold);
             }
         }
         self.look_for_confirmation();

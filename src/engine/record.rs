@@ -159,7 +159,7 @@ impl Engine {
             hub: self.hub_identity.expected().unwrap_or_default(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions_of_record(),
-            holds: self.guard.to_be_kept(),
+            holds: self.guard.lines(),
         }
     }
 
@@ -238,7 +238,7 @@ impl Engine {
         record.has(kept.types);
         record.saved_versions.clone_from(&kept.hub_versions);
         if !std::mem::replace(&mut record.hub_is_known, true) {
-            self.remember_holds(kept.holds);
+            self.remember_holds(&kept.holds);
             self.remember_definitions(kept.hub_definitions);
             self.remember_hub(kept.hub, kept.hub_versions);
         }

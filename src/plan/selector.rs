@@ -138,15 +138,6 @@ impl Selector {
         }
     }
 
-    /// Adds names in every namespace.
-    #[cfg(test)]
-    pub(super) fn add_everywhere(&mut self, names: Names) {
-        self.share(Shared {
-            namespaces: None,
-            names: Rc::new(names),
-        });
-    }
-
     /// Adds names in namespaces.
     pub(super) fn share(&mut self, more: Shared) {
         if more.size() == 0 || self.shared.contains(&more) {
@@ -241,7 +232,7 @@ impl Selector {
         }
         for (namespace, names) in &self.by_namespace {
             match names {
-                Names::All if other.by_namespace.get(namespace) == Some(&Names::All) => {}
+                Names::All if other.has_all_of(namespace) => {}
                 Names::All => {
                     added.scopes.insert(within(namespace));
                 }

@@ -49,10 +49,10 @@ fn what_is_added_is_known_by_name_or_by_scope() {
     );
     check(&selector(&[("", Names::All)], &[]), &[], &[("", "")]);
     let mut everywhere = selector(&[("b", Names::All)], &[]);
-    everywhere.add_everywhere(these(&["x"]));
+    everywhere.share(Shared::new(None, Rc::new(these(&["x"]))));
     check(&everywhere, &[], &[("", "x")]);
     assert_eq!(old.added_to(&everywhere).scopes, BTreeSet::new(), "less");
-    everywhere.add_everywhere(Names::All);
+    everywhere.share(Shared::new(None, Rc::new(Names::All)));
     check(&everywhere, &[], &[("", "")]);
     let many = selector(&[("a", these(&["x", "y", "z"])), ("c", these(&["x"]))], &[]).added_to(&old);
     assert_eq!(many.clone().with_names_up_to(2), many);
@@ -114,7 +114,7 @@ fn a_namespace_can_be_implied_or_selected_whole() {
 #[test]
 fn every_namespace_leaves_out_the_syncers_own_unless_it_is_named() {
     let mut selector = Selector::sparing(Some("syncer"));
-    selector.add_everywhere(these(&["a"]));
+    selector.share(Shared::new(None, Rc::new(these(&["a"]))));
     assert_eq!(selector.selects(&ObjectName::new("shop", "a")), Selection::Full);
     assert_eq!(selector.selects(&ObjectName::new("shop", "b")), Selection::None);
     assert_eq!(selector.selects(&ObjectName::new("syncer", "a")), Selection::None);

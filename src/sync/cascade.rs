@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::contents::{first_in_namespace, first_of_type, is_in_every_namespace};
-use super::hidden::Definition;
+use super::hidden::Crd;
 use super::object::{Address, Meta};
 use crate::cluster::discovery::{self, Served};
 use crate::cluster::{Cluster, Error, ResourceType, Scope};
@@ -43,10 +43,8 @@ async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option
         }
     }
     // Not shown at any version: nobody has any use of it, or the server has just started.
-    let definition = Definition::read(cluster, name).await?;
-    Ok(definition
-        .filter(Definition::is_in_use)
-        .map(|_| Definition::words(name)))
+    let crd = Crd::read(cluster, name).await?;
+    Ok(crd.filter(Crd::is_in_use).map(|_| Crd::words(name)))
 }
 
 #[cfg(test)]

@@ -140,8 +140,7 @@ async fn apply(
     let may_go = is_ours_alone(copy);
     // Its origin was deleted, and this is another one, which has to be begun anew or has other values from the beginning.
     let is_another = may_go && desired.is_another_than(copy);
-    let has_to_be = is_made_anew(&job.copy_at.resource) || is_another && has_what_stays(edge, job, desired).await?;
-    if is_another && has_to_be {
+    if is_another && (is_made_anew(&job.copy_at.resource) || has_what_stays(edge, job, desired).await?) {
         let why = Replacing {
             is_another,
             refusal: None,
@@ -165,7 +164,7 @@ async fn has_what_stays(edge: &Cluster, job: &Job, desired: &Desired) -> Result<
     }
     let found = match edge.get(resource, name, Content::Full).await {
         Err(error) if error.proves_absent(&name.name) => return Ok(false),
-        found => found.and_then(|object| keeps_silently(resource, desired, &object)),
+        found => found.and_then(|object| keeps_silently(resource, &desired.fields, &object)),
     };
     found
         .map(|field| field.is_some())
@@ -203,7 +202,7 @@ async fn write(
     if let Some(patch) = desired.addition(resource, &object)? {
         object = edge.merge_patch(resource, name, patch).await?;
     }
-    if let Some(field) = keeps_silently(resource, desired, &object)? {
+    if let Some(field) = keeps_silently(resource, &desired.fields, &object)? {
         return Err(Error::immutable(field));
     }
     let mut outcome = done_with(job, change, &object, true)?;

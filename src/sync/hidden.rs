@@ -29,11 +29,11 @@ pub(super) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>
         }
     }
     for name in hidden {
-        if let Some(definition) = Definition::read(cluster, &name).await?
-            && definition.is_in_use()
-            && definition.spec.scope == "Namespaced"
+        if let Some(crd) = Crd::read(cluster, &name).await?
+            && crd.is_in_use()
+            && crd.spec.scope == "Namespaced"
         {
-            return Ok(Some(Definition::words(&name)));
+            return Ok(Some(Crd::words(&name)));
         }
     }
     Ok(None)
@@ -41,7 +41,7 @@ pub(super) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>
 
 /// What a CRD says of its type.
 #[derive(Deserialize)]
-pub(super) struct Definition {
+pub(super) struct Crd {
     spec: Spec,
     #[serde(default)]
     status: Status,
@@ -70,7 +70,7 @@ struct Condition {
     status: String,
 }
 
-impl Definition {
+impl Crd {
     /// Reads the CRD of that name, `plural.group`; `None` if there is none.
     pub(super) async fn read(cluster: &Cluster, name: &str) -> Result<Option<Self>, Error> {
         let object = ObjectName::new("", name);

@@ -145,12 +145,12 @@ pub(crate) fn may_keep_silently(resource: &ResourceType) -> bool {
     resource.is("", "services")
 }
 
-/// The field of an object, as an apply has left it, that has kept its old value, though another was wanted and the server did not object:
-/// it does so with the address of a Service that has none and is to get one.
+/// The field of an object (`found`, whole) that keeps its value, though `fields`, those that travel, each with a leading
+/// comma, want another and the server does not object: the address of a Service that has none and is to get one.
 pub(crate) fn keeps_silently(
     resource: &ResourceType,
-    desired: &super::object::Desired,
-    answer: &[u8],
+    fields: &str,
+    found: &[u8],
 ) -> Result<Option<&'static str>, Error> {
     #[derive(Deserialize)]
     struct Wire<'a> {
@@ -166,9 +166,9 @@ pub(crate) fn keeps_silently(
         return Ok(None);
     }
     let bad = |error: serde_json::Error| Error::BadAnswer(format!("a Service: {error}"));
-    let wanted = desired.as_object();
+    let wanted = format!("{{{}}}", fields.trim_start_matches(','));
     let wanted: Wire<'_> = serde_json::from_str(&wanted).map_err(bad)?;
-    let found: Wire<'_> = serde_json::from_slice(answer).map_err(bad)?;
+    let found: Wire<'_> = serde_json::from_slice(found).map_err(bad)?;
     let stays_headless = found.spec.address == "None" && wanted.spec.address != "None";
     Ok(stays_headless.then_some("spec.clusterIP"))
 }

@@ -300,11 +300,6 @@ impl Desired {
         self.origin = origin;
     }
 
-    /// What travels, without metadata.
-    pub(super) fn as_object(&self) -> String {
-        format!("{{{}}}", self.fields.trim_start_matches(','))
-    }
-
     /// True if a copy was made from another object of the same name, which was deleted since.
     pub fn is_another_than(&self, copy: Copy) -> bool {
         let origin = origin_hash(&self.origin);

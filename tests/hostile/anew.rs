@@ -29,17 +29,33 @@ fn frozen(shop: &str, name: &str, value: &str) -> Value {
     object
 }
 
-async fn frozen_copies(stage: &Stage, flags: Mode) -> (Syncer, Vec<Value>) {
-    let Stage { pair, shop, hub, edge } = stage;
-    hub.create(&namespace(shop)).await;
-    for name in numbered(COUNT) {
-        hub.create(&frozen(shop, &name, "1")).await;
+/// The side that frozen objects come from, and the one that they go to.
+fn sides(stage: &Stage, goes_up: bool) -> (&Objects, &Objects) {
+    if goes_up {
+        (&stage.edge, &stage.hub)
+    } else {
+        (&stage.hub, &stage.edge)
     }
-    select(hub, &config_maps(shop, &["*"])).await;
+}
+
+async fn frozen_copies(stage: &Stage, goes_up: bool, flags: Mode) -> (Syncer, Vec<Value>) {
+    let Stage { pair, shop, hub, .. } = stage;
+    let (from, to) = sides(stage, goes_up);
+    from.create(&namespace(shop)).await;
+    for name in numbered(COUNT) {
+        from.create(&frozen(shop, &name, "1")).await;
+    }
+    let upsync = json!([{"apiGroup": "", "resources": ["configmaps"], "namespaces": [shop], "names": ["*"]}]);
+    let spec = if goes_up {
+        json!({"upsync": upsync})
+    } else {
+        config_maps(shop, &["*"])
+    };
+    select(hub, &spec).await;
     let syncer = pair.syncer(flags);
     let mut copies = Vec::new();
     for name in numbered(COUNT) {
-        copies.push(copy_equals(edge, shop, &name, &json!({"v": "1"})).await);
+        copies.push(copy_equals(to, shop, &name, &json!({"v": "1"})).await);
     }
     (syncer, copies)
 }
@@ -60,53 +76,38 @@ async fn have_new_content(edge: &Objects, shop: &str, before: &[Value]) {
     }
 }
 
-async fn immutable_objects_that_are_made_anew_get_their_new_content(flags: Mode) {
+async fn get_their_new_content(goes_up: bool, flags: Mode) {
     let stage = stage().await;
-    let (_syncer, before) = frozen_copies(&stage, flags).await;
-    made_anew(&stage.hub, &stage.shop).await;
-    have_new_content(&stage.edge, &stage.shop, &before).await;
+    let (from, to) = sides(&stage, goes_up);
+    let (_syncer, before) = frozen_copies(&stage, goes_up, flags).await;
+    made_anew(from, &stage.shop).await;
+    have_new_content(to, &stage.shop, &before).await;
+}
+
+async fn get_their_new_content_of_while_the_syncer_was_down(goes_up: bool, flags: Mode) {
+    let stage = stage().await;
+    let (from, to) = sides(&stage, goes_up);
+    let (mut syncer, before) = frozen_copies(&stage, goes_up, flags).await;
+    syncer.terminate().await;
+    made_anew(from, &stage.shop).await;
+    let _syncer = stage.pair.syncer(flags);
+    have_new_content(to, &stage.shop, &before).await;
+}
+
+async fn immutable_objects_that_are_made_anew_get_their_new_content(flags: Mode) {
+    get_their_new_content(false, flags).await;
 }
 
 async fn immutable_objects_that_were_made_anew_while_the_syncer_was_down_get_their_new_content(flags: Mode) {
-    let stage = stage().await;
-    let (mut syncer, before) = frozen_copies(&stage, flags).await;
-    syncer.terminate().await;
-    made_anew(&stage.hub, &stage.shop).await;
-    let _syncer = stage.pair.syncer(flags);
-    have_new_content(&stage.edge, &stage.shop, &before).await;
-}
-
-/// The same the other way.
-async fn frozen_at_the_hub(stage: &Stage, flags: Mode) -> (Syncer, Vec<Value>) {
-    let Stage { pair, shop, hub, edge } = stage;
-    edge.create(&namespace(shop)).await;
-    for name in numbered(COUNT) {
-        edge.create(&frozen(shop, &name, "1")).await;
-    }
-    let all = json!([{"apiGroup": "", "resources": ["configmaps"], "namespaces": [shop], "names": ["*"]}]);
-    select(hub, &json!({"upsync": all})).await;
-    let syncer = pair.syncer(flags);
-    let mut copies = Vec::new();
-    for name in numbered(COUNT) {
-        copies.push(copy_equals(hub, shop, &name, &json!({"v": "1"})).await);
-    }
-    (syncer, copies)
+    get_their_new_content_of_while_the_syncer_was_down(false, flags).await;
 }
 
 async fn immutable_objects_that_go_up_and_are_made_anew_get_their_new_content(flags: Mode) {
-    let stage = stage().await;
-    let (_syncer, before) = frozen_at_the_hub(&stage, flags).await;
-    made_anew(&stage.edge, &stage.shop).await;
-    have_new_content(&stage.hub, &stage.shop, &before).await;
+    get_their_new_content(true, flags).await;
 }
 
 async fn immutable_objects_that_go_up_and_were_made_anew_while_the_syncer_was_down_get_their_new_content(flags: Mode) {
-    let stage = stage().await;
-    let (mut syncer, before) = frozen_at_the_hub(&stage, flags).await;
-    syncer.terminate().await;
-    made_anew(&stage.edge, &stage.shop).await;
-    let _syncer = stage.pair.syncer(flags);
-    have_new_content(&stage.hub, &stage.shop, &before).await;
+    get_their_new_content_of_while_the_syncer_was_down(true, flags).await;
 }
 
 /// API servers keep `None` without a word.

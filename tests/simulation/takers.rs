@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::changes::{define, downsync_type, is_at_edge};
 use crate::check;
@@ -14,6 +14,15 @@ use crate::sim::types::DEFINITIONS;
 use crate::sim::weather::Trouble;
 use crate::sim::world::{CONFIGS, OVERWRITE};
 use crate::stories::{downsync, one_copy, seconds, settings, unlabel};
+
+/// A type of its own, which is also the name of what defines it.
+const GEARS: &str = "gears.own.example.org";
+
+/// The entries of a config that select what defines it.
+fn gears_definition() -> Value {
+    json!([{"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "apiVersion": "v1",
+        "objects": [GEARS]}])
+}
 
 fn shop() -> Key {
     Key::new("namespaces", "", "shop")
@@ -55,25 +64,23 @@ fn a_crd_that_is_selected_itself_stays_for_the_objects_of_its_type() {
     check(&tell(&[], false, async |run| {
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
         downsync(run);
-        let name = "gears.own.example.org";
         let spec = json!({
             "namespacedObjects": [{"group": "own.example.org", "resource": "gears", "apiVersion": "v1",
                 "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}],
-            "clusterScope": [{"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions",
-                "apiVersion": "v1", "objects": [name]}]});
+            "clusterScope": gears_definition()});
         hub.create("people", CONFIGS, "", "gears", json!({"spec": spec}));
         define(&hub, "gears", "own.example.org", &["v1"], true);
         seconds(10).await;
-        hub.create("people", name, "shop", "a", json!({"spec": {"x": "1"}}));
+        hub.create("people", GEARS, "shop", "a", json!({"spec": {"x": "1"}}));
         run.start();
         seconds(60).await;
-        let copy = Key::new(name, "shop", "a");
+        let copy = Key::new(GEARS, "shop", "a");
         assert!(is_at_edge(run, &copy), "it has arrived");
-        edge.create("people", name, "default", "own", json!({"spec": {"x": "1"}}));
-        let definition = Key::new(DEFINITIONS, "", name);
+        edge.create("people", GEARS, "default", "own", json!({"spec": {"x": "1"}}));
+        let definition = Key::new(DEFINITIONS, "", GEARS);
         hub.delete(&definition);
         seconds(300).await;
-        for key in [definition, copy, Key::new(name, "default", "own")] {
+        for key in [definition, copy, Key::new(GEARS, "default", "own")] {
             let store = edge.store.borrow();
             let object = store.get(&key).expect("it stays");
             assert!(object["metadata"]["deletionTimestamp"].is_null(), "{key} is going");
@@ -87,17 +94,16 @@ fn what_takes_along_objects_of_a_type_that_is_not_shown_stays() {
     check(&tell(&[], false, async |run| {
         one_copy(run).await;
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
-        let name = "gears.own.example.org";
         define(&edge, "gears", "own.example.org", &["v1"], true);
         seconds(10).await;
-        edge.create("people", name, "shop", "own", json!({"spec": {"x": "1"}}));
-        edge.hide(name);
+        edge.create("people", GEARS, "shop", "own", json!({"spec": {"x": "1"}}));
+        edge.hide(GEARS);
         hub.delete(&shop());
         seconds(30).await;
         edge.show_all();
         seconds(600).await;
-        assert!(is_at_edge(run, &Key::new(name, "shop", "own")), "nobody deletes it");
-        edge.delete(&Key::new(name, "shop", "own"));
+        assert!(is_at_edge(run, &Key::new(GEARS, "shop", "own")), "nobody deletes it");
+        edge.delete(&Key::new(GEARS, "shop", "own"));
         seconds(1200).await;
         assert!(!is_at_edge(run, &shop()), "nothing needs it any more");
     }));
@@ -108,22 +114,20 @@ fn a_crd_stays_for_objects_while_its_type_is_not_shown() {
     check(&tell(&[], false, async |run| {
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
         downsync(run);
-        let name = "gears.own.example.org";
-        let spec = json!({"clusterScope": [{"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions",
-            "apiVersion": "v1", "objects": [name]}]});
+        let spec = json!({"clusterScope": gears_definition()});
         hub.create("people", CONFIGS, "", "gears", json!({"spec": spec}));
         define(&hub, "gears", "own.example.org", &["v1"], true);
         run.start();
         seconds(60).await;
-        edge.create("people", name, "default", "own", json!({"spec": {"x": "1"}}));
-        edge.hide(name);
-        let definition = Key::new(DEFINITIONS, "", name);
+        edge.create("people", GEARS, "default", "own", json!({"spec": {"x": "1"}}));
+        edge.hide(GEARS);
+        let definition = Key::new(DEFINITIONS, "", GEARS);
         hub.delete(&definition);
         seconds(60).await;
         edge.show_all();
         seconds(60).await;
         assert!(is_at_edge(run, &definition), "it has an object");
-        assert!(is_at_edge(run, &Key::new(name, "default", "own")), "nobody deletes it");
+        assert!(is_at_edge(run, &Key::new(GEARS, "default", "own")), "nobody deletes it");
     }));
 }
 
@@ -155,19 +159,18 @@ fn what_is_held_is_not_said_to_fail() {
 fn a_copy_that_loses_its_label_while_its_type_is_held_goes_all_the_same() {
     check(&tell(&[], false, async |run| {
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
-        let name = "gears.own.example.org";
         downsync(run);
         downsync_type(run, "gears", "own.example.org", "gears", "v1");
         for side in [&hub, &edge] {
             define(side, "gears", "own.example.org", &["v1"], true);
         }
         seconds(10).await;
-        hub.create("people", name, "shop", "a", json!({"spec": {"x": "1"}}));
+        hub.create("people", GEARS, "shop", "a", json!({"spec": {"x": "1"}}));
         run.start();
         seconds(60).await;
-        let copy = Key::new(name, "shop", "a");
+        let copy = Key::new(GEARS, "shop", "a");
         assert!(is_at_edge(run, &copy), "it has arrived");
-        hub.delete(&Key::new(DEFINITIONS, "", name));
+        hub.delete(&Key::new(DEFINITIONS, "", GEARS));
         seconds(30).await;
         define(&hub, "gears", "own.example.org", &["v1"], true);
         seconds(120).await;

@@ -1,8 +1,14 @@
-//! Why deletes are held, in words, and until when.
+//! Why deletes are held, in words, and until when; and what the record says of that.
+
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::api::{OLDER_VERSIONS, TOO_MANY};
 use crate::plan::Direction;
+
+/// Tokens are shorter.
+const LONGEST_TOKEN: usize = 16;
 
 /// Why deletes are held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +30,8 @@ impl Reason {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::OtherCluster { .. } => crate::api::OTHER_CLUSTER,
-            Self::WentBack { .. } => crate::api::OLDER_VERSIONS,
-            Self::TooMany { .. } => crate::api::TOO_MANY,
+            Self::WentBack { .. } => OLDER_VERSIONS,
+            Self::TooMany { .. } => TOO_MANY,
             Self::Withdrawn { .. } => crate::api::TYPE_WITHDRAWN,
             Self::NotEmpty { .. } => crate::api::NOT_EMPTY,
         }
@@ -83,17 +89,20 @@ impl Hold {
     pub(super) fn begin(direction: Direction, reason: Reason, until: Option<Instant>) -> Self {
         // By chance, so that what confirmed one hold, and still stands on a config, does not confirm the next one.
         let token = format!("{:08x}", fastrand::u32(..));
-        Self::of(direction, reason, token, until)
+        let hold = Self { reason, token, until };
+        hold.log(direction);
+        hold
     }
 
-    pub(super) fn of(direction: Direction, reason: Reason, token: String, until: Option<Instant>) -> Self {
+    /// Tells people of it.
+    pub(super) fn log(&self, direction: Direction) {
+        let Self { reason, token, .. } = self;
         log::warn!(
             "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
              annotate a config at the hub with {}={token}\"",
             direction.origin(),
             crate::api::CONFIRM_DELETES,
         );
-        Self { reason, token, until }
     }
 
     /// What the configs say about it.
@@ -101,5 +110,82 @@ impl Hold {
         let Self { reason, token, .. } = self;
         let confirm = crate::api::CONFIRM_DELETES;
         format!("{direction}: {reason}; {held} objects are held; confirm with the annotation {confirm}={token}")
+    }
+
+    /// What the record says of it; `None` of what a restart finds out by itself.
+    pub(super) fn line(&self, direction: Direction) -> Option<String> {
+        let Self { reason, token, .. } = self;
+        let words = match reason {
+            Reason::WentBack { resource, from, to } => format!("{resource} {from} {to}"),
+            Reason::TooMany { doomed, of } => format!("{doomed} {of}"),
+            Reason::OtherCluster { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
+        };
+        Some(format!("{direction} {} {token} {words}\n", reason.word()))
+    }
+
+    /// Goes on with what such a line says, and is over after `grace` if time ends it; a line of another form says nothing.
+    pub(super) fn resume(line: &str, grace: Duration) -> Option<(Direction, Self)> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (&[direction, reason, token], words) = words.split_first_chunk::<3>()?;
+        let mut directions = [Direction::Down, Direction::Up].into_iter();
+        let direction = directions.find(|known| known.to_string() == direction)?;
+        let (reason, until) = match (reason, words) {
+            (OLDER_VERSIONS, [resource, from, to]) => {
+                let (resource, from, to) = ((*resource).to_owned(), from.parse().ok()?, to.parse().ok()?);
+                (Reason::WentBack { resource, from, to }, None)
+            }
+            (TOO_MANY, [doomed, of]) if !grace.is_zero() => {
+                let (doomed, of) = (doomed.parse().ok()?, of.parse().ok()?);
+                (Reason::TooMany { doomed, of }, Some(Instant::now() + grace))
+            }
+            _ => return None,
+        };
+        let token = token.chars().take(LONGEST_TOKEN).collect();
+        Some((direction, Self { reason, token, until }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn holds_are_read_as_they_were_written_and_other_lines_are_left_out() {
+        const LINES: &str = "upsync OlderVersions 7fd8379e secrets 452 297\ndownsync TooMany 7fd8379e 30 41\n";
+        let grace = Duration::from_secs(600);
+        let resource = "secrets".to_owned();
+        let (from, to) = (452, 297);
+        let reasons = [
+            (Direction::Up, Reason::WentBack { resource, from, to }, None),
+            (
+                Direction::Down,
+                Reason::TooMany { doomed: 30, of: 41 },
+                Some(Instant::now() + grace),
+            ),
+        ];
+        let read: Vec<_> = LINES.lines().filter_map(|line| Hold::resume(line, grace)).collect();
+        let written: String = read
+            .iter()
+            .filter_map(|(direction, hold)| hold.line(*direction))
+            .collect();
+        assert_eq!(written, LINES);
+        let read = read
+            .into_iter()
+            .map(|(direction, hold)| (direction, hold.reason, hold.until));
+        assert_eq!(read.collect::<Vec<_>>(), reasons);
+        for line in [
+            "",
+            "downsync TooMany",
+            "sideways TooMany t 1 2",
+            "downsync TooMany t 1",
+            "downsync Else t 1 2",
+            "upsync OlderVersions t a b c",
+        ] {
+            assert!(Hold::resume(line, grace).is_none(), "{line}");
+        }
+        assert!(
+            Hold::resume("downsync TooMany t 1 2", Duration::ZERO).is_none(),
+            "nothing is held"
+        );
     }
 }

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::api::{OLDER_VERSIONS, TOO_MANY};
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, is_word};
 use crate::plan::{Direction, Origins, SyncedType};
 use crate::sync::definition::Known;
@@ -24,69 +23,14 @@ const HUB_VERSIONS: &str = "hub-versions";
 /// Key of what defines its types, one `resource.group uid` a line; the UID is `-` where nothing does that could be deleted.
 const HUB_DEFINITIONS: &str = "hub-definitions";
 const NOTHING: &str = "-";
-/// Tokens are shorter.
-const LONGEST_TOKEN: usize = 16;
 
-/// Key of the holds that only people or time end, one `direction reason token words` a line.
+/// Key of the holds that only people or time end, a line each; what is in it, the guard knows.
 const HOLDS: &str = "holds";
-
-/// A hold that outlives the process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct KeptHold {
-    pub(in crate::engine) direction: Direction,
-    pub(in crate::engine) token: String,
-    pub(in crate::engine) why: KeptReason,
-}
-
-/// Why deletes are held, as far as a restart would not find out by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum KeptReason {
-    /// A type has gone back to older versions.
-    WentBack { resource: String, from: u64, to: u64 },
-    /// Too many are to go.
-    TooMany { doomed: usize, of: usize },
-}
-
-impl KeptHold {
-    fn line(&self) -> String {
-        let Self { direction, token, why } = self;
-        match why {
-            KeptReason::WentBack { resource, from, to } => {
-                format!("{direction} {OLDER_VERSIONS} {token} {resource} {from} {to}\n")
-            }
-            KeptReason::TooMany { doomed, of } => format!("{direction} {TOO_MANY} {token} {doomed} {of}\n"),
-        }
-    }
-
-    /// Reads a line; one of another form is left out.
-    fn parse(line: &str) -> Option<Self> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let (&[direction, reason, token], words) = words.split_first_chunk::<3>()?;
-        let directions = [Direction::Down, Direction::Up];
-        let why = match (reason, words) {
-            (OLDER_VERSIONS, [resource, from, to]) => KeptReason::WentBack {
-                resource: (*resource).to_owned(),
-                from: from.parse().ok()?,
-                to: to.parse().ok()?,
-            },
-            (TOO_MANY, [doomed, of]) => KeptReason::TooMany {
-                doomed: doomed.parse().ok()?,
-                of: of.parse().ok()?,
-            },
-            _ => return None,
-        };
-        Some(Self {
-            direction: directions.into_iter().find(|known| known.to_string() == direction)?,
-            token: token.chars().take(LONGEST_TOKEN).collect(),
-            why,
-        })
-    }
-}
 
 /// What the record says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct Kept {
-    pub(super) holds: Vec<KeptHold>,
+    pub(super) holds: String,
     pub(super) types: BTreeSet<SyncedType>,
     /// The hub that the copies are from; empty if it cannot be told.
     pub(super) hub: String,
@@ -172,7 +116,7 @@ fn read_body(name: &ObjectName, body: &[u8]) -> Result<Kept, Error> {
         Some((resource.to_owned(), known))
     });
     Ok(Kept {
-        holds: text(HOLDS).lines().filter_map(KeptHold::parse).collect(),
+        holds: text(HOLDS).to_owned(),
         hub_definitions: definitions.collect(),
         types: types.collect(),
         hub: text(HUB).to_owned(),
@@ -201,7 +145,7 @@ pub(super) async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Resu
             (HUB, kept.hub.clone()),
             (HUB_VERSIONS, versions),
             (HUB_DEFINITIONS, definitions),
-            (HOLDS, kept.holds.iter().map(KeptHold::line).collect()),
+            (HOLDS, kept.holds.clone()),
         ])
         .filter(|(_, text)| !text.is_empty())
         .collect();
@@ -217,10 +161,8 @@ pub(super) async fn save(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Resu
         "data": data,
     });
     let body = Bytes::from(object.to_string());
-    let (kept, _) = edge
-        .apply(&ResourceType::config_maps(), name, body, Content::Metadata)
-        .await?;
-    Meta::of(name, &kept).map(|_| ())
+    let resource = ResourceType::config_maps();
+    edge.apply(&resource, name, body, Content::Metadata).await.map(|_| ())
 }
 
 /// One `group/version/resource` a line, and ` of group/resource/Kind` where the origins are of another type.
@@ -283,44 +225,6 @@ mod tests {
         fn send(&self, _: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
             let answer = Response::whole(200, self.0);
             async move { Ok(answer) }.boxed_local()
-        }
-    }
-
-    #[test]
-    fn holds_are_read_as_they_were_written_and_other_lines_are_left_out() {
-        let (resource, token) = ("secrets".to_owned(), "7fd8379e".to_owned());
-        let holds = [
-            (
-                Direction::Up,
-                KeptReason::WentBack {
-                    resource,
-                    from: 452,
-                    to: 297,
-                },
-            ),
-            (Direction::Down, KeptReason::TooMany { doomed: 30, of: 41 }),
-        ];
-        let holds = holds.map(|(direction, why)| KeptHold {
-            direction,
-            token: token.clone(),
-            why,
-        });
-        let lines: String = holds.iter().map(KeptHold::line).collect();
-        assert_eq!(
-            lines,
-            "upsync OlderVersions 7fd8379e secrets 452 297\ndownsync TooMany 7fd8379e 30 41\n"
-        );
-        let read: Vec<KeptHold> = lines.lines().filter_map(KeptHold::parse).collect();
-        assert_eq!(read, holds);
-        for line in [
-            "",
-            "downsync TooMany",
-            "sideways TooMany t 1 2",
-            "downsync TooMany t 1",
-            "downsync Else t 1 2",
-            "upsync OlderVersions t a b c",
-        ] {
-            assert_eq!(KeptHold::parse(line), None, "{line}");
         }
     }
 
