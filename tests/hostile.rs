@@ -35,6 +35,8 @@ mod many_watches;
 mod outages;
 #[path = "hostile/owners.rs"]
 mod owners;
+#[path = "hostile/refused.rs"]
+mod refused;
 #[path = "hostile/replace.rs"]
 mod replace;
 #[path = "hostile/takers.rs"]

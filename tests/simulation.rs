@@ -16,6 +16,8 @@ mod outages;
 mod outdated;
 #[path = "simulation/records.rs"]
 mod records;
+#[path = "simulation/refused.rs"]
+mod refused;
 #[path = "simulation/sources.rs"]
 mod sources;
 #[path = "simulation/statuses.rs"]

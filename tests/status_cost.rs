@@ -7,7 +7,7 @@ use support::crashes::Crashes;
 use support::edge_watch::EdgeWatch;
 use support::modes::{Mode, in_both_modes, in_mode};
 use support::objects::{config_map, namespace, path};
-use support::rbac::{allow, configs, disallow, limited};
+use support::rbac::{allow, configs, disallow, heartbeats, limited};
 use support::stage::{Stage, all_of, own_group, select, stage};
 use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
 use support::story::{SOON, arrives, becomes, copy_equals, crd, custom_object, drop_crds, install_crd};
@@ -36,7 +36,8 @@ async fn a_forbidden_status_is_reported_blocks_nothing_and_arrives_when_granted(
         &hub,
         &shop,
         json!([
-            configs(&["get", "list", "watch", "patch"]),
+            configs(&["get", "list", "watch"]),
+            heartbeats(),
             {"apiGroups": ["", "apps"], "resources": ["namespaces", "configmaps", "deployments"], "verbs": ["get", "list", "watch"]},
         ]),
     )

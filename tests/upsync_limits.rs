@@ -5,7 +5,7 @@ mod support;
 use serde_json::{Value, json};
 use support::modes::{Mode, in_both_modes};
 use support::objects::{config_map, namespace};
-use support::rbac::{allow, configs, disallow, limited};
+use support::rbac::{allow, configs, disallow, heartbeats, limited};
 use support::stage::{Stage, config_maps, deselect, own_group, select, stage, stock};
 use support::story::{
     SOON, a_while, annotation, arrives, becomes, config_map_entry, copy_equals, crd, custom_object, drop_crds, edit,
@@ -349,7 +349,8 @@ async fn what_the_hub_forbids_is_reported_blocks_nothing_and_goes_up_when_grante
     )
     .await;
     let rules = json!([
-        configs(&["get", "list", "watch", "patch"]),
+        configs(&["get", "list", "watch"]),
+            heartbeats(),
         {"apiGroups": [""], "resources": ["namespaces", "configmaps"], "verbs": all},
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]},
     ]);

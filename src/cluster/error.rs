@@ -45,6 +45,8 @@ pub enum Error {
     BadAnswer(String),
     /// The request was not sent, because no server could understand it: a name that is none, a path that is too long.
     NotSent(String),
+    /// The server has taken a write and kept nothing of it, for the reason given. Retry: it may come to keep it.
+    WithoutEffect(String),
     /// The server shows what was before something that it has told of: a cache stands before it, or it was restored from a
     /// backup. Proves nothing. Look again.
     Outdated {
@@ -220,6 +222,12 @@ impl Error {
         }))
     }
 
+    /// True if the server has looked at the request and not done it: nothing has changed by it, and it needs no look whether
+    /// something has.
+    pub fn is_refusal(&self) -> bool {
+        self.is_rejection() || self.status().is_some_and(|status| status.code == 403)
+    }
+
     /// True if the object itself is refused, so that the same request cannot succeed until something changes.
     pub fn is_rejection(&self) -> bool {
         self.status()
@@ -239,6 +247,7 @@ impl fmt::Display for Error {
             }
             Self::NotSent(reason) => write!(f, "nothing that could be asked for: {reason}"),
             Self::BadAnswer(reason) => write!(f, "not an answer of a Kubernetes API: {reason}"),
+            Self::WithoutEffect(reason) => write!(f, "the server took it and kept nothing of it: {reason}"),
             Self::Outdated { version, told } => {
                 write!(f, "it shows resource version {version} and has told of {told} before")
             }

@@ -337,7 +337,32 @@ impl Cluster {
         body: Bytes,
         content: Content,
     ) -> Result<Bytes, Error> {
-        let path = format!("{}?fieldManager={FIELD_MANAGER}", resource.object_path(name)?);
+        self.patch_at(resource, name, "", body, content).await
+    }
+
+    /// Merges `body` into the status of one object, through its `/status` subresource or in the object itself. Returns the
+    /// metadata.
+    pub async fn merge_patch_status(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        subresource: bool,
+        body: Bytes,
+    ) -> Result<Bytes, Error> {
+        let at = if subresource { "/status" } else { "" };
+        self.patch_at(resource, name, at, body, Content::Metadata).await
+    }
+
+    async fn patch_at(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        subresource: &str,
+        body: Bytes,
+        content: Content,
+    ) -> Result<Bytes, Error> {
+        let object = resource.object_path(name)?;
+        let path = format!("{object}{subresource}?fieldManager={FIELD_MANAGER}");
         let kind = if body.starts_with(b"[") {
             "application/json-patch+json"
         } else {

@@ -32,7 +32,7 @@ pub(super) enum ConfigKind {
 }
 
 impl ConfigKind {
-    const ALL: [Self; 2] = [Self::SyncerConfig, Self::EdgeSyncConfig];
+    pub(super) const ALL: [Self; 2] = [Self::SyncerConfig, Self::EdgeSyncConfig];
 
     pub(super) fn kind(self) -> &'static str {
         match self {
@@ -193,6 +193,7 @@ impl Engine {
         if let Some(listing) = self.selecting.listing.get_mut(&kind) {
             listing.insert(meta.name.clone());
         }
+        self.heartbeat.told(kind, &meta);
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
         self.config_confirms(full_name(&name), token);

@@ -12,12 +12,15 @@ use futures_util::FutureExt;
 use serde_json::json;
 use tokio::time::Instant;
 
+use self::writer::{Places, Writer};
 use super::configs::ConfigKind;
 use super::guard::Condition;
 use super::{Engine, TaskEnd};
-use crate::cluster::{Content, Error, ObjectName, Side};
+use crate::cluster::{Error, Side};
 use crate::report::Subject;
 use crate::sync::object::Meta;
+
+mod writer;
 
 /// How long a new config waits for others that come with it.
 const NEW_CONFIG: Duration = Duration::from_secs(1);
@@ -31,12 +34,29 @@ pub(super) struct Heartbeat {
     again: bool,
     /// What the configs were told of holds, and since when.
     condition: Option<(Condition, String)>,
-    /// The version that each config got with the last beat.
+    /// What was written last.
+    body: Bytes,
+    /// The last version of each config that the hub has told of, or answered a beat with.
     versions: BTreeMap<(ConfigKind, String), u64>,
+    /// Where the hub keeps the status of configs.
+    places: Places,
 }
 
-/// What became of each config: its metadata as the hub has it now.
-pub(super) struct Beaten(Vec<(ConfigKind, String, Result<Meta, Error>)>);
+/// What a beat ended with.
+pub(super) struct Beaten {
+    places: Places,
+    configs: Vec<BeatenConfig>,
+}
+
+/// What became of one config.
+struct BeatenConfig {
+    kind: ConfigKind,
+    name: String,
+    /// The last known version before the beat; 0 if none was known.
+    before: u64,
+    /// Its metadata as the hub has it now.
+    result: Result<Meta, Error>,
+}
 
 impl Heartbeat {
     pub(super) fn due(&self) -> Option<Instant> {
@@ -48,9 +68,15 @@ impl Heartbeat {
         self.versions.remove(config);
     }
 
-    /// Another hub may have given them their versions.
+    /// Another hub may have given them their versions, and may keep their status elsewhere.
     pub(super) fn forget_all(&mut self) {
         self.versions.clear();
+        self.places.clear();
+    }
+
+    /// The hub has told of a config.
+    pub(super) fn told(&mut self, kind: ConfigKind, meta: &Meta) {
+        self.versions.insert((kind, meta.name.clone()), meta.version_number());
     }
 }
 
@@ -85,20 +111,30 @@ impl Engine {
         }]}});
         self.heartbeat.condition = Some((condition, since));
         let body = Bytes::from(body.to_string());
+        let is_new = std::mem::replace(&mut self.heartbeat.body, body.clone()) != body;
+        let versions = self.heartbeat.versions.clone();
+        let places = self.heartbeat.places.clone();
         let task = async move {
-            let mut results = Vec::new();
+            let mut writer = Writer::new(&hub, places);
+            let mut configs_beaten = Vec::new();
             for (kind, name) in configs {
-                let at = ObjectName::new("", &name);
-                let answer = hub
-                    .merge_patch_for(&kind.resource_type(), &at, body.clone(), Content::Metadata)
-                    .await;
-                let unreachable = matches!(&answer, Err(error) if error.is_unreachable());
-                results.push((kind, name, answer.and_then(|object| Meta::parse(&object))));
+                let before = versions.get(&(kind, name.clone())).copied().unwrap_or_default();
+                let result = writer.write(kind, &name, &body, Some(before).filter(|_| is_new)).await;
+                let unreachable = matches!(&result, Err(error) if error.is_unreachable());
+                configs_beaten.push(BeatenConfig {
+                    kind,
+                    name,
+                    before,
+                    result,
+                });
                 if unreachable {
                     break;
                 }
             }
-            TaskEnd::Beaten(Beaten(results))
+            TaskEnd::Beaten(Beaten {
+                places: writer.into_places(),
+                configs: configs_beaten,
+            })
         };
         self.tasks.push(task.boxed_local());
     }
@@ -122,8 +158,9 @@ impl Engine {
         }
     }
 
-    pub(super) fn beaten(&mut self, Beaten(results): Beaten) {
+    pub(super) fn beaten(&mut self, Beaten { places, configs }: Beaten) {
         self.heartbeat.under_way = false;
+        self.heartbeat.places = places;
         let interval = self.setup.heartbeat.unwrap_or(Duration::MAX);
         // Spread, since many edges may have started together.
         let spread = 0.9 + fastrand::f64() / 5.0;
@@ -136,7 +173,13 @@ impl Engine {
         };
         self.heartbeat.due = Some(Instant::now() + next);
         self.ask_strangers_again();
-        for (kind, name, result) in results {
+        for BeatenConfig {
+            kind,
+            name,
+            before,
+            result,
+        } in configs
+        {
             let subject = heartbeat_on(kind, &name);
             match result {
                 // Whoever polls reads the config once more: its new version may hold an edit that was not seen yet.
@@ -145,8 +188,10 @@ impl Engine {
                     self.report.wrote(Side::Hub, "heartbeat");
                     self.told.beaten = Some(Instant::now());
                     let version = meta.version_number();
-                    let before = self.heartbeat.versions.insert((kind, name), version);
-                    self.config_written_at(kind, before.unwrap_or_default(), version);
+                    // A watch may have told of a newer one meanwhile.
+                    let known = self.heartbeat.versions.entry((kind, name)).or_default();
+                    *known = version.max(*known);
+                    self.config_written_at(kind, before, version);
                 }
                 Err(error) if error.is_unreachable() => {
                     self.side_is_silent(Side::Hub, "writing the heartbeat", &error);

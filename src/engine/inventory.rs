@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
-pub(super) use self::record::Record;
+pub(super) use self::record::{LeftOpen, Record};
 use super::guard::Count;
 use super::status::StatusRecord;
 use crate::cluster::ObjectName;
@@ -73,7 +73,7 @@ impl Inventory {
     pub(super) fn at_origin(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
         let record = self.entry(name);
         record.origin_tells(list, hash);
-        record.busy || record.unsure || record.settled != hash || record.drifted()
+        record.busy || record.has_open_try() || record.settled != hash || record.drifted()
     }
 
     /// The origin has the UID with this hash.
@@ -332,7 +332,7 @@ impl Inventory {
                 return true;
             }
             if record.seen.version > version {
-                record.unsure = true;
+                record.is_unsure();
                 record.settled = 0;
                 return record.wanted != 0 && !record.busy;
             }
@@ -468,11 +468,11 @@ impl Inventory {
         Some(record)
     }
 
-    /// A worker has failed; `unsure` says that its write may have taken effect all the same.
-    pub(super) fn failed(&mut self, name: &ObjectName, unsure: bool) {
+    /// A worker has ended without success, and left this open.
+    pub(super) fn failed(&mut self, name: &ObjectName, left_open: LeftOpen) {
         if let Some(record) = self.objects.get_mut(name) {
             record.busy = false;
-            record.unsure |= unsure;
+            record.left_open = record.left_open.max(left_open);
         }
     }
 
@@ -483,7 +483,7 @@ impl Inventory {
         };
         record.busy = false;
         record.settled = wanted;
-        record.unsure = false;
+        record.left_open = LeftOpen::Nothing;
         record.retiring &= record.told;
         if !record.told {
             // The worker may have read the origin, and nobody knows anything newer. If it is gone and the copy stays, there is

@@ -237,7 +237,7 @@ fn an_edge_list_from_before_a_write_does_not_undo_it() {
         inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, at)));
         assert_eq!(inventory.copies_listed(4, Covers::Labelled, 20), [name("a")]);
         let record = inventory.get(&name("a")).unwrap();
-        (record.has_copy(), record.vanished || record.unsure)
+        (record.has_copy(), record.needs_look())
     };
     assert_eq!(
         written_at(21),
@@ -309,7 +309,7 @@ fn what_was_told_while_a_worker_found_no_origin_is_newer() {
         if told {
             inventory.at_origin(&name("a"), 1, 8);
         }
-        inventory.failed(&name("a"), false);
+        inventory.failed(&name("a"), LeftOpen::Nothing);
         assert_eq!(inventory.found_absent(&name("a")), !told);
         assert_eq!(inventory.is_doomed(&name("a")), !told);
     }
@@ -321,7 +321,7 @@ fn a_write_without_an_answer_may_have_changed_what_was_in_step() {
     assert!(inventory.at_origin(&name("a"), 1, 8));
     assert!(inventory.take(&name("a")).is_some());
     inventory.at_origin(&name("a"), 1, 7);
-    inventory.failed(&name("a"), true);
+    inventory.failed(&name("a"), LeftOpen::Unsure);
     assert_eq!(inventory.out_of_step(None), [name("a")]);
     assert!(
         inventory.take(&name("a")).is_some(),
@@ -380,7 +380,7 @@ fn what_is_selected_anew_is_read_by_a_worker() {
     inventory.ask_for(&name("b"));
     assert_eq!(inventory.out_of_step(None), [name("b")]);
     let record = inventory.take(&name("b")).unwrap();
-    assert!(record.unsure && record.unread() == Some(0));
+    assert!(record.needs_look() && record.unread() == Some(0));
     assert!(!inventory.settle(&name("b"), 0, Some(Seen::ABSENT)));
     assert!(inventory.get(&name("b")).is_none(), "there is no origin");
     // Its copy is there from before it was selected no more.
@@ -389,7 +389,7 @@ fn what_is_selected_anew_is_read_by_a_worker() {
     assert!(inventory.out_of_step(None).is_empty());
     inventory.ask_for(&name("a"));
     let record = inventory.take(&name("a")).unwrap();
-    assert!(!record.unsure && record.unread() == Some(7));
+    assert!(!record.needs_look() && record.unread() == Some(7));
     // What the origin's side tells counts.
     assert!(inventory.at_origin(&name("a"), 2, 8));
     assert_eq!(inventory.get(&name("a")).unwrap().unread(), None);

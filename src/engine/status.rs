@@ -9,7 +9,6 @@ use std::rc::Rc;
 use bytes::Bytes;
 use tokio::time::{Duration, Instant};
 
-use super::work::REFUSED_WAIT;
 use super::{Engine, Key, Task, TypeId, drift};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection, StatusPath};
@@ -18,6 +17,10 @@ use crate::report::Subject;
 use crate::sync::job::Failure;
 use crate::sync::ownership::CopyState;
 use crate::sync::status_return::{Returned, StatusJob};
+
+/// Between two tries of a status whose object is not there, or is another one. Whoever tells of either object brings it back
+/// before that; who polls may tell late.
+const UNTOLD_WAIT: Duration = Duration::from_secs(300);
 
 /// What is known of the status of one object. Hashes are 0 where there is no status.
 #[derive(Debug, Default)]
@@ -280,8 +283,7 @@ impl Engine {
                 self.forget(Side::Hub, &resource);
                 return queue::Done::Retry(None);
             }
-            // Whoever tells of either object brings it back before that; who polls may tell late.
-            Returned::Gone | Returned::Another => return queue::Done::Refused(REFUSED_WAIT),
+            Returned::Gone | Returned::Another => return queue::Done::Later(UNTOLD_WAIT),
             Returned::Written { .. } => {
                 let object = key.name.of_kind(&resource.kind).to_string();
                 log::debug!("status returned object={object}");

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use super::guard::Reason;
+use super::inventory::LeftOpen;
 use super::workers::HELD_BACK;
 use super::{Engine, Key, SourceState, Task, TaskEnd, TypeId, TypeState};
 use crate::cluster::{Error, ObjectName, Side};
@@ -20,10 +21,6 @@ use crate::sync::job::{self, Change, Failure, Job, Outcome, Seen, Why};
 use crate::sync::object::Address;
 use crate::sync::ownership::is_protected_namespace;
 use crate::sync::status_return::{self, Returned};
-
-/// Between two tries of an object that a webhook refuses, or whose place somebody else's object has, and of a status
-/// whose object is not there.
-pub(super) const REFUSED_WAIT: Duration = Duration::from_secs(300);
 
 /// Conflicts in a row before one is a failure that is reported: somebody changes the object all the time.
 const LASTING_CONFLICT: u32 = 4;
@@ -192,7 +189,7 @@ impl Engine {
             copy_version: record.seen.version,
             origin_told: record.origin_version,
             origin_unnamed: if record.origin_list == 0 { listed_at } else { 0 },
-            look_first: record.vanished || record.unsure,
+            look_first: record.needs_look(),
             suspect: record.suspect,
             unread: record.unread(),
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
@@ -247,10 +244,10 @@ impl Engine {
                 return self.hold_cascade(key, &object, first);
             }
             Change::Conflict(owner) => {
-                state.inventory.failed(name, true);
+                state.inventory.failed(name, LeftOpen::Unsure);
                 self.guard.seen_to(key, direction);
                 self.report.conflict(side, &object, owner.as_deref());
-                return queue::Done::Refused(REFUSED_WAIT);
+                return queue::Done::Retry(None);
             }
             Change::Deleted | Change::Released => self.guard.deleted(key, direction, Instant::now()),
             _ => self.guard.seen_to(key, direction),
@@ -303,7 +300,12 @@ impl Engine {
         // Its origin's side has told that it is there, and will tell that it is gone. Who says so now may be another cluster.
         let is_denied = why != Why::NotSelected && wants_nothing && inventory.is_told_of(&key.name);
         if goes_unseen || is_denied {
-            inventory.failed(&key.name, goes_unseen);
+            let left_open = if goes_unseen {
+                LeftOpen::Unsure
+            } else {
+                LeftOpen::Nothing
+            };
+            inventory.failed(&key.name, left_open);
         }
         if is_denied {
             let side = state.plan.direction.origin();
@@ -351,7 +353,7 @@ impl Engine {
             return queue::Done::Finished;
         };
         let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
-        state.inventory.failed(&key.name, false);
+        state.inventory.failed(&key.name, LeftOpen::Nothing);
         // One that was to be replaced is still wanted, and its turn comes without anybody's word.
         let is_wanted = outcome.desired_hash != 0;
         let reason = match &outcome.change {
@@ -465,7 +467,12 @@ impl Engine {
             return queue::Done::Finished;
         };
         let at_copy = *side == state.plan.direction.copy();
-        state.inventory.failed(name, at_copy);
+        let left_open = match () {
+            () if !at_copy => LeftOpen::Nothing,
+            () if error.is_refusal() => LeftOpen::Refused,
+            () => LeftOpen::Unsure,
+        };
+        state.inventory.failed(name, left_open);
         if error.is_unreachable() {
             self.side_is_silent(*side, failure.doing, error);
             return queue::Done::Unreachable(*side);
@@ -522,10 +529,6 @@ impl Engine {
             } else {
                 queue::Done::Finished
             };
-        }
-        if error.is_rejection() {
-            // A webhook, a limit or a schema refuses it. These change without a sign, so it is tried again, rarely.
-            return queue::Done::Refused(REFUSED_WAIT);
         }
         retry
     }

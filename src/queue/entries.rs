@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::lanes::Place;
+use super::lanes::{Place, Turn};
 use super::sides::Sides;
 use super::{Class, Queue, QueueKey};
 
@@ -22,8 +22,8 @@ pub(super) struct Entry {
 /// Numbers are never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// In `ready` under this number.
-    Ready(u64),
+    /// In `ready` under this number, for this reason.
+    Ready(u64, Turn),
     /// In `waiting` under this time and number.
     Waiting {
         due: Instant,
@@ -59,7 +59,7 @@ impl<K: QueueKey> Queue<K> {
     /// Makes an entry that is nowhere yet: the caller makes it ready or lets it wait.
     pub(super) fn insert(&mut self, key: &K, class: Class, needs: Sides, failures: u32) {
         let entry = Entry {
-            state: State::Ready(self.number()),
+            state: State::Ready(self.number(), Turn::News),
             class,
             needs,
             failures,
@@ -83,8 +83,13 @@ impl<K: QueueKey> Queue<K> {
             state, class, needs, ..
         } = *self.entry(key);
         match state {
-            State::Ready(number) => {
-                self.ready.remove(Place { class, needs, number });
+            State::Ready(number, turn) => {
+                self.ready.remove(Place {
+                    class,
+                    turn,
+                    needs,
+                    number,
+                });
             }
             State::Waiting { due, number, .. } => {
                 self.waiting[class as usize].remove(&(due, number));
@@ -93,13 +98,19 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    pub(super) fn make_ready(&mut self, key: K) {
+    pub(super) fn make_ready(&mut self, key: K, turn: Turn) {
         let number = self.number();
         let entry = self.entry(&key);
-        entry.state = State::Ready(number);
+        entry.state = State::Ready(number, turn);
         let (class, needs) = (entry.class, entry.needs);
         self.drop_payload_that_waits(&key);
-        self.ready.put(Place { class, needs, number }, key);
+        let place = Place {
+            class,
+            turn,
+            needs,
+            number,
+        };
+        self.ready.put(place, key);
     }
 
     pub(super) fn make_wait(&mut self, key: K, due: Instant, not_before: Option<Instant>) {
@@ -122,7 +133,7 @@ impl<K: QueueKey> Queue<K> {
             State::Waiting {
                 not_before: Some(at), ..
             } => self.make_wait(key, at, Some(at)),
-            _ => self.make_ready(key),
+            _ => self.make_ready(key, Turn::News),
         }
     }
 
@@ -135,7 +146,7 @@ impl<K: QueueKey> Queue<K> {
         let entry = self.entry(key);
         entry.class = class;
         match entry.state {
-            State::Ready(_) => self.make_ready(key.clone()),
+            State::Ready(_, turn) => self.make_ready(key.clone(), turn),
             State::Waiting { due, not_before, .. } => self.make_wait(key.clone(), due, not_before),
             State::Running { .. } => {}
         }
@@ -148,7 +159,8 @@ impl<K: QueueKey> Queue<K> {
                 && first.key().0 <= now
             {
                 let key = first.remove();
-                self.make_ready(key);
+                let turn = Turn::after(self.entry(&key).failures);
+                self.make_ready(key, turn);
             }
         }
     }

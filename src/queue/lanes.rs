@@ -5,14 +5,33 @@ use std::collections::BTreeMap;
 use super::Class;
 use super::sides::Sides;
 
-/// One lane for each class and set of needed sides, so that what needs a side that is down is passed by without being
-/// looked at.
-pub(super) struct Lanes<K>([[BTreeMap<u64, K>; Sides::SETS]; Class::ALL.len()]);
+/// One lane for each class, turn and set of needed sides, so that what needs a side that is down is passed by without
+/// being looked at.
+pub(super) struct Lanes<K>([[[BTreeMap<u64, K>; Sides::SETS]; Turn::ALL.len()]; Class::ALL.len()]);
+
+/// Why a key is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Something about it is new.
+    News,
+    /// It has failed, and its back-off is over: nothing says that it would succeed now.
+    Retry,
+}
+
+impl Turn {
+    const ALL: [Self; 2] = [Self::News, Self::Retry];
+
+    /// The turn of a key whose wait is over.
+    pub(super) fn after(failures: u32) -> Self {
+        if failures > 0 { Self::Retry } else { Self::News }
+    }
+}
 
 /// Where a ready key is. Numbers grow, so the lowest one was ready first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) class: Class,
+    pub(super) turn: Turn,
     pub(super) needs: Sides,
     pub(super) number: u64,
 }
@@ -30,24 +49,34 @@ impl<K> Lanes<K> {
         self.lane_mut(place).remove(&place.number)
     }
 
-    /// The key that comes first, up to class `last`, among those whose needs `may` be taken.
-    pub(super) fn first(&self, last: Class, may: impl Fn(Sides) -> bool) -> Option<Place> {
+    /// The key that comes first, up to class `last`, among those whose needs `may` be taken; within its class one whose
+    /// turn is `whose`, if there is any.
+    pub(super) fn first(&self, last: Class, whose: Turn, may: impl Fn(Sides) -> bool) -> Option<Place> {
         let classes = Class::ALL.into_iter().take_while(|&class| class <= last);
-        let first_of = |class| {
+        let first_of = |class, turn| {
             let lanes = Sides::sets().filter(|&needs| may(needs));
             let heads = lanes.filter_map(move |needs| {
-                let (&number, _) = self.lane(class, needs).first_key_value()?;
-                Some(Place { class, needs, number })
+                let (&number, _) = self.lane(class, turn, needs).first_key_value()?;
+                Some(Place {
+                    class,
+                    turn,
+                    needs,
+                    number,
+                })
             });
             heads.min_by_key(|place| place.number)
         };
-        classes.into_iter().find_map(first_of)
+        let other = |class| Turn::ALL.into_iter().find_map(|turn| first_of(class, turn));
+        classes
+            .into_iter()
+            .find_map(|class| first_of(class, whose).or_else(|| other(class)))
     }
 
     /// The key of `class` that was ready last, among those whose needs `are` such.
     pub(super) fn newest(&self, class: Class, are: impl Fn(Sides) -> bool) -> Option<&K> {
-        let lanes = Sides::sets().filter(|&needs| are(needs));
-        let newest = lanes.filter_map(|needs| self.lane(class, needs).last_key_value());
+        let sets = Sides::sets().filter(|&needs| are(needs));
+        let lanes = sets.flat_map(|needs| self.turns(class, needs));
+        let newest = lanes.filter_map(BTreeMap::last_key_value);
         newest.max_by_key(|(number, _)| **number).map(|(_, key)| key)
     }
 
@@ -60,7 +89,7 @@ impl<K> Lanes<K> {
     pub(super) fn count_up_to(&self, last: Class, are: impl Fn(Sides) -> bool) -> usize {
         let classes = || Class::ALL.into_iter().take_while(|&class| class <= last);
         let sets = Sides::sets().filter(|&needs| are(needs));
-        let lanes = sets.flat_map(|needs| classes().map(move |class| self.lane(class, needs)));
+        let lanes = sets.flat_map(|needs| classes().flat_map(move |class| self.turns(class, needs)));
         lanes.map(BTreeMap::len).sum()
     }
 
@@ -71,21 +100,25 @@ impl<K> Lanes<K> {
 
     /// Drops every key that `which` picks.
     pub(super) fn forget(&mut self, which: impl Fn(&K) -> bool) {
-        for lane in self.0.iter_mut().flatten() {
+        for lane in self.0.iter_mut().flatten().flatten() {
             lane.retain(|_, key| !which(key));
         }
     }
 
     fn which(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &BTreeMap<u64, K>> {
         let sets = Sides::sets().filter(move |&needs| are(needs));
-        sets.flat_map(move |needs| Class::ALL.into_iter().map(move |class| self.lane(class, needs)))
+        sets.flat_map(move |needs| Class::ALL.into_iter().flat_map(move |class| self.turns(class, needs)))
     }
 
-    fn lane(&self, class: Class, needs: Sides) -> &BTreeMap<u64, K> {
-        &self.0[class as usize][needs.index()]
+    fn turns(&self, class: Class, needs: Sides) -> [&BTreeMap<u64, K>; Turn::ALL.len()] {
+        Turn::ALL.map(|turn| self.lane(class, turn, needs))
+    }
+
+    fn lane(&self, class: Class, turn: Turn, needs: Sides) -> &BTreeMap<u64, K> {
+        &self.0[class as usize][turn as usize][needs.index()]
     }
 
     fn lane_mut(&mut self, place: Place) -> &mut BTreeMap<u64, K> {
-        &mut self.0[place.class as usize][place.needs.index()]
+        &mut self.0[place.class as usize][place.turn as usize][place.needs.index()]
     }
 }

@@ -11,7 +11,8 @@
 //!
 //! **Order.** Keys of an earlier [`Class`] go before those of a later one; within each class, first ready, first
 //! served, whatever its group. A key that is added again keeps its turn; one that comes back goes behind all others.
-//! So no key and no group keeps another one waiting for longer than one turn of the queue.
+//! So no key and no group keeps another one waiting for longer than one turn of the queue. Of keys whose back-off is over,
+//! one is taken for [`NEWS_PER_RETRY`] others: many objects that fail neither keep good ones waiting nor wait for ever.
 //!
 //! **Back-off.**
 //! - A failed key waits an exponentially growing, jittered time (0.8 s to 5 min); success forgets its failures.
@@ -74,7 +75,7 @@ pub use self::back_off::back_off;
 pub(crate) use self::back_off::probe_wait;
 use self::back_off::{LONGEST_ASKED, spread};
 use self::entries::{Entry, State};
-use self::lanes::Lanes;
+use self::lanes::{Lanes, Turn};
 use self::overflow::{Lost, Overflow};
 use self::sides::{Gate, Reach, Sides};
 use crate::cluster::Side;
@@ -92,6 +93,10 @@ pub const WAITING_SHARE: usize = 4;
 pub const REFILL_SHARE: usize = 8;
 /// One in so many entries is kept free for [`Class::First`].
 pub const FIRST_SHARE: usize = 8;
+
+/// While keys are ready both because something about them is new and because their back-off is over, so many of the first
+/// kind are taken for one of the other.
+pub const NEWS_PER_RETRY: u32 = 4;
 
 /// What the queue has to know of its keys.
 pub trait QueueKey: Clone + Ord {
@@ -113,9 +118,6 @@ pub enum Done {
     /// Failed: again after its back-off or when it is added again, but in any case not before the given time, if the
     /// server has asked for one.
     Retry(Option<Duration>),
-    /// Refused for a reason that no retry changes: again after about the given time (jittered, and not before its
-    /// back-off), or when it is added again.
-    Refused(Duration),
     /// Again at once, with fresh input (a precondition failed because something changed).
     Again,
     /// Not tried, because its turn is not a good moment: again after about the given time (jittered), or when it is added
@@ -149,8 +151,10 @@ impl Class {
 pub struct Queue<K: QueueKey> {
     capacity: usize,
     entries: BTreeMap<K, Entry>,
-    /// Every key with state `Ready`, in the lane of its entry's class and needs.
+    /// Every key with state `Ready`, in the lane of its entry's class, turn and needs.
     ready: Lanes<K>,
+    /// Keys with news that were taken since the last one whose back-off was over.
+    news_in_a_row: u32,
     /// Every key with state `Waiting`, by class and by its time.
     waiting: [BTreeMap<(Instant, u64), K>; Class::ALL.len()],
     reach: Reach,
@@ -178,6 +182,7 @@ impl<K: QueueKey> Queue<K> {
             capacity: capacity.max(LEAST_CAPACITY),
             entries: BTreeMap::new(),
             ready: Lanes::new(),
+            news_in_a_row: 0,
             waiting: Default::default(),
             reach: Reach::default(),
             overflow: Overflow::new(),
@@ -199,7 +204,7 @@ impl<K: QueueKey> Queue<K> {
             if (!runs || self.may_have_news(class)) && self.make_room(class, runs) {
                 self.insert(&key, class, needs, 0);
                 self.set_payload(&key, payload);
-                self.make_ready(key);
+                self.make_ready(key, Turn::News);
             } else {
                 self.overflow.lost(key.group(), needs, Lost::Ready);
             }
@@ -209,8 +214,8 @@ impl<K: QueueKey> Queue<K> {
         self.set_payload(&key, payload);
         match &mut self.entry(&key).state {
             State::Running { again, .. } => *again = true,
-            State::Waiting { .. } => self.hasten(key),
-            State::Ready(_) => self.drop_payload_that_waits(&key),
+            State::Waiting { .. } | State::Ready(_, Turn::Retry) => self.hasten(key),
+            State::Ready(_, Turn::News) => self.drop_payload_that_waits(&key),
         }
     }
 
@@ -235,9 +240,21 @@ impl<K: QueueKey> Queue<K> {
     pub fn take(&mut self, now: Instant, last: Class) -> Option<(K, Option<Bytes>)> {
         self.taken_at = Some(now);
         self.wake(now);
+        let whose = if self.news_in_a_row < NEWS_PER_RETRY {
+            Turn::News
+        } else {
+            Turn::Retry
+        };
         let place = [Gate::Probe(2), Gate::Probe(1), Gate::Open]
             .into_iter()
-            .find_map(|gate| self.ready.first(last, |needs| self.reach.gate(needs, now) == gate))?;
+            .find_map(|gate| {
+                self.ready
+                    .first(last, whose, |needs| self.reach.gate(needs, now) == gate)
+            })?;
+        self.news_in_a_row = match place.turn {
+            Turn::News => self.news_in_a_row.saturating_add(1),
+            Turn::Retry => 0,
+        };
         let key = self.ready.remove(place)?;
         let number = self.number();
         self.reach.begin(place.needs, number, now);
@@ -262,7 +279,7 @@ impl<K: QueueKey> Queue<K> {
             }
             Done::Finished => entry.failures = 0,
             Done::Later(_) | Done::Again => {}
-            Done::Retry(_) | Done::Refused(_) => entry.failures = entry.failures.saturating_add(1),
+            Done::Retry(_) => entry.failures = entry.failures.saturating_add(1),
             Done::Unreachable(side) => {
                 entry.needs = entry.needs.with(side);
                 if self.reach.unreachable(side, number, probed, now, jitter) {
@@ -283,13 +300,12 @@ impl<K: QueueKey> Queue<K> {
             // It has changed since: only the server's word keeps it waiting.
             _ if again => asked,
             Done::Retry(_) => Some(back_off(failures, jitter).max(asked.unwrap_or_default())),
-            Done::Refused(wait) => Some(back_off(failures, jitter).max(spread(wait, jitter))),
             Done::Later(wait) => Some(spread(wait, jitter)),
             Done::Finished | Done::Again | Done::Unreachable(_) => None,
         };
         match wait {
             Some(wait) => self.make_wait(key.clone(), now + wait, asked.map(|asked| now + asked)),
-            None => self.make_ready(key.clone()),
+            None => self.make_ready(key.clone(), Turn::News),
         }
         wait
     }

@@ -218,7 +218,7 @@ impl Model {
                     self.goes_down(side);
                 }
             }
-            Done::Retry(_) | Done::Refused(_) => {
+            Done::Retry(_) => {
                 assert_eq!(left, Some(failures + 1));
                 let due = self.now + back_off(failures + 1, self.jitter);
                 if !attempt.again {
@@ -283,7 +283,7 @@ impl Model {
             let running = matches!(entry.state, State::Running { .. });
             assert_eq!(running, self.has_worker(*key));
             let waits = match entry.state {
-                State::Ready(_) => key.needs().iter().any(|&side| self.is_down(side)),
+                State::Ready(..) => key.needs().iter().any(|&side| self.is_down(side)),
                 State::Waiting { .. } => true,
                 State::Running { .. } => false,
             };
@@ -351,7 +351,6 @@ fn outcome() -> impl Strategy<Value = Done> {
         3 => Just(Done::Finished),
         3 => Just(Done::Retry(None)),
         1 => (0..20_u64).prop_map(|asked| Done::Retry(Some(Duration::from_secs(asked)))),
-        1 => Just(Done::Refused(Duration::from_secs(300))),
         1 => Just(Done::Again),
         1 => Just(Done::Later(Duration::from_secs(10))),
         2 => side().prop_map(Done::Unreachable),

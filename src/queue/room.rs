@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 
 use super::entries::State;
+use super::lanes::Turn;
 use super::overflow::Lost;
 use super::sides::{Gate, Sides};
 use super::{Class, FIRST_SHARE, NEWS_SHARE, Queue, QueueKey, REFILL_SHARE, WAITING_SHARE};
@@ -40,7 +41,7 @@ impl<K: QueueKey> Queue<K> {
                 let counts = self.reach.all_up(needs);
                 self.entry(&key).refilled = counts;
                 self.refilled += usize::from(counts);
-                self.make_ready(key);
+                self.make_ready(key, Turn::after(round.failures));
                 has_added = true;
             } else if runs {
                 no_room_for = Some(key);
@@ -151,7 +152,7 @@ impl<K: QueueKey> Queue<K> {
         };
         let lost = match entry.state {
             State::Waiting { due, .. } => Lost::Waiting(due, entry.failures),
-            State::Ready(_) | State::Running { .. } => Lost::Ready,
+            State::Ready(..) | State::Running { .. } => Lost::Ready,
         };
         self.overflow.lost(key.group(), entry.needs, lost);
     }

@@ -178,7 +178,7 @@ fn waking_some_keys_leaves_the_others_waiting() {
 fn only_the_word_of_a_server_outlasts_a_change() {
     let now = Instant::now();
     let asked = Duration::from_secs(7);
-    for done in [Done::Retry(None), Done::Refused(asked), Done::Retry(Some(asked))] {
+    for done in [Done::Retry(None), Done::Later(asked), Done::Retry(Some(asked))] {
         let stays = done == Done::Retry(Some(asked));
         let mut queue = queue(&["changed while it waits", "changed while it runs"]);
         for key in take_all(&mut queue, now) {
@@ -211,17 +211,34 @@ fn a_change_ends_the_back_off_beyond_what_the_server_asked_for() {
 }
 
 #[test]
-fn a_refused_key_waits_as_long_as_told_or_longer() {
+fn keys_that_have_failed_neither_keep_news_waiting_nor_wait_for_ever() {
     let now = Instant::now();
-    let mut queue = queue(&["a"]);
-    queue.take(now, Class::Last).unwrap();
-    let told = Duration::from_secs(60);
-    assert_eq!(queue.done(&"a", Done::Refused(told), now, 0.0), Some(told / 2));
-    queue.take(now + told, Class::Last).unwrap();
-    assert_eq!(
-        queue.done(&"a", Done::Refused(Duration::ZERO), now, 1.0),
-        Some(FIRST_WAIT * 2)
-    );
+    let mut queue = queue(&["failed 1", "failed 2"]);
+    for key in take_all(&mut queue, now) {
+        queue.done(&key, Done::Retry(None), now, 1.0);
+    }
+    let later = now + FIRST_WAIT;
+    // Their back-off is over before any of these comes.
+    assert!(queue.take(now, Class::Last).is_none());
+    queue.wake(later);
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        queue.add(key, Class::Normal, None);
+    }
+    let order = ["a", "b", "failed 1", "c", "d", "e", "f", "failed 2"];
+    // Two of four were taken before.
+    assert_eq!(take_all(&mut queue, later), order);
+}
+
+#[test]
+fn a_key_that_has_failed_and_changes_is_news() {
+    let now = Instant::now();
+    let mut queue = queue(&["failed", "changed"]);
+    for key in take_all(&mut queue, now) {
+        queue.done(&key, Done::Retry(None), now, 1.0);
+    }
+    queue.wake(now + FIRST_WAIT);
+    queue.add("changed", Class::Normal, None);
+    assert_eq!(take_all(&mut queue, now + FIRST_WAIT), ["changed", "failed"]);
 }
 
 #[test]

@@ -202,7 +202,11 @@ impl Source {
 /// read, or broken in its conversion.
 fn concerns_one_object(error: &Error) -> bool {
     match error {
-        Error::BadAnswer(_) | Error::NotSent(_) | Error::Outdated { .. } | Error::Unanswered(_) => true,
+        Error::BadAnswer(_)
+        | Error::NotSent(_)
+        | Error::WithoutEffect(_)
+        | Error::Outdated { .. }
+        | Error::Unanswered(_) => true,
         Error::Status(status) => status.code == 500,
         Error::Unreachable(_) | Error::Unauthorized(_) => false,
     }

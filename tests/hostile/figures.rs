@@ -21,14 +21,18 @@ pub(crate) async fn address_of(syncer: &mut Syncer) -> SocketAddr {
     address.parse().expect("an address follows")
 }
 
+/// All that the metrics say.
+pub(crate) async fn page(address: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await?;
+    Ok(page)
+}
+
 /// An error unless the metrics say that a side is up.
 pub(crate) async fn is_up(address: SocketAddr, side: &str) -> Result<(), String> {
-    let text = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect(address).await.map_err(text)?;
-    let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
-    stream.write_all(request).await.map_err(text)?;
-    let mut page = String::new();
-    stream.read_to_string(&mut page).await.map_err(text)?;
+    let page = page(address).await.map_err(|error| error.to_string())?;
     let up = format!("edge_syncer_side_up{{side=\"{side}\"}} 1");
     if page.lines().any(|line| line == up) {
         Ok(())

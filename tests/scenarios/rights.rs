@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{code, config_map, namespace, secret};
-use crate::support::rbac::{allow, configs, disallow, limited};
+use crate::support::rbac::{allow, configs, disallow, heartbeats, limited};
 use crate::support::stage::{Stage, all_of, select, stage};
 use crate::support::story::{SOON, arrives, copy_equals, gone, remains};
 use crate::support::{AuditMark, Objects, PairLease, SYNCER, Syncer, User, eventually};
@@ -69,7 +69,8 @@ async fn begin(flags: Mode) -> (Stage, Syncer) {
 
 async fn allow_all_else(hub: &Objects, shop: &str) {
     let rules = json!([
-        configs(&["get", "list", "watch", "patch"]),
+        configs(&["get", "list", "watch"]),
+        heartbeats(),
         reading("namespaces"),
         reading("secrets"),
     ]);

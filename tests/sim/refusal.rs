@@ -151,6 +151,14 @@ impl Refusal {
         Self::new(403, "Forbidden", &message, &ty.details(name))
     }
 
+    /// An admission policy does not allow it.
+    pub fn denied(resource: &str, name: &str) -> Self {
+        let message = format!(
+            "{resource} {name:?} is forbidden: ValidatingAdmissionPolicy 'no' with binding 'no' denied request: not now"
+        );
+        Self::new(422, "Invalid", &message, &json!({"name": name}))
+    }
+
     /// A version that is compacted.
     pub fn expired() -> Self {
         let message = "The resourceVersion for the provided watch is too old.";

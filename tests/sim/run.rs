@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use edge_syncer::cluster::{Cluster, RateLimit, Side};
+use edge_syncer::cluster::{Cluster, Rate, RateLimit, Side};
 use edge_syncer::engine::{self, Limits, Setup};
 use edge_syncer::plan::Filter;
 use edge_syncer::serve::Question;
@@ -102,6 +102,10 @@ pub struct Run {
     pub pace: Pace,
     /// The side that is watched also if the other is polled.
     watched: Option<Side>,
+    /// Objects that may wait for their turn.
+    pub queue_capacity: usize,
+    /// Requests that each side is given.
+    pub rate: Option<Rate>,
     pub(super) heartbeat: Option<Duration>,
     /// Somebody lets go on what is held.
     pub(super) operator: bool,
@@ -225,6 +229,8 @@ impl Run {
             operator: false,
             questions: None,
             watched: None,
+            queue_capacity: QUEUE_CAPACITY,
+            rate: None,
             pace: if polls {
                 Pace::Poll(Duration::from_secs(60))
             } else {
@@ -289,7 +295,7 @@ impl Run {
                 server: Rc::clone(server),
                 process,
             };
-            Rc::new(Cluster::new(server.side, Box::new(port), RateLimit::new(None)))
+            Rc::new(Cluster::new(server.side, Box::new(port), RateLimit::new(self.rate)))
         };
         let setup = Setup {
             hub: cluster(&self.world.hub),
@@ -307,7 +313,7 @@ impl Run {
                 take_back_from: vec!["kubectl".into(), "kubectl-*".into()],
             }),
             filter: Rc::new(Filter::default()),
-            queue_capacity: QUEUE_CAPACITY,
+            queue_capacity: self.queue_capacity,
             status_interval: Duration::from_secs(1),
             heartbeat: self.heartbeat,
             clock: || "2026-01-01T00:00:00Z".to_owned(),

@@ -48,6 +48,8 @@ pub enum Trouble {
     Unavailable(&'static str),
     /// Writes of one type are never answered, though the side answers all else: a webhook hangs.
     Hangs(&'static str),
+    /// An admission policy refuses writes of objects whose names begin so.
+    Denied(&'static str),
     /// What stands before the server answers with a page for one type: 502, 503 or 504.
     Gateway(&'static str),
     /// Requests of that verb are answered with a page.
@@ -261,6 +263,14 @@ impl Weather {
             .is_some()
         {
             return Some(Early::Refused(Refusal::plain(503, "service unavailable\n")));
+        }
+        let name = &ask.target.name;
+        if ask.verb.writes()
+            && self
+                .meets(|trouble| matches!(trouble, Trouble::Denied(prefix) if name.starts_with(prefix)))
+                .is_some()
+        {
+            return Some(Early::Refused(Refusal::denied(&of, name)));
         }
         if ask.verb.writes()
             && self

@@ -37,6 +37,12 @@ pub fn limited(server: &Server) -> PathBuf {
     server.write_kubeconfig("limited", &parts)
 }
 
+/// What a syncer needs at the hub to write heartbeats.
+pub fn heartbeats() -> Value {
+    json!({"apiGroups": ["edge.kubestellar.io"], "resources": ["syncerconfigs/status", "edgesyncconfigs/status"],
+        "verbs": ["patch"]})
+}
+
 /// What a syncer needs at the hub to read configs, with these verbs for the configs.
 pub fn configs(verbs: &[&str]) -> Value {
     json!({"apiGroups": ["edge.kubestellar.io"], "resources": ["syncerconfigs", "edgesyncconfigs"], "verbs": verbs})

@@ -10,11 +10,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hold, Reason};
+use crate::engine::inventory::LeftOpen;
 use crate::engine::{Engine, Key, TypeId};
 use crate::plan::Direction;
 use crate::queue;
 
-/// The longest time between two looks into what would be taken along.
+/// The shortest time between two looks into what would be taken along.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+/// The longest one.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// The delete of one object that is held.
@@ -60,7 +63,7 @@ impl Engine {
             return queue::Done::Finished;
         };
         let direction = state.plan.direction;
-        state.inventory.failed(&key.name, false);
+        state.inventory.failed(&key.name, LeftOpen::Nothing);
         let now = Instant::now();
         if !self.guard.cascades.0.contains_key(key) {
             let reason = Reason::NotEmpty {
@@ -78,7 +81,7 @@ impl Engine {
         }
         // What has been so for long is so for longer: what ends it is noticed in about the time that it has lasted.
         let held = self.guard.cascades.0.get(key).map_or(now, |known| known.since);
-        queue::Done::Refused(now.duration_since(held).min(LONGEST_WAIT))
+        queue::Done::Later(now.duration_since(held).clamp(SHORTEST_WAIT, LONGEST_WAIT))
     }
 
     /// What was said to hold the end of a copy does so no longer, since the copy was seen to.

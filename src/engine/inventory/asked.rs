@@ -15,13 +15,15 @@ impl Inventory {
         record.wanted = UNREAD;
         record.told = true;
         // Only what is selected is known of objects that are not ours.
-        record.unsure |= !record.has_ours();
+        if !record.has_ours() {
+            record.is_unsure();
+        }
     }
 
     /// Whether a copy is there has not been told yet: a worker looks first.
     pub(in crate::engine) fn look_first(&mut self, name: &ObjectName) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.unsure |= !record.has_copy();
+        if let Some(record) = self.objects.get_mut(name).filter(|record| !record.has_copy()) {
+            record.is_unsure();
         }
     }
 }
@@ -30,7 +32,8 @@ impl Record {
     /// What its copy was brought in step with, if the origin has to be read to tell whether that is still so: 0 if the copy
     /// is not known to be in step with anything.
     pub(in crate::engine) fn unread(&self) -> Option<u64> {
-        let undisturbed = self.has_ours() && self.written != 0 && !self.drifted() && !self.unsure && !self.vanished;
+        let undisturbed =
+            self.has_ours() && self.written != 0 && !self.drifted() && !self.has_open_try() && !self.vanished;
         (self.wanted == UNREAD).then_some(if undisturbed { self.settled } else { 0 })
     }
 }

@@ -25,8 +25,8 @@ pub(in crate::engine) struct Record {
     pub(super) written: u64,
     /// The copy as last seen.
     pub(in crate::engine) seen: Seen,
-    /// A write may have taken effect without an answer.
-    pub(in crate::engine) unsure: bool,
+    /// What the last try has left open at the copies' side.
+    pub(in crate::engine) left_open: LeftOpen,
     /// A worker has it. What the copies' side tells meanwhile may be the worker's own write, so it is judged by the outcome.
     pub(super) busy: bool,
     /// The origin's side has told of it since a worker took it, so that the worker may know less.
@@ -48,6 +48,17 @@ pub(in crate::engine) struct Record {
     pub(in crate::engine) finished: bool,
 }
 
+/// What a try has left open at the copies' side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::engine) enum LeftOpen {
+    /// It came to an end.
+    Nothing,
+    /// It was refused: nothing has changed, and a worker has to see to the object again.
+    Refused,
+    /// A write may have taken effect without an answer, or there may be what was not told of: a worker looks first.
+    Unsure,
+}
+
 impl Default for Record {
     fn default() -> Self {
         Self {
@@ -59,7 +70,7 @@ impl Default for Record {
             settled: 0,
             written: 0,
             seen: Seen::ABSENT,
-            unsure: false,
+            left_open: LeftOpen::Nothing,
             busy: false,
             told: false,
             copy_told: false,
@@ -112,14 +123,29 @@ impl Record {
         self.seen.copy.state != CopyState::Absent
     }
 
+    /// True if the last try has not come to an end.
+    pub(super) fn has_open_try(&self) -> bool {
+        self.left_open != LeftOpen::Nothing
+    }
+
+    /// A copy may be there that was not told of, or a write may have taken effect.
+    pub(super) fn is_unsure(&mut self) {
+        self.left_open = LeftOpen::Unsure;
+    }
+
+    /// True if a worker has to look at the copies' side before anything else.
+    pub(in crate::engine) fn needs_look(&self) -> bool {
+        self.vanished || self.left_open == LeftOpen::Unsure
+    }
+
     /// True if there is a copy, or may be: a worker may be making one, or it has lost no more than its label.
     pub(super) fn may_have_copy(&self) -> bool {
-        self.has_copy() || self.unsure || self.busy || self.vanished
+        self.has_copy() || self.has_open_try() || self.busy || self.vanished
     }
 
     /// True if a copy of ours is there, or may be.
     pub(super) fn may_have_ours(&self) -> bool {
-        self.has_ours() || self.unsure || self.vanished
+        self.has_ours() || self.has_open_try() || self.vanished
     }
 
     pub(super) fn is_orphan(&self) -> bool {
@@ -143,7 +169,7 @@ impl Record {
     /// True if there is nothing to do: the copy was brought to what its origin wants, nobody has changed it since, and no
     /// write without an answer may have.
     pub(super) fn in_step(&self) -> bool {
-        let is_settled = self.wanted != 0 && self.wanted == self.settled && !self.unsure;
+        let is_settled = self.wanted != 0 && self.wanted == self.settled && !self.has_open_try();
         is_settled && (self.finished || self.has_copy() && self.written != 0 && !self.drifted())
     }
 

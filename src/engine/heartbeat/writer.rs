@@ -1,0 +1,108 @@
+//! Writing the status of configs to where the hub keeps it.
+//!
+//! A type either has a `/status` subresource or not, and writes to the other place change nothing: without it there is no
+//! such path, and with it the server drops the status from any other write without a word (Kubernetes API conventions).
+//! Discovery says which. That can change while the syncer runs, when somebody applies another CRD; the signs are a path that
+//! is not there, and a write after which the object has the version that it had.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::api::{GROUP, VERSION};
+use crate::cluster::discovery::{Served, discover};
+use crate::cluster::{Cluster, Error, ObjectName};
+use crate::engine::configs::ConfigKind;
+use crate::plan::StatusPath;
+use crate::sync::object::Meta;
+
+/// Where the status of each kind is written. Empty if discovery was not asked.
+pub(super) type Places = BTreeMap<ConfigKind, StatusPath>;
+
+/// Writes statuses of configs, and asks where they go when that is not known or seems to have changed: once at most.
+pub(super) struct Writer<'a> {
+    hub: &'a Cluster,
+    places: Places,
+    has_asked: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(hub: &'a Cluster, places: Places) -> Self {
+        Self {
+            hub,
+            places,
+            has_asked: false,
+        }
+    }
+
+    /// What is known of the places now.
+    pub(super) fn into_places(self) -> Places {
+        self.places
+    }
+
+    /// Writes a status, and gives the metadata that the config has with it. `before` is the last known version of the config,
+    /// if the status differs from the one that was written last: a config that has that version still has not taken it.
+    pub(super) async fn write(
+        &mut self,
+        kind: ConfigKind,
+        name: &str,
+        body: &Bytes,
+        before: Option<u64>,
+    ) -> Result<Meta, Error> {
+        let has_kept = |meta: &Meta| before != Some(meta.version_number());
+        let place = self.place(kind).await?;
+        let mut answer = self.patch(kind, name, place, body).await;
+        let is_wrong_place = match &answer {
+            Ok(meta) => !has_kept(meta),
+            Err(error) => place == StatusPath::Subresource && (error.proves_absent(name) || error.is_type_not_served()),
+        };
+        if is_wrong_place && !self.has_asked {
+            self.places.clear();
+            let right = self.place(kind).await?;
+            if right != place {
+                answer = self.patch(kind, name, right, body).await;
+            }
+        }
+        answer.and_then(|meta| {
+            if has_kept(&meta) {
+                Ok(meta)
+            } else {
+                Err(Error::WithoutEffect(format!(
+                    "the CRD of {} has to have status.lastSyncerHeartbeatTime and status.conditions in its schema",
+                    kind.kind()
+                )))
+            }
+        })
+    }
+
+    async fn place(&mut self, kind: ConfigKind) -> Result<StatusPath, Error> {
+        if let Some(&place) = self.places.get(&kind) {
+            return Ok(place);
+        }
+        self.has_asked = true;
+        let served = discover(self.hub, &(GROUP.into(), VERSION.into())).await?;
+        let has_subresource = |kind: ConfigKind| match &served {
+            Served::Resources(resources) => resources
+                .get(&kind.resource_type().resource)
+                .is_some_and(|served| served.status_subresource),
+            Served::NotServed => false,
+        };
+        let places = ConfigKind::ALL.map(|kind| {
+            let place = if has_subresource(kind) {
+                StatusPath::Subresource
+            } else {
+                StatusPath::Main
+            };
+            (kind, place)
+        });
+        self.places = places.into();
+        Ok(self.places[&kind])
+    }
+
+    async fn patch(&self, kind: ConfigKind, name: &str, place: StatusPath, body: &Bytes) -> Result<Meta, Error> {
+        let (resource, at) = (kind.resource_type(), ObjectName::new("", name));
+        let subresource = place == StatusPath::Subresource;
+        let answer = self.hub.merge_patch_status(&resource, &at, subresource, body.clone());
+        Meta::parse(&answer.await?)
+    }
+}
