@@ -90,13 +90,15 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     if let Some(listener) = listener {
         local.spawn_local(serve::serve(listener, desk.clone(), cli::logger::since_1970));
     }
-    match candidacy {
+    let ended = match candidacy {
         None => Box::pin(local.run_until(engine::run_and_answer(setup, desk.open(), stop))).await,
         Some(candidacy) => {
             let work = |stop| engine::run_and_answer(setup.clone(), desk.open(), stop);
-            local.run_until(leader::while_leading(candidacy, stop, work)).await;
+            let ended = local.run_until(leader::while_leading(candidacy, stop, work)).await;
+            ended.unwrap_or(Ok(()))
         }
-    }
+    };
+    ended?;
     log::info!("stopped");
     Ok(())
 }
@@ -115,8 +117,9 @@ fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candida
 
 async fn open(side: Side, source: &AccessSource, rate: Option<cluster::Rate>) -> Result<Rc<Cluster>, Box<dyn Error>> {
     let server = Reloading::open(side, source.clone(), user_agent()).await?;
-    log::info!("{side} server={}", server.address());
-    Ok(Rc::new(Cluster::new(side, Box::new(server), RateLimit::new(rate))))
+    let cluster = Cluster::new(side, Box::new(server), RateLimit::new(rate));
+    log::info!("{side} server={}", cluster.address());
+    Ok(Rc::new(cluster))
 }
 
 /// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.

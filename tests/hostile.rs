@@ -31,6 +31,8 @@ mod liar;
 mod lines;
 #[path = "hostile/many_watches.rs"]
 mod many_watches;
+#[path = "hostile/one_cluster.rs"]
+mod one_cluster;
 #[path = "hostile/outages.rs"]
 mod outages;
 #[path = "hostile/owners.rs"]

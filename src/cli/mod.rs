@@ -18,6 +18,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::cluster::access::AccessSource;
 use crate::cluster::files;
 use crate::cluster::reload::OpenError;
+use crate::engine::OneCluster;
 use crate::plan::{Bounds, Filter};
 
 pub use settings::{Settings, UsageError};
@@ -211,7 +212,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 fn exit_code(error: &(dyn Error + 'static)) -> u8 {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<UsageError>() || error.is::<OpenError>() {
+        if error.is::<UsageError>() || error.is::<OpenError>() || error.is::<OneCluster>() {
             return UNUSABLE;
         }
         cause = error.source();

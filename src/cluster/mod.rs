@@ -123,6 +123,16 @@ pub trait ApiServer {
         0
     }
 
+    /// The server's URL, for people; empty where there is none.
+    fn address(&self) -> String {
+        String::new()
+    }
+
+    /// How often another address has taken the place of one: what answers since may be another cluster.
+    fn moves(&self) -> u64 {
+        0
+    }
+
     /// A number that is another one once the credentials in force are others.
     fn credentials(&self) -> u64 {
         0

@@ -5,7 +5,8 @@
 //! minute, with a request, so that silence costs nothing. What is new is used for every request from then on; watches
 //! that are open go on until they end, but end at once when the address is another one, with the error that makes a
 //! source begin anew. Files that cannot be used are told once and leave the last ones in force. A request that was
-//! refused with 401 is sent once more if the credentials have been renewed; nothing else is retried. As long as they are
+//! refused with 401 is sent once more if the credentials have been renewed; nothing else is retried. A write that finds
+//! another address in force is not sent: who answers there has to be asked first. As long as they are
 //! refused, the files are also looked at for requests that are then not sent (`refused.rs`).
 
 use std::cell::{Cell, RefCell};
@@ -72,6 +73,8 @@ pub struct Reloading {
     looking: Cell<bool>,
     /// What the files held when they could not be used, which was told.
     unusable: Cell<Option<u64>>,
+    /// How often the address has changed.
+    moves: Cell<u64>,
 }
 
 struct Current {
@@ -96,12 +99,8 @@ impl Reloading {
             looked: Cell::new(Instant::now()),
             looking: Cell::new(false),
             unusable: Cell::new(None),
+            moves: Cell::new(0),
         })
-    }
-
-    /// The server's URL, for people.
-    pub fn address(&self) -> String {
-        self.current().address.clone()
     }
 
     fn current(&self) -> Rc<Current> {
@@ -137,6 +136,7 @@ impl Reloading {
                     let address = &new.address;
                     log::info!("the kubeconfig was replaced, going to another server side={side} server={address}");
                     old.left.send_replace(());
+                    self.moves.set(self.moves.get() + 1);
                 }
                 self.unusable.set(None);
                 *self.current.borrow_mut() = Rc::new(new);
@@ -154,8 +154,17 @@ impl Reloading {
     }
 
     async fn send_and_look(&self, request: http::Request<Bytes>) -> Result<Response, Error> {
+        let moves = self.moves.get();
         self.look(MAX_AGE).await;
         let again = request.clone();
+        let is_read = request.method() == http::Method::GET;
+        // What answers there may be another cluster, and who wrote this has not asked which.
+        let may_go = || is_read || self.moves.get() == moves;
+        if !may_go() {
+            return Err(Error::Unanswered(
+                "not sent, since the kubeconfig leads to another server now".into(),
+            ));
+        }
         let used = self.current();
         let token = used.token();
         let answer = used.send(request).await;
@@ -168,7 +177,7 @@ impl Reloading {
             }
         }
         self.look(MAX_AGE_AFTER_FAILURE).await;
-        if self.has_left(&used) || used.has_other_token_than(token.as_ref()) {
+        if may_go() && (self.has_left(&used) || used.has_other_token_than(token.as_ref())) {
             log::debug!("credentials were renewed, asking again side={}", self.side);
             return self.current().send(again).await;
         }
@@ -188,6 +197,14 @@ impl ApiServer for Reloading {
 
     fn bytes_moved(&self) -> u64 {
         self.current.borrow().server.bytes_moved()
+    }
+
+    fn address(&self) -> String {
+        self.current().address.clone()
+    }
+
+    fn moves(&self) -> u64 {
+        self.moves.get()
     }
 
     fn credentials(&self) -> u64 {

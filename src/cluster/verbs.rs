@@ -188,6 +188,16 @@ impl Cluster {
         self.contact.wait_for_return().await
     }
 
+    /// The server's URL, for people.
+    pub fn address(&self) -> String {
+        self.server.address()
+    }
+
+    /// How often another address has taken the place of one: what answers since may be another cluster.
+    pub fn moves(&self) -> u64 {
+        self.server.moves()
+    }
+
     /// True if nothing that was asked since the credentials were last refused (401) was refused for that.
     pub fn accepts_credentials(&self) -> bool {
         self.contact.is_accepted()

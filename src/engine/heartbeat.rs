@@ -188,8 +188,9 @@ impl Engine {
                     self.report.wrote(Side::Hub, "heartbeat");
                     self.told.beaten = Some(Instant::now());
                     let version = meta.version_number();
-                    // A watch may have told of a newer one meanwhile.
+                    // A watch may have told of a newer one meanwhile. What was forgotten meanwhile was another hub's.
                     let known = self.heartbeat.versions.entry((kind, name)).or_default();
+                    let before = if *known < before { 0 } else { before };
                     *known = version.max(*known);
                     self.config_written_at(kind, before, version);
                 }

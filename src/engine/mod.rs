@@ -21,6 +21,7 @@ mod hub_namespaces;
 mod inventory;
 mod news;
 mod objects;
+mod one_cluster;
 mod reach;
 mod record;
 mod replan;
@@ -52,6 +53,8 @@ pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
 use self::hub_namespaces::{HubNamespaces, NamespaceDone};
 use self::inventory::{Generation, Inventory};
+pub use self::one_cluster::OneCluster;
+use self::one_cluster::Sides;
 use self::reach::Reach;
 use self::record::Record;
 
@@ -180,6 +183,7 @@ pub struct Engine {
     tasks: FuturesUnordered<LocalBoxFuture<'static, TaskEnd>>,
     workers: Workers,
     reach: Reach,
+    sides: Sides,
     /// Since when there is always something that takes others along and has to wait.
     last_waits_since: Option<Instant>,
     report: Report,
@@ -317,16 +321,15 @@ impl Outlets {
     }
 }
 
-/// Syncs until `stop` resolves, and at most [`record::LAST_WRITE`] longer. Needs a tokio `LocalSet`. Requests in flight
-/// are abandoned then, which every later run can cope with.
-pub async fn run(setup: Setup, stop: impl Future<Output = ()>) {
-    // Nobody asks.
-    let (_, questions) = channel(1);
-    run_and_answer(setup, questions, stop).await;
-}
-
-/// The same, and answers questions about how it is.
-pub async fn run_and_answer(setup: Setup, questions: Receiver<Question>, stop: impl Future<Output = ()>) {
+/// Syncs until `stop` resolves, and at most [`record::LAST_WRITE`] longer; answers questions about how it is. Needs a tokio
+/// `LocalSet`. Requests in flight are abandoned then, which every later run can cope with.
+///
+/// An error, before anything is written, says that hub and edge are the same cluster.
+pub async fn run_and_answer(
+    setup: Setup,
+    questions: Receiver<Question>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), OneCluster> {
     let (outlets, inlets) = Outlets::new(questions);
     let queue = Queue::new(setup.queue_capacity);
     let workers = Workers::new(setup.workers);
@@ -354,31 +357,37 @@ pub async fn run_and_answer(setup: Setup, questions: Receiver<Question>, stop: i
         tasks: FuturesUnordered::new(),
         workers,
         reach: Reach::default(),
+        sides: Sides::default(),
         last_waits_since: None,
         report: Report::default(),
         told: Told::default(),
     };
     engine.read_record();
     engine.watch_configs();
-    engine.turn(inlets, stop).await;
+    engine.turn(inlets, stop).await
 }
 
 impl Engine {
-    async fn turn(&mut self, mut inlets: Inlets, stop: impl Future<Output = ()>) {
+    async fn turn(&mut self, mut inlets: Inlets, stop: impl Future<Output = ()>) -> Result<(), OneCluster> {
         tokio::pin!(stop);
         loop {
+            self.notice_moves();
             self.ask_who_came_back();
             self.ask_what_is_due();
             self.keep_record();
-            self.keep_hub_namespaces();
+            if self.may_write() {
+                self.keep_hub_namespaces();
+                self.beat();
+            }
             self.learn_definitions();
-            self.beat();
             self.end_holds();
             self.ask_identities_again();
             self.look_for_config_kinds();
             // Last, because the others find what is to be done, and nothing wakes it for that.
             self.refill();
-            self.start_work();
+            if self.may_write() {
+                self.start_work();
+            }
             self.report.sum_up(false);
             let due = self.next_due();
             let has_room = self.queue.payload_bytes() < PAYLOAD_BYTES
@@ -396,9 +405,17 @@ impl Engine {
             };
             self.notice_answers();
             match event {
-                Event::Stop => return self.save_record_at_last().await,
+                Event::Stop => {
+                    if self.may_write() {
+                        self.save_record_at_last().await;
+                    }
+                    return Ok(());
+                }
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
-                Event::Task(TaskEnd::Identified(side, result)) => self.identified(side, result),
+                Event::Task(TaskEnd::Identified(side, result)) => {
+                    self.identified(side, result);
+                    self.tell_sides_apart()?;
+                }
                 Event::Task(TaskEnd::Defined(learnt)) => self.definitions_learnt(learnt),
                 Event::Task(TaskEnd::Withdrawal(type_id, result)) => self.withdrawal_is(type_id, result),
                 Event::Task(TaskEnd::Namespace(done)) => self.namespace_done(done),
@@ -415,12 +432,13 @@ impl Engine {
     fn next_due(&mut self) -> Option<Instant> {
         // With all workers busy, a key that falls due has to wait for one of them anyway.
         let queue = self.queue.next_due().filter(|_| self.workers.have_room());
+        let writes = [queue, self.hub_namespaces.due(), self.heartbeat.due()];
+        let writes = writes.into_iter().flatten().filter(|_| self.may_write());
+        let record = self.record.due().filter(|_| self.may_keep_record());
         let others = [
             self.hub_asking.due(),
             self.edge_asking.due(),
-            self.record.due(),
-            self.hub_namespaces.due(),
-            self.heartbeat.due(),
+            record,
             self.guard.due(),
             self.learning.due(),
             self.selecting.due(),
@@ -428,7 +446,7 @@ impl Engine {
             self.reach.due(),
             self.workers.due(),
         ];
-        others.into_iter().chain([queue]).flatten().min()
+        others.into_iter().flatten().chain(writes).min()
     }
 
     fn cluster(&self, side: Side) -> &Rc<Cluster> {

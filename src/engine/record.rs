@@ -109,9 +109,14 @@ impl Record {
 }
 
 impl Engine {
+    /// It is read whatever the sides are, since it says which hub is expected.
+    pub(super) fn may_keep_record(&self) -> bool {
+        !self.record.is_read || self.may_write()
+    }
+
     /// Reads or writes the record where that is due.
     pub(super) fn keep_record(&mut self) {
-        if self.record.under_way || self.record.due.is_none_or(|due| due > Instant::now()) {
+        if !self.may_keep_record() || self.record.under_way || self.record.due.is_none_or(|due| due > Instant::now()) {
             return;
         }
         self.record.under_way = true;

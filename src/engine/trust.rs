@@ -23,6 +23,8 @@ use crate::sync::identity;
 
 /// How often in a row a side is asked that cannot tell who it is. A new cluster can after a few seconds.
 const TRIES: u32 = 10;
+/// How often it is asked before others go on without its answer.
+const PATIENCE: u32 = 3;
 /// How often a type is listed again while reads of it show what is too old.
 const DOUBT_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -36,8 +38,21 @@ pub(super) struct Question {
     failures: u32,
     /// The last answer was that of another cluster.
     was_other: bool,
-    /// It was said that nothing tells it from another.
-    is_nameless: bool,
+    settled: Settled,
+    /// How often its address had changed when it was asked last.
+    moves: u64,
+}
+
+/// Whether others may go on, as far as who a side is matters to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Settled {
+    /// It has to be asked first.
+    #[default]
+    No,
+    /// It has told who it is, or does not seem to be able to.
+    Yes,
+    /// It was logged that nothing tells it from another.
+    Nameless,
 }
 
 /// The questions to both sides.
@@ -51,6 +66,22 @@ impl Questions {
 
     pub(super) fn due(&self) -> Option<Instant> {
         self.0.iter().filter_map(|question| question.due).min()
+    }
+
+    /// True if the address of a side has changed since it was asked, which is to be done now.
+    pub(super) fn has_moved(&mut self, side: Side, moves: u64) -> bool {
+        let question = self.to(side);
+        if question.moves == moves {
+            return false;
+        }
+        question.settled = Settled::No;
+        question.failures = 0;
+        !question.under_way
+    }
+
+    /// True once a side has told who it is, or does not seem to be able to.
+    pub(super) fn are_settled(&self, side: Side) -> bool {
+        self.0[side as usize].settled != Settled::No
     }
 }
 
@@ -293,6 +324,7 @@ impl Engine {
             return;
         }
         let cluster = Rc::clone(self.cluster(side));
+        self.guard.questions.to(side).moves = cluster.moves();
         let expected = self.identity(side).expected();
         let task = async move { TaskEnd::Identified(side, identity::read(&cluster, expected.as_deref()).await) };
         self.tasks.push(task.boxed_local());
@@ -318,7 +350,9 @@ impl Engine {
         let subject = Subject::Thing(side, "Namespace//kube-system (it tells clusters apart)".to_owned());
         match result {
             Ok(Some(found)) => {
-                self.guard.questions.to(side).failures = 0;
+                let question = self.guard.questions.to(side);
+                question.failures = 0;
+                question.settled = Settled::Yes;
                 self.report.works(&subject);
                 self.side_is(side, found);
             }
@@ -332,9 +366,12 @@ impl Engine {
             Err(error) if error.is_unreachable() => {
                 self.ask_identity_later(side);
                 self.side_is_silent(side, "asking", &error);
+                return;
             }
             Err(error) => {
-                if !error.is_forbidden() {
+                if error.is_forbidden() {
+                    self.guard.questions.to(side).settled = Settled::Yes;
+                } else {
                     self.ask_identity_later(side);
                 }
                 // Nothing tells when what has held up one question no longer does.
@@ -345,12 +382,18 @@ impl Engine {
                 self.report.failed(subject, "reading", &error);
             }
         }
+        let question = self.guard.questions.to(side);
+        if question.settled == Settled::No && question.failures >= PATIENCE {
+            question.settled = Settled::Yes;
+        }
     }
 
     /// Says that nothing tells a side from another one, when it has been asked often enough.
     fn warn_of_a_nameless(&mut self, side: Side) {
         let question = self.guard.questions.to(side);
-        if question.failures == TRIES && !std::mem::replace(&mut question.is_nameless, true) {
+        if question.failures == TRIES
+            && std::mem::replace(&mut question.settled, Settled::Nameless) != Settled::Nameless
+        {
             log::warn!(
                 "cannot tell the {side} from another one, so that no delete is held if it is recreated: it has neither a \
                  namespace kube-system nor one called default advice=\"create a namespace default there, or allow it to get \

@@ -54,12 +54,12 @@ pub fn new_identity(host_name: &str) -> String {
 /// When `stop` resolves, so does what the work was given, and it may finish as long as the Lease lasts; then the Lease is
 /// given up, which takes a few seconds at most.
 ///
-/// Returns early if the work ends by itself.
-pub async fn while_leading<W: Future<Output = ()>>(
+/// Returns early, and what the work gave, if the work ends by itself.
+pub async fn while_leading<T, W: Future<Output = T>>(
     candidacy: Candidacy,
     stop: impl Future<Output = ()>,
     mut work: impl FnMut(LocalBoxFuture<'static, ()>) -> W,
-) {
+) -> Option<T> {
     let mut candidate = Candidate::new(candidacy);
     let mut request: Option<LocalBoxFuture<'static, Sent>> = None;
     let mut working: Option<Pin<Box<W>>> = None;
@@ -97,8 +97,9 @@ pub async fn while_leading<W: Future<Output = ()>>(
             }
             () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
             end = or_never(working.as_mut().map(|work| within(until, work))) => {
-                if end == WorkEnd::Done {
-                    break;
+                if let WorkEnd::Done(given) = end {
+                    candidate.release(request).await;
+                    return Some(given);
                 }
             }
         }
@@ -109,10 +110,11 @@ pub async fn while_leading<W: Future<Output = ()>>(
         let until = candidate.election.leads_until(Instant::now());
         if let Some(until) = until.filter(|_| is_asked) {
             let finished = timeout_at(until, within(Some(until), &mut work)).await;
-            log::debug!("finished the work result={finished:?}");
+            log::debug!("finished the work in_time={}", matches!(finished, Ok(WorkEnd::Done(_))));
         }
     }
     candidate.release(request).await;
+    None
 }
 
 /// When a request was sent, and what came of it.
@@ -123,21 +125,21 @@ struct Sent {
 
 /// Why the work is not driven any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WorkEnd {
-    /// It is done.
-    Done,
+enum WorkEnd<T> {
+    /// It is done, and gave this.
+    Done(T),
     /// The time is over.
     TimeOver,
 }
 
 /// Drives the work as long as the lead lasts. The time is looked at before each step, since a process that was paused
 /// may get to its work before its timers.
-async fn within(until: Option<Instant>, work: &mut Pin<Box<impl Future<Output = ()>>>) -> WorkEnd {
+async fn within<T>(until: Option<Instant>, work: &mut Pin<Box<impl Future<Output = T>>>) -> WorkEnd<T> {
     std::future::poll_fn(|context| {
         if until.is_none_or(|until| Instant::now() >= until) {
             return std::task::Poll::Ready(WorkEnd::TimeOver);
         }
-        work.as_mut().poll(context).map(|()| WorkEnd::Done)
+        work.as_mut().poll(context).map(WorkEnd::Done)
     })
     .await
 }

@@ -277,5 +277,5 @@ async fn work_is_not_driven_past_its_time_even_if_it_is_ready() {
     let until = Instant::now();
     assert_eq!(within(Some(until), &mut work).await, WorkEnd::TimeOver);
     let until = until + Duration::from_secs(1);
-    assert_eq!(within(Some(until), &mut work).await, WorkEnd::Done);
+    assert_eq!(within(Some(until), &mut work).await, WorkEnd::Done(()));
 }

@@ -323,7 +323,8 @@ impl Run {
         let (questions, asked) = channel(1);
         self.questions = Some(questions);
         let work = engine::run_and_answer(setup, asked, std::future::pending());
-        self.processes.push(spawn_local(work));
+        let process = async move { work.await.expect("the sides are two clusters") };
+        self.processes.push(spawn_local(process));
     }
 
     /// A figure without labels of the syncer that was started last.
