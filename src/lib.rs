@@ -55,8 +55,14 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         Some(address) => Some(serve::listen(address).await?),
         None => None,
     };
-    let hub = open(Side::Hub, &settings.hub, settings.rate).await?;
-    let edge = open(Side::Edge, &settings.edge, settings.rate).await?;
+    let hub = open(Side::Hub, &settings.hub, RateLimit::new(settings.rate)).await?;
+    let limit = RateLimit::new(settings.rate);
+    let limit = if settings.is_default_rate {
+        limit.that_yields()
+    } else {
+        limit
+    };
+    let edge = open(Side::Edge, &settings.edge, limit).await?;
     let candidacy = candidacy(&settings, &edge);
     let workers = settings
         .rate
@@ -115,9 +121,9 @@ fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candida
     })
 }
 
-async fn open(side: Side, source: &AccessSource, rate: Option<cluster::Rate>) -> Result<Rc<Cluster>, Box<dyn Error>> {
+async fn open(side: Side, source: &AccessSource, limit: RateLimit) -> Result<Rc<Cluster>, Box<dyn Error>> {
     let server = Reloading::open(side, source.clone(), user_agent()).await?;
-    let cluster = Cluster::new(side, Box::new(server), RateLimit::new(rate));
+    let cluster = Cluster::new(side, Box::new(server), limit);
     log::info!("{side} server={}", cluster.address());
     Ok(Rc::new(cluster))
 }

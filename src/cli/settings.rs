@@ -84,6 +84,8 @@ pub struct Settings {
     pub former_sync_target_uids: Vec<String>,
     /// The limit for each side, separately; `None` for no limit.
     pub rate: Option<Rate>,
+    /// Nobody has asked for it: it does not count at an edge that shares itself out among its clients.
+    pub is_default_rate: bool,
     /// How changes at the hub are found.
     pub hub_pace: Pace,
     /// How changes at the edge are found.
@@ -140,6 +142,7 @@ impl Settings {
             sync_target_name: raw.sync_target_name.unwrap_or_default(),
             sync_target_uid,
             former_sync_target_uids: raw.former_sync_target_uid,
+            is_default_rate: is_default(raw.qps.as_deref()),
             rate: rate(raw.qps.as_deref(), raw.burst.as_deref())?,
             hub_pace: pace("--mode", raw.mode.as_deref(), interval)?,
             edge_pace: pace("--edge-mode", raw.edge_mode.as_deref(), interval)?,
@@ -290,6 +293,11 @@ fn items(lists: &[String]) -> impl Iterator<Item = &str> {
 
 /// The lowest rate that can be meant: one request in a quarter of an hour.
 const LOWEST_QPS: f64 = 0.001;
+
+/// True if the flag leaves the rate to us, also by 0, as for Go clients.
+fn is_default(qps: Option<&str>) -> bool {
+    qps.is_none_or(|text| text.parse() == Ok(0.0))
+}
 
 fn rate(qps: Option<&str>, burst: Option<&str>) -> Result<Option<Rate>, UsageError> {
     let qps = match qps {

@@ -26,6 +26,7 @@ fn has_the_defaults_of_the_go_syncer() {
     assert_eq!(found.hub, hub);
     assert_eq!(found.edge, AccessSource::InCluster);
     assert_eq!(found.rate, Some(Rate { qps: 30.0, burst: 20 }));
+    assert!(found.is_default_rate);
     assert_eq!(found.verbosity, LevelFilter::Info);
     assert_eq!(found.listen_address, None);
     assert_eq!((found.hub_pace, found.edge_pace), (Pace::Watch, Pace::Watch));
@@ -45,7 +46,9 @@ fn limits_the_rate_as_client_go_does() {
             raw.qps = Some(qps.to_owned());
             raw.burst = Some(burst.to_owned());
         };
-        assert_eq!(check(set).unwrap().rate, expected, "{qps} {burst}");
+        let found = check(set).unwrap();
+        assert_eq!(found.rate, expected, "{qps} {burst}");
+        assert_eq!(found.is_default_rate, qps == "0", "{qps}");
     }
 }
 

@@ -77,6 +77,8 @@ pub struct Response {
     pub status: u16,
     /// The `Retry-After` header, where there is one in seconds.
     pub retry_after: Option<Duration>,
+    /// The server shares itself out among its clients (API priority and fairness).
+    pub is_fair: bool,
     /// The body.
     pub body: Body,
 }
@@ -89,6 +91,7 @@ impl Response {
         Self {
             status,
             retry_after: None,
+            is_fair: false,
             body: futures_util::stream::iter([Ok(Bytes::from_static(body.as_bytes()))]).boxed_local(),
         }
     }

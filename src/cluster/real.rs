@@ -18,6 +18,9 @@ use super::{ApiServer, Error, Response, gzip};
 /// An API server behind a kube client, which adds the server's address, credentials and TLS.
 pub struct RealServer(pub Connection);
 
+/// What a server with priority and fairness puts into each answer (KEP-1040). Go clients drop their own limit for it, too.
+const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
+
 impl ApiServer for RealServer {
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
         async move {
@@ -33,6 +36,7 @@ impl ApiServer for RealServer {
                 .get(http::header::RETRY_AFTER)
                 .and_then(|value| value.to_str().ok()?.parse().ok())
                 .map(Duration::from_secs);
+            let is_fair = head.headers.contains_key(FLOW_SCHEMA);
             let packed = head
                 .headers
                 .get(http::header::CONTENT_ENCODING)
@@ -45,6 +49,7 @@ impl ApiServer for RealServer {
             Ok(Response {
                 status: head.status.as_u16(),
                 retry_after,
+                is_fair,
                 body,
             })
         }

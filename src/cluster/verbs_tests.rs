@@ -29,6 +29,7 @@ impl ApiServer for Scripted {
             Ok(Response {
                 status: answer.0,
                 retry_after: None,
+                is_fair: false,
                 body: futures_util::stream::iter(answer.1).boxed_local(),
             })
         }
@@ -261,6 +262,7 @@ async fn a_page_that_takes_too_long_is_asked_for_again_in_smaller_pieces() {
             let response = Response {
                 status: 200,
                 retry_after: None,
+                is_fair: false,
                 body: body.boxed_local(),
             };
             async { Ok(response) }.boxed_local()
@@ -319,6 +321,7 @@ impl ApiServer for KnowsNoMetadata {
             Ok(Response {
                 status,
                 retry_after: None,
+                is_fair: false,
                 body,
             })
         }

@@ -62,6 +62,7 @@ pub(super) fn answer(status: u16, body: Body) -> Answer {
     Ok(Response {
         status,
         retry_after: None,
+        is_fair: false,
         body,
     })
 }

@@ -323,6 +323,7 @@ async fn a_server_that_asks_for_time_gets_it_be_it_for_a_look_or_for_one_object(
             let busy = Ok(Response {
                 status: 429,
                 retry_after: Some(Duration::from_secs(120)),
+                is_fair: false,
                 body: stream::empty().boxed_local(),
             });
             let count = before.len();

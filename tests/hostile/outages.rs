@@ -195,3 +195,18 @@ async fn a_401_for_one_type_says_nothing_of_the_credentials() {
         .await;
     assert!(!syncer.log().contains("refuses the syncer's credentials"));
 }
+
+#[tokio::test]
+async fn an_edge_that_shares_itself_out_among_its_clients_has_no_limit_that_nobody_asked_for() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    select(&hub, &all_of(&shop, &[("", "configmaps")])).await;
+    let text = "shares itself out among its clients";
+    let mut limited = pair.syncer(&["--v=4", "--qps=30"]);
+    limited.wait_for_log("created at the edge object=ConfigMap", SOON).await;
+    assert!(!limited.log().contains(text), "{}", limited.log());
+    limited.terminate().await;
+    let mut syncer = pair.syncer(&["--v=4"]);
+    syncer.wait_for_log(text, SOON).await;
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+}

@@ -223,6 +223,7 @@ impl Server {
                 return Ok(Response {
                     status: 200,
                     retry_after: None,
+                    is_fair: false,
                     body: watch.body(),
                 });
             }
@@ -253,6 +254,7 @@ impl Server {
         Ok(Response {
             status,
             retry_after: None,
+            is_fair: false,
             body: stream::iter([part].into_iter().chain(reset)).boxed_local(),
         })
     }
@@ -480,6 +482,7 @@ fn whole(status: u16, retry_after: Option<Duration>, body: &str) -> Response {
     Response {
         status,
         retry_after,
+        is_fair: false,
         body: stream::iter(chunks).boxed_local(),
     }
 }

@@ -108,7 +108,11 @@ impl Cluster {
         let most = BUSY_LIMIT + upload(&request);
         let about = (request.method().clone(), request.uri().clone());
         let sent = self.patiently(most, "no answer", Some(about), self.server.send(request));
-        let answer = match sent.await.flatten() {
+        let answer = sent.await.flatten();
+        if let Ok(response) = &answer {
+            self.rate.server_is_fair(response.is_fair);
+        }
+        let answer = match answer {
             Ok(response) if (200..300).contains(&response.status) => Ok(response),
             Ok(refusal) => {
                 let body = self.collect(refusal.body, REFUSAL_LIMIT).await.unwrap_or_default();

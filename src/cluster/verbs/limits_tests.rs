@@ -55,6 +55,7 @@ impl ApiServer for Endless {
         let response = Response {
             status: 200,
             retry_after: None,
+            is_fair: false,
             body,
         };
         async { Ok(response) }.boxed_local()
@@ -216,6 +217,7 @@ async fn white_space_is_no_sign_of_life_of_a_watch() {
             let response = Response {
                 status: 200,
                 retry_after: None,
+                is_fair: false,
                 body: body.boxed_local(),
             };
             async { Ok(response) }.boxed_local()

@@ -64,6 +64,7 @@ async fn a_server_that_asks_for_time_gets_it_within_reason() {
                 Ok(Response {
                     status: 429,
                     retry_after: Some(Duration::from_secs(asked)),
+                    is_fair: false,
                     body: stream::empty().boxed_local(),
                 }),
                 page(5, "", &[]),
