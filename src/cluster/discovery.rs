@@ -38,6 +38,20 @@ pub struct ServedResource {
     pub holds_objects: bool,
     /// True if it has a `/status` subresource.
     pub status_subresource: bool,
+    /// What else people call it, words with spaces between: its short names, and its singular unless that is its kind in
+    /// small letters. 16 bytes a resource, and 32 more where there is any.
+    pub aliases: Box<str>,
+}
+
+impl ServedResource {
+    /// True if people may mean it by this word: its plural, kind, singular or a short name, in whatever letters.
+    pub fn answers_to(&self, word: &str) -> bool {
+        let ResourceType { resource, kind, .. } = &self.resource;
+        let mut names = [&**resource, &**kind]
+            .into_iter()
+            .chain(self.aliases.split_whitespace());
+        names.any(|name| name.eq_ignore_ascii_case(word))
+    }
 }
 
 /// What is known about one side.
@@ -82,13 +96,23 @@ impl Discovery {
         resources.into_iter().flatten()
     }
 
+    /// Every resource of a group, at each version that the side is known to serve it at.
+    pub fn of_group<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a ServedResource> {
+        let of_group = self.known.iter().filter(move |((known, _), _)| known == group);
+        let resources = of_group.filter_map(|(_, served)| match served {
+            Served::Resources(resources) => Some(resources.values()),
+            Served::NotServed => None,
+        });
+        resources.flatten()
+    }
+
     /// The versions of a group, the preferred one first; `None` if that is not known yet.
-    pub fn versions(&self, group: &str) -> Option<Vec<String>> {
+    pub fn versions(&self, group: &str) -> Option<Vec<&str>> {
         if group.is_empty() {
-            return Some(vec!["v1".to_owned()]);
+            return Some(vec!["v1"]);
         }
-        let groups = self.groups.as_ref()?;
-        Some(groups.get(group).cloned().unwrap_or_default())
+        let versions = self.groups.as_ref()?.get(group);
+        Some(versions.into_iter().flatten().map(String::as_str).collect())
     }
 
     /// The resource at whichever version of its group the side is known to serve it.
@@ -157,7 +181,8 @@ const MOST_GROUPS: usize = 10_000;
 const MOST_VERSIONS: usize = 100;
 const MOST_RESOURCES: usize = 5000;
 const MOST_VERBS: usize = 100;
-/// Kinds are words of 63 characters in CRDs.
+const MOST_SHORT_NAMES: usize = 100;
+/// Kinds are words of 63 characters in CRDs, as other names of a type are.
 const LONGEST_KIND: usize = 253;
 /// Verbs that a type has also if it keeps nothing.
 const ONLY_SHOW: [&str; 3] = ["create", "get", "list"];
@@ -178,6 +203,33 @@ struct WireResource {
     kind: String,
     #[serde(default, deserialize_with = "at_most::<_, _, MOST_VERBS>")]
     verbs: Vec<String>,
+    #[serde(default, rename = "singularName")]
+    singular: String,
+    #[serde(
+        default,
+        rename = "shortNames",
+        deserialize_with = "at_most::<_, _, MOST_SHORT_NAMES>"
+    )]
+    short_names: Vec<String>,
+}
+
+impl WireResource {
+    /// As [`ServedResource::aliases`].
+    fn aliases(&self) -> Box<str> {
+        let singular = Some(&self.singular).filter(|singular| !singular.eq_ignore_ascii_case(&self.kind));
+        let names: Vec<&str> = singular
+            .into_iter()
+            .chain(&self.short_names)
+            .map(String::as_str)
+            .collect();
+        let names = names.join(" ");
+        // Nobody needs more to know what was meant.
+        if names.len() <= LONGEST_KIND {
+            names.trim().into()
+        } else {
+            Box::default()
+        }
+    }
 }
 
 fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
@@ -200,6 +252,7 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
             listable: has("list"),
             holds_objects: wire.verbs.iter().any(|verb| !ONLY_SHOW.contains(&verb.as_str())),
             status_subresource: subresources.iter().any(|subresource| subresource.name == status),
+            aliases: wire.aliases(),
             resource: ResourceType {
                 group: group.to_owned(),
                 version: version.to_owned(),
@@ -245,6 +298,35 @@ mod tests {
         assert!(discovery.find("apps", "v1", "deployments/status").is_none());
         assert!(discovery.find_kind("apps", "v1", "Lie").is_none());
         assert!(discovery.knows("apps", "v1") && !discovery.knows("apps", "v2"));
+    }
+
+    #[test]
+    fn a_resource_answers_to_whatever_people_call_it() {
+        let body = br#"{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
+            {"name":"deployments","singularName":"deployment","kind":"Deployment","shortNames":["deploy","dp"]},
+            {"name":"sheep","singularName":"lamb","kind":"Sheep"},
+            {"name":"plain","kind":"Plain"}]}"#;
+        let Served::Resources(served) = parse("apps", "v1", body).unwrap() else {
+            panic!("it has resources")
+        };
+        for (resource, word, expected) in [
+            ("deployments", "deployment", true),
+            ("deployments", "Deployments", true),
+            ("deployments", "deploy", true),
+            ("deployments", "DP", true),
+            ("deployments", "d", false),
+            ("deployments", "", false),
+            ("deployments", "deploy dp", false),
+            ("sheep", "lamb", true),
+            ("plain", "plains", false),
+            ("plain", "", false),
+        ] {
+            assert_eq!(served[resource].answers_to(word), expected, "{resource} {word}");
+        }
+        assert_eq!(
+            ["deployments", "plain"].map(|name| &*served[name].aliases),
+            ["deploy dp", ""]
+        );
     }
 
     #[test]

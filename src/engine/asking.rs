@@ -10,7 +10,7 @@ use super::definitions::Definitions;
 use super::{Engine, TaskEnd};
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
 use crate::cluster::{Cluster, Error, ResourceType, Side};
-use crate::plan::{Missing, SyncedType, Types};
+use crate::plan::{Absence, Missing, SyncedType, Types};
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::SourceId;
@@ -100,9 +100,10 @@ impl Engine {
         let discovery = if side == Side::Hub { hub } else { edge };
         let mut missing = BTreeSet::new();
         for known in self.selecting.missing.iter().filter(|missing| missing.side == side) {
-            let given = Some(vec![known.version.clone()]).filter(|_| !known.version.is_empty());
+            let given = Some(vec![&*known.version]).filter(|_| !known.version.is_empty());
             let versions = given.or_else(|| discovery.versions(&known.group)).unwrap_or_default();
-            missing.extend(versions.into_iter().map(|version| (known.group.clone(), version)));
+            let versions = versions.into_iter();
+            missing.extend(versions.map(|version| (known.group.clone(), version.to_owned())));
         }
         missing
     }
@@ -114,10 +115,13 @@ impl Engine {
     /// What is to be asked of a side: what is not known, what is missing, and what `*` may have got since.
     fn questions(&self, side: Side) -> (BTreeSet<GroupVersion>, bool) {
         let questions = self.unknown(side).union(&self.missing(side)).cloned().collect();
-        let of_groups = side == Side::Edge
-            && (self.selecting.unknown.edge_groups
-                || self.selecting.open_ended
-                || self.misses_anything(side) && self.edge_asking.discovery.groups.is_some());
+        let are_known = match side {
+            Side::Hub => self.hub_asking.discovery.groups.is_some(),
+            Side::Edge => self.edge_asking.discovery.groups.is_some(),
+        };
+        let of_groups = self.selecting.unknown.groups.contains(&side)
+            || side == Side::Edge && self.selecting.open_ended
+            || self.misses_anything(side) && are_known;
         (questions, of_groups)
     }
 
@@ -179,7 +183,9 @@ impl Engine {
     /// only retained.
     fn missing_at_one_version(&self, side: Side) -> BTreeMap<String, BTreeSet<String>> {
         let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let would_do = |missing: &&Missing| !missing.is_elsewhere && (!missing.is_origin() || missing.place.is_none());
+        let would_do = |missing: &&Missing| {
+            missing.absence != Absence::Version && (!missing.is_origin() || missing.place.is_none())
+        };
         let missing = self.selecting.missing.iter().filter(|missing| missing.side == side);
         for missing in missing.filter(would_do) {
             let resources = groups.entry(missing.group.clone()).or_default();
@@ -297,7 +303,7 @@ impl Engine {
     }
 
     fn has_unknown(&self, side: Side) -> bool {
-        !self.unknown(side).is_empty() || side == Side::Edge && self.selecting.unknown.edge_groups
+        !self.unknown(side).is_empty() || self.selecting.unknown.groups.contains(&side)
     }
 
     /// Types of which a side has confirmed that it lacks the copies, so that there are none.

@@ -107,6 +107,8 @@ pub(super) struct Selecting {
     pub(super) changed: bool,
     pub(super) wanted: Wanted,
     pub(super) missing: Vec<Missing>,
+    /// What people were told is missing, and its side has to be asked for again.
+    pub(super) unsure: Vec<Missing>,
     pub(super) unknown: Unknown,
     /// Types may be selected that do not exist yet.
     pub(super) open_ended: bool,

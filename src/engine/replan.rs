@@ -96,7 +96,8 @@ impl Engine {
         self.start_copy_source(type_id);
     }
 
-    /// Stops types that a side is known not to serve any more. Deselected ones are still in the plan, retained.
+    /// Stops types that a side is known not to serve any more. Deselected ones are still in the plan, retained. One that
+    /// is served at several versions is not in it as long as it is not known which of them is preferred.
     fn retire_types(&mut self, plan: &Plan) {
         let answered =
             |discovery: &Discovery, resource: &ResourceType| discovery.knows(&resource.group, &resource.version);
@@ -105,6 +106,7 @@ impl Engine {
             .iter()
             .filter(|(_, state)| {
                 !plan.types.contains_key(&pair_of(&state.plan))
+                    && !plan.unknown.groups.contains(&state.plan.direction.origin())
                     && answered(&self.hub_asking.discovery, &state.plan.at_hub)
                     && answered(&self.edge_asking.discovery, &state.plan.at_edge)
             })

@@ -25,7 +25,7 @@ pub use bounds::Bounds;
 pub use direction::Direction;
 pub use filter::{Filter, Rule, RuleError};
 pub use naming::Naming;
-pub use planned::{Missing, Pair, Plan, StatusPath, TypePlan, Unknown};
+pub use planned::{Absence, Missing, Pair, Plan, StatusPath, TypePlan, Unknown};
 pub use selector::{Added, Names, Selection, Selector};
 pub use wanted::{Origins, Place, SyncedType, Types, Wanted};
 

@@ -77,13 +77,25 @@ pub struct Missing {
     pub group: String,
     /// Version of the resource; empty if none is given.
     pub version: String,
-    /// Plural of the resource, or its kind if the plural is not known.
+    /// Plural of the resource, or its kind if the plural is not known; `*` for all of the group.
     pub resource: String,
-    /// The place that asks for it, the first by name; absent for a type that is only retained.
+    /// The place that asks for it, the first of its config; absent for a type that is only retained.
     pub place: Option<Place>,
-    /// It is served at another version, which is used until this one appears: the versions of a new CRD come one after
-    /// the other.
-    pub is_elsewhere: bool,
+    /// How far it is missing.
+    pub absence: Absence,
+    /// What may be meant instead, as far as the sides are known.
+    pub meant: Option<String>,
+}
+
+/// How far a resource is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Absence {
+    /// At one side.
+    Side,
+    /// At both sides: perhaps no such thing is meant.
+    Everywhere,
+    /// At this version, and another one is used until it appears: the versions of a new CRD come one after the other.
+    Version,
 }
 
 /// What is not known of the sides yet.
@@ -91,8 +103,23 @@ pub struct Missing {
 pub struct Unknown {
     /// Group versions, by side.
     pub group_versions: BTreeSet<(Side, GroupVersion)>,
-    /// The groups of the edge and their preferred versions.
-    pub edge_groups: bool,
+    /// Sides of which the groups and their preferred versions are needed.
+    pub groups: BTreeSet<Side>,
+}
+
+impl Unknown {
+    /// True if it is not known yet whether this is still missing.
+    pub fn concerns(&self, missing: &Missing) -> bool {
+        let Missing {
+            side, group, version, ..
+        } = missing;
+        if !version.is_empty() {
+            let asked = (*side, (group.clone(), version.clone()));
+            return self.group_versions.contains(&asked);
+        }
+        let same = |(of, (known, _)): &(Side, GroupVersion)| of == side && known == group;
+        self.groups.contains(side) || self.group_versions.iter().any(same)
+    }
 }
 
 impl Missing {
@@ -100,17 +127,39 @@ impl Missing {
     pub fn is_origin(&self) -> bool {
         self.side == self.direction.origin()
     }
+
+    /// True if people are told of it. What both sides lack is told of once, and what another version is used for is not.
+    pub fn is_told(&self) -> bool {
+        let once = match self.absence {
+            Absence::Side => true,
+            Absence::Everywhere => self.is_origin(),
+            Absence::Version => false,
+        };
+        once && self.place.is_some()
+    }
+
+    /// What tells one from another: side, direction, group, version, resource and config.
+    pub fn key(&self) -> (Side, Direction, &str, &str, &str, Option<&str>) {
+        let config = self.place.as_ref().map(|place| &*place.config);
+        (
+            self.side,
+            self.direction,
+            &self.group,
+            &self.version,
+            &self.resource,
+            config,
+        )
+    }
 }
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            group,
-            version,
-            resource,
-            ..
-        } = self;
-        write!(f, "resource={resource} group={group:?} version={version}")
+        let Self { group, resource, .. } = self;
+        write!(f, "resource={resource} group={group:?}")?;
+        if !self.version.is_empty() {
+            write!(f, " version={}", self.version)?;
+        }
+        Ok(())
     }
 }
 

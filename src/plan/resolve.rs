@@ -1,14 +1,17 @@
 //! The second step: what is wanted, held against what both sides serve.
 
 mod kinds;
+mod retained;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use self::versions::{Asked, Chosen};
 use super::naming::Naming;
-use super::planned::{Missing, Pair, Plan, TypePlan, status_path};
+use super::planned::{Absence, Missing, Pair, Plan, TypePlan, status_path};
 use super::selector::Shared;
-use super::wanted::{Entry, Objects, SyncedType, Types, Wanted};
+use super::wanted::{Entry, Objects, Types, Wanted};
 use super::words::never_travels;
 use super::{Direction, Names, Place, Problem, Selector};
 use crate::cluster::discovery::{Discovery, ServedResource};
@@ -23,7 +26,8 @@ impl Plan {
             hub,
             edge,
             own,
-            versions: BTreeMap::new(),
+            asked: Vec::new(),
+            versions: Chosen::new(),
             drafts: BTreeMap::new(),
             missing_at: BTreeMap::new(),
             plan: Self {
@@ -33,6 +37,11 @@ impl Plan {
         };
         for entry in &wanted.entries {
             resolver.entry(entry);
+        }
+        let asked = std::mem::take(&mut resolver.asked);
+        resolver.choose_versions(&asked);
+        for asked in &asked {
+            resolver.plural(asked);
         }
         for conversion in &wanted.conversions {
             resolver.convert(conversion);
@@ -62,35 +71,40 @@ struct Resolver<'a> {
     hub: &'a Discovery,
     edge: &'a Discovery,
     own: Option<&'a str>,
-    /// The version of each selected resource, by direction, group and plural: that of the first place that names it.
-    versions: BTreeMap<(Direction, String, String), String>,
+    /// The resources that entries name.
+    asked: Vec<Asked<'a>>,
+    /// The version that counts for each of them.
+    versions: Chosen<'a>,
     drafts: BTreeMap<Pair, Draft>,
-    /// Where what is missing stands in the plan: side, direction, whether a place asks for it, group, version, resource.
-    missing_at: BTreeMap<(Side, Direction, bool, String, String, String), usize>,
+    /// Where what is missing stands in the plan: side, direction, the config that asks for it, group, version, resource.
+    missing_at: BTreeMap<(Side, Direction, Option<String>, [String; 3]), usize>,
     plan: Plan,
 }
 
-impl Resolver<'_> {
-    fn discovery(&self, side: Side) -> &Discovery {
+impl<'a> Resolver<'a> {
+    fn discovery(&self, side: Side) -> &'a Discovery {
         match side {
             Side::Hub => self.hub,
             Side::Edge => self.edge,
         }
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    /// Finds the resources that an entry names.
+    fn entry(&mut self, entry: &'a Entry) {
         let direction = entry.direction;
         match &entry.types {
             Types::Plural {
                 group,
                 version: Some(version),
                 resource,
-            } => self.plural(entry, group, version, resource),
+            } => self.ask(entry, group, version, resource),
             Types::Plural { group, resource, .. } => match self.preferred(group, resource) {
-                Answer::Found(version) => self.plural(entry, group, &version, resource),
+                Answer::Found(version) => self.ask(entry, group, version, resource),
                 Answer::Missing => {
-                    let side = direction.origin();
-                    self.missing(side, direction, group, "", resource, Some(&entry.place));
+                    let meant = self.meant(entry, group, "", resource);
+                    let place = Some(&entry.place);
+                    self.missing(direction.origin(), direction, group, "", resource, place)
+                        .meant = meant;
                 }
                 Answer::Unknown => {}
             },
@@ -105,17 +119,27 @@ impl Resolver<'_> {
         }
     }
 
+    fn ask(&mut self, entry: &'a Entry, group: &'a str, version: &'a str, resource: &'a str) {
+        self.asked.push(Asked {
+            entry,
+            group,
+            version,
+            resource,
+        });
+    }
+
     /// The version that the edge prefers for a resource.
-    fn preferred(&mut self, group: &str, resource: &str) -> Answer<String> {
-        let Some(versions) = self.edge.versions(group) else {
-            self.plan.unknown.edge_groups = true;
+    fn preferred(&mut self, group: &str, resource: &str) -> Answer<&'a str> {
+        let edge = self.edge;
+        let Some(versions) = edge.versions(group) else {
+            self.plan.unknown.groups.insert(Side::Edge);
             return Answer::Unknown;
         };
         for version in versions {
-            if !self.knows(Side::Edge, group, &version) {
+            if !self.knows(Side::Edge, group, version) {
                 return Answer::Unknown;
             }
-            if self.edge.find(group, &version, resource).is_some() {
+            if edge.find(group, version, resource).is_some() {
                 return Answer::Found(version);
             }
         }
@@ -123,54 +147,61 @@ impl Resolver<'_> {
     }
 
     /// Every resource of a group at the edge that can travel.
-    fn group(&mut self, entry: &Entry, group: &str) {
+    fn group(&mut self, entry: &'a Entry, group: &'a str) {
         self.plan.open_ended = true;
-        let Some(versions) = self.edge.versions(group) else {
-            self.plan.unknown.edge_groups = true;
+        let edge = self.edge;
+        let Some(versions) = edge.versions(group) else {
+            self.plan.unknown.groups.insert(Side::Edge);
             return;
         };
-        let mut found: BTreeMap<String, String> = BTreeMap::new();
+        if versions.is_empty() {
+            self.missing(Side::Edge, entry.direction, group, "", "*", Some(&entry.place));
+        }
+        let mut found: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut is_served = false;
         for version in versions {
-            if !self.knows(Side::Edge, group, &version) {
+            if !self.knows(Side::Edge, group, version) {
                 return;
             }
-            if self.edge.resources(group, &version).next().is_none() {
+            if edge.resources(group, version).next().is_none() {
                 // The edge lists the version and lacks it: whatever said so is asked again.
-                self.missing(Side::Edge, entry.direction, group, &version, "*", Some(&entry.place));
+                self.missing(Side::Edge, entry.direction, group, version, "*", Some(&entry.place));
             }
-            for served in self.edge.resources(group, &version) {
+            for served in edge.resources(group, version) {
+                is_served = true;
                 let resource = &served.resource.resource;
                 if served.watchable && !never_travels(group, resource) {
-                    found.entry(resource.clone()).or_insert_with(|| version.clone());
+                    found.entry(resource).or_insert(version);
                 }
             }
         }
+        if found.is_empty() && is_served {
+            self.problem(&entry.place, &format!("no resource of {group} can be synced"));
+        }
         for (resource, version) in found {
-            self.plural(entry, group, &version, &resource);
+            self.ask(entry, group, version, resource);
         }
     }
 
-    fn kind(&mut self, entry: &Entry, group: &str, version: &str, kind: &str) {
+    fn kind(&mut self, entry: &'a Entry, group: &'a str, version: &'a str, kind: &str) {
         let direction = entry.direction;
         if !self.both_know(group, version) {
             return;
         }
         let find = |side| self.discovery(side).find_kind(group, version, kind);
         let found = find(direction.origin()).or_else(|| find(direction.copy()));
-        match found.map(|served| served.resource.resource.clone()) {
-            Some(resource) => self.plural(entry, group, version, &resource),
-            None => {
-                self.missing(direction.origin(), direction, group, version, kind, Some(&entry.place));
-            }
+        match found {
+            Some(served) => self.ask(entry, group, version, &served.resource.resource),
+            None => self.missing_everywhere(direction.origin(), entry, group, version, kind),
         }
     }
 
-    fn plural(&mut self, entry: &Entry, group: &str, version: &str, resource: &str) {
+    fn plural(&mut self, asked: &Asked<'a>) {
+        let Asked {
+            entry, group, resource, ..
+        } = *asked;
         let direction = entry.direction;
-        let version = self.version(entry, group, version, resource);
-        if !self.both_know(group, &version) {
-            return;
-        }
+        let Some(version) = self.counts(asked) else { return };
         let same = (group.to_owned(), resource.to_owned());
         let pair = Pair {
             direction,
@@ -179,25 +210,11 @@ impl Resolver<'_> {
         };
         let origin = self
             .discovery(direction.origin())
-            .find(group, &version, resource)
+            .find(group, version, resource)
             .cloned();
-        let copy = self.find_at(direction.copy(), group, &version, resource);
-        for (side, found) in [(direction.origin(), &origin), (direction.copy(), &copy)] {
-            if found.is_none() {
-                self.missing(side, direction, group, &version, resource, Some(&entry.place));
-            }
-        }
-        if let Some(found) = copy.as_ref().filter(|found| found.resource.version != version) {
-            log::debug!("using {} until {version} appears", found.resource.version);
-            self.missing(
-                direction.copy(),
-                direction,
-                group,
-                &version,
-                resource,
-                Some(&entry.place),
-            )
-            .is_elsewhere = true;
+        let copy = self.find_at(direction.copy(), group, version, resource);
+        if version == asked.version {
+            self.note_missing(asked, origin.as_ref(), copy.as_ref());
         }
         // What is selected at the hub and not served there may come back; what the edge does not have is gone.
         if origin.is_none() && direction == Direction::Down {
@@ -219,79 +236,30 @@ impl Resolver<'_> {
         if draft.places.last() != Some(&entry.place) {
             draft.places.push(entry.place.clone());
         }
-        if let Some(why) = select(&mut draft.selector, &entry.objects, namespaced) {
+        if let Some(why) = select(&mut draft.selector, entry, namespaced) {
             let name = qualified(group, resource);
             self.problem(&entry.place, &format!("{name} is {why}"));
         }
     }
 
-    /// The version that counts for a resource: that of the first place that names it. Reports a place with another one.
-    fn version(&mut self, entry: &Entry, group: &str, version: &str, resource: &str) -> String {
-        let key = (entry.direction, group.to_owned(), resource.to_owned());
-        let known = self.versions.entry(key).or_insert_with(|| version.to_owned()).clone();
-        if known != version {
-            let name = qualified(group, resource);
-            let why = format!(
-                "version {version:?} differs from {known:?}, which another entry gives for {name}; {known:?} is used"
-            );
-            self.problem(&entry.place, &why);
+    /// Notes which side lacks what an entry names, at the version that counts.
+    fn note_missing(&mut self, asked: &Asked, origin: Option<&ServedResource>, copy: Option<&ServedResource>) {
+        let Asked {
+            entry,
+            group,
+            version,
+            resource,
+        } = *asked;
+        let direction = entry.direction;
+        for (side, found) in [(direction.origin(), origin), (direction.copy(), copy)] {
+            let absence = match found {
+                Some(found) if found.resource.version == version => continue,
+                Some(_) => Absence::Version,
+                None => Absence::Side,
+            };
+            let place = Some(&entry.place);
+            self.missing(side, direction, group, version, resource, place).absence = absence;
         }
-        known
-    }
-
-    /// Plans a type that was synced and that nothing asks for any more, with an empty selection: its copies are looked
-    /// at, and go when their origins are gone.
-    fn retain(&mut self, known: &SyncedType) {
-        let (direction, version) = (known.direction, known.version.as_str());
-        let (of_group, of_resource) = known.origin();
-        let versioned = (direction, known.group.clone(), known.resource.clone());
-        let is_selected = known.of.is_none() && self.versions.contains_key(&versioned);
-        let (hub_group, edge_group) = match direction {
-            Direction::Down => (of_group, known.group.as_str()),
-            Direction::Up => (known.group.as_str(), of_group),
-        };
-        let both_know = self.knows(Side::Hub, hub_group, version) & self.knows(Side::Edge, edge_group, version);
-        if is_selected || !both_know {
-            return;
-        }
-        let origin = self.find_at(direction.origin(), of_group, version, of_resource);
-        let copy = self.find_at(direction.copy(), &known.group, version, &known.resource);
-        if origin.is_none() {
-            self.missing(direction.origin(), direction, of_group, version, of_resource, None);
-        }
-        let Some(copy) = copy else {
-            let (group, resource) = (&known.group, &known.resource);
-            self.missing(direction.copy(), direction, group, version, resource, None);
-            return;
-        };
-        let gone_at_origin = origin.is_none();
-        let Some(origin) = origin.or_else(|| as_it_was(known, &copy)) else {
-            return;
-        };
-        let places = if gone_at_origin {
-            self.places_of(known)
-        } else {
-            Vec::new()
-        };
-        let of = (of_group.to_owned(), of_resource.to_owned());
-        let (hub, edge) = match direction {
-            Direction::Down => (of, key(&copy.resource)),
-            Direction::Up => (key(&copy.resource), of),
-        };
-        let naming = match known.of {
-            Some(_) => Naming::of_pair(),
-            None => Naming::default(),
-        };
-        self.drafts
-            .entry(Pair { direction, hub, edge })
-            .or_insert_with(|| Draft {
-                origin,
-                gone_at_origin,
-                copy,
-                selector: Selector::default(),
-                naming,
-                places,
-            });
     }
 
     /// A resource as a side serves it, at this version or at another one.
@@ -299,25 +267,6 @@ impl Resolver<'_> {
         let served = self.discovery(side);
         let found = served.find(group, version, resource);
         found.or_else(|| served.find_other(group, resource)).cloned()
-    }
-
-    /// Where a type is selected that the edge does not serve, so that the version to select it at is not known.
-    fn places_of(&self, known: &SyncedType) -> Vec<Place> {
-        let (group, resource) = known.origin();
-        let selects = |entry: &&Entry| {
-            let names = match &entry.types {
-                Types::Plural {
-                    group: of,
-                    resource: plural,
-                    ..
-                } => of == group && plural == resource,
-                Types::Group(of) => of == group && !never_travels(group, resource),
-                Types::Kind { .. } => false,
-            };
-            names && entry.direction == Direction::Up && known.direction == Direction::Up
-        };
-        let entries = self.wanted.entries.iter().filter(selects);
-        entries.map(|entry| entry.place.clone()).collect()
     }
 
     fn finish(mut self) -> Plan {
@@ -373,7 +322,7 @@ impl Resolver<'_> {
         self.knows(Side::Hub, group, version) & self.knows(Side::Edge, group, version)
     }
 
-    /// Notes that a side lacks a type, once for all places that ask for it.
+    /// Notes that a side lacks a type, once for each config that asks for it.
     fn missing(
         &mut self,
         side: Side,
@@ -384,13 +333,12 @@ impl Resolver<'_> {
         place: Option<&Place>,
     ) -> &mut Missing {
         let (group, version, resource) = (group.to_owned(), version.to_owned(), resource.to_owned());
+        let config = place.map(|place| place.config.clone());
         let key = (
             side,
             direction,
-            place.is_some(),
-            group.clone(),
-            version.clone(),
-            resource.clone(),
+            config,
+            [group.clone(), version.clone(), resource.clone()],
         );
         let missing = &mut self.plan.missing;
         let at = *self.missing_at.entry(key).or_insert_with(|| {
@@ -401,11 +349,24 @@ impl Resolver<'_> {
                 version,
                 resource,
                 place: place.cloned(),
-                is_elsewhere: false,
+                absence: Absence::Side,
+                meant: None,
             });
             missing.len() - 1
         });
         &mut missing[at]
+    }
+
+    /// Notes that neither side serves what an entry names, where it is one side that is asked for it again.
+    fn missing_everywhere(&mut self, side: Side, entry: &Entry, group: &str, version: &str, word: &str) {
+        let is_told = side == entry.direction.origin();
+        let meant = if is_told {
+            self.meant(entry, group, version, word)
+        } else {
+            None
+        };
+        let missing = self.missing(side, entry.direction, group, version, word, Some(&entry.place));
+        (missing.absence, missing.meant) = (Absence::Everywhere, meant);
     }
 
     fn problem(&mut self, place: &Place, message: &str) {
@@ -429,7 +390,22 @@ fn key(resource: &ResourceType) -> (String, String) {
 }
 
 /// Adds what an entry names to the selection of a type. Says what is wrong if such a type cannot be named so.
-fn select(into: &mut Selector, objects: &Objects, namespaced: bool) -> Option<&'static str> {
+fn select(into: &mut Selector, entry: &Entry, namespaced: bool) -> Option<&'static str> {
+    if let (
+        Objects::Anywhere {
+            namespaces: Some(none), ..
+        },
+        Types::Plural { .. },
+    ) = (&entry.objects, &entry.types)
+        && namespaced
+        && none.is_empty()
+    {
+        return Some("namespaced, and the entry names no namespace; it selects nothing");
+    }
+    add(into, &entry.objects, namespaced)
+}
+
+fn add(into: &mut Selector, objects: &Objects, namespaced: bool) -> Option<&'static str> {
     match objects {
         Objects::In(Some(namespace), names) if namespaced => into.add(namespace, names.clone()),
         Objects::Within(all) if namespaced => {
@@ -455,25 +431,6 @@ fn select(into: &mut Selector, objects: &Objects, namespaced: bool) -> Option<&'
         },
     }
     None
-}
-
-/// The type of the origins of what was synced once, which their side no longer serves; `None` if its kind, which copies of
-/// another kind say they are of, was not kept.
-fn as_it_was(known: &SyncedType, copy: &ServedResource) -> Option<ServedResource> {
-    let mut origin = copy.clone();
-    if let Some(of) = &known.of {
-        if of.kind.is_empty() {
-            return None;
-        }
-        origin.resource = ResourceType {
-            group: of.group.clone(),
-            version: known.version.clone(),
-            resource: of.resource.clone(),
-            kind: of.kind.clone(),
-            namespaced: copy.resource.namespaced,
-        };
-    }
-    Some(origin)
 }
 
 /// Why a resource that both sides serve cannot be synced all the same. With `same`, it has to be the same on both.

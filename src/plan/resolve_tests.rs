@@ -3,19 +3,19 @@ use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::cluster::ObjectName;
 use crate::cluster::discovery::Served;
-use crate::plan::{Origins, Selection};
+use crate::plan::{Origins, Selection, SyncedType};
 
 /// What a side serves: group, version, plural, kind, namespaced.
-type Types = [(&'static str, &'static str, &'static str, &'static str, bool)];
+pub(super) type Types = [(&'static str, &'static str, &'static str, &'static str, bool)];
 
-const CORE: [(&str, &str, &str, &str, bool); 3] = [
+pub(super) const CORE: [(&str, &str, &str, &str, bool); 3] = [
     ("", "v1", "configmaps", "ConfigMap", true),
     ("", "v1", "namespaces", "Namespace", false),
     ("g", "v1", "others", "Other", true),
 ];
-const GAUGES: (&str, &str, &str, &str, bool) = ("g", "v1", "gauges", "Gauge", false);
+pub(super) const GAUGES: (&str, &str, &str, &str, bool) = ("g", "v1", "gauges", "Gauge", false);
 
-fn serves(types: &Types) -> Discovery {
+pub(super) fn serves(types: &Types) -> Discovery {
     let mut discovery = Discovery::default();
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for &(group, version, plural, kind, namespaced) in types {
@@ -31,6 +31,7 @@ fn serves(types: &Types) -> Discovery {
             listable: true,
             holds_objects: true,
             status_subresource: false,
+            aliases: Box::default(),
         };
         let key = (group.to_owned(), version.to_owned());
         let known = discovery
@@ -49,23 +50,23 @@ fn serves(types: &Types) -> Discovery {
     discovery
 }
 
-fn with(more: &Types) -> Discovery {
+pub(super) fn with(more: &Types) -> Discovery {
     serves(&[&CORE[..], more].concat())
 }
 
-fn wanted(spec: &serde_json::Value) -> Wanted {
+pub(super) fn wanted(spec: &serde_json::Value) -> Wanted {
     let object = serde_json::json!({"metadata": {"name": "c"}, "spec": spec}).to_string();
     let config = SyncerConfig::parse(object.as_bytes()).unwrap();
     Wanted::from_configs([&config], [], true)
 }
 
-fn wanted_by_kind(spec: &serde_json::Value) -> Wanted {
+pub(super) fn wanted_by_kind(spec: &serde_json::Value) -> Wanted {
     let object = serde_json::json!({"metadata": {"name": "e"}, "spec": spec}).to_string();
     let config = EdgeSyncConfig::parse(object.as_bytes()).unwrap();
     Wanted::from_configs([], [&config], true)
 }
 
-fn pair(direction: Direction, hub: (&str, &str), edge: (&str, &str)) -> Pair {
+pub(super) fn pair(direction: Direction, hub: (&str, &str), edge: (&str, &str)) -> Pair {
     let key = |(group, plural): (&str, &str)| (group.to_owned(), plural.to_owned());
     Pair {
         direction,
@@ -74,7 +75,7 @@ fn pair(direction: Direction, hub: (&str, &str), edge: (&str, &str)) -> Pair {
     }
 }
 
-fn same(direction: Direction, group: &str, plural: &str) -> Pair {
+pub(super) fn same(direction: Direction, group: &str, plural: &str) -> Pair {
     pair(direction, (group, plural), (group, plural))
 }
 
@@ -100,18 +101,18 @@ fn synced(direction: Direction) -> SyncedType {
     }
 }
 
-fn resolve(wanted: &Wanted, hub: &Discovery, edge: &Discovery) -> Plan {
+pub(super) fn resolve(wanted: &Wanted, hub: &Discovery, edge: &Discovery) -> Plan {
     Plan::resolve(wanted, hub, edge, Some("syncer"))
 }
 
-fn names(plan: &Plan) -> Vec<String> {
+pub(super) fn names(plan: &Plan) -> Vec<String> {
     plan.types
         .values()
         .map(|planned| format!("{} {}", planned.direction, planned.at_hub.qualified()))
         .collect()
 }
 
-fn selected(plan: &TypePlan, namespace: &str, name: &str) -> bool {
+pub(super) fn selected(plan: &TypePlan, namespace: &str, name: &str) -> bool {
     plan.selector.selects(&ObjectName::new(namespace, name)) == Selection::Full
 }
 
@@ -130,10 +131,8 @@ fn an_edge_that_serves_another_version_is_addressed_at_it() {
     let mut edge = with(&[("g", "v2", "gauges", "Gauge", false)]);
     edge.known.insert(("g".into(), "v1".into()), Served::NotServed);
     let plan = resolve(&gauges_and_configmaps(), &with(&[GAUGES]), &edge);
-    assert!(
-        plan.missing[0].is_elsewhere && plan.missing.len() == 1,
-        "its own version may still come"
-    );
+    let absences: Vec<_> = plan.missing.iter().map(|missing| missing.absence).collect();
+    assert_eq!(absences, [Absence::Version], "its own version may still come");
     let gauges = &plan.types[&down_gauges()];
     let versions = (gauges.at_hub.version.as_str(), gauges.at_edge.version.as_str());
     assert_eq!(versions, ("v1", "v2"));
@@ -208,7 +207,7 @@ fn upsync_takes_the_version_that_the_edge_prefers_and_any_scope() {
     assert!(selected(others, "shop", "any") && !selected(others, "billing", "any"));
     edge.groups = None;
     let plan = resolve(&wanted, &hub, &edge);
-    assert!(plan.unknown.edge_groups && plan.types.is_empty());
+    assert!(plan.unknown.groups.contains(&Side::Edge) && plan.types.is_empty());
 }
 
 #[test]
@@ -247,6 +246,44 @@ fn a_version_of_a_whole_group_that_the_edge_lists_and_does_not_serve_is_asked_fo
     let plan = resolve(&wanted, &both, &edge);
     let missing = (plan.missing[0].side, &*plan.missing[0].group, &*plan.missing[0].version);
     assert_eq!(missing, (Side::Edge, "g", "v1"));
+}
+
+#[test]
+fn an_upsync_entry_that_can_never_match_is_reported() {
+    let both = with(&[("coordination.k8s.io", "v1", "leases", "Lease", true)]);
+    for (entry, missing, problem) in [
+        (
+            serde_json::json!({"apiGroup": "h", "resources": ["*"], "names": ["*"]}),
+            Some("*"),
+            None,
+        ),
+        (
+            serde_json::json!({"apiGroup": "h", "resources": ["gauges"], "names": ["*"]}),
+            Some("gauges"),
+            None,
+        ),
+        (
+            serde_json::json!({"apiGroup": "coordination.k8s.io", "resources": ["*"], "names": ["*"]}),
+            None,
+            Some("no resource of coordination.k8s.io can be synced"),
+        ),
+        (
+            serde_json::json!({"apiGroup": "g", "resources": ["others"], "names": ["*"]}),
+            None,
+            Some("others.g is namespaced, and the entry names no namespace; it selects nothing"),
+        ),
+        (
+            serde_json::json!({"apiGroup": "g", "resources": ["*"], "names": ["*"]}),
+            None,
+            None,
+        ),
+    ] {
+        let plan = resolve(&wanted(&serde_json::json!({"upsync": [entry]})), &both, &both);
+        let told: Vec<_> = plan.missing.iter().map(|missing| &*missing.resource).collect();
+        assert_eq!(told, missing.into_iter().collect::<Vec<_>>(), "{entry}");
+        let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
+        assert_eq!(problems, problem.into_iter().collect::<Vec<_>>(), "{entry}");
+    }
 }
 
 #[test]

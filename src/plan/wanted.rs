@@ -8,6 +8,9 @@ use super::{Direction, Problem, words};
 use crate::api::edge_sync_config::{self, EdgeSyncConfig, Ref};
 use crate::api::syncer_config::{self, ResourceRef, SyncerConfig};
 
+/// What is wrong with a field that has to be there.
+const NOTHING: &str = "is empty; the entry selects nothing";
+
 /// Everything that the configs ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
@@ -207,7 +210,8 @@ impl<'a> Merge<'a> {
                 if objects.names.is_empty() || !self.accept_namespace(&namespace_field, &objects.namespace) {
                     continue;
                 }
-                let names = self.names(&format!("{field}.objectsByNamespace[{at}].names"), &objects.names);
+                let names_field = format!("{field}.objectsByNamespace[{at}].names");
+                let names = self.names(&names_field, &item.resource.group, &objects.names);
                 if !names.is_empty() {
                     let selected = Objects::In(Some(objects.namespace.clone()), names);
                     self.downsync(&field, &item.resource, selected);
@@ -219,7 +223,9 @@ impl<'a> Merge<'a> {
             let field = format!("clusterScope[{index}]");
             if self.accept(&field, &item.resource) {
                 let listed = item.objects.as_deref();
-                let names = listed.map_or(Names::All, |names| self.names(&format!("{field}.objects"), names));
+                let names = listed.map_or(Names::All, |names| {
+                    self.names(&format!("{field}.objects"), &item.resource.group, names)
+                });
                 self.downsync(&field, &item.resource, Objects::In(None, names));
             }
         }
@@ -248,13 +254,15 @@ impl<'a> Merge<'a> {
     }
 
     fn upsync(&mut self, field: &str, item: &syncer_config::Upsync) {
-        if item.names.is_empty() {
-            return;
+        for (part, list) in [("names", &item.names), ("resources", &item.resources)] {
+            if list.is_empty() {
+                return self.problem(&format!("{field}.{part}"), NOTHING);
+            }
         }
-        let names = self.names(&format!("{field}.names"), &item.names);
+        let group = &item.api_group;
+        let names = self.names(&format!("{field}.names"), group, &item.names);
         let (namespaces, bad) = words::namespaces(&item.namespaces);
         self.note(&format!("{field}.namespaces"), bad.as_deref());
-        let group = &item.api_group;
         let bad = words::bad_group(group);
         if self.note(&format!("{field}.apiGroup"), bad.as_deref()) || names.is_empty() {
             return;
@@ -265,14 +273,17 @@ impl<'a> Merge<'a> {
             Names::These(namespaces) => Some(Rc::new(namespaces)),
         };
         for (index, resource) in item.resources.iter().enumerate() {
-            let types = match () {
-                () if resource == ALL => Types::Group(group.clone()),
-                () if !self.accept_resource(&format!("{field}.resources[{index}]"), group, resource) => continue,
-                () => Types::Plural {
+            if !self.accept_resource(&format!("{field}.resources[{index}]"), group, resource) {
+                continue;
+            }
+            let types = if resource == ALL {
+                Types::Group(group.clone())
+            } else {
+                Types::Plural {
                     group: group.clone(),
                     version: None,
                     resource: resource.clone(),
-                },
+                }
             };
             let objects = Objects::Anywhere {
                 namespaces: namespaces.clone(),
@@ -298,8 +309,8 @@ impl<'a> Merge<'a> {
     fn reference(&mut self, direction: Direction, field: &str, item: &Ref) {
         let bad = words::bad_reference(item);
         let (part, why) = match () {
-            () if item.kind.is_empty() => ("kind", "is empty; the entry selects nothing".to_owned()),
-            () if item.name.is_empty() => ("name", "is empty; the entry selects nothing".to_owned()),
+            () if item.kind.is_empty() => ("kind", NOTHING.to_owned()),
+            () if item.name.is_empty() => ("name", NOTHING.to_owned()),
             () if direction == Direction::Down && item.namespace == ALL => (
                 "namespace",
                 "\"*\" is not supported for downsync; name each namespace".to_owned(),
@@ -373,7 +384,7 @@ impl<'a> Merge<'a> {
 
     fn accept_resource(&mut self, field: &str, group: &str, resource: &str) -> bool {
         let why = match () {
-            () if resource.is_empty() => "is empty; the entry selects nothing".to_owned(),
+            () if resource.is_empty() => NOTHING.to_owned(),
             () if resource.contains('/') => format!("{} is a subresource and cannot be synced", words::cut(resource)),
             () if words::never_travels(group, resource) => {
                 format!("{} never travels", crate::cluster::qualified(group, resource))
@@ -386,16 +397,16 @@ impl<'a> Merge<'a> {
 
     fn accept_namespace(&mut self, field: &str, namespace: &str) -> bool {
         let why = match namespace {
-            "" => Some("is empty; the entry selects nothing".to_owned()),
+            "" => Some(NOTHING.to_owned()),
             ALL => Some("\"*\" is not supported for namespaces of downsync; name each namespace".to_owned()),
             _ => words::bad_namespace(namespace),
         };
         !self.note(field, why.as_deref())
     }
 
-    /// The names that objects may have; reports the others.
-    fn names(&mut self, field: &str, names: &[String]) -> Names {
-        let (names, bad) = words::names(names);
+    /// The names that objects of the group may have; reports the others.
+    fn names(&mut self, field: &str, group: &str, names: &[String]) -> Names {
+        let (names, bad) = words::names(group, names);
         self.note(field, bad.as_deref());
         names
     }

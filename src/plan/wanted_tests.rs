@@ -36,6 +36,7 @@ fn selection(wanted: &Wanted, group: &str, resource: &str, namespace: &str, name
             listable: true,
             holds_objects: true,
             status_subresource: false,
+            aliases: Box::default(),
         };
         let known = discovery.known.entry((group.into(), "v1".into()));
         if let Served::Resources(resources) = known.or_insert_with(|| Served::Resources([].into())) {
@@ -178,6 +179,59 @@ fn reports_what_cannot_be_followed_and_follows_the_rest() {
             [field]
         );
         assert_eq!(selection(&wanted, "", "configmaps", "shop", "x"), Selection::Full);
+    }
+}
+
+/// Each of these was taken without a word.
+#[test]
+fn an_entry_that_can_never_match_is_reported_with_its_field() {
+    let core = |namespace: &str, name: &str| {
+        serde_json::json!([{"group": "", "resource": "configmaps", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": namespace, "names": [name]}]}])
+    };
+    let scope = |namespace: &str| serde_json::json!({"namespaces": [namespace], "resources": []});
+    let upsync = |more: serde_json::Value| {
+        let mut entry = serde_json::json!({"apiGroup": "g", "resources": ["*"], "namespaces": ["*"], "names": ["*"]});
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::json!([entry])
+    };
+    let names = "namespacedObjects[0].objectsByNamespace[0].names";
+    for (key, value, expected) in [
+        ("namespaceScope", scope("sho*"), Some("namespaceScope.namespaces[0]")),
+        ("namespaceScope", scope("Shop!"), Some("namespaceScope.namespaces[0]")),
+        ("namespacedObjects", core("shop", "pri*"), Some(names)),
+        ("namespacedObjects", core("shop", "Prices"), Some(names)),
+        ("namespacedObjects", core("shop", "prices"), None),
+        ("upsync", upsync(serde_json::json!({})), None),
+        (
+            "upsync",
+            upsync(serde_json::json!({"names": []})),
+            Some("upsync[0].names"),
+        ),
+        (
+            "upsync",
+            upsync(serde_json::json!({"names": ["pri*"]})),
+            Some("upsync[0].names"),
+        ),
+        (
+            "upsync",
+            upsync(serde_json::json!({"resources": []})),
+            Some("upsync[0].resources"),
+        ),
+        (
+            "upsync",
+            upsync(serde_json::json!({"namespaces": ["sho*"]})),
+            Some("upsync[0].namespaces"),
+        ),
+        (
+            "upsync",
+            upsync(serde_json::json!({"apiGroup": "apis.kcp.io"})),
+            Some("upsync[0].resources[0]"),
+        ),
+    ] {
+        let wanted = wanted(&serde_json::json!({key: value}));
+        let fields: Vec<_> = wanted.problems.iter().map(|problem| &*problem.place.field).collect();
+        assert_eq!(fields, expected.into_iter().collect::<Vec<_>>(), "{key} {value}");
     }
 }
 

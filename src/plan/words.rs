@@ -7,6 +7,8 @@ use crate::cluster::{is_path_segment, is_word};
 
 /// The longest name of a namespace (a DNS label).
 const LONGEST_NAMESPACE: usize = 63;
+/// The group of roles, which may be called whatever is a part of a path.
+const ROLES: &str = "rbac.authorization.k8s.io";
 /// So much of a word is told.
 const TOLD: usize = 60;
 
@@ -44,6 +46,22 @@ pub(super) fn bad_namespace(name: &str) -> Option<String> {
     (!can_be).then(|| format!("{} is no name of a namespace", cut(name)))
 }
 
+/// Why no object of the group has that name; `None` if one may. Only roles, and perhaps what another server serves, may be
+/// called more than the small letters, digits, `-`, `.` that other objects are.
+fn bad_name(group: &str, name: &str) -> Option<String> {
+    let is_strict = matches!(group, "" | "apps" | "batch");
+    let is_usual = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    match () {
+        () if !is_path_segment(name) => Some(format!("{} is no name of an object", cut(name))),
+        () if name.contains('*') && group != ROLES => {
+            let why = "is no name of an object: \"*\" stands for all names, and for no part of one";
+            Some(format!("{} {why}", cut(name)))
+        }
+        () if is_strict && !name.bytes().all(is_usual) => Some(format!("{} is no name of an object", cut(name))),
+        () => None,
+    }
+}
+
 /// The part of a reference that nothing is called by, and why; `None` if something may be meant.
 pub(super) fn bad_reference(item: &Ref) -> Option<(&'static str, String)> {
     let namespace = match item.namespace.as_str() {
@@ -52,7 +70,7 @@ pub(super) fn bad_reference(item: &Ref) -> Option<(&'static str, String)> {
     };
     let name = match item.name.as_str() {
         ALL => None,
-        name => (!is_path_segment(name)).then(|| format!("{} is no name of an object", cut(name))),
+        name => bad_name(&item.group, name),
     };
     [
         ("group", bad_group(&item.group)),
@@ -70,32 +88,32 @@ pub(super) fn are_usable(triple: &Triple) -> bool {
     bad_group(&triple.group).is_none() && is_path_segment(&triple.kind) && is_path_segment(&triple.name)
 }
 
-/// The names of a list that objects may have, and what is wrong with the others: one sentence, however many there are.
-pub(super) fn names(list: &[String]) -> (Names, Option<String>) {
-    usable(list, "object", is_path_segment)
+/// The names of a list that objects of the group may have, and what is wrong with the others: one sentence, however many
+/// there are.
+pub(super) fn names(group: &str, list: &[String]) -> (Names, Option<String>) {
+    usable(list, |name| bad_name(group, name))
 }
 
 /// The same of namespaces.
 pub(super) fn namespaces(list: &[String]) -> (Names, Option<String>) {
-    usable(list, "namespace", |name| bad_namespace(name).is_none())
+    usable(list, bad_namespace)
 }
 
-fn usable(list: &[String], what: &str, can_be: impl Fn(&str) -> bool) -> (Names, Option<String>) {
+fn usable(list: &[String], bad: impl Fn(&str) -> Option<String>) -> (Names, Option<String>) {
     let mut names = Names::from_list(list);
     let Names::These(these) = &mut names else {
         return (names, None);
     };
-    let mut bad = list.iter().filter(|name| !can_be(name));
-    let Some(first) = bad.next() else {
+    let mut wrong = list.iter().filter_map(|name| bad(name));
+    let Some(first) = wrong.next() else {
         return (names, None);
     };
-    let others = match bad.count() {
+    let others = match wrong.count() {
         0 => String::new(),
         more => format!(", nor are {more} more"),
     };
-    let why = format!("{} is no name of a {what}{others}", cut(first)).replace("of a object", "of an object");
-    these.retain(|name| can_be(name));
-    (names, Some(why))
+    these.retain(|name| bad(name).is_none());
+    (names, Some(first + &others))
 }
 
 /// A word in quotes, shortened if it is long.
@@ -168,12 +186,38 @@ mod tests {
     #[test]
     fn many_wrong_names_are_one_sentence() {
         let list = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        let (usable, why) = names(&list(&["a", "b/c", "..", "d"]));
+        let (usable, why) = names("", &list(&["a", "b/c", "..", "d"]));
         assert_eq!(usable, Names::from_list(&list(&["a", "d"])));
         assert_eq!(why.as_deref(), Some("\"b/c\" is no name of an object, nor are 1 more"));
         let (usable, why) = namespaces(&list(&["Shop"]));
         assert!(usable.is_empty());
         assert_eq!(why.as_deref(), Some("\"Shop\" is no name of a namespace"));
-        assert_eq!(names(&list(&["*", "b/c"])), (Names::All, None));
+        assert_eq!(names("", &list(&["*", "b/c"])), (Names::All, None));
+    }
+
+    #[test]
+    fn a_name_that_no_object_has_is_told_and_one_that_a_role_may_have_is_not() {
+        for (group, name, expected) in [
+            ("", "prices", true),
+            ("", "prices.v2-1", true),
+            ("", "pri*", false),
+            ("", "Prices", false),
+            ("apps", "shop!", false),
+            ("example.org", "pri*", false),
+            ("example.org", "Prices", true),
+            ("rbac.authorization.k8s.io", "system:*", true),
+            ("rbac.authorization.k8s.io", "a/b", false),
+        ] {
+            assert_eq!(bad_name(group, name).is_none(), expected, "{group} {name}");
+        }
+        let told = bad_name("", "pri*").unwrap();
+        assert!(
+            told.starts_with("\"pri*\" is no name of an object: \"*\" stands for all"),
+            "{told}"
+        );
+        assert_eq!(
+            bad_namespace("sho*").as_deref(),
+            Some("\"sho*\" is no name of a namespace")
+        );
     }
 }

@@ -1,10 +1,16 @@
-//! Configs that select what nothing can be called.
+//! Configs that select what nothing can be called, or what nobody serves.
 
 use serde_json::{Value, json};
 
+use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{MERGE_PATCH, Objects, config_map, edge_sync_config, namespace, path, syncer_config};
-use crate::support::stage::{Stage, config_maps, later_configs_are_followed, stage};
-use crate::support::story::{arrives, drop_crds};
+use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, later_configs_are_followed, select, stage, stock};
+use crate::support::story::{SOON, arrives, drop_crds, reselect, stays_absent};
+
+in_both_modes!(
+    a_version_that_nobody_serves_stops_no_other_config,
+    what_nobody_serves_is_told_with_what_may_be_meant_and_once_more_when_it_is_corrected,
+);
 
 /// Takes the limits out of a schema: hubs have CRDs from before there were any.
 fn without_limits(schema: &mut Value) {
@@ -111,4 +117,70 @@ async fn the_definitions_refuse_endless_words() {
         "edgesyncconfigs.edge.kubestellar.io",
     ];
     drop_crds(&[&edge], &names).await;
+}
+
+/// The first config by name gave the version for all of them: nothing new arrived, and nothing was said to fail.
+async fn a_version_that_nobody_serves_stops_no_other_config(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let till = pair.namespace("till");
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    stock(&hub, &till, &["a"], &json!({})).await;
+    let mut wrong = config_maps(&till, &["*"]);
+    wrong["namespacedObjects"][0]["apiVersion"] = json!("v11");
+    hub.create(&syncer_config("a-typo", wrong)).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(flags);
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    hub.create(&config_map(&shop, "new", json!({}))).await;
+    arrives(&edge, "v1", "configmaps", &shop, "new").await;
+    let told = "neither side serves a selected resource; it is synced as soon as it appears resource=configmaps \
+        group=\"\" version=v11 config=SyncerConfig//a-typo field=spec.namespacedObjects[0] \
+        advice=\"did you mean version v1?\"";
+    syncer.wait_for_log(told, SOON).await;
+    stays_absent(&edge, "v1", "configmaps", &till, "a").await;
+    let right = json!({"spec": config_maps(&till, &["*"])});
+    hub.merge_patch(CONFIG_API, "syncerconfigs", "", "a-typo", &right).await;
+    arrives(&edge, "v1", "configmaps", &till, "a").await;
+    let corrected = "a config no longer selects what is not served config=SyncerConfig//a-typo resources=1";
+    syncer.wait_for_log(corrected, SOON).await;
+    let log = syncer.log();
+    let said = |words: &str| log.matches(words).count();
+    assert_eq!(["a-typo", "no longer missing"].map(said), [2, 0], "{log}");
+}
+
+async fn what_nobody_serves_is_told_with_what_may_be_meant_and_once_more_when_it_is_corrected(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({})).await;
+    let words = [("apps", "deployment"), ("", "cm"), ("apps", "Deployments")];
+    let mut wrong = all_of(&shop, &words);
+    let nobody = format!("{shop}.example.org");
+    wrong["upsync"] = json!([{"apiGroup": nobody, "resources": ["*"], "namespaces": ["*"], "names": ["*"]}]);
+    select(&hub, &wrong).await;
+    let mut syncer = pair.syncer(flags);
+    let line = |who: &str, what: &str, field: &str, advice: &str| {
+        format!(
+            "{who} a selected resource; it is synced as soon as it appears resource={what} \
+             config=SyncerConfig//the-one field=spec.{field}{advice}\n"
+        )
+    };
+    for (index, meant) in ["deployments", "configmaps", "deployments"].into_iter().enumerate() {
+        let (group, word) = words[index];
+        let what = format!("{word} group={group:?} version=v1");
+        let field = format!("namespaceScope.resources[{index}]");
+        let advice = format!(" advice=\"did you mean {meant}?\"");
+        let told = line("neither side serves", &what, &field, &advice);
+        syncer.wait_for_log(&told, SOON).await;
+    }
+    let what = format!("* group={nobody:?}");
+    let told = line("the edge does not serve", &what, "upsync[0].resources[0]", "");
+    syncer.wait_for_log(&told, SOON).await;
+    let mut right = all_of(&shop, &[("apps", "deployments"), ("", "configmaps")]);
+    right["upsync"] = json!(null);
+    reselect(&hub, &right).await;
+    arrives(&edge, "v1", "configmaps", &shop, "a").await;
+    let corrected = "a config no longer selects what is not served config=SyncerConfig//the-one resources=4";
+    syncer.wait_for_log(corrected, SOON).await;
+    let log = syncer.log();
+    let said = |words: &str| log.matches(words).count();
+    assert_eq!(["a selected resource", "no longer missing"].map(said), [4, 0], "{log}");
 }

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::objects::namespace;
-use crate::support::stage::{Stage, select, stage};
-use crate::support::story::{SOON, annotation, crd, custom_object, drop_crds, gone};
+use crate::support::objects::{namespace, syncer_config};
+use crate::support::stage::{CONFIG_API, Stage, select, stage};
+use crate::support::story::{SOON, annotation, arrives, crd, custom_object, drop_crds, gone};
 use crate::support::{Objects, SYNCER, Server, eventually, wait_for_crd};
 
 in_both_modes!(
     both_sides_are_asked_at_the_configured_version_whatever_they_prefer,
     an_edge_that_serves_only_another_version_gets_its_objects_through_that_one,
+    of_two_configured_versions_the_hubs_preferred_is_used_and_a_change_of_it_deletes_nothing,
 );
 
 // Spec scenario 24.
@@ -61,6 +62,65 @@ async fn an_edge_that_serves_only_another_version_gets_its_objects_through_that_
         let versions: Vec<&str> = asked.keys().map(String::as_str).collect();
         assert_eq!(versions, [version], "{}: {asked:?}", server.name());
     }
+    drop_crds(&[&hub, &edge], &[&definition]).await;
+}
+
+async fn of_two_configured_versions_the_hubs_preferred_is_used_and_a_change_of_it_deletes_nothing(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let group = format!("{shop}.example.org");
+    let definition = format!("gauges.{group}");
+    for (side, versions) in [(&hub, ["v1", "v2"]), (&edge, ["v2", "v1"])] {
+        side.create(&crd_at(&group, "gauges", &versions)).await;
+        wait_for_crd(side, &definition).await;
+        prefers(side, &group, "v2").await;
+    }
+    hub.create(&namespace(&shop)).await;
+    for name in ["a", "b"] {
+        hub.create(&custom_object(&group, "gauges", &shop, name, 1)).await;
+    }
+    let one = |name: &str, version: &str| {
+        json!({"namespacedObjects": [{"group": group, "resource": "gauges", "apiVersion": version,
+            "objectsByNamespace": [{"namespace": shop, "names": [name]}]}]})
+    };
+    select(&hub, &one("a", "v1")).await;
+    let mut syncer = pair.syncer(flags);
+    let at = format!("{group}/v1");
+    let first = arrives(&edge, &at, "gauges", &shop, "a").await;
+    assert!(!versions_asked(&pair.hub, &group).contains_key("v2"));
+    // Its place among the configs does not matter.
+    hub.create(&syncer_config("zoo", one("b", "v2"))).await;
+    let second = arrives(&edge, &at, "gauges", &shop, "b").await;
+    logged(&pair.hub, &group, "v2", "list").await;
+    syncer
+        .wait_for_log("SyncerConfig//the-one spec.namespacedObjects[0]: ", SOON)
+        .await;
+    let mark = pair.edge.audit_mark();
+    hub.delete(CONFIG_API, "syncerconfigs", "", "zoo").await;
+    syncer
+        .wait_for_log("no longer a problem: SyncerConfig//the-one", SOON)
+        .await;
+    hub.merge_patch(&at, "gauges", &shop, "a", &json!({"spec": {"size": 2}}))
+        .await;
+    for (name, uid, size) in [("a", &first, 2), ("b", &second, 1)] {
+        eventually(&format!("{name} has size {size}"), SOON, async || {
+            let copy = edge.get(&at, "gauges", &shop, name).await.ok_or("it is gone")?;
+            assert_eq!(
+                copy["metadata"]["uid"], uid["metadata"]["uid"],
+                "{name} was created again"
+            );
+            if copy["spec"]["size"] == json!(size) {
+                Ok(())
+            } else {
+                Err("it is as before")
+            }
+        })
+        .await;
+    }
+    let requests = pair.edge.requests_since(SYNCER, mark).into_iter();
+    let deletes = requests.filter(|request| request.verb == "delete" && request.uri.contains(&group));
+    assert_eq!(deletes.count(), 0);
+    hub.delete(&at, "gauges", &shop, "b").await;
+    gone(&edge, &at, "gauges", &shop, "b").await;
     drop_crds(&[&hub, &edge], &[&definition]).await;
 }
 

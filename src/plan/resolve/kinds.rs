@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Draft, Resolver, key, select};
+use super::{Draft, Resolver, add, key};
 use crate::cluster::Side;
 use crate::plan::naming::Naming;
 use crate::plan::planned::Pair;
@@ -39,18 +39,18 @@ impl Resolver<'_> {
             version,
             conversion,
             &entry.place,
-            |selector, namespaced| select(selector, &objects, namespaced),
+            |selector, namespaced| add(selector, &objects, namespaced),
         );
     }
 
-    /// Plans the pair of kinds of a conversion, where `add` selects its object by the name at the edge.
+    /// Plans the pair of kinds of a conversion, where `select` selects its object by the name at the edge.
     fn pair_of_kinds(
         &mut self,
         direction: Direction,
         version: &str,
         conversion: &Conversion,
         place: &Place,
-        add: impl FnOnce(&mut Selector, bool) -> Option<&'static str>,
+        select: impl FnOnce(&mut Selector, bool) -> Option<&'static str>,
     ) {
         let Conversion { hub, edge } = conversion;
         let known = self.knows(Side::Hub, &hub.group, version) & self.knows(Side::Edge, &edge.group, version);
@@ -88,7 +88,7 @@ impl Resolver<'_> {
         });
         draft.naming.add(&hub.name, &edge.name);
         draft.places.push(place.clone());
-        if let Some(why) = add(&mut draft.selector, namespaced) {
+        if let Some(why) = select(&mut draft.selector, namespaced) {
             self.problem(place, &format!("{} is {why}", conversion.edge));
         }
     }

@@ -1,0 +1,105 @@
+//! Types that were synced once: their copies may still be there.
+
+use super::{Draft, Resolver, key};
+use crate::cluster::discovery::ServedResource;
+use crate::cluster::{ResourceType, Side};
+use crate::plan::naming::Naming;
+use crate::plan::planned::Pair;
+use crate::plan::wanted::{Entry, SyncedType, Types};
+use crate::plan::words::never_travels;
+use crate::plan::{Direction, Place, Selector};
+
+impl<'a> Resolver<'a> {
+    /// Plans a type that was synced and that nothing asks for any more, with an empty selection: its copies are looked
+    /// at, and go when their origins are gone.
+    pub(super) fn retain(&mut self, known: &'a SyncedType) {
+        let (direction, version) = (known.direction, known.version.as_str());
+        let (of_group, of_resource) = known.origin();
+        let named = (direction, &*known.group, &*known.resource);
+        let is_selected = known.of.is_none() && self.versions.contains_key(&named);
+        let (hub_group, edge_group) = match direction {
+            Direction::Down => (of_group, known.group.as_str()),
+            Direction::Up => (known.group.as_str(), of_group),
+        };
+        let both_know = self.knows(Side::Hub, hub_group, version) & self.knows(Side::Edge, edge_group, version);
+        if is_selected || !both_know {
+            return;
+        }
+        let origin = self.find_at(direction.origin(), of_group, version, of_resource);
+        let copy = self.find_at(direction.copy(), &known.group, version, &known.resource);
+        if origin.is_none() {
+            self.missing(direction.origin(), direction, of_group, version, of_resource, None);
+        }
+        let Some(copy) = copy else {
+            let (group, resource) = (&known.group, &known.resource);
+            self.missing(direction.copy(), direction, group, version, resource, None);
+            return;
+        };
+        let gone_at_origin = origin.is_none();
+        let Some(origin) = origin.or_else(|| as_it_was(known, &copy)) else {
+            return;
+        };
+        let places = if gone_at_origin {
+            self.places_of(known)
+        } else {
+            Vec::new()
+        };
+        let of = (of_group.to_owned(), of_resource.to_owned());
+        let (hub, edge) = match direction {
+            Direction::Down => (of, key(&copy.resource)),
+            Direction::Up => (key(&copy.resource), of),
+        };
+        let naming = match known.of {
+            Some(_) => Naming::of_pair(),
+            None => Naming::default(),
+        };
+        self.drafts
+            .entry(Pair { direction, hub, edge })
+            .or_insert_with(|| Draft {
+                origin,
+                gone_at_origin,
+                copy,
+                selector: Selector::default(),
+                naming,
+                places,
+            });
+    }
+
+    /// Where a type is selected that the edge does not serve, so that the version to select it at is not known.
+    fn places_of(&self, known: &SyncedType) -> Vec<Place> {
+        let (group, resource) = known.origin();
+        let selects = |entry: &&Entry| {
+            let names = match &entry.types {
+                Types::Plural {
+                    group: of,
+                    resource: plural,
+                    ..
+                } => of == group && plural == resource,
+                Types::Group(of) => of == group && !never_travels(group, resource),
+                Types::Kind { .. } => false,
+            };
+            names && entry.direction == Direction::Up && known.direction == Direction::Up
+        };
+        let entries = self.wanted.entries.iter().filter(selects);
+        entries.map(|entry| entry.place.clone()).collect()
+    }
+}
+
+/// The type of the origins of what was synced once, which their side no longer serves; `None` if its kind, which copies of
+/// another kind say they are of, was not kept.
+fn as_it_was(known: &SyncedType, copy: &ServedResource) -> Option<ServedResource> {
+    let mut origin = copy.clone();
+    if let Some(of) = &known.of {
+        if of.kind.is_empty() {
+            return None;
+        }
+        origin.resource = ResourceType {
+            group: of.group.clone(),
+            version: known.version.clone(),
+            resource: of.resource.clone(),
+            kind: of.kind.clone(),
+            namespaced: copy.resource.namespaced,
+        };
+    }
+    Some(origin)
+}

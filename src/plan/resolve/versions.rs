@@ -1,0 +1,135 @@
+//! Which version counts for a resource: entries may name several, and some that nobody serves.
+//!
+//! A version that neither side serves counts for nobody but the entry that names it. Of those that the origins' side serves,
+//! the one that it prefers counts for all entries, whatever their order, so that each object is synced once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Resolver;
+use crate::cluster::{Side, qualified};
+use crate::plan::Direction;
+use crate::plan::planned::Absence;
+use crate::plan::wanted::{Entry, Types};
+
+/// A resource that an entry names, at a version.
+pub(super) struct Asked<'a> {
+    pub(super) entry: &'a Entry,
+    pub(super) group: &'a str,
+    pub(super) version: &'a str,
+    pub(super) resource: &'a str,
+}
+
+/// A resource that entries name: direction, group and plural.
+type Named<'a> = (Direction, &'a str, &'a str);
+
+/// The version that counts for each resource that entries name; `None` if none does, or if that is not known yet.
+pub(super) type Chosen<'a> = BTreeMap<Named<'a>, Option<&'a str>>;
+
+impl<'a> Resolver<'a> {
+    /// Chooses the version that counts for each of these resources.
+    pub(super) fn choose_versions(&mut self, asked: &[Asked<'a>]) {
+        let mut named: BTreeMap<Named<'a>, BTreeSet<&'a str>> = BTreeMap::new();
+        for asked in asked {
+            let name = (asked.entry.direction, asked.group, asked.resource);
+            named.entry(name).or_default().insert(asked.version);
+        }
+        for (name, versions) in named {
+            let chosen = self.choose(name, &versions);
+            self.versions.insert(name, chosen);
+        }
+    }
+
+    fn choose(&mut self, (direction, group, resource): Named<'a>, versions: &BTreeSet<&'a str>) -> Option<&'a str> {
+        let side = direction.origin();
+        let (origin, copy) = (self.discovery(side), self.discovery(direction.copy()));
+        let serving = |version: &&&str| origin.find(group, version, resource).is_some();
+        let served: Vec<&str> = versions.iter().filter(serving).copied().collect();
+        match served[..] {
+            [only] => Some(only),
+            // The origins may be gone, if that is known of all.
+            [] => {
+                let all = versions.iter().all(|version| origin.knows(group, version));
+                let mut at_copies = versions
+                    .iter()
+                    .filter(|version| copy.find(group, version, resource).is_some());
+                at_copies.next().copied().filter(|_| all)
+            }
+            _ => {
+                let order = origin.versions(group);
+                let is_listed = |version: &&str| order.iter().flatten().any(|listed| listed == version);
+                if !served.iter().all(is_listed) {
+                    // The list is from before one of them.
+                    self.plan.unknown.groups.insert(side);
+                }
+                let order = order?;
+                let place = |version: &str| order.iter().position(|listed| *listed == version);
+                served
+                    .into_iter()
+                    .min_by_key(|version| place(version).unwrap_or(usize::MAX))
+            }
+        }
+    }
+
+    /// The version that counts for what an entry names; `None` if nothing can be planned for it. Notes what stands in the
+    /// way.
+    pub(super) fn counts(&mut self, asked: &Asked<'a>) -> Option<&'a str> {
+        let Asked {
+            entry,
+            group,
+            version,
+            resource,
+        } = *asked;
+        let direction = entry.direction;
+        if !self.both_know(group, version) {
+            return None;
+        }
+        let sides = [direction.origin(), direction.copy()];
+        let served = sides.map(|side| self.discovery(side).find(group, version, resource).is_some());
+        if served == [false; 2] {
+            for side in sides {
+                self.missing_everywhere(side, entry, group, version, resource);
+            }
+            return None;
+        }
+        let chosen = self.versions.get(&(direction, group, resource)).copied().flatten()?;
+        if chosen != version {
+            let side = direction.origin();
+            let does = if served[0] { "prefers" } else { "serves" };
+            if !served[0] {
+                let place = Some(&entry.place);
+                self.missing(side, direction, group, version, resource, place).absence = Absence::Version;
+            }
+            let name = qualified(group, resource);
+            let why = format!(
+                "{name} is synced at version {chosen:?}, which another entry names and the {side} {does}, not at {version:?}"
+            );
+            self.problem(&entry.place, &why);
+        }
+        self.both_know(group, chosen).then_some(chosen)
+    }
+
+    /// What an entry may mean by a word that its group does not have at its version, if either side has something like it.
+    pub(super) fn meant(&self, entry: &Entry, group: &str, version: &str, word: &str) -> Option<String> {
+        let sides = [entry.direction.origin(), entry.direction.copy()];
+        let served = sides
+            .into_iter()
+            .flat_map(|side: Side| self.discovery(side).of_group(group));
+        let meant = served.filter(|served| served.answers_to(word));
+        // What is served at that version first.
+        let meant = meant.min_by_key(|served| served.resource.version != version)?;
+        let name = match entry.types {
+            Types::Kind { .. } => &meant.resource.kind,
+            _ => &meant.resource.resource,
+        };
+        let at = &meant.resource.version;
+        Some(match () {
+            () if name == word => format!("version {at}"),
+            () if at == version || version.is_empty() => name.clone(),
+            () => format!("{name} at version {at}"),
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "versions_tests.rs"]
+mod tests;

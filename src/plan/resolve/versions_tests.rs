@@ -1,0 +1,221 @@
+use super::super::tests::{CORE, GAUGES, Types, resolve, same, selected, serves, with};
+use crate::api::edge_sync_config::EdgeSyncConfig;
+use crate::api::syncer_config::SyncerConfig;
+use crate::cluster::Side;
+use crate::cluster::discovery::{Discovery, Served};
+use crate::plan::{Absence, Direction, Missing, Plan, Wanted};
+
+const GAUGES_2: (&str, &str, &str, &str, bool) = ("g", "v2", "gauges", "Gauge", false);
+
+/// Configs by name, each with the version at which it selects the object of its name: gauges down, and by kind up.
+fn wanted(down: &[(&str, &str)], up: &[(&str, &str)]) -> Wanted {
+    let down = down.iter().map(|(name, version)| {
+        let scope = serde_json::json!([{"group": "g", "resource": "gauges", "apiVersion": version, "objects": [name]}]);
+        let object = serde_json::json!({"metadata": {"name": name}, "spec": {"clusterScope": scope}});
+        SyncerConfig::parse(object.to_string().as_bytes()).unwrap()
+    });
+    let up = up.iter().map(|(name, version)| {
+        let items = serde_json::json!([{"group": "g", "version": version, "kind": "Gauge", "name": name}]);
+        let object = serde_json::json!({"metadata": {"name": name}, "spec": {"upSyncedResources": items}});
+        EdgeSyncConfig::parse(object.to_string().as_bytes()).unwrap()
+    });
+    Wanted::from_configs(&down.collect::<Vec<_>>(), &up.collect::<Vec<_>>(), true)
+}
+
+/// The version of gauges at the hub and at the edge, and which of the configs have their objects.
+fn of_gauges(plan: &Plan, direction: Direction, configs: &[&str]) -> String {
+    let Some(gauges) = plan.types.get(&same(direction, "g", "gauges")) else {
+        return "none".to_owned();
+    };
+    let have = configs.iter().filter(|name| selected(gauges, "", name));
+    let versions = [&*gauges.at_hub.version, &*gauges.at_edge.version];
+    versions.into_iter().chain(have.copied()).collect::<Vec<_>>().join(" ")
+}
+
+fn told(plan: &Plan) -> Vec<(Side, &str, Option<&str>)> {
+    let told = plan.missing.iter().filter(|missing| missing.is_told());
+    told.map(|missing| {
+        let config = missing.place.as_ref().map(|place| &*place.config);
+        (missing.side, &*missing.version, config)
+    })
+    .collect()
+}
+
+fn order(discovery: &mut Discovery, versions: &[&str]) {
+    let versions = versions.iter().map(|&version| version.to_owned()).collect();
+    discovery.groups.as_mut().unwrap().insert("g".into(), versions);
+}
+
+fn lacks(discovery: &mut Discovery, version: &str) {
+    discovery.known.insert(("g".into(), version.into()), Served::NotServed);
+}
+
+#[test]
+fn a_version_that_neither_side_serves_counts_for_nobody_else_wherever_it_stands() {
+    let mut both = with(&[GAUGES]);
+    lacks(&mut both, "v11");
+    for (wrong, right) in [("a", "b"), ("b", "a")] {
+        let wanted = wanted(&[(wrong, "v11"), (right, "v1")], &[]);
+        let plan = resolve(&wanted, &both, &both);
+        assert_eq!(of_gauges(&plan, Direction::Down, &["a", "b"]), format!("v1 v1 {right}"));
+        assert_eq!(
+            told(&plan),
+            [(Side::Hub, "v11", Some(&*format!("SyncerConfig//{wrong}")))]
+        );
+        assert!(plan.problems.is_empty(), "{:?}", plan.problems);
+        assert!(
+            plan.missing
+                .iter()
+                .all(|missing| missing.absence == Absence::Everywhere)
+        );
+    }
+    let alone = resolve(&wanted(&[("a", "v11")], &[]), &both, &both);
+    assert_eq!(of_gauges(&alone, Direction::Down, &["a"]), "none");
+    assert_eq!(alone.missing[0].meant.as_deref(), Some("version v1"));
+}
+
+#[test]
+fn of_several_served_versions_the_one_that_the_origins_side_prefers_counts_for_all() {
+    for (direction, origin) in [(Direction::Down, Side::Hub), (Direction::Up, Side::Edge)] {
+        for (preferred, other) in [("v1", "v2"), ("v2", "v1")] {
+            let mut sides = [with(&[GAUGES, GAUGES_2]), with(&[GAUGES, GAUGES_2])];
+            order(&mut sides[usize::from(origin == Side::Edge)], &[preferred, other]);
+            order(&mut sides[usize::from(origin == Side::Hub)], &[other, preferred]);
+            let [hub, edge] = sides;
+            for named in [[("a", "v1"), ("b", "v2")], [("a", "v2"), ("b", "v1")]] {
+                let wanted = match direction {
+                    Direction::Down => wanted(&named, &[]),
+                    Direction::Up => wanted(&[], &named),
+                };
+                let plan = resolve(&wanted, &hub, &edge);
+                assert_eq!(
+                    of_gauges(&plan, direction, &["a", "b"]),
+                    format!("{preferred} {preferred} a b")
+                );
+                assert_eq!((plan.types.len(), told(&plan)), (1, vec![]));
+                let problems: Vec<_> = plan.problems.iter().map(ToString::to_string).collect();
+                assert_eq!(problems.len(), 1, "{problems:?}");
+                let why = format!("at version {preferred:?}, which another entry names and the {origin} prefers");
+                assert!(problems[0].contains(&why), "{problems:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn which_of_several_versions_is_preferred_is_asked_before_any_of_them_is_used() {
+    let mut hub = with(&[GAUGES, GAUGES_2]);
+    let edge = hub.clone();
+    let wanted = wanted(&[("a", "v1"), ("b", "v2")], &[]);
+    assert!(resolve(&wanted, &hub, &edge).unknown.groups.is_empty());
+    hub.groups = None;
+    let plan = resolve(&wanted, &hub, &edge);
+    assert_eq!(of_gauges(&plan, Direction::Down, &["a", "b"]), "none");
+    assert!(plan.unknown.groups.contains(&Side::Hub) && plan.missing.is_empty() && plan.problems.is_empty());
+    // One that the list does not name yet is used after those that it names, and the list is read again.
+    hub.groups = edge.groups.clone();
+    order(&mut hub, &["v2"]);
+    let plan = resolve(&wanted, &hub, &edge);
+    assert_eq!(of_gauges(&plan, Direction::Down, &["a", "b"]), "v2 v2 a b");
+    assert!(plan.unknown.groups.contains(&Side::Hub));
+}
+
+#[test]
+fn a_version_that_is_not_known_yet_stops_nobody_else_and_is_neither_planned_nor_missing() {
+    let (known, mut hub) = (with(&[GAUGES]), with(&[GAUGES]));
+    for version in ["v0", "v2"] {
+        let plan = resolve(&wanted(&[("a", version), ("b", "v1")], &[]), &hub, &known);
+        assert_eq!(of_gauges(&plan, Direction::Down, &["a", "b"]), "v1 v1 b");
+        assert!(plan.missing.is_empty() && plan.problems.is_empty());
+        assert_eq!(plan.unknown.group_versions.len(), 2);
+    }
+    // What is known of one version alone says nothing of the other.
+    lacks(&mut hub, "v1");
+    let mut edge = known.clone();
+    lacks(&mut edge, "v2");
+    let plan = resolve(&wanted(&[], &[("a", "v1"), ("b", "v2")]), &known, &edge);
+    assert_eq!(of_gauges(&plan, Direction::Up, &["a", "b"]), "v1 v1 a");
+    assert_eq!(told(&plan), []);
+}
+
+#[test]
+fn a_version_that_only_the_copies_side_serves_is_used_at_the_one_of_the_origins_side() {
+    let mut hub = with(&[GAUGES]);
+    lacks(&mut hub, "v2");
+    let edge = with(&[GAUGES, GAUGES_2]);
+    let plan = resolve(&wanted(&[("a", "v2"), ("b", "v1")], &[]), &hub, &edge);
+    assert_eq!(of_gauges(&plan, Direction::Down, &["a", "b"]), "v1 v1 a b");
+    let problem = plan.problems.first().unwrap().to_string();
+    assert!(
+        problem.contains("SyncerConfig//a") && problem.contains("the hub serves"),
+        "{problem}"
+    );
+    let waits = |missing: &Missing| (missing.side, missing.absence) == (Side::Hub, Absence::Version);
+    assert!(plan.missing.iter().all(waits), "{:?}", plan.missing);
+    let alone = resolve(&wanted(&[("a", "v2")], &[]), &hub, &edge);
+    assert_eq!(of_gauges(&alone, Direction::Down, &["a"]), "none");
+    assert_eq!(told(&alone), [(Side::Hub, "v2", Some("SyncerConfig//a"))]);
+}
+
+#[test]
+fn what_is_meant_is_named_in_the_words_of_the_entry() {
+    let mut types: Vec<_> = CORE.to_vec();
+    types.extend([
+        ("apps", "v1", "deployments", "Deployment", true),
+        ("g", "v2", "dials", "Dial", true),
+    ]);
+    let types: &Types = &types;
+    let mut both = serves(types);
+    let known = both.known.get_mut(&("apps".to_owned(), "v1".to_owned()));
+    if let Some(Served::Resources(resources)) = known {
+        resources.get_mut("deployments").unwrap().aliases = "deploy".into();
+    }
+    for (group, version) in [("apps", "v11"), ("h", "v1")] {
+        let absent = (group.to_owned(), version.to_owned());
+        both.known.insert(absent, Served::NotServed);
+    }
+    for (group, version, word, by_plural, by_kind) in [
+        ("apps", "v1", "deployment", Some("deployments"), Some("Deployment")),
+        ("apps", "v1", "Deployments", Some("deployments"), Some("Deployment")),
+        ("apps", "v1", "deploy", Some("deployments"), Some("Deployment")),
+        (
+            "apps",
+            "v11",
+            "deployments",
+            Some("version v1"),
+            Some("Deployment at version v1"),
+        ),
+        (
+            "apps",
+            "v11",
+            "deploy",
+            Some("deployments at version v1"),
+            Some("Deployment at version v1"),
+        ),
+        (
+            "g",
+            "v1",
+            "dial",
+            Some("dials at version v2"),
+            Some("Dial at version v2"),
+        ),
+        ("apps", "v1", "statefulsets", None, None),
+        ("h", "v1", "deployments", None, None),
+    ] {
+        let resource = serde_json::json!([{"group": group, "resource": word, "apiVersion": version}]);
+        let spec = serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": resource}});
+        let plan = resolve(&super::super::tests::wanted(&spec), &both, &both);
+        assert_eq!(plan.missing[0].meant.as_deref(), by_plural, "{group} {version} {word}");
+        let item =
+            serde_json::json!([{"group": group, "version": version, "kind": word, "namespace": "s", "name": "*"}]);
+        let spec = serde_json::json!({"downSyncedResources": item});
+        let plan = resolve(&super::super::tests::wanted_by_kind(&spec), &both, &both);
+        assert_eq!(plan.missing[0].meant.as_deref(), by_kind, "{group} {version} {word}");
+        let spec = serde_json::json!({"upsync": [{"apiGroup": group, "resources": [word], "names": ["*"]}]});
+        let plan = resolve(&super::super::tests::wanted(&spec), &both, &both);
+        if plan.missing.iter().any(|missing| missing.side == Side::Edge) {
+            let meant = by_plural.map(|meant| meant.split(' ').next().unwrap());
+            assert_eq!(plan.missing[0].meant.as_deref(), meant, "{group} {word} up");
+        }
+    }
+}
