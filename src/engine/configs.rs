@@ -198,7 +198,8 @@ impl Engine {
         self.heartbeat.told(kind, &meta);
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
-        self.config_confirms(full_name(&name), token);
+        let begins = self.selecting.known(kind) != Known::Yes;
+        self.config_confirms(full_name(&name), token, begins);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
         match Config::parse(kind, object) {
             Ok(config) => {
@@ -266,7 +267,7 @@ impl Engine {
         self.selecting.changed = true;
         self.heartbeat.forget(name);
         self.report.forget(&heartbeat_on(name.0, &name.1));
-        self.config_confirms(full_name(name), None);
+        self.config_confirms(full_name(name), None, false);
     }
 
     /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait for its

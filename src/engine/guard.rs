@@ -11,6 +11,7 @@
 mod cascades;
 mod counting;
 mod hold;
+mod tokens;
 mod withdrawn;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,6 +23,7 @@ use self::cascades::CascadeHolds;
 pub(super) use self::counting::Count;
 use self::hold::Hold;
 pub(super) use self::hold::Reason;
+use self::tokens::Tokens;
 use self::withdrawn::TypeHolds;
 use super::trust::{Questions, Reached};
 use super::{Engine, Key, TypeId};
@@ -68,7 +70,7 @@ pub(super) struct Guard {
     /// The versions that origins have reached.
     pub(super) versions: Reached,
     /// Tokens on the configs.
-    confirmed: BTreeMap<String, String>,
+    tokens: Tokens,
     /// What the sides are asked about themselves.
     pub(super) questions: Questions,
 }
@@ -250,7 +252,7 @@ impl Engine {
                 gate.hold = Some(hold);
             }
         }
-        self.look_for_confirmation();
+        self.look_for_confirmation(true);
         self.tell_of_holds();
     }
 
@@ -349,23 +351,10 @@ impl Engine {
         }
     }
 
-    /// A config has, or no longer has, a token of confirmation.
-    pub(super) fn config_confirms(&mut self, config: String, token: Option<&String>) {
-        match token {
-            Some(token) => {
-                self.guard.confirmed.insert(config, token.clone());
-                self.look_for_confirmation();
-            }
-            None => {
-                self.guard.confirmed.remove(&config);
-            }
-        }
-    }
-
-    fn look_for_confirmation(&mut self) {
-        let tokens: BTreeSet<String> = self.guard.confirmed.values().cloned().collect();
-        self.confirm_types(&tokens);
-        self.confirm_cascades(&tokens);
+    /// Lets go what has one of these tokens.
+    fn confirm(&mut self, tokens: &BTreeSet<String>) {
+        self.confirm_types(tokens);
+        self.confirm_cascades(tokens);
         let confirmed: Vec<(Direction, Reason)> = self
             .guard
             .gates

@@ -24,6 +24,7 @@ in_both_modes!(
     an_outage_of_the_hub_begins_the_time_anew,
     few_or_a_small_part_are_not_held,
     without_a_time_nothing_is_held,
+    a_token_that_fits_no_hold_is_told_once_with_the_one_that_would,
 );
 
 /// A namespace with copies of so many objects, and a syncer.
@@ -203,4 +204,34 @@ async fn without_a_time_nothing_is_held(flags: Mode) {
     delete_at_once(&pair, &mut syncer, &shop, &names(0..40)).await;
     copies_become(&pair.edge.objects(), &shop, DOWNSYNCED, &names(0..0)).await;
     assert!(!syncer.log().contains("held"), "{}", syncer.log());
+}
+
+async fn a_token_that_fits_no_hold_is_told_once_with_the_one_that_would(flags: Mode) {
+    const WRONG: &str = "a token fits no deletes that are held";
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
+    delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
+    let (token, left) = some_are_held(&pair, &shop, 40, 10).await;
+    confirm(&hub, "the-one", "deadbeef").await;
+    let told = format!(
+        "{WRONG} config=SyncerConfig//the-one edge.kubestellar.io/confirm-deletes=\"deadbeef\" \
+         advice=\"what is held is confirmed by {token} (downsync: "
+    );
+    syncer.wait_for_log(&told, SOON).await;
+    copies_stay(&edge, &shop, DOWNSYNCED, &left, a_while()).await;
+    // The wrong one may stay beside the right one, and what stands around them does not count.
+    confirm(&hub, "the-one", &format!(" deadbeef,\n{token}\n")).await;
+    copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
+    nothing_is_held(&hub, "the-one").await;
+    let lives = async |name: &str| {
+        hub.create(&config_map(&shop, name, json!({"v": "2"}))).await;
+        copy_equals(&edge, &shop, name, &json!({"v": "2"})).await;
+    };
+    lives("late").await;
+    assert_eq!(syncer.log().matches(WRONG).count(), 1, "{}", syncer.log());
+    // Nor is it wrong that they still stand there when the syncer starts again.
+    syncer.kill();
+    let syncer = pair.syncer(flags);
+    lives("later").await;
+    assert!(!syncer.log().contains(WRONG), "{}", syncer.log());
 }
