@@ -1,4 +1,5 @@
-//! Stopping on request: the first SIGTERM or SIGINT asks the program to end, the second one ends it.
+//! Stopping on request: the first SIGTERM or SIGINT asks the program to end, the second one ends it. A SIGHUP, which a
+//! terminal sends when it closes and people to programs that are to read their files again, changes nothing.
 
 use std::io;
 
@@ -15,10 +16,12 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Takes over SIGTERM and SIGINT for the rest of the process. Needs a tokio runtime with its I/O driver.
+    /// Takes over SIGTERM, SIGINT and SIGHUP for the rest of the process. Needs a tokio runtime with its I/O driver.
     pub fn listen() -> io::Result<Self> {
         let terminate = signal(SignalKind::terminate())?;
         let interrupt = signal(SignalKind::interrupt())?;
+        let hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(pass_over(hangup));
         let (sender, requested) = watch::channel(false);
         tokio::spawn(follow(terminate, interrupt, sender));
         Ok(Self { requested })
@@ -41,6 +44,12 @@ async fn follow(mut terminate: Signal, mut interrupt: Signal, sender: watch::Sen
     next(&mut terminate, &mut interrupt).await;
     log::warn!("asked to stop again, stopping at once");
     std::process::exit(ABORTED);
+}
+
+async fn pass_over(mut hangup: Signal) {
+    while hangup.recv().await.is_some() {
+        log::info!("SIGHUP has no effect: files that are replaced are noticed without it");
+    }
 }
 
 async fn next(terminate: &mut Signal, interrupt: &mut Signal) {

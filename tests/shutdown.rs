@@ -26,13 +26,28 @@ fn say(word: &str) {
 
 #[test]
 fn second_signal_stops_at_once_with_code_1() {
+    check(
+        "second_signal_stops_at_once_with_code_1",
+        &[("listens", "-TERM"), ("asked", "-INT")],
+    );
+}
+
+/// Had it ended or asked to stop, the first SIGTERM would not be answered or be the second.
+#[test]
+fn a_hangup_ends_nobody_and_asks_nobody_to_stop() {
+    let story = [("listens", "-HUP"), ("", "-HUP"), ("", "-TERM"), ("asked", "-INT")];
+    check("a_hangup_ends_nobody_and_asks_nobody_to_stop", &story);
+}
+
+/// Starts `test` as the program; after each word that it says, it gets a signal. In the end it aborts.
+fn check(test: &str, story: &[(&str, &str)]) {
     if std::env::var_os(CHILD).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime can be made").block_on(stubborn());
         return;
     }
     let mut child = Command::new(std::env::current_exe().expect("this test has a path"))
-        .args(["--exact", "second_signal_stops_at_once_with_code_1", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(CHILD, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -40,9 +55,12 @@ fn second_signal_stops_at_once_with_code_1() {
     let id = child.id().to_string();
     let stdout = child.stdout.take().expect("stdout is a pipe");
     let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
-    for (word, signal) in [("listens", "-TERM"), ("asked", "-INT")] {
-        assert!(lines.any(|line| line == word), "the child ends before it says {word}");
-        let kill = Command::new("kill").args([signal, &id]).status();
+    for (word, signal) in story {
+        assert!(
+            word.is_empty() || lines.any(|line| line == *word),
+            "the child ends before it says {word}"
+        );
+        let kill = Command::new("kill").args([*signal, &id]).status();
         assert!(kill.expect("kill can be started").success());
     }
     assert_eq!(child.wait().expect("the child ends").code(), Some(1));
