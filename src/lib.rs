@@ -8,6 +8,8 @@
 //! ```
 
 mod bounded;
+mod spelling;
+
 pub mod cli;
 
 pub mod api;
@@ -51,7 +53,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         settings.sync_target_name,
         settings.sync_target_uid
     );
-    let listener = match settings.listen_address {
+    let listener = match &settings.listen_address {
         Some(address) => Some(serve::listen(address).await?),
         None => None,
     };

@@ -8,15 +8,16 @@ use edge_syncer::cli::{self, Invocation, Settings};
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os()) {
         Ok(Invocation::Run(settings)) => run(*settings),
-        Ok(Invocation::Help(text)) => cli::print_help(&text),
+        Ok(Invocation::Help(text)) => cli::print_help(text),
         Ok(Invocation::Print(text)) => cli::print(&text),
-        Ok(_) => ExitCode::SUCCESS,
         Err(error) => cli::fail(&error),
     }
 }
 
 fn run(settings: Settings) -> ExitCode {
-    cli::start_log(&settings);
+    if let Err(error) = cli::start_log(&settings) {
+        return cli::fail(&error);
+    }
     // One thread: the work is waiting for the network, and each further thread costs memory on a small board.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

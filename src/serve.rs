@@ -1,4 +1,4 @@
-//! Health and metrics over HTTP (`--listen-address`): `/healthz`, `/readyz` and `/metrics`.
+//! Health and metrics over HTTP (`--listen-address`): `/healthz`, `/livez`, `/readyz` and `/metrics`.
 //!
 //! Promises: every answer comes from the engine's loop, so that a loop that does not turn is not called healthy; where
 //! another syncer leads, there is no such loop, and the answer says so; at most
@@ -10,8 +10,8 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -64,10 +64,43 @@ pub enum Question {
     },
 }
 
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenAddress {
+    /// As it was given.
+    text: String,
+    /// The first that this machine has is taken.
+    candidates: Vec<SocketAddr>,
+}
+
+impl ListenAddress {
+    /// `10.0.0.1:8080` or `[::1]:8080`; as in Go also `:8080` for every address of this machine, and `localhost:8080`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let port = |port: &str| port.parse::<u16>().ok().filter(|_| !port.starts_with('+'));
+        let candidates = match text.split_once(':') {
+            // The first of them takes IPv4 too, where there is IPv6.
+            Some(("", rest)) => {
+                let port = port(rest)?;
+                vec![
+                    (Ipv6Addr::UNSPECIFIED, port).into(),
+                    (Ipv4Addr::UNSPECIFIED, port).into(),
+                ]
+            }
+            Some(("localhost", rest)) => {
+                let port = port(rest)?;
+                vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()]
+            }
+            _ => vec![text.parse().ok()?],
+        };
+        let text = text.to_owned();
+        Some(Self { text, candidates })
+    }
+}
+
 /// The address cannot be listened at; a person has to choose another one, or end what has it.
 #[derive(Debug)]
 pub struct ServeError {
-    address: SocketAddr,
+    address: String,
     source: io::Error,
 }
 
@@ -111,13 +144,32 @@ struct Answers {
 }
 
 /// Takes the address.
-pub async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+pub async fn listen(address: &ListenAddress) -> Result<TcpListener, ServeError> {
     let taken = async {
-        let listener = TcpListener::bind(address).await?;
+        let listener = bind(&address.candidates).await?;
         log::info!("serving health and metrics address={}", listener.local_addr()?);
         Ok(listener)
     };
-    taken.await.map_err(|source| ServeError { address, source })
+    taken.await.map_err(|source| ServeError {
+        address: address.text.clone(),
+        source,
+    })
+}
+
+/// Another candidate is for machines without IPv6, or without IPv4, and for nothing else: where the port is taken, nobody is
+/// to look for it at another address.
+async fn bind(candidates: &[SocketAddr]) -> io::Result<TcpListener> {
+    let mut first = None;
+    for address in candidates {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) if matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) => {
+                return Err(error);
+            }
+            Err(error) => drop(first.get_or_insert(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| ErrorKind::AddrNotAvailable.into()))
 }
 
 /// Answers for as long as it is polled; `clock` gives the time since 1970. Needs a tokio `LocalSet`.
@@ -199,18 +251,19 @@ async fn connection(stream: TcpStream, answers: &Answers, asked: &Cell<bool>) {
 impl Answers {
     async fn to(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path();
-        if !["/healthz", "/readyz", "/metrics"].contains(&path) {
-            return response(StatusCode::NOT_FOUND, "see /healthz, /readyz and /metrics\n");
+        if !["/healthz", "/livez", "/readyz", "/metrics"].contains(&path) {
+            return response(StatusCode::NOT_FOUND, "see /healthz, /livez, /readyz and /metrics\n");
         }
-        if request.method() != Method::GET {
-            let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "GET is all there is\n");
+        // Of an answer to HEAD, hyper sends the head alone.
+        if ![Method::GET, Method::HEAD].contains(request.method()) {
+            let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "GET and HEAD are all there is\n");
             refused
                 .headers_mut()
-                .insert(ALLOW, http::HeaderValue::from_static("GET"));
+                .insert(ALLOW, http::HeaderValue::from_static("GET, HEAD"));
             return refused;
         }
         match path {
-            "/healthz" => match self.desk.ask(Question::Alive).await {
+            "/healthz" | "/livez" => match self.desk.ask(Question::Alive).await {
                 Some(()) => response(StatusCode::OK, "ok\n"),
                 None => response(StatusCode::OK, STANDING_BY),
             },
@@ -239,4 +292,4 @@ fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>>
 
 #[cfg(test)]
 #[path = "serve_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -6,6 +6,12 @@ use super::*;
 /// What is said by those who never come to the end of a request.
 const NEVER_ENDS: [&str; 3] = ["", "G", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "];
 
+/// The error of an address that cannot be had.
+pub(crate) fn taken(source: io::Error) -> ServeError {
+    let address = ":1".to_owned();
+    ServeError { address, source }
+}
+
 /// Runs a server with an engine that answers at once, and `test` with its address.
 async fn served<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -44,6 +50,81 @@ async fn probe(address: SocketAddr, path: &str) {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }
 
+#[test]
+fn takes_the_addresses_that_go_takes() {
+    for (text, expected) in [
+        ("10.0.0.1:8080", &["10.0.0.1:8080"][..]),
+        ("[::1]:8080", &["[::1]:8080"]),
+        (":8080", &["[::]:8080", "0.0.0.0:8080"]),
+        ("localhost:0", &["127.0.0.1:0", "[::1]:0"]),
+    ] {
+        let found = ListenAddress::parse(text).unwrap();
+        let found: Vec<String> = found.candidates.iter().map(SocketAddr::to_string).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+    for text in [
+        "",
+        "8080",
+        ":",
+        ":http",
+        ":99999",
+        ":+1",
+        "localhost",
+        "localhost:",
+        "hub.example:8080",
+        "::1:8080",
+        "[::1]",
+    ] {
+        assert_eq!(ListenAddress::parse(text), None, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn every_address_of_the_machine_is_listened_at_and_a_taken_one_is_not_evaded() {
+    let address = ListenAddress::parse(":0").unwrap();
+    let listener = listen(&address).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok());
+    let held = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = held.local_addr().unwrap().port();
+    let error = listen(&ListenAddress::parse(&format!("localhost:{port}")).unwrap())
+        .await
+        .unwrap_err();
+    assert_eq!(error.source.kind(), ErrorKind::AddrInUse);
+    assert_eq!(
+        error.to_string(),
+        format!("cannot listen at localhost:{port} (--listen-address)")
+    );
+}
+
+#[tokio::test]
+async fn head_gets_the_head_of_what_get_gets() {
+    served(async |address| {
+        for (method, path, status, has_body) in [
+            ("HEAD", "/healthz", "200 OK", false),
+            ("HEAD", "/livez", "200 OK", false),
+            ("HEAD", "/readyz", "200 OK", false),
+            ("HEAD", "/metrics", "200 OK", false),
+            ("HEAD", "/nothing", "404 Not Found", false),
+            ("GET", "/livez", "200 OK", true),
+            ("POST", "/livez", "405 Method Not Allowed", true),
+        ] {
+            let mut stream = send(address, &format!("{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            assert!(
+                head.starts_with(&format!("HTTP/1.1 {status}\r\n")),
+                "{method} {path}: {answer}"
+            );
+            assert_eq!(!body.is_empty(), has_body, "{method} {path}: {body}");
+            assert!(!head.contains("content-length: 0"), "{method} {path}: {head}");
+            assert_eq!(head.contains("allow: GET, HEAD"), status.starts_with("405"), "{head}");
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_probe_is_answered_whoever_holds_connections_and_asks_nothing() {
     for count in [60, 500] {
@@ -53,7 +134,7 @@ async fn a_probe_is_answered_whoever_holds_connections_and_asks_nothing() {
                 for _ in 0..count {
                     held.push(send(address, words).await);
                 }
-                for path in ["/healthz", "/readyz", "/metrics"] {
+                for path in ["/healthz", "/livez", "/readyz", "/metrics"] {
                     probe(address, path).await;
                 }
             })

@@ -60,16 +60,21 @@ fn prints_help_and_version_on_stdout() {
     let version = run(&["--version"]);
     assert_eq!(version.stdout, format!("edge-syncer {}\n", env!("CARGO_PKG_VERSION")));
     assert_eq!((version.code, version.stderr.as_str()), (Some(0), ""));
-    for args in [
-        &["--help"][..],
-        &["help"],
-        &["-h"],
-        &["run", "--help"],
-        &["run", "help"],
+    for args in [&["version"][..], &["-V"]] {
+        assert_eq!(run(args).stdout, version.stdout, "{args:?}");
+    }
+    for (args, usage) in [
+        (&["--help"][..], "Usage: edge-syncer <command>\n"),
+        (&["help"], "Usage: edge-syncer <command>\n"),
+        (&["-h"], "Usage: edge-syncer <command>\n"),
+        (&["run", "--help"], "Usage: edge-syncer run "),
+        (&["run", "-h"], "Usage: edge-syncer run "),
+        (&["run", "help"], "Usage: edge-syncer run "),
+        (&["help", "run"], "Usage: edge-syncer run "),
     ] {
         let help = run(args);
         assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{args:?}");
-        assert!(help.stdout.starts_with("Usage: edge-syncer"), "{}", help.stdout);
+        assert!(help.stdout.starts_with(usage), "{}", help.stdout);
     }
 }
 
@@ -104,7 +109,7 @@ fn names_every_flag_in_the_help() {
         "--leader-elect",
         "--lease-duration",
         "--listen-address",
-        "-v/--v",
+        "-v, --v",
         "--vmodule",
         "--logtostderr",
         "--alsologtostderr",
@@ -122,17 +127,41 @@ fn names_every_flag_in_the_help() {
     }
 }
 
+#[test]
+fn an_unknown_word_is_told_and_nothing_is_done() {
+    for (args, expected) in [
+        (
+            &["rnu"][..],
+            "unknown command \"rnu\", did you mean run? (see edge-syncer --help)",
+        ),
+        (&["nonsense"], "unknown command \"nonsense\" (see edge-syncer --help)"),
+        (&["version", "x"], "unexpected argument \"x\" (see edge-syncer --help)"),
+    ] {
+        let found = run(args);
+        assert_eq!((found.code, found.stdout.as_str()), (Some(2), ""), "{args:?}");
+        assert_eq!(found.stderr, format!("edge-syncer: {expected}\n"));
+    }
+}
+
 /// Ends every message about wrong usage.
 const HINT: &str = "(see edge-syncer run --help)";
 
 #[test]
 fn refuses_wrong_usage_in_one_line() {
     for (args, expected) in [
-        (&["--nonsense"][..], "unrecognized argument: --nonsense"),
-        (&["nonsense"], "unrecognized argument: nonsense"),
+        (&["--nonsense"][..], "unknown flag --nonsense"),
+        (&["--modee=poll"], "unknown flag --modee, did you mean --mode?"),
+        (&["nonsense"], "unexpected argument \"nonsense\""),
+        (
+            &["--delete-adopted", "false"],
+            "--delete-adopted false: the value of this flag must follow a =: --delete-adopted=false",
+        ),
         (&["--qps=fast"], "--qps \"fast\": must be a number"),
         (&["--burst", "0"], "--burst \"0\": must be an integer greater than 0"),
-        (&["--v=x"], "-v \"x\": must be an integer"),
+        (
+            &["--v=x"],
+            "-v needs a number after it: -v=4 for debug, -v=6 for trace, not \"x\"; the version is -V",
+        ),
         (&["--mode=pull"], "--mode \"pull\": must be watch or poll"),
         (
             &["--from-kubeconfig="],
@@ -144,7 +173,8 @@ fn refuses_wrong_usage_in_one_line() {
         ),
         (
             &["--listen-address=8080"],
-            "--listen-address \"8080\": must be an address and a port such as 0.0.0.0:8080 or [::]:8080",
+            "--listen-address \"8080\": must be a port after an address, such as :8080 for every address, localhost:8080, \
+             10.0.0.1:8080 or [::1]:8080",
         ),
     ] {
         check_refused(args, &format!("{expected} {HINT}"));
@@ -152,7 +182,9 @@ fn refuses_wrong_usage_in_one_line() {
     let missing = run(&["run"]);
     assert_eq!(missing.code, Some(2));
     assert!(
-        missing.stderr.starts_with("edge-syncer: --from-kubeconfig is missing"),
+        missing
+            .stderr
+            .starts_with("edge-syncer: --from-kubeconfig and --sync-target-uid are missing: "),
         "{}",
         missing.stderr
     );
@@ -203,6 +235,10 @@ fn names_file_and_line_of_a_wrong_filter_rule() {
     );
 }
 
+/// Of a kubeconfig that is not there.
+const NO_HUB: &str =
+    "hub (--from-kubeconfig=/nonexistent/hub): it cannot be read: No such file or directory (os error 2)";
+
 #[test]
 fn takes_every_flag_that_bounds_and_paces() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -230,8 +266,8 @@ fn takes_every_flag_that_bounds_and_paces() {
         &path.display().to_string(),
     ]);
     // All that is left to complain about.
-    let expected = "cannot read kubeconfig /nonexistent/hub: No such file or directory (os error 2)\n";
-    assert!(found.stderr.ends_with(expected), "{}", found.stderr);
+    let expected = format!("edge-syncer: {NO_HUB}\n");
+    assert!(found.stderr.ends_with(&expected), "{}", found.stderr);
 }
 
 #[test]
@@ -244,25 +280,21 @@ fn refuses_a_configuration_that_cannot_work() {
     for (args, expected) in [
         (
             vec![],
-            "cannot read kubeconfig /nonexistent/hub: No such file or directory (os error 2)".to_owned(),
+            NO_HUB.to_owned(),
         ),
         (
             vec![hub.as_str(), "--from-context=x"],
-            format!(
-                "no context \"x\" in {}, which has contexts \"a\", \"b\"",
-                path.display()
-            ),
+            format!("hub ({hub}): --from-context: \"x\" is not in the file, which has contexts \"a\", \"b\""),
         ),
         (
             vec![&hub, &edge, "--to-context", "y"],
-            format!(
-                "no context \"y\" in {}, which has contexts \"a\", \"b\"",
-                path.display()
-            ),
+            format!("edge ({edge}): --to-context: \"y\" is not in the file, which has contexts \"a\", \"b\""),
         ),
         (
             vec![&hub],
-            "--to-kubeconfig is not given and this is not a pod: KUBERNETES_SERVICE_HOST is not set".to_owned(),
+            "edge (without --to-kubeconfig, as a pod): KUBERNETES_SERVICE_HOST: it is not set, so this is no pod: give \
+             --to-kubeconfig"
+                .to_owned(),
         ),
     ] {
         let required = ["run", "--from-kubeconfig=/nonexistent/hub", "--sync-target-uid=u"];
@@ -270,8 +302,73 @@ fn refuses_a_configuration_that_cannot_work() {
         assert_eq!(found.code, Some(2), "{args:?}: {}", found.stderr);
         // Log lines may come before it.
         let last = found.stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with("edge-syncer: ") && last.contains(&expected), "{last}");
+        assert_eq!(last, format!("edge-syncer: {expected}"));
     }
+}
+
+/// Another server would get the credentials, or the server would take the syncer for `system:anonymous`.
+#[test]
+fn refuses_a_kubeconfig_that_means_something_else_than_it_seems_to() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("config");
+    let file = format!("--from-kubeconfig={}", path.display());
+    for (server, user, expected) in [
+        (
+            "https://host:99999",
+            "token: x",
+            "cluster \"c\"): server: \"https://host:99999\": port \"99999\" is no number from 1 to 65535",
+        ),
+        (
+            "https://me:secret@host",
+            "token: x",
+            "cluster \"c\"): server: \"https://host\": it must not hold a user name or password: put them into the user entry",
+        ),
+        ("https://host", "token: ''", "user \"u\"): token: it is empty, and "),
+        (
+            "https://host",
+            "tokn: x",
+            "user \"u\"): tokn: there is no such field, did you mean token?",
+        ),
+        (
+            "https://host",
+            "",
+            "user \"u\"): the entry is empty, and nobody may be system:anonymous: ",
+        ),
+    ] {
+        let text = format!(
+            "current-context: a\ncontexts: [{{name: a, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\nusers: [{{name: u, user: {{{user}}}}}]\n"
+        );
+        fs::write(&path, text).expect("the kubeconfig can be written");
+        let found = run(&["run", &file, "--sync-target-uid=u"]);
+        let last = found.stderr.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with(&format!("edge-syncer: hub ({file}, {expected}")),
+            "{last}"
+        );
+        assert_eq!(found.code, Some(2), "{last}");
+    }
+}
+
+#[test]
+fn a_log_filter_that_cannot_be_followed_is_an_error_unless_it_is_for_others() {
+    let args = ["run", "--from-kubeconfig=/nonexistent/hub", "--sync-target-uid=u"];
+    let with = |name: &str, value: &str| {
+        let mut command = command(Path::new(BINARY), &args);
+        let output = command.env(name, value).output().expect("the binary can be started");
+        String::from_utf8(output.stderr).expect("stderr is UTF-8")
+    };
+    let levels = "levels are off, error, warn, info, debug, trace";
+    assert_eq!(
+        with("EDGE_SYNCER_LOG", "edge_syncer=loud"),
+        format!("edge-syncer: EDGE_SYNCER_LOG \"edge_syncer=loud\": \"loud\" is no level; {levels} {HINT}\n")
+    );
+    let log = with("RUST_LOG", "other[span]=debug");
+    assert!(
+        log.contains("WARN  RUST_LOG cannot be used, the log is as without it"),
+        "{log}"
+    );
+    assert!(log.ends_with(&format!("edge-syncer: {NO_HUB}\n")), "{log}");
 }
 
 #[test]
@@ -285,9 +382,7 @@ fn runs_when_called_by_the_name_of_the_go_syncer() {
     );
     assert_eq!(found.code, Some(2));
     assert!(
-        found
-            .stderr
-            .ends_with("cannot read kubeconfig /nonexistent/hub: No such file or directory (os error 2)\n"),
+        found.stderr.ends_with(&format!("edge-syncer: {NO_HUB}\n")),
         "{}",
         found.stderr
     );

@@ -28,7 +28,7 @@ const OPTIONS: [&str; 6] = [
 
 /// What klog's flags said.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Klog {
+pub(super) struct Klog {
     /// The value of `-v`.
     pub verbosity: i32,
     /// The names of flags that have no effect here, in the order given.
@@ -37,7 +37,7 @@ pub struct Klog {
 
 impl Klog {
     /// The level of our own log lines: klog's 4 is "debug", 6 is "wire".
-    pub fn level(&self) -> LevelFilter {
+    pub(super) fn level(&self) -> LevelFilter {
         match self.verbosity {
             ..=3 => LevelFilter::Info,
             4 | 5 => LevelFilter::Debug,
@@ -52,9 +52,17 @@ impl Klog {
                 "" => rest.next().map_or("", String::as_str),
                 _ => tail.trim_start_matches('='),
             };
-            self.verbosity = value
-                .parse()
-                .map_err(|_| UsageError::new(format!("-v {value:?}: must be an integer")))?;
+            let wrong = |_| {
+                let found = if value.is_empty() {
+                    String::new()
+                } else {
+                    format!(", not {value:?}")
+                };
+                UsageError::new(format!(
+                    "-v needs a number after it: -v=4 for debug, -v=6 for trace{found}; the version is -V"
+                ))
+            };
+            self.verbosity = value.parse().map_err(wrong)?;
             return Ok(true);
         }
         let Some((name, value)) = split_flag(arg) else {
@@ -62,7 +70,7 @@ impl Klog {
         };
         if OPTIONS.contains(&name.as_str()) {
             if value.is_none() && rest.next().is_none() {
-                return Err(UsageError::new(format!("{name}: needs a value")));
+                return Err(UsageError::new(format!("{name} needs a value")));
             }
         } else if !SWITCHES.contains(&name.as_str()) {
             return Ok(false);
@@ -74,10 +82,13 @@ impl Klog {
 
 /// What follows `-v` or `--v` in the same argument: nothing, `=` and a value, or, for `-v`, the value itself.
 fn after_verbosity(arg: &str) -> Option<&str> {
-    match arg.strip_prefix("--v") {
-        Some(tail) => Some(tail).filter(|tail| tail.is_empty() || tail.starts_with('=')),
-        None => arg.strip_prefix("-v"),
-    }
+    let (tail, is_short) = match arg.strip_prefix("--v") {
+        Some(tail) => (tail, false),
+        None => (arg.strip_prefix("-v")?, true),
+    };
+    // `-version` is something else.
+    let is_value = tail.is_empty() || tail.starts_with('=') || is_short && !tail.starts_with(char::is_alphabetic);
+    is_value.then_some(tail)
 }
 
 /// The name of a long flag, with `-` for `_`, and the value after `=`. `None` for anything else.

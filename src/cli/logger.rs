@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::{Level, LevelFilter, Record};
 
+use crate::spelling;
+
 /// Our own lines from info on, those of libraries from warn on.
 const DEFAULT_FILTER: &str = "warn,edge_syncer=info";
 
@@ -27,6 +29,38 @@ pub fn init(filter: Option<&str>, verbosity: LevelFilter) {
     builder.format(|out, record| writeln!(out, "{}", line(now(), record)));
     // Fails only when there is a logger already, and then that one is as good.
     let _ = builder.try_init();
+}
+
+/// What is wrong with a filter, if anything is. `env_logger` takes a word that is no level for the name of a module, so
+/// that a misspelt level silences all.
+pub fn check(filter: &str) -> Result<(), String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let level = |word: &str| match word.parse::<LevelFilter>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!(
+            "{word:?} is no level{}; levels are {}",
+            spelling::hint(word, LEVELS),
+            LEVELS.join(", ")
+        )),
+    };
+    let mut parts = filter.split('/');
+    let directives = parts.next().unwrap_or_default();
+    if parts.nth(1).is_some() {
+        return Err("there must be one / at most".to_owned());
+    }
+    for directive in directives.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+        let Some((module, word)) = directive.split_once('=') else {
+            level(directive).map_err(|why| format!("{why}; for one module write edge_syncer=debug"))?;
+            continue;
+        };
+        let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+        if module.is_empty() || !module.chars().all(is_path) {
+            let hint = spelling::hint(module, ["edge_syncer"]);
+            return Err(format!("{module:?} is no name of a module{hint}"));
+        }
+        level(word.trim())?;
+    }
+    Ok(())
 }
 
 #[allow(
@@ -123,6 +157,7 @@ fn leap_day(year: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::check as check_filter;
     use super::*;
 
     #[test]
@@ -195,6 +230,48 @@ mod tests {
         check(Level::Info, "started key=value", "INFO  started key=value");
         check(Level::Error, "a\nb\r\u{1b}[1m", "ERROR a\\nb\\r\\u{1b}[1m");
         check(Level::Warn, "grün\tx", "WARN  grün\tx");
+    }
+
+    #[test]
+    fn a_filter_that_would_silence_the_log_by_mistake_is_told() {
+        for filter in [
+            "",
+            "debug",
+            "DEBUG",
+            "off",
+            "warn,edge_syncer=debug",
+            "edge_syncer::queue=trace, hyper= info",
+            "info/object",
+        ] {
+            assert_eq!(check_filter(filter), Ok(()), "{filter}");
+        }
+        let levels = "levels are off, error, warn, info, debug, trace";
+        let module = "for one module write edge_syncer=debug";
+        for (filter, expected) in [
+            ("loud", format!("\"loud\" is no level; {levels}; {module}")),
+            (
+                "info,edge_syncer=debg",
+                format!("\"debg\" is no level, did you mean debug?; {levels}"),
+            ),
+            ("edge_syncer=", format!("\"\" is no level; {levels}")),
+            (
+                "edge_syncer",
+                format!("\"edge_syncer\" is no level; {levels}; {module}"),
+            ),
+            (
+                "edge_syncer=info=debug",
+                format!("\"info=debug\" is no level; {levels}"),
+            ),
+            (
+                "edge-syncer=debug",
+                "\"edge-syncer\" is no name of a module, did you mean edge_syncer?".to_owned(),
+            ),
+            ("hyper =debug", "\"hyper \" is no name of a module".to_owned()),
+            ("=debug", "\"\" is no name of a module".to_owned()),
+            ("info/a/b", "there must be one / at most".to_owned()),
+        ] {
+            assert_eq!(check_filter(filter), Err(expected), "{filter}");
+        }
     }
 
     #[test]

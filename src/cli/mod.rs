@@ -11,20 +11,21 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use argh::{EarlyExit, FromArgs as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::cluster::access::AccessSource;
+use crate::cluster::access::{AccessError, AccessSource};
 use crate::cluster::files;
-use crate::cluster::reload::OpenError;
 use crate::engine::OneCluster;
 use crate::plan::{Bounds, Filter};
+use args::{Command, RunArgs};
+use klog::Klog;
 
 pub use settings::{Settings, UsageError};
 
 mod args;
 mod duration;
+mod help;
 mod klog;
 pub mod logger;
 mod settings;
@@ -35,6 +36,9 @@ const NAME: &str = "edge-syncer";
 /// The name of the Go syncer's executable: existing manifests call it with the flags of `run` and nothing else.
 const GO_NAME: &str = "syncer";
 
+/// The environment variable of the log filter.
+const LOG: &str = "EDGE_SYNCER_LOG";
+
 /// Something went wrong while running.
 const FAILED: u8 = 1;
 
@@ -43,53 +47,54 @@ const UNUSABLE: u8 = 2;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Invocation {
     /// Run the syncer.
     Run(Box<Settings>),
     /// Print this text on stdout and exit with 0.
     Print(String),
     /// Print this text on stderr and exit with 2: no command was given.
-    Help(String),
+    Help(&'static str),
 }
 
 /// Reads a command line, program name first.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, UsageError> {
-    let args = words(args)?;
-    let parsed = args::normalise(&args)?;
-    let words: Vec<&str> = parsed.args.iter().map(String::as_str).collect();
-    let found = match args::Args::from_args(&[NAME], &words) {
-        Ok(found) => found,
-        Err(EarlyExit { output, status: Ok(()) }) => return Ok(Invocation::Print(output)),
-        Err(EarlyExit {
-            output,
-            status: Err(()),
-        }) => return Err(UsageError::new(one_line(&output))),
-    };
-    if found.version {
-        return Ok(Invocation::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))));
+    let mut args = args.into_iter();
+    let program = args.next().unwrap_or_default();
+    let is_go_name = Path::new(&program).file_name().is_some_and(|name| name == GO_NAME);
+    let found = words(args).and_then(|words| invocation(words, is_go_name));
+    found.map_err(|error| if is_go_name { error.seen_from(GO_NAME) } else { error })
+}
+
+/// Called by its Go name, the program takes the flags of `run` without that word, as existing manifests have them.
+fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, UsageError> {
+    let is_command = matches!(words.first().map(String::as_str), Some("run" | "version"));
+    if is_go_name && !is_command {
+        words.insert(0, "run".to_owned());
     }
-    match found.command {
-        Some(args::Command::Run(raw)) => {
-            let (filter_file, allow_system) = (raw.filter_file.clone(), raw.allow_system);
-            let mut settings = Settings::check(raw, parsed.klog)?;
-            if let Some(path) = filter_file {
-                read_filter(&path, &mut settings.filter)?;
-            }
-            settings.own_namespace = set("NAMESPACE").or_else(|| pod_namespace(&settings.edge));
-            if !allow_system {
-                let (namespace, account) = (settings.own_namespace.as_deref(), pod_account(&settings.edge));
-                settings.filter.keep_out_of(Bounds::new(namespace, account.as_deref()));
-            }
-            settings.host_name = host_name();
-            settings.renaming = set("ENABLE_DENATURING").as_deref() != Some("false");
-            Ok(Invocation::Run(Box::new(settings)))
-        }
-        None => match args::Args::from_args(&[NAME], &["--help"]) {
-            Err(EarlyExit { output, .. }) => Ok(Invocation::Help(output)),
-            Ok(_) => Err(UsageError::new("a command is missing")),
-        },
+    Ok(match args::parse(&words)? {
+        Command::Nothing => Invocation::Help(help::PROGRAM),
+        Command::Help => Invocation::Print(help::PROGRAM.to_owned()),
+        Command::RunHelp => Invocation::Print(help::RUN.to_owned()),
+        Command::Version => Invocation::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
+        Command::Run(raw, klog) => Invocation::Run(Box::new(settings(*raw, klog)?)),
+    })
+}
+
+/// Checked settings, with what files and the environment say.
+fn settings(raw: RunArgs, klog: Klog) -> Result<Settings, UsageError> {
+    let (filter_file, allow_system) = (raw.filter_file.clone(), raw.allow_system);
+    let mut settings = Settings::check(raw, klog)?;
+    if let Some(path) = filter_file {
+        read_filter(&path, &mut settings.filter)?;
     }
+    settings.own_namespace = set("NAMESPACE").or_else(|| pod_namespace(&settings.edge));
+    if !allow_system {
+        let (namespace, account) = (settings.own_namespace.as_deref(), pod_account(&settings.edge));
+        settings.filter.keep_out_of(Bounds::new(namespace, account.as_deref()));
+    }
+    settings.host_name = host_name();
+    settings.renaming = set("ENABLE_DENATURING").as_deref() != Some("false");
+    Ok(settings)
 }
 
 /// Adds the rules of a filter file. A file that cannot be read is an error, and so is an empty path: syncing without
@@ -100,30 +105,12 @@ fn read_filter(path: &str, filter: &mut Filter) -> Result<(), UsageError> {
     filter.add_file(path, &text).map_err(|error| wrong(error.to_string()))
 }
 
-/// The arguments without the program name, with `run` in front when the program is called by its Go name.
-fn words(args: impl IntoIterator<Item = OsString>) -> Result<Vec<String>, UsageError> {
-    let mut args = args.into_iter();
-    let program = args.next().unwrap_or_default();
-    let mut words = Vec::new();
-    for arg in args {
+fn words(args: impl Iterator<Item = OsString>) -> Result<Vec<String>, UsageError> {
+    args.map(|arg| {
         let word = arg.into_string();
-        words.push(word.map_err(|arg| UsageError::new(format!("{}: is not UTF-8", arg.display())))?);
-    }
-    let plain = matches!(words.first().map(String::as_str), Some("run" | "--version"));
-    if Path::new(&program).file_name().is_some_and(|name| name == GO_NAME) && !plain {
-        words.insert(0, "run".to_owned());
-    }
-    Ok(words)
-}
-
-/// argh's message, which has several lines and ends with one, in our form.
-fn one_line(output: &str) -> String {
-    let words: Vec<&str> = output.split_whitespace().collect();
-    let mut text = words.join(" ").trim_end_matches('.').to_owned();
-    if let Some(first) = text.get(..1).map(str::to_ascii_lowercase) {
-        text.replace_range(..1, &first);
-    }
-    text
+        word.map_err(|arg| UsageError::new(format!("{}: is not UTF-8", arg.display())))
+    })
+    .collect()
 }
 
 /// The value of an environment variable, if it has one.
@@ -167,13 +154,24 @@ fn host_name() -> String {
     }
 }
 
-/// Sets up the log for these settings and says in it which flags have no effect.
-pub fn start_log(settings: &Settings) {
-    let filter = set("EDGE_SYNCER_LOG").or_else(|| set("RUST_LOG"));
+/// Sets up the log for these settings and says in it which flags have no effect. A filter of ours that cannot be
+/// followed is an error; `RUST_LOG` may be meant for other programs, and is then passed over.
+pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
+    let ours = set(LOG);
+    if let Some(filter) = &ours {
+        logger::check(filter).map_err(|why| UsageError::new(format!("{LOG} {filter:?}: {why}")))?;
+    }
+    let others = set("RUST_LOG").filter(|_| ours.is_none());
+    let unusable = others.as_deref().and_then(|filter| logger::check(filter).err());
+    let filter = ours.or(others).filter(|_| unusable.is_none());
     logger::init(filter.as_deref(), settings.verbosity);
+    if let Some(why) = unusable {
+        log::warn!("RUST_LOG cannot be used, the log is as without it error={why:?}");
+    }
     if !settings.ignored_flags.is_empty() {
         log::debug!("some flags have no effect flags={}", settings.ignored_flags.join(","));
     }
+    Ok(())
 }
 
 /// Prints a text that was asked for. Nobody may be reading it any more; that is not a failure.
@@ -212,7 +210,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 fn exit_code(error: &(dyn Error + 'static)) -> u8 {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<UsageError>() || error.is::<OpenError>() || error.is::<OneCluster>() {
+        if error.is::<UsageError>() || error.is::<AccessError>() || error.is::<OneCluster>() {
             return UNUSABLE;
         }
         cause = error.source();
@@ -223,7 +221,6 @@ fn exit_code(error: &(dyn Error + 'static)) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::access::AccessError;
     use crate::cluster::{ObjectName, ResourceType};
     use crate::plan::Direction;
 
@@ -243,7 +240,13 @@ mod tests {
     #[test]
     fn prints_help_and_version() {
         let version = format!("edge-syncer {}\n", env!("CARGO_PKG_VERSION"));
-        for line in ["edge-syncer --version", "/ko-app/syncer --version"] {
+        for line in [
+            "edge-syncer --version",
+            "edge-syncer -V",
+            "edge-syncer version",
+            "/ko-app/syncer --version",
+            "/ko-app/syncer version",
+        ] {
             assert_eq!(check(line).unwrap(), Invocation::Print(version.clone()));
         }
         for line in ["edge-syncer --help", "edge-syncer help", "edge-syncer -h"] {
@@ -304,23 +307,28 @@ mod tests {
     }
 
     #[test]
-    fn names_what_it_does_not_know() {
+    fn names_the_help_of_what_was_called() {
         for (line, expected) in [
             (
                 "edge-syncer run --nonsense",
-                "unrecognized argument: --nonsense (see edge-syncer run --help)",
+                "unknown flag --nonsense (see edge-syncer run --help)",
             ),
             (
                 "edge-syncer nonsense",
-                "unrecognized argument: nonsense (see edge-syncer run --help)",
+                "unknown command \"nonsense\" (see edge-syncer --help)",
             ),
             (
-                "edge-syncer run --qps",
-                "no value provided for option '--qps' (see edge-syncer run --help)",
+                "/ko-app/syncer --nonsense",
+                "unknown flag --nonsense (see syncer --help)",
             ),
             (
-                "edge-syncer run -v=x",
-                "-v \"x\": must be an integer (see edge-syncer run --help)",
+                "/ko-app/syncer nonsense",
+                "unexpected argument \"nonsense\" (see syncer --help)",
+            ),
+            (
+                "/ko-app/syncer",
+                "--from-kubeconfig and --sync-target-uid are missing: they must be the kubeconfig file of the hub and the \
+                 UID of the sync target (see syncer --help)",
             ),
         ] {
             assert_eq!(check(line).unwrap_err(), expected);
@@ -329,11 +337,13 @@ mod tests {
 
     #[test]
     fn joins_causes_without_saying_them_twice() {
-        let path = "/gone".into();
-        let source = io::Error::new(io::ErrorKind::NotFound, "one\ntwo");
-        let error = OpenError::Access(AccessError::KubeconfigUnreadable { path, source });
-        assert_eq!(chain(&error), "cannot read kubeconfig /gone: one\\ntwo");
-        assert_eq!(exit_code(&error), UNUSABLE);
-        assert_eq!(exit_code(&io::Error::other("x")), FAILED);
+        let error = crate::serve::tests::taken(io::Error::other("one\ntwo"));
+        assert_eq!(chain(&error), "cannot listen at :1 (--listen-address): one\\ntwo");
+        assert_eq!(exit_code(&error), FAILED);
+        assert_eq!(
+            chain(&io::Error::other(UsageError::new("x"))),
+            "x (see edge-syncer run --help)"
+        );
+        assert_eq!(exit_code(&UsageError::new("x")), UNUSABLE);
     }
 }

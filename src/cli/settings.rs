@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use log::LevelFilter;
@@ -15,6 +15,7 @@ use crate::cluster::access::AccessSource;
 use crate::engine::Limits;
 use crate::plan::Filter;
 use crate::queue;
+use crate::serve::ListenAddress;
 use crate::source::Pace;
 
 /// Requests per second and side, as in the Go syncer.
@@ -52,18 +53,38 @@ const DEFAULT_TAKE_BACK_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
 
 /// A wrong command line. Print it with the hint and exit with 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageError(String);
+pub struct UsageError {
+    message: String,
+    /// Whose help says more.
+    see: &'static str,
+}
 
 impl UsageError {
-    /// `message` names the flag, the value and what is allowed.
+    /// `message` names the flag of `run`, the value and what is allowed.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self {
+            message: message.into(),
+            see: "edge-syncer run",
+        }
+    }
+
+    /// Of the program as a whole.
+    pub(super) fn of_commands(message: String) -> Self {
+        Self {
+            message,
+            see: "edge-syncer",
+        }
+    }
+
+    /// The same where the program was called by this name.
+    pub(super) fn seen_from(self, name: &'static str) -> Self {
+        Self { see: name, ..self }
     }
 }
 
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (see edge-syncer run --help)", self.0)
+        write!(f, "{} (see {} --help)", self.message, self.see)
     }
 }
 
@@ -112,7 +133,7 @@ pub struct Settings {
     /// What this machine or pod is called.
     pub host_name: String,
     /// Where health and metrics are served; nowhere if absent.
-    pub listen_address: Option<SocketAddr>,
+    pub listen_address: Option<ListenAddress>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
     pub verbosity: LevelFilter,
     /// The namespace that the syncer runs in: the environment variable `NAMESPACE`, which the manifest sets, or that of its
@@ -125,19 +146,17 @@ pub struct Settings {
 impl Settings {
     /// Checks raw values. Reads no file and no environment, so `filter` holds the rules of the flags alone, and
     /// what the environment says is empty.
-    pub fn check(raw: RunArgs, klog: Klog) -> Result<Self, UsageError> {
-        let interval = poll_interval(raw.poll_interval.as_deref())?;
-        let hub = source(raw.from_kubeconfig, raw.from_context, "--from-context")?;
-        if hub == AccessSource::InCluster {
-            let message = "--from-kubeconfig is missing: it must be the kubeconfig file of the hub";
-            return Err(UsageError::new(message));
-        }
-        let Some(sync_target_uid) = not_empty(raw.sync_target_uid) else {
-            let message = "--sync-target-uid is missing: it must be the UID of the sync target";
-            return Err(UsageError::new(message));
+    pub(super) fn check(raw: RunArgs, klog: Klog) -> Result<Self, UsageError> {
+        let interval = duration_of(&POLL_INTERVAL, raw.poll_interval.as_deref())?;
+        let (Some(hub), Some(sync_target_uid)) = (
+            not_empty(raw.from_kubeconfig.clone()),
+            not_empty(raw.sync_target_uid.clone()),
+        ) else {
+            return Err(missing(&raw));
         };
+        check_path("--filter-file", raw.filter_file.as_deref().unwrap_or_default())?;
         Ok(Self {
-            hub,
+            hub: source(Some(hub), raw.from_context, "--from-context")?,
             edge: source(raw.to_kubeconfig, raw.to_context, "--to-context")?,
             sync_target_name: raw.sync_target_name.unwrap_or_default(),
             sync_target_uid,
@@ -153,16 +172,14 @@ impl Settings {
                 ("allow-namespace", &raw.allow_namespace),
                 ("deny-namespace", &raw.deny_namespace),
             ])?,
-            status_interval: interval_of(
-                "--status-interval",
-                raw.status_interval.as_deref(),
-                DEFAULT_STATUS_INTERVAL,
-            )?,
-            heartbeat_interval: heartbeat_interval(raw.heartbeat_interval.as_deref())?,
+            status_interval: duration_of(&STATUS_INTERVAL, raw.status_interval.as_deref())?,
+            heartbeat_interval: Some(duration_of(&HEARTBEAT_INTERVAL, raw.heartbeat_interval.as_deref())?)
+                .filter(|interval| !interval.is_zero()),
             renaming: true,
             queue_capacity: queue_capacity(raw.queue_capacity.as_deref())?,
             delete_limits: delete_limits(raw.hold_deletes_above.as_deref(), raw.hold_deletes_for.as_deref())?,
-            lease_duration: Some(lease_duration(raw.lease_duration.as_deref())?).filter(|_| raw.leader_elect),
+            lease_duration: Some(duration_of(&LEASE_DURATION, raw.lease_duration.as_deref())?)
+                .filter(|_| raw.leader_elect),
             host_name: String::new(),
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),
@@ -178,10 +195,13 @@ fn not_empty(value: Option<String>) -> Option<String> {
 
 fn source(path: Option<String>, context: Option<String>, flag: &str) -> Result<AccessSource, UsageError> {
     match (not_empty(path), not_empty(context)) {
-        (Some(path), context) => Ok(AccessSource::Kubeconfig {
-            path: path.into(),
-            context,
-        }),
+        (Some(path), context) => {
+            check_path(&flag.replace("context", "kubeconfig"), &path)?;
+            Ok(AccessSource::Kubeconfig {
+                path: path.into(),
+                context,
+            })
+        }
         (None, None) => Ok(AccessSource::InCluster),
         (None, Some(context)) => {
             let kubeconfig = flag.replace("context", "kubeconfig");
@@ -192,20 +212,104 @@ fn source(path: Option<String>, context: Option<String>, flag: &str) -> Result<A
     }
 }
 
-fn poll_interval(text: Option<&str>) -> Result<Duration, UsageError> {
-    let Some(text) = text else {
-        return Ok(DEFAULT_POLL_INTERVAL);
+/// The flags that have no default, all that are not there.
+fn missing(raw: &RunArgs) -> UsageError {
+    let flags = [
+        (
+            "--from-kubeconfig",
+            &raw.from_kubeconfig,
+            "the kubeconfig file of the hub",
+        ),
+        ("--sync-target-uid", &raw.sync_target_uid, "the UID of the sync target"),
+    ];
+    let missing = flags
+        .iter()
+        .filter(|(_, value, _)| value.as_deref().is_none_or(str::is_empty));
+    let (names, values): (Vec<&str>, Vec<&str>) = missing.map(|(name, _, value)| (*name, *value)).unzip();
+    let (are, they) = if names.len() == 1 {
+        ("is", "it")
+    } else {
+        ("are", "they")
     };
-    let allowed = "must be a duration of at least 1s, such as 15s or 1m30s";
-    duration::parse(text)
-        .filter(|&interval| interval >= SHORTEST_POLL_INTERVAL)
-        .ok_or_else(|| UsageError::new(format!("--poll-interval {text:?}: {allowed}")))
+    let (names, values) = (names.join(" and "), values.join(" and "));
+    UsageError::new(format!("{names} {are} missing: {they} must be {values}"))
 }
 
-fn interval_of(flag: &str, text: Option<&str>, default: Duration) -> Result<Duration, UsageError> {
-    let Some(text) = text else { return Ok(default) };
-    let allowed = "must be a duration, such as 500ms or 10s, or 0s";
-    duration::parse(text).ok_or_else(|| UsageError::new(format!("{flag} {text:?}: {allowed}")))
+/// What a shell has not expanded is no path: it does so at the beginning of a word alone, and service managers never.
+fn check_path(flag: &str, path: &str) -> Result<(), UsageError> {
+    if !path.starts_with('~') {
+        return Ok(());
+    }
+    Err(UsageError::new(format!(
+        "{flag} {path:?}: ~ was not expanded, which shells do only where a word begins: write {flag} {path} without a = in a \
+         shell, and the whole path elsewhere"
+    )))
+}
+
+/// What a flag takes for a duration.
+struct Span {
+    flag: &'static str,
+    default: Duration,
+    range: RangeInclusive<Duration>,
+    /// `0s` is allowed beside the range, and means something else.
+    or_zero: bool,
+    allowed: &'static str,
+}
+
+const POLL_INTERVAL: Span = Span {
+    flag: "--poll-interval",
+    default: DEFAULT_POLL_INTERVAL,
+    range: SHORTEST_POLL_INTERVAL..=Duration::MAX,
+    or_zero: false,
+    allowed: "a duration of at least 1s, such as 15s or 1m30s",
+};
+
+const STATUS_INTERVAL: Span = Span {
+    flag: "--status-interval",
+    default: DEFAULT_STATUS_INTERVAL,
+    range: Duration::ZERO..=Duration::MAX,
+    or_zero: true,
+    allowed: "a duration, such as 500ms or 10s, or 0s for every change",
+};
+
+const HEARTBEAT_INTERVAL: Span = Span {
+    flag: "--heartbeat-interval",
+    default: DEFAULT_HEARTBEAT_INTERVAL,
+    range: SHORTEST_HEARTBEAT_INTERVAL..=Duration::MAX,
+    or_zero: true,
+    allowed: "a duration of at least 1s, such as 30s or 5m, or 0s for no heartbeat",
+};
+
+const HOLD_DELETES_FOR: Span = Span {
+    flag: "--hold-deletes-for",
+    default: DEFAULT_HOLD_DELETES_FOR,
+    range: Duration::ZERO..=Duration::MAX,
+    or_zero: true,
+    allowed: "a duration, such as 10m or 1h30m, or 0s to hold none",
+};
+
+const LEASE_DURATION: Span = Span {
+    flag: "--lease-duration",
+    default: DEFAULT_LEASE_DURATION,
+    range: SHORTEST_LEASE_DURATION..=LONGEST_LEASE_DURATION,
+    or_zero: false,
+    allowed: "a duration from 3s to 1h, such as 15s",
+};
+
+fn duration_of(span: &Span, text: Option<&str>) -> Result<Duration, UsageError> {
+    let Some(text) = text else { return Ok(span.default) };
+    let fits = |text: &str| {
+        let found = duration::parse(text)?;
+        (span.range.contains(&found) || span.or_zero && found.is_zero()).then_some(found)
+    };
+    fits(text).ok_or_else(|| {
+        let (flag, allowed, in_seconds) = (span.flag, span.allowed, format!("{text}s"));
+        let hint = match fits(&in_seconds) {
+            Some(_) => format!("; did you mean {in_seconds}?"),
+            None => String::new(),
+        };
+        UsageError::new(format!("{flag} {text:?}: must be {allowed}{hint}"))
+    })
 }
 
 fn delete_limits(above: Option<&str>, grace: Option<&str>) -> Result<Limits, UsageError> {
@@ -217,7 +321,7 @@ fn delete_limits(above: Option<&str>, grace: Option<&str>) -> Result<Limits, Usa
             ))
         })?,
     };
-    let grace = interval_of("--hold-deletes-for", grace, DEFAULT_HOLD_DELETES_FOR)?;
+    let grace = duration_of(&HOLD_DELETES_FOR, grace)?;
     Ok(Limits { most, grace })
 }
 
@@ -226,26 +330,6 @@ fn queue_capacity(text: Option<&str>) -> Result<usize, UsageError> {
     let allowed = format!("must be a whole number of at least {}", queue::LEAST_CAPACITY);
     let number = text.parse().ok().filter(|&number| number >= queue::LEAST_CAPACITY);
     number.ok_or_else(|| UsageError::new(format!("--queue-capacity {text:?}: {allowed}")))
-}
-
-fn heartbeat_interval(text: Option<&str>) -> Result<Option<Duration>, UsageError> {
-    let interval = interval_of("--heartbeat-interval", text, DEFAULT_HEARTBEAT_INTERVAL)?;
-    if !interval.is_zero() && interval < SHORTEST_HEARTBEAT_INTERVAL {
-        let text = text.unwrap_or_default();
-        return Err(UsageError::new(format!(
-            "--heartbeat-interval {text:?}: must be at least 1s, or 0s for no heartbeat"
-        )));
-    }
-    Ok(Some(interval).filter(|interval| !interval.is_zero()))
-}
-
-fn lease_duration(text: Option<&str>) -> Result<Duration, UsageError> {
-    let Some(text) = text else {
-        return Ok(DEFAULT_LEASE_DURATION);
-    };
-    duration::parse(text)
-        .filter(|duration| (SHORTEST_LEASE_DURATION..=LONGEST_LEASE_DURATION).contains(duration))
-        .ok_or_else(|| UsageError::new(format!("--lease-duration {text:?}: must be a duration from 3s to 1h")))
 }
 
 fn pace(flag: &str, mode: Option<&str>, interval: Duration) -> Result<Pace, UsageError> {
@@ -331,10 +415,10 @@ fn rate(qps: Option<&str>, burst: Option<&str>) -> Result<Option<Rate>, UsageErr
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, UsageError> {
-    let example = "must be an address and a port such as 0.0.0.0:8080 or [::]:8080";
-    text.parse()
-        .map_err(|_| UsageError::new(format!("--listen-address {text:?}: {example}")))
+fn address(text: &str) -> Result<ListenAddress, UsageError> {
+    let example =
+        "must be a port after an address, such as :8080 for every address, localhost:8080, 10.0.0.1:8080 or [::1]:8080";
+    ListenAddress::parse(text).ok_or_else(|| UsageError::new(format!("--listen-address {text:?}: {example}")))
 }
 
 #[cfg(test)]

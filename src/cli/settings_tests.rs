@@ -89,8 +89,73 @@ fn holds_a_lease_only_where_it_is_asked_for() {
     }
     for text in ["", "15", "2999ms", "61m"] {
         let message = check(|raw| raw.lease_duration = Some(text.to_owned())).unwrap_err();
-        let expected = format!("--lease-duration {text:?}: must be a duration from 3s to 1h");
+        let hint = if text == "15" { "; did you mean 15s?" } else { "" };
+        let expected = format!("--lease-duration {text:?}: must be a duration from 3s to 1h, such as 15s{hint}");
         assert_eq!(message, expected);
+    }
+}
+
+/// What a message proposes is taken, and its own bounds are what it names.
+#[test]
+fn each_duration_is_told_with_its_own_bounds() {
+    type Set = fn(&mut RunArgs, String);
+    let flags: [(&Span, Set, &str); 5] = [
+        (&POLL_INTERVAL, |raw, text| raw.poll_interval = Some(text), "500ms"),
+        (&STATUS_INTERVAL, |raw, text| raw.status_interval = Some(text), "-1s"),
+        (
+            &HEARTBEAT_INTERVAL,
+            |raw, text| raw.heartbeat_interval = Some(text),
+            "500ms",
+        ),
+        (&HOLD_DELETES_FOR, |raw, text| raw.hold_deletes_for = Some(text), "1d"),
+        (&LEASE_DURATION, |raw, text| raw.lease_duration = Some(text), "2h"),
+    ];
+    for (span, set, wrong) in flags {
+        let message = check(|raw| set(raw, wrong.to_owned())).unwrap_err();
+        assert_eq!(message, format!("{} {wrong:?}: must be {}", span.flag, span.allowed));
+        let message = check(|raw| set(raw, "10".to_owned())).unwrap_err();
+        assert!(message.ends_with("; did you mean 10s?"), "{message}");
+        let proposed = message
+            .split([' ', ',', ';', '?'])
+            .filter(|word| duration::parse(word).is_some());
+        for proposal in proposed {
+            assert!(
+                check(|raw| set(raw, proposal.to_owned())).is_ok(),
+                "{message}: {proposal}"
+            );
+        }
+        assert_eq!(
+            check(|raw| set(raw, "0s".to_owned())).is_ok(),
+            span.or_zero,
+            "{}",
+            span.flag
+        );
+    }
+}
+
+#[test]
+fn tells_all_that_is_missing_at_once() {
+    let expected = "--from-kubeconfig and --sync-target-uid are missing: they must be the kubeconfig file of the hub and the \
+                    UID of the sync target";
+    for empty in [None, Some(String::new())] {
+        let found = check(|raw| (raw.from_kubeconfig, raw.sync_target_uid) = (empty.clone(), empty.clone()));
+        assert_eq!(found.err().as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn a_home_that_no_shell_has_filled_in_is_told() {
+    type Set = fn(&mut RunArgs, String);
+    let flags: [(&str, Set); 3] = [
+        ("--from-kubeconfig", |raw, path| raw.from_kubeconfig = Some(path)),
+        ("--to-kubeconfig", |raw, path| raw.to_kubeconfig = Some(path)),
+        ("--filter-file", |raw, path| raw.filter_file = Some(path)),
+    ];
+    for (flag, set) in flags {
+        let message = check(|raw| set(raw, "~/hub".to_owned())).unwrap_err();
+        let expected = format!("{flag} \"~/hub\": ~ was not expanded");
+        assert!(message.starts_with(&expected), "{message}");
+        assert!(check(|raw| set(raw, "./~/hub".to_owned())).is_ok());
     }
 }
 
@@ -133,7 +198,7 @@ fn says_what_is_allowed_of_paces_and_patterns() {
         ),
         (
             check(|raw| raw.poll_interval = some("15")),
-            "--poll-interval \"15\": must be a duration of at least 1s, such as 15s or 1m30s",
+            "--poll-interval \"15\": must be a duration of at least 1s, such as 15s or 1m30s; did you mean 15s?",
         ),
         (
             check(|raw| raw.poll_interval = some("999ms")),
@@ -219,8 +284,9 @@ fn says_which_flag_is_wrong_and_what_is_allowed() {
         ),
         (mode("x"), "--mode \"x\": must be watch or poll"),
         (
-            check(|raw| raw.listen_address = some(":8080")),
-            "--listen-address \":8080\": must be an address and a port such as 0.0.0.0:8080 or [::]:8080",
+            check(|raw| raw.listen_address = some("8080")),
+            "--listen-address \"8080\": must be a port after an address, such as :8080 for every address, localhost:8080, \
+             10.0.0.1:8080 or [::1]:8080",
         ),
     ] {
         assert_eq!(found.err().as_deref(), Some(expected));

@@ -5,8 +5,6 @@
 //! stream can hold back is bounded and never blocks other streams; nothing is retried here but what hyper knows was never
 //! sent. Limits of rate, time limits of single requests and reactions to answers belong to others.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::io::IoSlice;
 use std::pin::Pin;
@@ -16,7 +14,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{AUTHORIZATION, InvalidHeaderValue, USER_AGENT};
+use http::header::{AUTHORIZATION, USER_AGENT};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -34,12 +32,12 @@ use secrecy::ExposeSecret as _;
 use tower::util::{BoxCloneSyncService, MapRequestLayer};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
-use super::access::is_this_machine;
+use super::access::{BadField, check_authority, is_this_machine};
 use super::alive::{Alive, Moved};
 use super::greeting::Greeting;
 use super::lanes::{Client, Kept, Lanes};
 use super::pieces::Pieces;
-use super::tls::{self, TlsError};
+use super::tls;
 use super::token::TokenFile;
 
 /// Time to look up a name: two tries of the system's resolver. Without it name servers that are out of reach would take
@@ -96,67 +94,6 @@ const POOL_SIZE: usize = 2;
 /// The port of a SOCKS proxy whose URL names none (RFC 1928).
 const SOCKS_PORT: u16 = 1080;
 
-/// Why no client can be made. All of these need a person: give up and show the message.
-#[derive(Debug)]
-pub enum ConnectError {
-    /// TLS cannot be set up.
-    Tls(TlsError),
-    /// The token file cannot be used.
-    TokenFile(io::Error),
-    /// The user entry gets its credentials in a way that is not supported.
-    Credentials(&'static str),
-    /// The user agent or an impersonation header cannot be sent.
-    Header(String),
-    /// The `tls-server-name` is neither a name nor an address.
-    ServerName(String),
-    /// The proxy's URL has no host or a scheme that is not supported.
-    Proxy(String),
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tls(error) => error.fmt(f),
-            Self::TokenFile(_) => f.write_str("cannot read tokenFile"),
-            Self::Credentials(how) => write!(
-                f,
-                "the user entry of the kubeconfig uses {how}, which is not supported: use a token, a tokenFile or a client certificate"
-            ),
-            Self::Header(why) => write!(f, "a request header cannot be sent: {why}"),
-            Self::ServerName(name) => {
-                write!(f, "bad tls-server-name {name:?}: neither a name nor an address")
-            }
-            Self::Proxy(scheme) => write!(
-                f,
-                "unsupported proxy {scheme:?}: it must be a URL with http, https, socks5 or socks5h"
-            ),
-        }
-    }
-}
-
-impl Error for ConnectError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            // Its own message stands for this one.
-            Self::Tls(error) => error.source(),
-            Self::TokenFile(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<TlsError> for ConnectError {
-    fn from(error: TlsError) -> Self {
-        Self::Tls(error)
-    }
-}
-
-impl From<InvalidHeaderValue> for ConnectError {
-    fn from(error: InvalidHeaderValue) -> Self {
-        Self::Header(error.to_string())
-    }
-}
-
 /// The client of one side, and what is to be known of its connections.
 pub struct Connection {
     /// The client.
@@ -169,11 +106,12 @@ pub struct Connection {
 
 /// Makes the client of one side. Connects at the first request, not here.
 ///
-/// Must be called on a tokio runtime. The proxy is `proxy-url` of the kubeconfig, else what `HTTPS_PROXY`, `HTTP_PROXY`
+/// An error needs a person, as it is about a field of the configuration. Must be called on a tokio runtime. The proxy is `proxy-url` of the kubeconfig, else what `HTTPS_PROXY`, `HTTP_PROXY`
 /// and `NO_PROXY` say.
-pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, ConnectError> {
+pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, BadField> {
     let mut config = config.clone();
-    config.headers.push((USER_AGENT, HeaderValue::from_str(user_agent)?));
+    let user_agent = HeaderValue::from_str(user_agent).map_err(|error| BadField::new("", error.to_string()))?;
+    config.headers.push((USER_AGENT, user_agent));
     let moved = Moved::default();
     let credential = authorization(&config.auth_info)?;
     let token_file = match &credential {
@@ -188,7 +126,7 @@ pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, Co
     });
     let headers = config
         .extra_headers_layer()
-        .map_err(|error| ConnectError::Header(error.to_string()))?;
+        .map_err(|error| BadField::new("as", format!("it cannot be sent: {error}")))?;
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(authorize)
@@ -223,15 +161,12 @@ impl Credential {
 ///
 /// Not kube's own layer: its support for exec plugins and auth providers, which nothing at an edge uses, costs half a
 /// megabyte of parsers in the binary, and its token files are not trimmed.
-fn authorization(user: &AuthInfo) -> Result<Option<Credential>, ConnectError> {
+fn authorization(user: &AuthInfo) -> Result<Option<Credential>, BadField> {
     let fixed = |text: String| {
-        let mut header = HeaderValue::try_from(text)?;
+        let mut header = HeaderValue::try_from(text).map_err(|_| BadField::new("token", "it cannot be sent"))?;
         header.set_sensitive(true);
         Ok(Some(Credential::Fixed(header)))
     };
-    if user.auth_provider.is_some() {
-        return Err(ConnectError::Credentials("an auth-provider"));
-    }
     if let (Some(name), Some(password)) = (&user.username, &user.password) {
         let pair = format!("{name}:{}", password.expose_secret());
         return fixed(format!("Basic {}", STANDARD.encode(pair)));
@@ -240,13 +175,11 @@ fn authorization(user: &AuthInfo) -> Result<Option<Credential>, ConnectError> {
         return fixed(format!("Bearer {}", token.expose_secret()));
     }
     if let Some(path) = &user.token_file {
-        let file = TokenFile::open(path.into()).map_err(ConnectError::TokenFile)?;
+        let file = TokenFile::open(path.into())
+            .map_err(|error| BadField::new("tokenFile", format!("cannot read it: {error}")))?;
         return Ok(Some(Credential::File(Arc::new(file))));
     }
-    match user.exec {
-        Some(_) => Err(ConnectError::Credentials("an exec plugin")),
-        None => Ok(None),
-    }
+    Ok(None)
 }
 
 /// Any stream behind a pointer: whatever proxy there is, hyper and TLS are compiled for this one type.
@@ -259,7 +192,7 @@ impl<T: Read + Write + legacy::Connection + Send + Unpin> Transport for T {}
 /// Makes connections.
 pub(super) type Dial = BoxCloneSyncService<Uri, Stream, BoxError>;
 
-fn lanes(config: &kube::Config, moved: &Moved) -> Result<Lanes, ConnectError> {
+fn lanes(config: &kube::Config, moved: &Moved) -> Result<Lanes, BadField> {
     let (secured, moved) = (server_connector(config)?, moved.clone());
     Ok(Lanes::new(move |greeting, kept| {
         http_client(listened_to(&secured, &moved, greeting), kept)
@@ -286,13 +219,14 @@ fn http_client(dial: Dial, kept: Kept) -> Client {
 }
 
 /// TCP, proxy and TLS.
-fn server_connector(config: &kube::Config) -> Result<Dial, ConnectError> {
+fn server_connector(config: &kube::Config) -> Result<Dial, BadField> {
     let builder = HttpsConnectorBuilder::new()
         .with_tls_config(tls::for_server(config)?)
         .https_or_http();
     let builder = match &config.tls_server_name {
         Some(name) => {
-            let parsed = ServerName::try_from(name.clone()).map_err(|_| ConnectError::ServerName(name.clone()))?;
+            let wrong = |_| BadField::new("tls-server-name", format!("{name:?} is neither a name nor an address"));
+            let parsed = ServerName::try_from(name.clone()).map_err(wrong)?;
             builder.with_server_name_resolver(FixedServerNameResolver::new(parsed))
         }
         None => builder,
@@ -327,17 +261,19 @@ fn too_late(what: &str, limit: Duration) -> io::Error {
 }
 
 /// The way to the server, with its time limit.
-fn route(config: &kube::Config) -> Result<Dial, ConnectError> {
+fn route(config: &kube::Config) -> Result<Dial, BadField> {
     let (route, what) = direct_or_proxy(config)?;
     Ok(limited(route, REACH, what))
 }
 
 /// The way to the server: straight, or through a proxy; and what did not happen if it takes too long.
-fn direct_or_proxy(config: &kube::Config) -> Result<(Dial, &'static str), ConnectError> {
+fn direct_or_proxy(config: &kube::Config) -> Result<(Dial, &'static str), BadField> {
     let direct = tcp_connector();
     let Some(proxy) = proxy(config, &Matcher::from_env())? else {
         return Ok((direct, "no TCP connection"));
     };
+    let authority = proxy.uri().authority().map_or("", Authority::as_str);
+    check_authority(authority).map_err(|_| unusable_proxy(config, "its host or port cannot be used"))?;
     let route = match proxy.uri().scheme_str() {
         Some("socks5" | "socks5h") => {
             let socks = SocksV5::new(with_port(proxy.uri(), SOCKS_PORT), direct);
@@ -356,7 +292,7 @@ fn direct_or_proxy(config: &kube::Config) -> Result<(Dial, &'static str), Connec
             tunnel(&proxy, erase(tls))
         }
         Some("http") => tunnel(&proxy, direct),
-        other => return Err(ConnectError::Proxy(other.unwrap_or_default().to_owned())),
+        _ => return Err(unusable_proxy(config, PROXY_SCHEMES)),
     };
     Ok((route, "no connection through the proxy"))
 }
@@ -372,7 +308,7 @@ fn tunnel(proxy: &Intercept, to_proxy: Dial) -> Dial {
 
 /// The proxy to use, if any. As in client-go, one from the kubeconfig is used for every host, and one from the
 /// environment not for this machine itself.
-fn proxy(config: &kube::Config, environment: &Matcher) -> Result<Option<Intercept>, ConnectError> {
+fn proxy(config: &kube::Config, environment: &Matcher) -> Result<Option<Intercept>, BadField> {
     let Some(url) = &config.proxy_url else {
         return Ok(if is_this_machine(&config.cluster_url) {
             None
@@ -382,13 +318,25 @@ fn proxy(config: &kube::Config, environment: &Matcher) -> Result<Option<Intercep
     };
     let scheme = url.scheme_str().unwrap_or_default();
     if !matches!(scheme, "http" | "https" | "socks5" | "socks5h") {
-        return Err(ConnectError::Proxy(scheme.to_owned()));
+        return Err(unusable_proxy(config, PROXY_SCHEMES));
     }
     let matcher = Matcher::builder().all(url.to_string()).build();
     match matcher.intercept(&config.cluster_url) {
         Some(proxy) => Ok(Some(proxy)),
-        None => Err(ConnectError::Proxy(scheme.to_owned())),
+        None => Err(unusable_proxy(config, PROXY_SCHEMES)),
     }
+}
+
+const PROXY_SCHEMES: &str = "it must be a URL with http://, https://, socks5:// or socks5h://";
+
+/// A fault of the proxy's URL, of which nothing is shown: it may hold a password.
+fn unusable_proxy(config: &kube::Config, why: &str) -> BadField {
+    let field = if config.proxy_url.is_some() {
+        "proxy-url"
+    } else {
+        "HTTPS_PROXY"
+    };
+    BadField::new(field, why)
 }
 
 /// Proxies in hyper-util take 443 for a URL without a port, whatever its scheme.

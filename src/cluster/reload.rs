@@ -23,9 +23,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::access::{self, Access, AccessError, AccessSource};
-use super::connect::{ConnectError, connect};
+use super::connect::connect;
 use super::files;
-use super::real::{self, RealServer};
+use super::real::RealServer;
 use super::{ApiServer, ApiStatus, Error, Response, Side};
 
 /// How old a look at the files may be when a request is sent.
@@ -33,34 +33,6 @@ const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The same when something failed: many requests may fail at once.
 const MAX_AGE_AFTER_FAILURE: Duration = Duration::from_secs(1);
-
-/// Why there is no server to begin with. A person has to correct it: give up and show the message.
-#[derive(Debug)]
-pub enum OpenError {
-    /// The access data cannot be used.
-    Access(AccessError),
-    /// They can be read, but no client can be made of them.
-    Connect(ConnectError),
-}
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Access(error) => error.fmt(f),
-            Self::Connect(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // Their own messages stand for this one.
-        match self {
-            Self::Access(error) => error.source(),
-            Self::Connect(error) => error.source(),
-        }
-    }
-}
 
 /// The API server of one side, at the address and with the credentials that the files give now.
 pub struct Reloading {
@@ -89,7 +61,7 @@ struct Current {
 
 impl Reloading {
     /// Loads the access data for the first time. Connects at the first request, not here.
-    pub async fn open(side: Side, source: AccessSource, user_agent: String) -> Result<Self, OpenError> {
+    pub async fn open(side: Side, source: AccessSource, user_agent: String) -> Result<Self, AccessError> {
         let current = load(side, &source, &user_agent).await?;
         Ok(Self {
             side,
@@ -144,9 +116,10 @@ impl Reloading {
             // Tried again at each look: a file that the new kubeconfig names may only be late.
             Err(_) if self.unusable.get() == Some(found) => {}
             Err(error) => {
-                let error = real::chain(&error);
                 log::warn!(
-                    "the kubeconfig was replaced and cannot be used, the last one stays in force side={side} error={error:?}"
+                    "the kubeconfig was replaced and cannot be used, the last one stays in force side={side} \
+                     error={:?}",
+                    error.to_string()
                 );
                 self.unusable.set(Some(found));
             }
@@ -260,20 +233,20 @@ impl Drop for Looking<'_> {
     }
 }
 
-async fn load(side: Side, source: &AccessSource, user_agent: &str) -> Result<Current, OpenError> {
+async fn load(side: Side, source: &AccessSource, user_agent: &str) -> Result<Current, AccessError> {
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
         AccessSource::InCluster => &[],
     };
     let before = fingerprint(kubeconfig);
-    let Access { config, files } = access::load(source).await.map_err(OpenError::Access)?;
+    let Access { config, files, place } = access::load(side, source).await?;
     // A change between this and what was read above shows at the next look.
     let fingerprint = if fingerprint(kubeconfig) == before {
         fingerprint(&files)
     } else {
         before
     };
-    let connection = connect(&config, user_agent).map_err(OpenError::Connect)?;
+    let connection = connect(&config, user_agent).map_err(|fault| place.error(fault))?;
     if access::shows_credentials(&config) {
         log::warn!(
             "credentials go over the network unencrypted side={side} server={} advice=\"use an https:// URL, and renew \

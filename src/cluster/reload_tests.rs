@@ -236,10 +236,22 @@ async fn a_kubeconfig_that_cannot_be_used_leaves_the_last_one_in_force() {
     wait_a_minute().await;
     assert_eq!(ask(&server).await, "hub");
 
-    write_kubeconfig(&path, hub.address, "exec: {command: aws}");
+    for user in ["exec: {command: aws}", "token: ''", "tokn: two", ""] {
+        write_kubeconfig(&path, hub.address, user);
+        wait_a_minute().await;
+        assert_eq!(ask(&server).await, "hub", "{user:?}");
+        assert!(server.unusable.get().is_some(), "{user:?} stays refused");
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        text.replace(&hub.address.to_string(), "127.0.0.1:99999")
+            .replace("{}", "{token: one}"),
+    )
+    .unwrap();
     wait_a_minute().await;
     assert_eq!(ask(&server).await, "hub");
-    assert!(server.unusable.get().is_some(), "exec plugins stay refused");
+    assert!(server.unusable.get().is_some(), "a port that is none stays refused");
 
     write_kubeconfig(&path, hub.address, "token: two");
     hub.accept(&["two"]);

@@ -4,9 +4,7 @@
 //! crypto provider is passed explicitly, so nothing global is installed. The CA file of a pod is followed when it is
 //! replaced. A client certificate is read once, at start.
 
-use std::error::Error;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +20,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
+use super::access::BadField;
 use super::files;
 
 /// How often the CA file of a pod is looked at, at most. It is looked at for a handshake only, and those are rare.
@@ -30,56 +29,15 @@ const CA_MAX_AGE: Duration = Duration::from_secs(1);
 /// TLS sessions remembered per side. There is one server per side; the default of 256 is for browsers.
 const SESSIONS: usize = 4;
 
-/// Why TLS cannot be set up. All of these need a person: give up and show the message.
-#[derive(Debug)]
-pub enum TlsError {
-    /// A file that the configuration names cannot be read.
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The value of the named field is not what it should be.
-    Malformed {
-        /// The name of the field, as in a kubeconfig.
-        field: &'static str,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// No CA is configured and the system has no usable roots.
-    NoRoots,
-    /// The TLS library refuses the settings, for example a key that does not belong to its certificate.
-    Refused(rustls::Error),
-    /// The verifier cannot be built from these roots.
-    Roots(rustls::client::VerifierBuilderError),
-}
+/// The field of a kubeconfig for whom to trust. By now it is not known whether as data or as a file.
+const AUTHORITY: &str = "certificate-authority";
 
-impl fmt::Display for TlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable { path, .. } => write!(f, "cannot read {}", path.display()),
-            Self::Malformed { field, why } => write!(f, "bad {field}: {why}"),
-            Self::NoRoots => f.write_str("no certificate-authority is given and this system has no root certificates"),
-            Self::Refused(_) => f.write_str("cannot set up TLS"),
-            Self::Roots(_) => f.write_str("cannot use the certificate-authority"),
-        }
-    }
-}
-
-impl Error for TlsError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unreadable { source, .. } => Some(source),
-            Self::Refused(source) => Some(source),
-            Self::Roots(source) => Some(source),
-            Self::Malformed { .. } | Self::NoRoots => None,
-        }
-    }
+fn no_roots() -> BadField {
+    BadField::new(AUTHORITY, "it is missing, and this system has no root certificates")
 }
 
 /// TLS settings for the API server itself. ALPN is left to the connector.
-pub(super) fn for_server(config: &Config) -> Result<ClientConfig, TlsError> {
+pub(super) fn for_server(config: &Config) -> Result<ClientConfig, BadField> {
     let provider = Arc::new(ring::default_provider());
     // Without TLS nothing is trusted, and the roots of the system, a few hundred kilobytes, are not loaded.
     let verifier = if config.cluster_url.scheme_str() == Some("http") {
@@ -92,13 +50,13 @@ pub(super) fn for_server(config: &Config) -> Result<ClientConfig, TlsError> {
 
 /// TLS settings for an `https://` proxy: it has to be known to the system or to the cluster's CA, also where any server
 /// will do, and it never sees our client certificate.
-pub(super) fn for_proxy(config: &Config) -> Result<ClientConfig, TlsError> {
+pub(super) fn for_proxy(config: &Config) -> Result<ClientConfig, BadField> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = system_roots().unwrap_or_else(|_| RootCertStore::empty());
     let given = config.root_cert.iter().flatten();
     add_roots(&mut roots, given.map(|der| CertificateDer::from(der.as_slice())));
     if roots.is_empty() {
-        return Err(TlsError::NoRoots);
+        return Err(no_roots());
     }
     build(&provider, Some(webpki(roots, &provider)?), None)
 }
@@ -109,23 +67,31 @@ fn build(
     provider: &Arc<CryptoProvider>,
     verifier: Option<Arc<dyn ServerCertVerifier>>,
     identity: Option<Identity>,
-) -> Result<ClientConfig, TlsError> {
+) -> Result<ClientConfig, BadField> {
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(TlsError::Refused)?;
+        .map_err(|error| BadField::new("", format!("TLS cannot be set up: {error}")))?;
     let builder = match verifier {
         Some(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
         None => builder.with_root_certificates(RootCertStore::empty()),
     };
     let mut config = match identity {
-        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(TlsError::Refused)?,
+        Some((chain, key)) => {
+            let refused = |error| {
+                BadField::new(
+                    "client-key",
+                    format!("it does not go with the client certificate: {error}"),
+                )
+            };
+            builder.with_client_auth_cert(chain, key).map_err(refused)?
+        }
         None => builder.with_no_client_auth(),
     };
     config.resumption = Resumption::in_memory_sessions(SESSIONS);
     Ok(config)
 }
 
-fn verifier(config: &Config, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+fn verifier(config: &Config, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, BadField> {
     if config.accept_invalid_certs {
         return Ok(Arc::new(AcceptAll {
             provider: provider.clone(),
@@ -142,10 +108,10 @@ fn verifier(config: &Config, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn S
     Ok(webpki(not_empty(roots)?, provider)?)
 }
 
-fn webpki(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+fn webpki(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, BadField> {
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
         .build()
-        .map_err(TlsError::Roots)
+        .map_err(|error| BadField::new(AUTHORITY, error.to_string()))
 }
 
 /// Adds what can be parsed. A bundle may hold certificates of forms that this library does not know beside the right one.
@@ -156,85 +122,68 @@ fn add_roots<'a>(roots: &mut RootCertStore, ders: impl Iterator<Item = Certifica
     }
 }
 
-fn not_empty(roots: RootCertStore) -> Result<RootCertStore, TlsError> {
+fn not_empty(roots: RootCertStore) -> Result<RootCertStore, BadField> {
     if roots.is_empty() {
-        return Err(TlsError::Malformed {
-            field: "certificate-authority",
-            why: "it holds no usable certificate",
-        });
+        return Err(BadField::new(AUTHORITY, "it holds no usable certificate"));
     }
     Ok(roots)
 }
 
-fn system_roots() -> Result<RootCertStore, TlsError> {
+fn system_roots() -> Result<RootCertStore, BadField> {
     let mut roots = RootCertStore::empty();
     add_roots(&mut roots, rustls_native_certs::load_native_certs().certs.into_iter());
-    if roots.is_empty() {
-        Err(TlsError::NoRoots)
-    } else {
-        Ok(roots)
-    }
+    if roots.is_empty() { Err(no_roots()) } else { Ok(roots) }
 }
 
 /// The client certificate and key of the user entry, if it has them.
-fn identity(config: &Config) -> Result<Option<Identity>, TlsError> {
+fn identity(config: &Config) -> Result<Option<Identity>, BadField> {
     let user = &config.auth_info;
     let certificate = pem(
-        "client-certificate-data",
-        user.client_certificate_data.as_deref(),
-        user.client_certificate.as_deref(),
+        ("client-certificate-data", user.client_certificate_data.as_deref()),
+        ("client-certificate", user.client_certificate.as_deref()),
     )?;
     let key_data = user.client_key_data.as_ref().map(SecretString::expose_secret);
-    let key = pem("client-key-data", key_data, user.client_key.as_deref())?;
+    let key = pem(
+        ("client-key-data", key_data),
+        ("client-key", user.client_key.as_deref()),
+    )?;
     let (Some(certificate), Some(key)) = (certificate, key) else {
         return Ok(None);
     };
-    let chain = certificates("client-certificate", &certificate)?;
-    let malformed = |why| TlsError::Malformed {
-        field: "client-key",
-        why,
-    };
-    let key = rustls_pemfile::private_key(&mut key.as_slice())
+    let chain = certificates(certificate.0, &certificate.1)?;
+    let malformed = |why| BadField::new(key.0, why);
+    let key = rustls_pemfile::private_key(&mut key.1.as_slice())
         .map_err(|_| malformed("it is not PEM"))?
         .ok_or_else(|| malformed("it holds no private key in PKCS#8, PKCS#1 or SEC1 form"))?;
     Ok(Some((chain, key)))
 }
 
-/// PEM text from inline data, which come first, or from a file.
-fn pem(field: &'static str, data: Option<&str>, file: Option<&str>) -> Result<Option<Vec<u8>>, TlsError> {
+/// A value of one of two fields.
+type Given<'a> = (&'static str, Option<&'a str>);
+
+/// PEM text from inline data, which come first, or from a file; and which field it is from.
+fn pem(data: Given<'_>, file: Given<'_>) -> Result<Option<(&'static str, Vec<u8>)>, BadField> {
     match (data, file) {
-        (Some(data), _) => match STANDARD.decode(data.trim()) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(_) => Err(TlsError::Malformed {
-                field,
-                why: "it is not base64",
-            }),
+        ((field, Some(data)), _) => match STANDARD.decode(data.trim()) {
+            Ok(bytes) => Ok(Some((field, bytes))),
+            Err(_) => Err(BadField::new(field, "it is not base64")),
         },
-        (None, Some(path)) => match files::read(path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(source) => Err(TlsError::Unreadable {
-                path: path.into(),
-                source,
-            }),
+        (_, (field, Some(path))) => match files::read(path) {
+            Ok(bytes) => Ok(Some((field, bytes))),
+            Err(error) => Err(BadField::new(field, format!("cannot read {path}: {error}"))),
         },
-        (None, None) => Ok(None),
+        _ => Ok(None),
     }
 }
 
 /// At least one certificate, or an error.
-fn certificates(field: &'static str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn certificates(field: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, BadField> {
     let mut reader = pem;
     let all: Result<Vec<_>, _> = rustls_pemfile::certs(&mut reader).collect();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(TlsError::Malformed {
-            field,
-            why: "it holds no certificate",
-        }),
-        Err(_) => Err(TlsError::Malformed {
-            field,
-            why: "it is not PEM",
-        }),
+        Ok(_) => Err(BadField::new(field, "it holds no certificate")),
+        Err(_) => Err(BadField::new(field, "it is not PEM")),
     }
 }
 
@@ -253,11 +202,8 @@ struct Trusted {
 }
 
 impl FollowedCa {
-    fn open(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, TlsError> {
-        let unreadable = |source| TlsError::Unreadable {
-            path: path.to_owned(),
-            source,
-        };
+    fn open(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, BadField> {
+        let unreadable = |error| BadField::new(AUTHORITY, format!("cannot read {}: {error}", path.display()));
         let pem = files::read(path).map_err(unreadable)?;
         let verifier = Self::parse(&pem, provider)?;
         let last = Mutex::new(Trusted {
@@ -272,9 +218,9 @@ impl FollowedCa {
         })
     }
 
-    fn parse(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+    fn parse(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, BadField> {
         let mut roots = RootCertStore::empty();
-        add_roots(&mut roots, certificates("certificate-authority", pem)?.into_iter());
+        add_roots(&mut roots, certificates(AUTHORITY, pem)?.into_iter());
         webpki(not_empty(roots)?, provider)
     }
 

@@ -10,6 +10,7 @@ use std::fmt;
 use super::selector::ALL;
 use super::{Bounds, Direction};
 use crate::cluster::{ObjectName, ResourceType};
+use crate::spelling;
 
 /// The words that a rule begins with; with two dashes in front, the flags.
 const DENY: &str = "deny";
@@ -36,6 +37,24 @@ const CORE: [&str; 17] = [
     "secrets",
     "serviceaccounts",
     "services",
+];
+
+/// What kubectl calls them for short.
+const SHORT: [(&str, &str); 14] = [
+    ("cm", "configmaps"),
+    ("cs", "componentstatuses"),
+    ("ep", "endpoints"),
+    ("ev", "events"),
+    ("limits", "limitranges"),
+    ("no", "nodes"),
+    ("ns", "namespaces"),
+    ("po", "pods"),
+    ("pv", "persistentvolumes"),
+    ("pvc", "persistentvolumeclaims"),
+    ("quota", "resourcequotas"),
+    ("rc", "replicationcontrollers"),
+    ("sa", "serviceaccounts"),
+    ("svc", "services"),
 ];
 
 /// One rule, as [`Filter::parse_rule`] checked it.
@@ -186,7 +205,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-fn denied_type(text: &str) -> Result<Rule, &'static str> {
+fn denied_type(text: &str) -> Result<Rule, String> {
     let (resource, group) = match text.split_once('.') {
         Some((resource, group)) => (resource, Some(group)),
         None => (text, None),
@@ -194,10 +213,14 @@ fn denied_type(text: &str) -> Result<Rule, &'static str> {
     let well_formed = (is_label(resource) || (resource == ALL && group.is_some()))
         && group.is_none_or(|group| group.split('.').all(is_label));
     if !well_formed {
-        return Err("must be a lowercase plural with its group, such as secrets, deployments.apps or *.example.org");
+        let allowed = "must be a lowercase plural with its group, such as secrets, deployments.apps or *.example.org";
+        return Err(format!("{allowed}{}", meant(text)));
     }
     if group.is_none() && !CORE.contains(&resource) {
-        return Err("is no plural of the core group; write the group too, such as deployments.apps");
+        return Err(match meant(text).as_str() {
+            "" => "is no plural of the core group; write the group too, such as deployments.apps".to_owned(),
+            meant => format!("is no plural of the core group{meant}"),
+        });
     }
     Ok(Rule::Deny {
         resource: resource.to_owned(),
@@ -205,12 +228,21 @@ fn denied_type(text: &str) -> Result<Rule, &'static str> {
     })
 }
 
-fn namespace_pattern(text: &str) -> Result<String, &'static str> {
+/// `, did you mean secrets?`, or nothing.
+fn meant(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    match SHORT.iter().find(|(short, _)| *short == lower) {
+        Some((_, plural)) => format!(", did you mean {plural}?"),
+        None => spelling::hint(text, CORE),
+    }
+}
+
+fn namespace_pattern(text: &str) -> Result<String, String> {
     let start = text.strip_suffix(ALL).unwrap_or(text);
     if text == ALL || is_label(start) {
         Ok(text.to_owned())
     } else {
-        Err("must be the name of a namespace, with a * at its end for all names that begin so")
+        Err("must be the name of a namespace, with a * at its end for all names that begin so".to_owned())
     }
 }
 
@@ -406,13 +438,24 @@ mod tests {
             ("deny *", format!("deny \"*\": {TYPE}")),
             ("deny *.", format!("deny \"*.\": {TYPE}")),
             ("deny sec*", format!("deny \"sec*\": {TYPE}")),
-            ("deny Secrets", format!("deny \"Secrets\": {TYPE}")),
+            (
+                "deny Secrets",
+                format!("deny \"Secrets\": {TYPE}, did you mean secrets?"),
+            ),
             ("deny deployments.", format!("deny \"deployments.\": {TYPE}")),
             ("deny .apps", format!("deny \".apps\": {TYPE}")),
             ("deny x.*.org", format!("deny \"x.*.org\": {TYPE}")),
             ("deny pods/exec", format!("deny \"pods/exec\": {TYPE}")),
             ("deny secrets pods", format!("deny \"secrets pods\": {TYPE}")),
-            ("deny secret", format!("deny \"secret\": {CORE}")),
+            (
+                "deny secret",
+                "deny \"secret\": is no plural of the core group, did you mean secrets?".to_owned(),
+            ),
+            (
+                "deny cm",
+                "deny \"cm\": is no plural of the core group, did you mean configmaps?".to_owned(),
+            ),
+            ("deny roles", format!("deny \"roles\": {CORE}")),
             ("deny deployments", format!("deny \"deployments\": {CORE}")),
             ("allow-namespace", format!("allow-namespace \"\": {NAMESPACE}")),
             ("allow-namespace a*b", format!("allow-namespace \"a*b\": {NAMESPACE}")),

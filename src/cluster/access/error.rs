@@ -1,159 +1,128 @@
-//! What can be wrong with the access data of a side, in words that say what to correct.
+//! What can be wrong with the access data of a side, in one form: `hub (--from-kubeconfig=F, cluster "c"): FIELD: WHY`.
 
 use std::error::Error;
 use std::fmt;
-use std::io;
-use std::path::PathBuf;
 
-use kube::config::{InClusterError, KubeconfigError};
+use super::AccessSource;
+use super::kubeconfig::{CLUSTER_FIELDS, USER_FIELDS};
+use crate::cluster::Side;
 
-/// Why the access data of a side are not usable. All of these need a person: give up and show the message.
-#[derive(Debug)]
-pub enum AccessError {
-    /// The kubeconfig file is missing or cannot be read.
-    KubeconfigUnreadable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The file is not a kubeconfig.
-    NotAKubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// The parser's words, without values from the file.
-        words: String,
-    },
-    /// The context that was asked for is not in the file.
-    UnknownContext {
-        /// The file.
-        path: PathBuf,
-        /// The context that was asked for.
-        context: String,
-        /// The contexts in the file.
-        known: Vec<String>,
-    },
-    /// No context was asked for and the file names none as current.
-    NoCurrentContext {
-        /// The file.
-        path: PathBuf,
-        /// The contexts in the file.
-        known: Vec<String>,
-    },
-    /// The context names a cluster or user that the file does not have.
-    MissingEntry {
-        /// The file.
-        path: PathBuf,
-        /// The context.
-        context: String,
-        /// `cluster` or `user`.
-        kind: &'static str,
-        /// The entry's name.
-        name: String,
-    },
-    /// A field of the kubeconfig has a value that cannot be used.
-    BadField {
-        /// The name of the field, as in the file.
-        field: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A file that the configuration names cannot be read.
-    FileUnreadable {
-        /// The field that names it.
-        field: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// In-cluster access was asked for, but this process does not run in a pod.
-    NotInPod {
-        /// The environment variable that is missing.
-        variable: &'static str,
-    },
-    /// The pod's service account cannot be used.
-    InCluster(InClusterError),
-    /// kube refuses the configuration for a reason that is not foreseen here.
-    Refused(KubeconfigError),
+/// The entry of a kubeconfig that a field stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cluster) enum Entry {
+    /// None: the file itself, or the environment.
+    None,
+    Context,
+    Cluster,
+    User,
 }
+
+/// A field that cannot be used. It needs a person: give up, or go on with the last one, and show it at its [`Place`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadField {
+    entry: Entry,
+    /// The name as in the file, or that of an environment variable; empty if it is about the whole entry.
+    field: String,
+    /// What is wrong with it, without secrets.
+    why: String,
+}
+
+impl BadField {
+    /// Of a field of a cluster or user, whose names differ.
+    pub(in crate::cluster) fn new(field: &str, why: impl Into<String>) -> Self {
+        let entry = if CLUSTER_FIELDS.iter().any(|(name, _)| *name == field) {
+            Entry::Cluster
+        } else if USER_FIELDS.iter().any(|(name, _)| *name == field) {
+            Entry::User
+        } else {
+            Entry::None
+        };
+        Self::of(entry, field, why)
+    }
+
+    pub(super) fn of(entry: Entry, field: &str, why: impl Into<String>) -> Self {
+        Self {
+            entry,
+            field: field.to_owned(),
+            why: why.into(),
+        }
+    }
+}
+
+impl fmt::Display for BadField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.why)
+    }
+}
+
+impl Error for BadField {}
+
+/// Where access data are from: whose they are, in which file, and by which entries.
+#[derive(Clone, Debug)]
+pub struct Place {
+    side: Side,
+    source: AccessSource,
+    pub(super) context: Option<String>,
+    pub(super) cluster: Option<String>,
+    pub(super) user: Option<String>,
+}
+
+impl Place {
+    pub(super) fn new(side: Side, source: &AccessSource) -> Self {
+        Self {
+            side,
+            source: source.clone(),
+            context: None,
+            cluster: None,
+            user: None,
+        }
+    }
+
+    /// The flag that chooses another context.
+    pub(super) fn context_flag(&self) -> &'static str {
+        match self.side {
+            Side::Hub => "--from-context",
+            Side::Edge => "--to-context",
+        }
+    }
+
+    /// The fault of a field at this place.
+    pub(in crate::cluster) fn error(&self, fault: BadField) -> AccessError {
+        AccessError(Box::new((self.clone(), fault)))
+    }
+
+    fn entry(&self, entry: Entry) -> Option<(&'static str, &String)> {
+        let (kind, name) = match entry {
+            Entry::None => return None,
+            Entry::Context => ("context", &self.context),
+            Entry::Cluster => ("cluster", &self.cluster),
+            Entry::User => ("user", &self.user),
+        };
+        Some(kind).zip(name.as_ref())
+    }
+}
+
+/// Why the access data of a side are not usable. It needs a person: give up and show the message.
+#[derive(Debug)]
+pub struct AccessError(Box<(Place, BadField)>);
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::KubeconfigUnreadable { path, .. } => {
-                write!(f, "cannot read kubeconfig {}", path.display())
-            }
-            Self::NotAKubeconfig { path, words } => {
-                write!(f, "{} is not a kubeconfig: {words}", path.display())
-            }
-            Self::UnknownContext { path, context, known } => {
-                write!(
-                    f,
-                    "no context {context:?} in {}, which has {}",
-                    path.display(),
-                    List(known)
-                )
-            }
-            Self::NoCurrentContext { path, known } => {
-                let known = List(known);
-                write!(
-                    f,
-                    "no context is chosen and {} has no current-context, only {known}",
-                    path.display()
-                )
-            }
-            Self::MissingEntry {
-                path,
-                context,
-                kind,
-                name,
-            } => {
-                write!(
-                    f,
-                    "context {context:?} names {kind} {name:?}, which {} does not have",
-                    path.display()
-                )
-            }
-            Self::BadField { field, why } => write!(f, "bad {field}: {why}"),
-            Self::FileUnreadable { field, path, .. } => {
-                write!(f, "cannot read {field} file {}", path.display())
-            }
-            Self::NotInPod { variable } => {
-                write!(
-                    f,
-                    "--to-kubeconfig is not given and this is not a pod: {variable} is not set"
-                )
-            }
-            Self::InCluster(_) => f.write_str("cannot use the service account of this pod"),
-            Self::Refused(_) => f.write_str("cannot use the kubeconfig"),
+        let (place, fault) = &*self.0;
+        write!(f, "{} (", place.side)?;
+        match (&place.source, place.side) {
+            (AccessSource::Kubeconfig { path, .. }, Side::Hub) => write!(f, "--from-kubeconfig={}", path.display())?,
+            (AccessSource::Kubeconfig { path, .. }, Side::Edge) => write!(f, "--to-kubeconfig={}", path.display())?,
+            (AccessSource::InCluster, _) => f.write_str("without --to-kubeconfig, as a pod")?,
         }
+        if let Some((kind, name)) = place.entry(fault.entry) {
+            write!(f, ", {kind} {name:?}")?;
+        }
+        write!(f, "): {fault}")
     }
 }
 
-impl Error for AccessError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::KubeconfigUnreadable { source, .. } | Self::FileUnreadable { source, .. } => Some(source),
-            Self::InCluster(source) => Some(source),
-            Self::Refused(source) => Some(source),
-            _ => None,
-        }
-    }
-}
-
-/// Names for a message: `contexts "a", "b"` or `no contexts`.
-struct List<'a>(&'a [String]);
-
-impl fmt::Display for List<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            [] => f.write_str("no contexts"),
-            [one] => write!(f, "context {one:?}"),
-            [first, rest @ ..] => {
-                write!(f, "contexts {first:?}")?;
-                rest.iter().try_for_each(|name| write!(f, ", {name:?}"))
-            }
-        }
-    }
-}
+impl Error for AccessError {}

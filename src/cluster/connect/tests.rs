@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::fs;
 use std::net::SocketAddr;
 
@@ -152,7 +153,7 @@ async fn checks_the_server_certificate() {
     let error = ask(&renamed).await.unwrap_err();
     assert_eq!(
         error,
-        "bad tls-server-name \"not a name\": neither a name nor an address"
+        "tls-server-name: \"not a name\" is neither a name nor an address"
     );
 }
 
@@ -284,7 +285,7 @@ async fn goes_through_the_proxy_of_the_kubeconfig() {
     let error = ask(&config).await.unwrap_err();
     assert_eq!(
         error,
-        "unsupported proxy \"ftp\": it must be a URL with http, https, socks5 or socks5h"
+        "proxy-url: it must be a URL with http://, https://, socks5:// or socks5h://"
     );
 }
 

@@ -15,7 +15,7 @@ fn config() -> Config {
     Config::new("https://hub.example".parse().unwrap())
 }
 
-fn words(result: Result<ClientConfig, TlsError>) -> String {
+fn words(result: Result<ClientConfig, BadField>) -> String {
     result.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
@@ -50,16 +50,19 @@ fn says_which_certificate_is_bad() {
     empty.root_cert = Some(Vec::new());
     assert_eq!(
         words(for_server(&empty)),
-        "bad certificate-authority: it holds no usable certificate"
+        "certificate-authority: it holds no usable certificate"
     );
     empty.root_cert = Some(vec![vec![1, 2, 3]]);
     assert_eq!(
         words(for_server(&empty)),
-        "bad certificate-authority: it holds no usable certificate"
+        "certificate-authority: it holds no usable certificate"
     );
     let mut gone = config();
     gone.root_cert_file = Some("/nonexistent/ca.crt".into());
-    assert_eq!(words(for_server(&gone)), "cannot read /nonexistent/ca.crt");
+    assert_eq!(
+        words(for_server(&gone)),
+        "certificate-authority: cannot read /nonexistent/ca.crt: No such file or directory (os error 2)"
+    );
 }
 
 #[test]
@@ -96,9 +99,13 @@ fn refuses_bad_identities() {
     let (_, other) = certificate("other");
     assert_eq!(
         check_identity("", &key.serialize_pem()),
-        "bad client-certificate: it holds no certificate"
+        "client-certificate-data: it holds no certificate"
     );
-    let no_key = "bad client-key: it holds no private key in PKCS#8, PKCS#1 or SEC1 form";
+    let no_key = "client-key-data: it holds no private key in PKCS#8, PKCS#1 or SEC1 form";
     assert_eq!(check_identity(&one, &one), no_key);
-    assert_eq!(check_identity(&one, &other.serialize_pem()), "cannot set up TLS");
+    let mismatch = check_identity(&one, &other.serialize_pem());
+    assert!(
+        mismatch.starts_with("client-key: it does not go with the client certificate: "),
+        "{mismatch}"
+    );
 }

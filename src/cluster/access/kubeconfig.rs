@@ -1,0 +1,288 @@
+//! The parts of a kubeconfig file that one context leads to.
+//!
+//! Promises: of these parts each field is known and has a value of its kind, or an error names it; a field that is only
+//! nearly known is an error, since it was meant to say something. What other contexts use is not looked at. No message holds
+//! a value other than a name, path or URL.
+
+use std::path::Path;
+
+use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::error::{BadField, Entry, Place};
+use crate::cluster::files;
+use crate::spelling;
+
+/// What the value of a field is.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    Text,
+    /// A path, relative to the folder of the kubeconfig.
+    File,
+    Switch,
+    /// Whatever it is, nobody here looks at it, or it is refused.
+    Any,
+}
+
+type Fields = [(&'static str, Form)];
+
+const CONTEXT_FIELDS: &Fields = &[
+    ("cluster", Form::Text),
+    ("user", Form::Text),
+    ("namespace", Form::Text),
+    ("extensions", Form::Any),
+];
+
+pub(super) const CLUSTER_FIELDS: &Fields = &[
+    ("server", Form::Text),
+    ("tls-server-name", Form::Text),
+    ("insecure-skip-tls-verify", Form::Switch),
+    ("certificate-authority", Form::File),
+    ("certificate-authority-data", Form::Text),
+    ("proxy-url", Form::Text),
+    ("disable-compression", Form::Switch),
+    ("extensions", Form::Any),
+];
+
+pub(super) const USER_FIELDS: &Fields = &[
+    ("client-certificate", Form::File),
+    ("client-certificate-data", Form::Text),
+    ("client-key", Form::File),
+    ("client-key-data", Form::Text),
+    ("token", Form::Text),
+    ("tokenFile", Form::File),
+    ("as", Form::Text),
+    ("as-uid", Form::Text),
+    ("as-groups", Form::Any),
+    ("as-user-extra", Form::Any),
+    ("username", Form::Text),
+    ("password", Form::Text),
+    ("auth-provider", Form::Any),
+    ("exec", Form::Any),
+    ("extensions", Form::Any),
+];
+
+/// One context with its cluster and, if it names one, its user.
+pub(super) struct Parts {
+    pub(super) cluster: Cluster,
+    pub(super) user: Option<User>,
+    namespace: Option<String>,
+}
+
+/// A user entry, and what it says besides.
+pub(super) struct User {
+    pub(super) info: AuthInfo,
+    /// All that stands in it, known or not.
+    pub(super) fields: Vec<String>,
+}
+
+impl Parts {
+    /// Reads the file and follows the context, the current one if none is wanted. `place` learns the names on the way.
+    pub(super) fn read(path: &Path, wanted: Option<&str>, place: &mut Place) -> Result<Self, BadField> {
+        let root = parse(path)?;
+        let name = pick_context(&root, wanted, place.context_flag())?;
+        place.context = Some(name.clone());
+        let mut context = entry(&root, "contexts", "context", &name)?.unwrap_or_default();
+        tidy(&mut context, CONTEXT_FIELDS, Entry::Context, path)?;
+        let text = |field: &str| context.get(field).and_then(Value::as_str).map(str::to_owned);
+        let find = |list, kind, name: &str| {
+            let known = || listed(kind, &names(&root, list).collect::<Vec<_>>());
+            let missing = || {
+                BadField::of(
+                    Entry::Context,
+                    kind,
+                    format!("{name:?} is not in the file, which has {}", known()),
+                )
+            };
+            entry(&root, list, kind, name)?.ok_or_else(missing)
+        };
+        let name = text("cluster").ok_or_else(|| BadField::of(Entry::Context, "cluster", "it is missing"))?;
+        let mut cluster = find("clusters", "cluster", &name)?;
+        place.cluster = Some(name);
+        tidy(&mut cluster, CLUSTER_FIELDS, Entry::Cluster, path)?;
+        let user = match text("user") {
+            None => None,
+            Some(name) => {
+                let mut user = find("users", "user", &name)?;
+                let fields = user.keys().cloned().collect();
+                place.user = Some(name);
+                tidy(&mut user, USER_FIELDS, Entry::User, path)?;
+                let info = typed(user, Entry::User)?;
+                Some(User { info, fields })
+            }
+        };
+        Ok(Self {
+            cluster: typed(cluster, Entry::Cluster)?,
+            user,
+            namespace: text("namespace"),
+        })
+    }
+
+    /// A kubeconfig of these parts alone.
+    pub(super) fn into_kubeconfig(self) -> Kubeconfig {
+        let name = || "the only one".to_owned();
+        Kubeconfig {
+            current_context: Some(name()),
+            contexts: vec![NamedContext {
+                name: name(),
+                context: Some(Context {
+                    cluster: name(),
+                    user: self.user.is_some().then(name),
+                    namespace: self.namespace,
+                    ..Context::default()
+                }),
+                ..NamedContext::default()
+            }],
+            clusters: vec![NamedCluster {
+                name: name(),
+                cluster: Some(self.cluster),
+                ..NamedCluster::default()
+            }],
+            auth_infos: Vec::from_iter(self.user.map(|user| NamedAuthInfo {
+                name: name(),
+                auth_info: Some(user.info),
+                ..NamedAuthInfo::default()
+            })),
+            ..Kubeconfig::default()
+        }
+    }
+}
+
+/// By way of a JSON value, because that makes the YAML parser a third of the size that kube's own way has: it is then
+/// compiled for one type instead of for each.
+fn parse(path: &Path) -> Result<Map<String, Value>, BadField> {
+    let text = files::read_text(path).map_err(|error| BadField::new("", format!("it cannot be read: {error}")))?;
+    let value = serde_saphyr::from_str(text.trim_start_matches('\u{feff}'));
+    // The default rendering shows the lines around the mistake, which may hold keys.
+    let value = value.map_err(|error| without_values(&error.without_snippet().to_string()));
+    let root = match value {
+        Ok(Value::Object(root)) if root.contains_key("contexts") || root.contains_key("clusters") => Ok(root),
+        Ok(_) => Err("it has neither contexts nor clusters".to_owned()),
+        Err(words) => Err(words),
+    };
+    root.map_err(|why| BadField::new("", format!("it is not a kubeconfig: {why}")))
+}
+
+fn pick_context(root: &Map<String, Value>, wanted: Option<&str>, flag: &str) -> Result<String, BadField> {
+    let known: Vec<&str> = names(root, "contexts").collect();
+    let current = match root.get("current-context") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) => Some(name.as_str()).filter(|name| !name.is_empty()),
+        Some(_) => return Err(BadField::new("current-context", NO_TEXT)),
+    };
+    let field = wanted.map_or("current-context", |_| flag);
+    let Some(name) = wanted.or(current) else {
+        let why = format!(
+            "it is missing, as is {flag}; the file has {}",
+            listed("context", &known)
+        );
+        return Err(BadField::new(field, why));
+    };
+    if !known.contains(&name) {
+        let why = format!("{name:?} is not in the file, which has {}", listed("context", &known));
+        return Err(BadField::new(field, why));
+    }
+    Ok(name.to_owned())
+}
+
+/// The items of a list of named entries.
+fn items<'a>(root: &'a Map<String, Value>, list: &str) -> impl Iterator<Item = &'a Map<String, Value>> {
+    let items = root.get(list).and_then(Value::as_array);
+    items.into_iter().flatten().filter_map(Value::as_object)
+}
+
+fn names<'a>(root: &'a Map<String, Value>, list: &str) -> impl Iterator<Item = &'a str> {
+    items(root, list).filter_map(|item| item.get("name")?.as_str())
+}
+
+/// What a named entry holds under the name of its kind: `None` if there is no such entry.
+fn entry(
+    root: &Map<String, Value>,
+    list: &'static str,
+    kind: &'static str,
+    name: &str,
+) -> Result<Option<Map<String, Value>>, BadField> {
+    if !matches!(root.get(list), None | Some(Value::Null | Value::Array(_))) {
+        return Err(BadField::new(list, "it must be a list"));
+    }
+    let Some(item) = items(root, list).find(|item| item.get("name").and_then(Value::as_str) == Some(name)) else {
+        return Ok(None);
+    };
+    match item.get(kind) {
+        None | Some(Value::Null) => Ok(Some(Map::new())),
+        Some(Value::Object(body)) => Ok(Some(body.clone())),
+        Some(_) => Err(BadField::new(
+            list,
+            format!("{kind} of {name:?} must hold fields, such as \"name: value\""),
+        )),
+    }
+}
+
+const NO_TEXT: &str = "it must be text; if it is, put it in quotes";
+
+/// Takes out what is empty, as client-go does, since generated files are full of it; makes paths absolute; refuses what
+/// is of another form, and names that are nearly known.
+fn tidy(body: &mut Map<String, Value>, fields: &Fields, entry: Entry, file: &Path) -> Result<(), BadField> {
+    body.retain(|_, value| !(value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())));
+    for (name, value) in body.iter_mut() {
+        let bad = |why: String| Err(BadField::of(entry, name, why));
+        let Some((_, form)) = fields.iter().find(|(known, _)| known == name) else {
+            match spelling::nearest(name, fields.iter().map(|(known, _)| *known)) {
+                Some(known) => return bad(format!("there is no such field, did you mean {known}?")),
+                None => continue,
+            }
+        };
+        match (form, &*value) {
+            (Form::Any, _) | (Form::Text, Value::String(_)) | (Form::Switch, Value::Bool(_)) => {}
+            (Form::Switch, _) => return bad("it must be true or false, without quotes".to_owned()),
+            (Form::File, Value::String(path)) if path.starts_with("~/") => {
+                return bad("it begins with ~, which only shells know: write the whole path".to_owned());
+            }
+            (Form::File, Value::String(path)) => {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                *value = folder.join(path).to_string_lossy().into();
+            }
+            (Form::Text | Form::File, _) => return bad(NO_TEXT.to_owned()),
+        }
+    }
+    Ok(())
+}
+
+fn typed<T: DeserializeOwned>(body: Map<String, Value>, entry: Entry) -> Result<T, BadField> {
+    serde_json::from_value(Value::Object(body))
+        .map_err(|error| BadField::of(entry, "", without_values(&error.to_string())))
+}
+
+/// Names for a message: `contexts "a", "b"` or `no context`.
+fn listed(kind: &str, names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    match names {
+        [] => format!("no {kind}"),
+        [_] => format!("{kind} {}", quoted[0]),
+        _ => format!("{kind}s {}", quoted.join(", ")),
+    }
+}
+
+/// One line of a parser's message, with the contents of quotes, which are values from the file, left out.
+fn without_values(words: &str) -> String {
+    let mut out = String::with_capacity(words.len());
+    let mut chars = words.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' | '`' => {
+                while let Some(inner) = chars.next() {
+                    match inner {
+                        '\\' => drop(chars.next()),
+                        end if end == c => break,
+                        _ => {}
+                    }
+                }
+                out.push_str("\"...\"");
+            }
+            '\n' | '\r' => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    out
+}
