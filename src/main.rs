@@ -7,7 +7,10 @@ use edge_syncer::cli::{self, Invocation, Settings};
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os()) {
-        Ok(Invocation::Run(settings)) => run(*settings),
+        Ok(Invocation::Run(settings)) => {
+            cli::heap::give_memory_back();
+            run(*settings)
+        }
         Ok(Invocation::Help(text)) => cli::print_help(text),
         Ok(Invocation::Print(text)) => cli::print(&text),
         Err(error) => cli::fail(&error),

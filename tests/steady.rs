@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use support::objects::{config_map, namespace};
 use support::stage::{config_maps, numbered, select, stock};
-use support::story::{SOON, arrives, copy_equals};
+use support::story::{SOON, arrives, becomes, copy_equals};
 use support::{
     AuditEvent, AuditMark, Pair, PairOptions, SYNCER, Server, comes_to_rest, eventually, holds_throughout, in_parallel,
     micros_of, shared_pair,
@@ -277,5 +277,42 @@ async fn five_thousand_objects_of_4_kib_converge_in_less_than_10_mb() {
         // The debug binary that cargo builds for the tests has several times the code in memory.
         assert!(peak < 40_000, "peak memory {peak} kB");
     }
+    syncer.terminate().await;
+}
+
+/// Nothing is set for it: the program sees to its allocator itself.
+#[tokio::test]
+async fn thirty_objects_of_1_mb_leave_less_than_8_mb_at_rest() {
+    const COUNT: usize = 30;
+    let pair = Pair::start(PairOptions::default()).await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    let names = numbered(COUNT);
+    stock(&hub, "load", &names, &json!({"body": "x".repeat(1_000_000)})).await;
+    select(&hub, &config_maps("load", &["*"])).await;
+    let mut syncer = pair.syncer(&[]);
+    for name in &names {
+        arrives(&edge, "v1", "configmaps", "load", name).await;
+    }
+    let change = json!({"data": {"changed": "yes"}});
+    for name in &names {
+        hub.merge_patch("v1", "configmaps", "load", name, &change).await;
+    }
+    for name in &names {
+        becomes(&edge, ["v1", "configmaps", "load", name], "has the change", |copy| {
+            copy["data"]["changed"] == "yes"
+        })
+        .await;
+    }
+    // As above, the debug binary is another measure.
+    let most = if std::env::var_os("EDGE_SYNCER_BIN").is_some() {
+        8_000
+    } else {
+        40_000
+    };
+    eventually("memory is given back", SOON, async || match syncer.resident_kb() {
+        resident if resident < most => Ok(()),
+        resident => Err(format!("{resident} kB")),
+    })
+    .await;
     syncer.terminate().await;
 }

@@ -25,6 +25,7 @@ pub use settings::{Settings, UsageError};
 
 mod args;
 mod duration;
+pub mod heap;
 mod help;
 mod klog;
 pub mod logger;
