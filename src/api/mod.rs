@@ -36,6 +36,9 @@ pub const SOURCE: &str = "edge.kubestellar.io/source";
 pub const RENAMED_FROM: &str = "edge.kubestellar.io/renamed-from";
 /// Annotation on a copy that existed at the edge before it was selected: released, not deleted (DESIGN section 4).
 pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
+/// Annotation on a copy of a `ServiceAccount`: the names, as a JSON list, of those of its `imagePullSecrets` that came from the
+/// origin. They go when the origin drops them.
+pub const PULL_SECRETS: &str = "edge.kubestellar.io/pull-secrets";
 /// Annotation on a config: a token that lets deletes go on which are held (DESIGN section 4).
 pub const CONFIRM_DELETES: &str = "edge.kubestellar.io/confirm-deletes";
 /// Reason of the condition `DeletesHeld`: another cluster answers.

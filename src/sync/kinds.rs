@@ -354,8 +354,7 @@ fn service(spec: &mut Value, hub: &Hub<'_>) {
     }
 }
 
-/// `OpenShift` makes a secret for each registry and lists it. The rest is sent as a whole: this list is atomic (unlike the
-/// one in pods), so entries of the edge survive only where the hub has none.
+/// `OpenShift` makes a secret for each registry and lists it. What becomes of the rest is for [`super::pull_secrets`] to say.
 fn pull_secrets(secrets: &mut Value, hub: &Hub<'_>) {
     let generated = format!("{}-dockercfg-", hub.meta().name);
     if let Value::Array(items) = secrets {

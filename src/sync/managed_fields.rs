@@ -30,7 +30,7 @@ const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", "before-first-appl
 
 /// Fields that API servers and controllers fill in. They may stand in the field set of whoever wrote the object first,
 /// but are not his to lose (spec 3.4, 3.8).
-const EDGES_OWN: [&str; 15] = [
+const EDGES_OWN: [&str; 16] = [
     "f:finalizers",
     "f:ownerReferences",
     "f:clusterIP",
@@ -43,6 +43,8 @@ const EDGES_OWN: [&str; 15] = [
     "f:volumeName",
     "f:secrets",
     "f:imagePullSecrets",
+    // What is in it is the syncer's own, and is patched together with those, not applied.
+    "f:edge.kubestellar.io/pull-secrets",
     "f:caBundle",
     "f:controller-uid",
     "f:status",

@@ -19,6 +19,7 @@ pub mod managed_fields;
 pub mod object;
 pub mod own_objects;
 pub mod ownership;
+mod pull_secrets;
 mod replace;
 pub mod retire;
 #[cfg(test)]

@@ -11,10 +11,13 @@ use std::hash::Hasher;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use crate::api::{ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED};
+use super::pull_secrets;
+use crate::api::{
+    ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, PULL_SECRETS, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED,
+};
 use crate::bounded::at_most;
 use crate::cluster::{Error, LONGEST_VERSION, ObjectName, ResourceType, is_path_segment, is_word};
 use crate::plan::{Direction, Selection};
@@ -354,8 +357,8 @@ impl Desired {
             metadata["resourceVersion"] = json!(version);
         }
         let (api_version, kind) = (json!(resource.api_version()), json!(resource.kind));
-        let fields = if is_service_account(resource) {
-            &split_pull_secrets(&self.fields).0
+        let fields = if pull_secrets::has_any(resource) {
+            &pull_secrets::split(&self.fields).0
         } else {
             &self.fields
         };
@@ -420,30 +423,23 @@ impl Status {
 }
 
 impl Desired {
-    /// True if an apply may not set everything, so that its answer is needed whole for [`Self::addition`].
+    /// True if a create or an apply does not set everything.
     pub fn has_addition(&self, resource: &ResourceType) -> bool {
-        is_service_account(resource) && self.fields.contains("imagePullSecrets") || self.duplicates.are_any()
+        pull_secrets::has_any(resource) && self.fields.contains("imagePullSecrets") || self.duplicates.are_any()
     }
 
-    /// What is still to be added to a copy that was applied, as a patch: lists that name a key twice, and pull secrets of
-    /// a `ServiceAccount`, beside those that the edge has. Those are one field to the API server, so an apply would take
-    /// the edge's away (spec 3.8; `OpenShift` puts them back for ever).
+    /// True if the answer to an apply is needed whole for [`Self::addition`]: there may be something to set, or to take away.
+    pub fn may_have_addition(&self, resource: &ResourceType) -> bool {
+        pull_secrets::has_any(resource) || self.has_addition(resource)
+    }
+
+    /// What is still to be changed in a copy that was applied, as a patch: lists that name a key twice, and pull secrets of
+    /// a `ServiceAccount` (spec 3.8).
     pub fn addition(&self, resource: &ResourceType, copy: &[u8]) -> Result<Option<Bytes>, Error> {
-        if !is_service_account(resource) {
-            return Ok(self.duplicates.patch(copy));
+        if pull_secrets::has_any(resource) {
+            return pull_secrets::patch(&pull_secrets::split(&self.fields).1, copy);
         }
-        let wanted = split_pull_secrets(&self.fields).1;
-        let copy: Value = serde_json::from_slice(copy).map_err(|error| bad(&error))?;
-        let mut all = copy["imagePullSecrets"].as_array().cloned().unwrap_or_default();
-        let before = all.len();
-        for secret in wanted {
-            if !all.contains(&secret) {
-                all.push(secret);
-            }
-        }
-        let version = &copy["metadata"]["resourceVersion"];
-        let patch = json!({"metadata": {"resourceVersion": version}, "imagePullSecrets": all});
-        Ok((all.len() > before).then(|| Bytes::from(patch.to_string())))
+        Ok(self.duplicates.patch(copy))
     }
 }
 
@@ -455,27 +451,11 @@ pub(super) fn with_field(object: &RawValue, field: &str, value: &str) -> Result<
     serde_json::to_string(&fields).map_err(|error| bad(&error))
 }
 
-fn is_service_account(resource: &ResourceType) -> bool {
-    resource.is("", "serviceaccounts")
-}
-
-/// Takes `imagePullSecrets` out of the fields of a `ServiceAccount`.
-fn split_pull_secrets(fields: &str) -> (String, Vec<Value>) {
-    let object = format!("{{{}}}", fields.trim_start_matches(','));
-    let mut object: serde_json::Map<String, Value> = serde_json::from_str(&object).unwrap_or_default();
-    let secrets = match object.remove("imagePullSecrets") {
-        Some(Value::Array(secrets)) => secrets,
-        _ => Vec::new(),
-    };
-    let rest = object.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
-    (rest.collect(), secrets)
-}
-
 /// False for labels and annotations that mean something on one side only: kcp's, and our own marks.
 fn travels(key: &str) -> bool {
     let prefix = key.split('/').next().unwrap_or_default();
     let kcp = key.contains('/') && (prefix == "kcp.io" || prefix.ends_with(".kcp.io"));
-    !kcp && ![DOWNSYNCED, UPSYNCED, OWNER, SOURCE, ADOPTED, RENAMED_FROM].contains(&key)
+    !kcp && ![DOWNSYNCED, UPSYNCED, OWNER, SOURCE, ADOPTED, RENAMED_FROM, PULL_SECRETS].contains(&key)
 }
 
 /// Objects that every cluster makes for itself (spec 3.8): they never travel.

@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use super::*;
 
 fn config_maps() -> ResourceType {
@@ -164,9 +166,9 @@ fn pull_secrets_are_added_to_those_of_the_edge() {
     let patch: Value = serde_json::from_slice(&addition(json!([{"name": "edge"}])).unwrap()).unwrap();
     assert_eq!(
         patch,
-        json!({"metadata": {"resourceVersion": "7"}, "imagePullSecrets": [{"name": "edge"}, {"name": "mine"}]})
+        json!({"metadata": {"resourceVersion": "7", "annotations": {"edge.kubestellar.io/pull-secrets": "[\"mine\"]"}},
+            "imagePullSecrets": [{"name": "edge"}, {"name": "mine"}]})
     );
-    assert_eq!(addition(json!([{"name": "mine"}, {"name": "edge"}])), None);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::cascade::first_taken_along;
 use super::job::{Change, Failure, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
 use super::look::{confirm_gone, look, look_at, not_older};
-use crate::api::{ADOPTED, OWNER, SOURCE};
+use crate::api::{ADOPTED, OWNER, PULL_SECRETS, SOURCE};
 use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
 use crate::sync::identity::{self, Verdict};
@@ -220,7 +220,7 @@ fn release_patch(direction: Direction, meta: &Meta) -> Bytes {
         "uid": meta.uid,
         "resourceVersion": meta.resource_version,
         "labels": {mark: null},
-        "annotations": {mark: null, OWNER: null, SOURCE: null, ADOPTED: null},
+        "annotations": {mark: null, OWNER: null, SOURCE: null, ADOPTED: null, PULL_SECRETS: null},
     }});
     Bytes::from(patch.to_string())
 }

@@ -175,7 +175,7 @@ async fn apply_once(
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
     // The answer travels over the hub's link, so it is whole only where it tells what is still to be done.
-    let answer = if desired.has_addition(resource) || desired.may_empty() {
+    let answer = if desired.may_have_addition(resource) || desired.may_empty() {
         Content::Full
     } else {
         Content::Metadata

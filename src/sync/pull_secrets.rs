@@ -1,0 +1,130 @@
+//! `imagePullSecrets` of a `ServiceAccount`, which the origin and the copy's own side fill together.
+//!
+//! To an API server the list is one field (`x-kubernetes-list-type: atomic`), so an apply would take away what the copy's side
+//! has added, and `OpenShift` would put it back for ever. So it is patched instead, and an annotation of the copy keeps the
+//! names that came from the origin: they go when the origin drops them, and all others stay. Both are written by one request,
+//! so that they agree wherever it ends.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use crate::api::PULL_SECRETS;
+use crate::cluster::{Error, ResourceType};
+
+const FIELD: &str = "imagePullSecrets";
+
+/// True for the type that has such a list.
+pub(super) fn has_any(resource: &ResourceType) -> bool {
+    resource.is("", "serviceaccounts")
+}
+
+/// Takes the list out of the fields that travel, each with a leading comma.
+pub(super) fn split(fields: &str) -> (String, Vec<Value>) {
+    let object = format!("{{{}}}", fields.trim_start_matches(','));
+    let mut object: Map<String, Value> = serde_json::from_str(&object).unwrap_or_default();
+    let secrets = match object.remove(FIELD) {
+        Some(Value::Array(secrets)) => secrets,
+        _ => Vec::new(),
+    };
+    let rest = object.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
+    (rest.collect(), secrets)
+}
+
+/// The patch that gives a whole copy what the origin wants, takes away what the origin wants no longer, and notes which names
+/// are the origin's; `None` if it is so already. It holds for this version of the copy alone.
+///
+/// Where nothing is noted, whatever the origin wants counts as having come from it.
+pub(super) fn patch(wanted: &[Value], copy: &[u8]) -> Result<Option<Bytes>, Error> {
+    let copy: Value =
+        serde_json::from_slice(copy).map_err(|error| Error::BadAnswer(format!("a ServiceAccount: {error}")))?;
+    let metadata = &copy["metadata"];
+    let noted = metadata["annotations"][PULL_SECRETS].as_str();
+    let known: Option<BTreeSet<String>> = noted.and_then(|text| serde_json::from_str(text).ok());
+    let found = copy[FIELD].as_array().cloned().unwrap_or_default();
+    let came = |secret: &Value| {
+        let known = known.as_ref().zip(name(secret));
+        known.is_some_and(|(known, name)| known.contains(name))
+    };
+    let mut all = found.clone();
+    all.retain(|secret| wanted.contains(secret) || !came(secret));
+    let mut from_origin = BTreeSet::new();
+    for secret in wanted {
+        let was_there = found.contains(secret);
+        if !was_there && !all.contains(secret) {
+            all.push(secret.clone());
+        }
+        if !was_there || known.is_none() || came(secret) {
+            from_origin.extend(name(secret));
+        }
+    }
+    let note = (!wanted.is_empty()).then(|| json!(from_origin).to_string());
+    if all == found && note.as_deref() == noted {
+        return Ok(None);
+    }
+    let version = &metadata["resourceVersion"];
+    let patch = json!({"metadata": {"resourceVersion": version, "annotations": {PULL_SECRETS: note}}, FIELD: all});
+    Ok(Some(Bytes::from(patch.to_string())))
+}
+
+fn name(secret: &Value) -> Option<&str> {
+    secret["name"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(names: &str) -> Vec<Value> {
+        names.split_whitespace().map(|name| json!({"name": name})).collect()
+    }
+
+    /// `noted` is the annotation before, and `expected` the names and the annotation after; `None` if nothing is written.
+    fn check(wanted: &str, found: &str, noted: Option<&str>, expected: Option<(&str, Option<&str>)>) {
+        let mut copy = json!({"metadata": {"resourceVersion": "7"}, FIELD: list(found)});
+        if let Some(noted) = noted {
+            copy["metadata"]["annotations"] = json!({PULL_SECRETS: noted});
+        }
+        let patch = patch(&list(wanted), copy.to_string().as_bytes()).unwrap();
+        let patch = patch.map(|patch| serde_json::from_slice::<Value>(&patch).unwrap());
+        let expected = expected.map(|(names, note)| {
+            json!({"metadata": {"resourceVersion": "7", "annotations": {PULL_SECRETS: note}}, FIELD: list(names)})
+        });
+        assert_eq!(patch, expected, "{wanted:?} {found:?} {noted:?}");
+    }
+
+    #[test]
+    fn what_the_origin_drops_goes_and_what_the_copys_side_has_added_stays() {
+        const NOTED: Option<&str> = Some(r#"["mine"]"#);
+        for (wanted, found, noted, expected) in [
+            // A new copy, and then nothing more.
+            ("mine", "", None, Some(("mine", NOTED))),
+            ("mine", "mine", NOTED, None),
+            ("mine", "edge mine", NOTED, None),
+            ("", "edge", None, None),
+            // Dropped, replaced, added.
+            ("", "mine edge", NOTED, Some(("edge", None))),
+            ("", "mine", NOTED, Some(("", None))),
+            ("new", "edge mine", NOTED, Some(("edge new", Some(r#"["new"]"#)))),
+            ("mine new", "mine", NOTED, Some(("mine new", Some(r#"["mine","new"]"#)))),
+            // Somebody has taken it out of the copy.
+            ("mine", "edge", NOTED, Some(("edge mine", NOTED))),
+            ("", "edge", NOTED, Some(("edge", None))),
+            // From before there was an annotation, or somebody took it off, or wrote something else: only what the origin wants
+            // now is known.
+            ("mine", "old mine", None, Some(("old mine", NOTED))),
+            ("", "old", None, None),
+            ("mine", "old mine", Some("who?"), Some(("old mine", NOTED))),
+            // The copy's side has one of that name by itself, which stays.
+            ("mine edge", "edge mine", NOTED, None),
+            ("", "edge mine", NOTED, Some(("edge", None))),
+            ("edge", "edge", Some("[]"), None),
+            ("", "edge", Some("[]"), Some(("edge", None))),
+            // One that was named there by somebody else is taken for the origin's, as far as it is there at all.
+            ("", "edge", Some(r#"["edge","none"]"#), Some(("", None))),
+        ] {
+            check(wanted, found, noted, expected);
+        }
+    }
+}
