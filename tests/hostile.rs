@@ -13,6 +13,8 @@ mod bench;
 mod bounds;
 #[path = "hostile/busy.rs"]
 mod busy;
+#[path = "hostile/choices.rs"]
+mod choices;
 #[path = "hostile/configs.rs"]
 mod configs;
 #[path = "hostile/edits.rs"]

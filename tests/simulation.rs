@@ -4,6 +4,8 @@ mod sim;
 
 #[path = "simulation/between.rs"]
 mod between;
+#[path = "simulation/bounds.rs"]
+mod bounds;
 #[path = "simulation/changes.rs"]
 mod changes;
 #[path = "simulation/kills.rs"]
@@ -28,6 +30,8 @@ mod stories;
 mod takers;
 #[path = "simulation/upward.rs"]
 mod upward;
+#[path = "simulation/vanished.rs"]
+mod vanished;
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use super::definitions::Definitions;
 use super::{Engine, TaskEnd};
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
 use crate::cluster::{Cluster, Error, ResourceType, Side};
-use crate::plan::{Absence, Missing, SyncedType, Types};
+use crate::plan::{Absence, Missing, SyncedType};
 use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::SourceId;
@@ -120,7 +120,7 @@ impl Engine {
             Side::Edge => self.edge_asking.discovery.groups.is_some(),
         };
         let of_groups = self.selecting.unknown.groups.contains(&side)
-            || side == Side::Edge && self.selecting.open_ended
+            || side == Side::Edge && !self.selecting.open.is_empty()
             || self.misses_anything(side) && are_known;
         (questions, of_groups)
     }
@@ -171,12 +171,8 @@ impl Engine {
 
     /// Groups of which everything is selected.
     pub(super) fn open_groups(&self, side: Side) -> BTreeSet<String> {
-        let entries = self.selecting.wanted.entries.iter();
-        let groups = entries.filter_map(|entry| match &entry.types {
-            Types::Group(group) if entry.direction.origin() == side => Some(group.clone()),
-            _ => None,
-        });
-        groups.collect()
+        let open = self.selecting.open.iter().filter(|(of_side, _)| *of_side == side);
+        open.map(|(_, group)| group.clone()).collect()
     }
 
     /// Groups in which a side misses a type that would do at another version: what copies are to be made of, and what is
@@ -410,7 +406,10 @@ async fn ask_other_versions(
 
 /// Which of the types a side lacks, by what it does serve: it has listed its groups, and the type's is not among them, or
 /// each of the group's versions has been read and lacks the type. A 404 alone may come from whatever stands before it.
-async fn confirm_lacking(cluster: &Cluster, types: BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {
+pub(super) async fn confirm_lacking(
+    cluster: &Cluster,
+    types: BTreeSet<(String, String)>,
+) -> BTreeSet<(String, String)> {
     if types.is_empty() {
         return types;
     }

@@ -110,8 +110,8 @@ pub(super) struct Selecting {
     /// What people were told is missing, and its side has to be asked for again.
     pub(super) unsure: Vec<Missing>,
     pub(super) unknown: Unknown,
-    /// Types may be selected that do not exist yet.
-    pub(super) open_ended: bool,
+    /// Groups of which everything is selected, also types that do not exist yet.
+    pub(super) open: BTreeSet<(Side, String)>,
     pub(super) problems: BTreeSet<Problem>,
     /// How often in a row a side has said that it does not serve the origins of a type, and when it was counted last.
     pub(super) gone: BTreeMap<SyncedType, (u32, Instant)>,

@@ -122,6 +122,6 @@ impl Engine {
     }
 
     fn is_open_ended(&self, side: Side) -> bool {
-        side == Side::Edge && self.selecting.open_ended
+        side == Side::Edge && !self.selecting.open.is_empty()
     }
 }

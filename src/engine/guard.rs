@@ -12,6 +12,7 @@ mod cascades;
 mod counting;
 mod hold;
 mod tokens;
+pub(super) mod vanished;
 mod withdrawn;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,8 +23,9 @@ use tokio::time::Instant;
 use self::cascades::CascadeHolds;
 pub(super) use self::counting::Count;
 use self::hold::Hold;
-pub(super) use self::hold::Reason;
+pub(super) use self::hold::{Reason, TypeIs};
 use self::tokens::Tokens;
+use self::vanished::VanishedTypes;
 use self::withdrawn::TypeHolds;
 use super::trust::{Questions, Reached};
 use super::{Engine, Key, TypeId};
@@ -65,6 +67,8 @@ pub(super) struct Guard {
     gates: BTreeMap<Direction, Gate>,
     /// What holds the deletes of single types.
     pub(super) types: TypeHolds,
+    /// Types that the hub no longer has, though there are copies.
+    pub(super) vanished: VanishedTypes,
     /// What holds the deletes of single objects that would take others along.
     cascades: CascadeHolds,
     /// The versions that origins have reached.
@@ -113,7 +117,8 @@ impl Guard {
     /// When a hold ends by itself, or a side is to be asked again who it is.
     pub(super) fn due(&self) -> Option<Instant> {
         let holds = self.gates.values().filter_map(|gate| gate.hold.as_ref()?.until);
-        holds.chain(self.questions.due()).chain(self.types.due()).min()
+        let types = self.types.due().into_iter().chain(self.vanished.due());
+        holds.chain(self.questions.due()).chain(types).min()
     }
 
     /// What a restart has to know of the holds, for the record.
@@ -129,7 +134,10 @@ impl Guard {
         let of_gates = gates.filter_map(|(&direction, gate)| Some((direction, gate.hold.as_ref()?, gate.held.len())));
         let of_types = self.types.all();
         let of_types = of_types.map(|known| (Direction::Down, &known.hold, known.held.len()));
-        of_gates.chain(of_types).chain(self.cascades.all())
+        of_gates
+            .chain(of_types)
+            .chain(self.vanished.all())
+            .chain(self.cascades.all())
     }
 
     /// True if deletes of a type are held, or all of its direction.
@@ -323,6 +331,7 @@ impl Engine {
     pub(super) fn end_holds(&mut self) {
         let now = Instant::now();
         self.end_type_holds(now);
+        self.ask_about_vanished(now);
         for direction in [Direction::Down, Direction::Up] {
             let until = self
                 .guard
@@ -354,6 +363,7 @@ impl Engine {
     /// Lets go what has one of these tokens.
     fn confirm(&mut self, tokens: &BTreeSet<String>) {
         self.confirm_types(tokens);
+        self.confirm_vanished(tokens);
         self.confirm_cascades(tokens);
         let confirmed: Vec<(Direction, Reason)> = self
             .guard

@@ -264,6 +264,8 @@ enum TaskEnd {
     Defined(Learnt),
     /// The hub has been asked whether it still takes a type away.
     Withdrawal(TypeId, Result<Option<Withdrawal>, Error>),
+    /// Both sides have been asked what is left of a type that the hub has no longer.
+    Vanished(String, guard::vanished::Left),
     /// A namespace at the hub has been made, or cleared away.
     Namespace(NamespaceDone),
     /// The configs have been marked with the time.
@@ -418,6 +420,7 @@ impl Engine {
                 }
                 Event::Task(TaskEnd::Defined(learnt)) => self.definitions_learnt(learnt),
                 Event::Task(TaskEnd::Withdrawal(type_id, result)) => self.withdrawal_is(type_id, result),
+                Event::Task(TaskEnd::Vanished(resource, left)) => self.vanished_is(&resource, left),
                 Event::Task(TaskEnd::Namespace(done)) => self.namespace_done(done),
                 Event::Task(TaskEnd::Beaten(beaten)) => self.beaten(beaten),
                 Event::Task(TaskEnd::Discovered(side, answers)) => self.discovered(side, answers),

@@ -33,6 +33,9 @@ impl Engine {
             |config, more| log::info!("no longer a problem config={config} more={more}"),
         );
         self.selecting.problems = problems;
+        for (resource, why) in &plan.denied {
+            self.report.denied(resource, why);
+        }
     }
 
     fn report_missing(&mut self, plan: &Plan) {

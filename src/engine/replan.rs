@@ -21,14 +21,16 @@ impl Engine {
         }
         let mut wanted = self.selecting.wanted(self.setup.renaming);
         wanted.retained = retained;
+        wanted.let_go.clone_from(self.guard.vanished.let_go());
         self.selecting.wanted = wanted;
         let (hub, edge) = self.discoveries();
         let own = self.setup.own_namespace.as_deref();
-        let mut plan = Plan::resolve(&self.selecting.wanted, hub, edge, own);
+        let mut plan = Plan::resolve(&self.selecting.wanted, &self.setup.filter, hub, edge, own);
         self.report_plan(&plan);
         self.selecting.missing.clone_from(&plan.missing);
         self.selecting.unknown.clone_from(&plan.unknown);
-        self.selecting.open_ended = plan.open_ended;
+        self.selecting.open.clone_from(&plan.open);
+        self.note_vanished(&plan);
         self.retire_types(&plan);
         self.update_record(&mut plan);
         for (pair, planned) in std::mem::take(&mut plan.types) {

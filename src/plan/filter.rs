@@ -157,10 +157,17 @@ impl Filter {
         by_rule.or_else(|| self.bounds.as_ref()?.refuses(direction, resource, name))
     }
 
-    /// Why no object of a type may be written, so that there is no need to look at any; `None` if some may.
+    /// Why no object of a type may be synced, so that nothing is asked about any; `None` if some may.
     pub fn refuses_type(&self, resource: &ResourceType) -> Option<String> {
+        let ResourceType { group, kind, .. } = resource;
+        let by_plural = self.refuses_named(group, &resource.resource);
+        by_plural.or_else(|| self.refuses_named(group, kind))
+    }
+
+    /// The same of a type by its plural or by its kind, and of all types of a group by `*`.
+    pub(super) fn refuses_named(&self, group: &str, name: &str) -> Option<String> {
         let denies =
-            |rule: &&Rule| matches!(rule, Rule::Deny { resource: name, group } if names_type(name, group, resource));
+            |rule: &&Rule| matches!(rule, Rule::Deny { resource, group: of } if of == group && names(resource, name));
         self.rules.iter().find(denies).map(|rule| format!("--{rule}"))
     }
 
@@ -192,10 +199,10 @@ fn bounding_namespace<'a>(resource: &ResourceType, name: &'a ObjectName) -> Opti
     }
 }
 
-/// True if a deny rule means this type. The kind counts as a name too, since it is the singular that people confuse
-/// with the plural.
-fn names_type(name: &str, group: &str, resource: &ResourceType) -> bool {
-    group == resource.group && (name == ALL || name == resource.resource || resource.kind.eq_ignore_ascii_case(name))
+/// True if a deny rule for `resource` means the types of its group that are called so. The kind counts as a name too, since
+/// it is the singular that people confuse with the plural.
+fn names(resource: &str, name: &str) -> bool {
+    resource == ALL || name.eq_ignore_ascii_case(resource)
 }
 
 fn matches(pattern: &str, name: &str) -> bool {

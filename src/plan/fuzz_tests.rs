@@ -49,7 +49,7 @@ fn fuzz_configs() {
         |text, _| {
             let (syncer, edge) = (SyncerConfig::parse(text).ok(), EdgeSyncConfig::parse(text).ok());
             let wanted = Wanted::from_configs(&syncer, &edge, true);
-            let plan = Plan::resolve(&wanted, &served, &served, Some("own"));
+            let plan = Plan::resolve(&wanted, &Filter::default(), &served, &served, Some("own"));
             for planned in plan.types.values() {
                 let _ = planned.selector.selects(&ObjectName::new("shop", "b"));
             }

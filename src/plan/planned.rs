@@ -14,12 +14,19 @@ pub struct Plan {
     pub types: BTreeMap<Pair, TypePlan>,
     /// What is selected and cannot be synced because a side does not serve it.
     pub missing: Vec<Missing>,
+    /// Types, `resource.group`, of which there may be copies and that are selected though the hub does not serve them: what
+    /// the copies are at the edge.
+    pub vanished: BTreeMap<String, ResourceType>,
     /// What in the configs cannot be followed.
     pub problems: BTreeSet<Problem>,
     /// What has to be asked before the plan is complete.
     pub unknown: Unknown,
-    /// Types may be selected that do not exist yet, by `*`: what appears at the edge has to be noticed.
-    pub open_ended: bool,
+    /// Groups of which everything is selected, also types that do not exist yet: what appears at that side has to be
+    /// noticed.
+    pub open: BTreeSet<(Side, String)>,
+    /// Types that are selected and that the edge's owner does not allow, as people call them, and the rule. Nothing is planned
+    /// of them, so that nothing is asked about them, nor of those that were synced before they were denied.
+    pub denied: BTreeMap<String, String>,
 }
 
 /// A direction, and a resource by group and plural on each side: what identifies a type in the plan.
@@ -119,6 +126,24 @@ impl Unknown {
         }
         let same = |(of, (known, _)): &(Side, GroupVersion)| of == side && known == group;
         self.groups.contains(side) || self.group_versions.iter().any(same)
+    }
+}
+
+impl Plan {
+    /// True if the hub serves a type, `resource.group`, of which objects go down.
+    pub fn has_at_hub(&self, resource: &str) -> bool {
+        let mut types = self.types.values();
+        types.any(|planned| {
+            let goes_down = planned.direction == Direction::Down && !planned.gone_at_origin;
+            goes_down && planned.at_hub.qualified() == resource
+        })
+    }
+
+    /// True if a side has not told yet whether it serves a type, `resource.group`.
+    pub fn is_unknown(&self, resource: &str) -> bool {
+        let group = resource.split_once('.').map_or("", |(_, group)| group);
+        let mut unknown = self.unknown.group_versions.iter();
+        unknown.any(|(_, (of, _))| of == group)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The second step: what is wanted, held against what both sides serve.
 
+mod denied;
 mod kinds;
 mod retained;
 mod versions;
@@ -13,16 +14,17 @@ use super::planned::{Absence, Missing, Pair, Plan, TypePlan, status_path};
 use super::selector::Shared;
 use super::wanted::{Entry, Objects, Types, Wanted};
 use super::words::never_travels;
-use super::{Direction, Names, Place, Problem, Selector};
+use super::{Direction, Filter, Names, Place, Problem, Selector};
 use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::cluster::{ResourceType, Side, qualified};
 
 impl Plan {
     /// Holds `wanted` against what is known of each side. What a side has not answered for yet is neither planned nor
-    /// missing. Nothing travels up from the namespace `own` unless it is named.
-    pub fn resolve(wanted: &Wanted, hub: &Discovery, edge: &Discovery, own: Option<&str>) -> Self {
+    /// missing, nor is what `filter` refuses. Nothing travels up from the namespace `own` unless it is named.
+    pub fn resolve(wanted: &Wanted, filter: &Filter, hub: &Discovery, edge: &Discovery, own: Option<&str>) -> Self {
         let mut resolver = Resolver {
             wanted,
+            filter,
             hub,
             edge,
             own,
@@ -68,6 +70,7 @@ struct Draft {
 
 struct Resolver<'a> {
     wanted: &'a Wanted,
+    filter: &'a Filter,
     hub: &'a Discovery,
     edge: &'a Discovery,
     own: Option<&'a str>,
@@ -92,6 +95,9 @@ impl<'a> Resolver<'a> {
     /// Finds the resources that an entry names.
     fn entry(&mut self, entry: &'a Entry) {
         let direction = entry.direction;
+        if self.denies_entry(entry) {
+            return;
+        }
         match &entry.types {
             Types::Plural {
                 group,
@@ -120,6 +126,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn ask(&mut self, entry: &'a Entry, group: &'a str, version: &'a str, resource: &'a str) {
+        if self.denies(entry, group, resource) {
+            return;
+        }
         self.asked.push(Asked {
             entry,
             group,
@@ -148,7 +157,7 @@ impl<'a> Resolver<'a> {
 
     /// Every resource of a group at the edge that can travel.
     fn group(&mut self, entry: &'a Entry, group: &'a str) {
-        self.plan.open_ended = true;
+        self.plan.open.insert((entry.direction.origin(), group.to_owned()));
         let edge = self.edge;
         let Some(versions) = edge.versions(group) else {
             self.plan.unknown.groups.insert(Side::Edge);
@@ -217,10 +226,11 @@ impl<'a> Resolver<'a> {
             self.note_missing(asked, origin.as_ref(), copy.as_ref());
         }
         // What is selected at the hub and not served there may come back; what the edge does not have is gone.
+        let Some(copy) = copy else { return };
         if origin.is_none() && direction == Direction::Down {
+            self.vanished(&copy.resource);
             return;
         }
-        let Some(copy) = copy else { return };
         let gone_at_origin = origin.is_none();
         let origin = origin.unwrap_or_else(|| copy.clone());
         let namespaced = origin.resource.namespaced;
@@ -277,6 +287,9 @@ impl<'a> Resolver<'a> {
             .map(|(pair, draft)| (pair.edge.clone(), draft.selector.clone()))
             .collect();
         for (pair, draft) in std::mem::take(&mut self.drafts) {
+            if self.denies_draft(pair.direction, &draft) {
+                continue;
+            }
             let origin = &draft.origin;
             if let Some(why) = mismatch(pair.hub == pair.edge, origin, &draft.copy) {
                 for place in &draft.places {

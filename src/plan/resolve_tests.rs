@@ -102,7 +102,11 @@ fn synced(direction: Direction) -> SyncedType {
 }
 
 pub(super) fn resolve(wanted: &Wanted, hub: &Discovery, edge: &Discovery) -> Plan {
-    Plan::resolve(wanted, hub, edge, Some("syncer"))
+    resolve_within(&Filter::default(), wanted, hub, edge)
+}
+
+fn resolve_within(filter: &Filter, wanted: &Wanted, hub: &Discovery, edge: &Discovery) -> Plan {
+    Plan::resolve(wanted, filter, hub, edge, Some("syncer"))
 }
 
 pub(super) fn names(plan: &Plan) -> Vec<String> {
@@ -227,7 +231,7 @@ fn upsync_of_a_whole_group_follows_what_the_edge_has() {
             "upsync others.g"
         ]
     );
-    assert!(plan.open_ended);
+    assert!(!plan.open.is_empty());
     let others = &plan.types[&same(Direction::Up, "g", "others")];
     assert!(selected(others, "shop", "a") && !selected(others, "syncer", "a"));
     let plan = resolve(&wanted, &with(&[]), &both);
@@ -314,6 +318,140 @@ fn a_type_that_the_edge_has_lost_is_gone_for_upsync_and_selected_as_before() {
         assert!(gauges.gone_at_origin);
         assert_eq!(gauges.selected, selected, "{group} {resource}");
     }
+}
+
+#[test]
+fn a_type_that_has_vanished_from_the_hub_is_named_until_it_is_back_deselected_or_let_go() {
+    let (both, none) = (with(&[GAUGES]), with(&[]));
+    for (row, hub, edge, selects, was_synced, let_go, vanished, retained) in [
+        ("it has vanished", &none, &both, true, true, false, true, false),
+        ("it is back", &both, &both, true, true, false, false, true),
+        ("it was never synced", &none, &both, true, false, false, false, false),
+        ("there can be no copies", &none, &none, true, true, false, false, false),
+        ("nothing selects it", &none, &both, false, true, false, false, true),
+        ("people have let it go", &none, &both, true, true, true, false, true),
+        ("and it is back", &both, &both, true, true, true, false, true),
+    ] {
+        let mut wanted = if selects {
+            gauges_and_configmaps()
+        } else {
+            Wanted::default()
+        };
+        wanted.retained.extend(was_synced.then(|| synced(Direction::Down)));
+        wanted.let_go.extend(let_go.then(|| "gauges.g".to_owned()));
+        let plan = resolve(&wanted, hub, edge);
+        assert_eq!(plan.vanished.contains_key("gauges.g"), vanished, "{row}");
+        assert_eq!(plan.types.contains_key(&down_gauges()), retained, "{row}");
+        let is_back = std::ptr::eq(hub, &raw const both);
+        assert_eq!(plan.has_at_hub("gauges.g"), is_back, "{row}");
+        let goes = plan
+            .types
+            .get(&down_gauges())
+            .is_some_and(|planned| planned.gone_at_origin);
+        assert_eq!(goes, retained && !is_back, "{row}");
+    }
+    let wanted = gauges_and_configmaps();
+    assert!(resolve(&wanted, &Discovery::default(), &both).is_unknown("gauges.g"));
+    assert!(!resolve(&wanted, &none, &both).is_unknown("gauges.g"));
+}
+
+/// What is planned, and what is said to be denied, within these bounds.
+fn check_denied(rules: &str, wanted: &Wanted, planned: &[&str], denied: &[(&str, &str)]) {
+    let mut filter = Filter::default();
+    filter.add_file("bounds", rules).unwrap();
+    let both = with(&[GAUGES, ("h", "v1", "meters", "Meter", true)]);
+    let plan = resolve_within(&filter, wanted, &both, &both);
+    assert_eq!(names(&plan), planned, "{rules}");
+    let denied = denied.iter().map(|&(name, rule)| (name.to_owned(), rule.to_owned()));
+    assert_eq!(plan.denied, denied.collect(), "{rules}");
+    // Nothing is known, and nothing of it is to be asked.
+    let nothing = Discovery::default();
+    let plan = resolve_within(&filter, wanted, &nothing, &nothing);
+    let asks_about = |group: &str| plan.is_unknown(&format!("x.{group}")) || !plan.unknown.groups.is_empty();
+    let denies_all = rules.contains("deny *.g");
+    assert!(!denies_all || !asks_about("g"), "{rules}: {:?}", plan.unknown);
+}
+
+#[test]
+fn nothing_is_planned_of_a_denied_type_nor_is_it_missed_or_asked_for() {
+    let down = gauges_and_configmaps();
+    let implied: &[&str] = &["downsync configmaps", "downsync namespaces"];
+    check_denied("deny gauges.g", &down, implied, &[("gauges.g", "--deny gauges.g")]);
+    check_denied("deny *.g", &down, implied, &[("gauges.g", "--deny *.g")]);
+    check_denied(
+        "deny *.other",
+        &down,
+        &["downsync configmaps", "downsync namespaces", "downsync gauges.g"],
+        &[],
+    );
+    // Namespaces that objects only need are missed when something has to go into one.
+    check_denied(
+        "deny namespaces",
+        &down,
+        &["downsync configmaps", "downsync gauges.g"],
+        &[],
+    );
+    // One that neither side serves is not waited for.
+    let mut filter = Filter::default();
+    filter.add(Filter::parse_rule("deny gauges.g").unwrap());
+    assert_eq!(resolve_within(&filter, &down, &with(&[]), &with(&[])).missing, []);
+    let up = wanted(&serde_json::json!({"upsync": [
+        {"apiGroup": "g", "resources": ["*", "gauges"], "namespaces": ["*"], "names": ["*"]}]}));
+    check_denied(
+        "deny gauges.g",
+        &up,
+        &["upsync others.g"],
+        &[("gauges.g", "--deny gauges.g")],
+    );
+    let all = [("*.g", "--deny *.g"), ("gauges.g", "--deny *.g")];
+    check_denied("deny *.g", &up, &[], &all);
+    // By kind, also where a rule names the plural, or the singular.
+    let by_kind = crds_and(&serde_json::json!([]));
+    check_denied(
+        "deny *.g",
+        &by_kind,
+        &[],
+        &[("Gauge.g", "--deny *.g"), ("Other.g", "--deny *.g")],
+    );
+    for rule in ["gauges.g", "gauge.g"] {
+        let name = if rule == "gauge.g" { "Gauge.g" } else { rule };
+        let why = format!("--deny {rule}");
+        check_denied(
+            &format!("deny {rule}"),
+            &by_kind,
+            &["downsync others.g"],
+            &[(name, &why)],
+        );
+    }
+    // What was synced before is left alone.
+    let mut retained = Wanted::default();
+    retained
+        .retained
+        .extend([synced(Direction::Down), synced(Direction::Up)]);
+    check_denied("deny gauges.g", &retained, &[], &[]);
+    check_denied("deny gauge.g", &retained, &[], &[]);
+}
+
+#[test]
+fn what_becomes_another_kind_is_denied_by_what_it_is_at_the_edge() {
+    let becomes = |hub: serde_json::Value, edge: serde_json::Value| {
+        crds_and(&serde_json::json!([{"upstream": hub, "downstream": edge}]))
+    };
+    let wanted = becomes(triple("g", "Other", "x"), triple("h", "Meter", "y"));
+    let others = "downsync others.g";
+    check_denied(
+        "deny meters.h",
+        &wanted,
+        &["downsync gauges.g", others],
+        &[("meters.h", "--deny meters.h")],
+    );
+    // The one object of the denied type that is another one at the edge.
+    check_denied(
+        "deny others.g",
+        &wanted,
+        &["downsync gauges.g", others],
+        &[("others.g", "--deny others.g")],
+    );
 }
 
 fn crds_and(conversions: &serde_json::Value) -> Wanted {

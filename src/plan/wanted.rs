@@ -20,6 +20,9 @@ pub struct Wanted {
     pub conversions: Vec<Conversion>,
     /// Types that were synced once: their copies may still be there.
     pub retained: BTreeSet<SyncedType>,
+    /// Types, `resource.group`, of which people have let the copies go, though they are selected and the hub does not serve
+    /// them.
+    pub let_go: BTreeSet<String>,
     /// What in the configs cannot be followed, whatever the servers serve.
     pub problems: BTreeSet<Problem>,
 }
@@ -149,6 +152,11 @@ impl SyncedType {
             Some(of) => (&of.group, &of.resource),
             None => (&self.group, &self.resource),
         }
+    }
+
+    /// `resource.group` of the copies.
+    pub fn qualified(&self) -> String {
+        crate::cluster::qualified(&self.group, &self.resource)
     }
 
     /// True if the other one is the same, whatever its version.

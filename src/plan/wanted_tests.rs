@@ -1,7 +1,7 @@
 use super::*;
 use crate::cluster::discovery::{Discovery, Served, ServedResource};
 use crate::cluster::{ObjectName, ResourceType};
-use crate::plan::{Plan, Selection};
+use crate::plan::{Filter, Plan, Selection};
 
 fn config(name: &str, spec: &serde_json::Value) -> SyncerConfig {
     let object = serde_json::json!({"metadata": {"name": name}, "spec": spec});
@@ -43,7 +43,7 @@ fn selection(wanted: &Wanted, group: &str, resource: &str, namespace: &str, name
             resources.insert(plural.into(), served);
         }
     }
-    let plan = Plan::resolve(wanted, &discovery, &discovery, None);
+    let plan = Plan::resolve(wanted, &Filter::default(), &discovery, &discovery, None);
     let of_type = |planned: &&crate::plan::TypePlan| planned.at_hub.is(group, resource);
     plan.types.values().find(of_type).map_or(Selection::None, |planned| {
         planned.selector.selects(&ObjectName::new(namespace, name))

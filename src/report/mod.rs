@@ -132,6 +132,16 @@ impl Report {
         }
     }
 
+    /// The same of a whole type. Copies of it that are there are left alone.
+    pub fn denied(&mut self, resource: &str, why: &str) {
+        if self.refusals.insert(why.to_owned()) {
+            log::warn!(
+                "not synced, because the edge does not allow it resource={resource} reason={why:?}; copies of it that are there \
+                 stay as they are"
+            );
+        }
+    }
+
     /// Tells that something failed, if that is new. True if it is.
     pub fn failed(&mut self, subject: Subject, doing: &str, error: &Error) -> bool {
         let (Subject::Side(side) | Subject::Credentials(side) | Subject::Thing(side, _)) = subject;
@@ -319,7 +329,8 @@ mod tests {
     #[test]
     fn what_the_edge_does_not_allow_is_no_failure() {
         let mut report = Report::default();
-        report.refused("Secret/a/b", "--deny secrets");
+        report.refused("Secret/a/b", "--deny-namespace a");
+        report.denied("secrets", "--deny secrets");
         assert_eq!(report.failing(), 0);
     }
 

@@ -8,17 +8,21 @@ use crate::bench::{CONFIRM, EACH_SECOND, confirm, is_held, nothing_is_held};
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{code, namespace};
 use crate::support::stage::{Stage, own_group, select, stage};
-use crate::support::story::{SOON, a_while, arrives, crd, custom_object, drop_crds, gone, install_crd};
+use crate::support::story::{SOON, a_while, arrives, crd, custom_object, drop_crds, gone, install_crd, reselect};
 use crate::support::{Objects, eventually, holds_throughout};
 
 in_both_modes!(
     copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_anew_until_that_is_confirmed,
     what_was_defined_anew_while_the_syncer_was_down_is_held_for_a_time,
     a_hold_ends_when_all_objects_are_back,
+    that_copies_outlive_their_type_is_said_until_the_hub_has_it_again_also_after_a_restart,
+    copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_selects_them,
 );
 
 const REASON: &str = "TypeWithdrawn";
 const ANEW: &str = "is defined anew";
+const GONE: &str =
+    "is at the hub no longer, and its copies stay until it is back or no config selects it; 3 objects are held";
 
 /// A custom type on both sides, and who looks at it.
 struct Gauges<'a> {
@@ -218,5 +222,65 @@ async fn a_hold_ends_when_all_objects_are_back(flags: Mode) {
         .into_keys()
         .collect();
     assert_eq!(left, BTreeSet::from(["a".to_owned(), "c".to_owned()]));
+    gauges.end().await;
+}
+
+async fn that_copies_outlive_their_type_is_said_until_the_hub_has_it_again_also_after_a_restart(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let gauges = Gauges::begin(&hub, &edge, &shop).await;
+    let flags = [flags, &[EACH_SECOND]].concat();
+    let mut syncer = pair.syncer(&flags);
+    let copies = gauges.have_arrived().await;
+    gauges.withdraw().await;
+    let token = is_held(&hub, "the-one", REASON, GONE).await;
+    syncer
+        .wait_for_log(GONE.split(';').next().expect("it has a part"), SOON)
+        .await;
+    syncer.wait_for_log(&format!("{CONFIRM}={token}"), SOON).await;
+    gauges.stay(&copies).await;
+    is_held(&hub, "the-one", REASON, GONE).await;
+    syncer.terminate().await;
+    let mut syncer = pair.syncer(&flags);
+    syncer
+        .wait_for_log(GONE.split(';').next().expect("it has a part"), SOON)
+        .await;
+    is_held(&hub, "the-one", REASON, GONE).await;
+    gauges.stay(&copies).await;
+    gauges.define_anew().await;
+    syncer
+        .wait_for_log("because=\"the hub has the type again\"", SOON)
+        .await;
+    is_held(&hub, "the-one", REASON, ANEW).await;
+    gauges.create(&["a", "b", "c"]).await;
+    nothing_is_held(&hub, "the-one").await;
+    gauges.stay(&copies).await;
+    gauges.end().await;
+}
+
+async fn copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_selects_them(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let gauges = Gauges::begin(&hub, &edge, &shop).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    for is_confirmed in [true, false] {
+        let copies = gauges.have_arrived().await;
+        gauges.withdraw().await;
+        let token = is_held(&hub, "the-one", REASON, GONE).await;
+        gauges.stay(&copies).await;
+        let why = if is_confirmed {
+            confirm(&hub, "the-one", &token).await;
+            "because=\"confirmed\" objects=3"
+        } else {
+            reselect(&hub, &json!({"namespacedObjects": []})).await;
+            "because=\"nothing selects the type any more\""
+        };
+        syncer.wait_for_log(why, SOON).await;
+        for name in copies.keys() {
+            gone(&edge, &gauges.version, "gauges", &shop, name).await;
+        }
+        nothing_is_held(&hub, "the-one").await;
+        // What comes later is synced as ever.
+        gauges.define_anew().await;
+        gauges.create(&["a", "b", "c"]).await;
+    }
     gauges.end().await;
 }

@@ -136,6 +136,8 @@ pub struct Ledger {
     pub counts: Counts,
     /// Requests about one object so far.
     pub about: BTreeMap<Key, u64>,
+    /// Requests about the objects of a type so far.
+    types: BTreeMap<(Side, String), u64>,
     /// Time that the machine was suspended.
     pub suspended: Duration,
     start: Instant,
@@ -163,6 +165,8 @@ pub struct Ledger {
     pub overwrites: Duration,
     /// The copies at each side.
     copies: BTreeSet<(Side, Key)>,
+    /// The edge's owner has chosen that adopted copies go too.
+    pub delete_adopted: bool,
     /// Lists may lie, so that a namespace looks empty that is not.
     pub lists_lie: bool,
     /// How old what a side shows may be.
@@ -187,6 +191,7 @@ impl Ledger {
             most_requests: MOST_REQUESTS,
             counts: Counts::new(),
             about: BTreeMap::new(),
+            types: BTreeMap::new(),
             suspended: Duration::ZERO,
             start: Instant::now(),
             existence: BTreeMap::new(),
@@ -201,6 +206,7 @@ impl Ledger {
             anothers: BTreeMap::new(),
             overwrites: Duration::MAX,
             copies: BTreeSet::new(),
+            delete_adopted: false,
             lists_lie: false,
             staleness: Duration::ZERO,
             heartbeat: false,
@@ -251,6 +257,7 @@ impl Ledger {
         if ask.asked("continue").is_empty() {
             *self.counts.entry((side, ask.verb)).or_default() += 1;
         }
+        *self.types.entry((side, ask.target.qualified())).or_default() += 1;
         let Some(errand) = Errand::of(side, ask) else {
             return;
         };
@@ -371,7 +378,7 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, which is left to the edge"), &[&key]);
         }
         self.check_taken(write, &key);
-        if flow.is_adopted(before) {
+        if flow.is_adopted(before) && !self.delete_adopted {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
         if side == Side::Edge || !write.ty.is_namespace() {
@@ -551,6 +558,17 @@ impl Ledger {
     pub fn count(&self, which: impl Fn(Side, Verb) -> bool) -> u64 {
         let picked = self.counts.iter().filter(|&(&(side, verb), _)| which(side, verb));
         picked.map(|(_, count)| count).sum()
+    }
+
+    /// Requests so far about the objects of a type, `plural.group`, at the hub and at the edge.
+    pub fn count_of_type(&self, resource: &str) -> [u64; 2] {
+        let count = |side| {
+            self.types
+                .get(&(side, resource.to_owned()))
+                .copied()
+                .unwrap_or_default()
+        };
+        [count(Side::Hub), count(Side::Edge)]
     }
 }
 

@@ -106,9 +106,14 @@ pub struct Run {
     pub queue_capacity: usize,
     /// Requests that each side is given.
     pub rate: Option<Rate>,
-    pub(super) heartbeat: Option<Duration>,
+    /// Between two heartbeats.
+    pub heartbeat: Option<Duration>,
     /// Somebody lets go on what is held.
     pub(super) operator: bool,
+    /// What the edge's owner has chosen for the syncers that are started from now on.
+    pub policy: Policy,
+    /// The types and namespaces that he does not allow them.
+    pub filter: Filter,
     /// The way to ask the syncer that was started last.
     questions: Option<Sender<Question>>,
 }
@@ -227,6 +232,15 @@ impl Run {
             next_process: 1,
             heartbeat: disaster.then_some(HEARTBEAT),
             operator: false,
+            policy: Policy {
+                sync_target: SyncTarget {
+                    uid: SYNC_TARGET.into(),
+                    former: Vec::new(),
+                },
+                delete_adopted: false,
+                take_back_from: vec!["kubectl".into(), "kubectl-*".into()],
+            },
+            filter: Filter::default(),
             questions: None,
             watched: None,
             queue_capacity: QUEUE_CAPACITY,
@@ -304,15 +318,8 @@ impl Run {
             edge_pace: self.pace_at(Side::Edge),
             own_namespace: None,
             workers: WORKERS,
-            policy: Rc::new(Policy {
-                sync_target: SyncTarget {
-                    uid: SYNC_TARGET.into(),
-                    former: Vec::new(),
-                },
-                delete_adopted: false,
-                take_back_from: vec!["kubectl".into(), "kubectl-*".into()],
-            }),
-            filter: Rc::new(Filter::default()),
+            policy: Rc::new(self.policy.clone()),
+            filter: Rc::new(self.filter.clone()),
             queue_capacity: self.queue_capacity,
             status_interval: Duration::from_secs(1),
             heartbeat: self.heartbeat,

@@ -10,6 +10,17 @@ use crate::plan::Direction;
 /// Tokens are shorter.
 const LONGEST_TOKEN: usize = 16;
 
+/// What has become of a type that the hub takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum TypeIs {
+    /// It is being deleted, and its objects with it.
+    Going,
+    /// The hub has it no longer.
+    Gone,
+    /// It is defined anew.
+    Anew,
+}
+
 /// Why deletes are held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Reason {
@@ -19,8 +30,8 @@ pub(in crate::engine) enum Reason {
     WentBack { resource: String, from: u64, to: u64 },
     /// Too many are to go.
     TooMany { doomed: usize, of: usize },
-    /// The hub takes a type away, and its objects with it; or has defined it anew since.
-    Withdrawn { resource: String, anew: bool },
+    /// The hub takes a type away, and its objects with it.
+    Withdrawn { resource: String, is: TypeIs },
     /// The end of an object would take along what is not to be deleted, this first of all.
     NotEmpty { object: String, first: String },
 }
@@ -60,18 +71,20 @@ impl std::fmt::Display for Reason {
                 )
             }
             Self::TooMany { doomed, of } => write!(f, "{doomed} of {of} copies are to go at once"),
-            Self::Withdrawn { resource, anew: false } => {
-                write!(f, "{resource} is being taken away at the hub, and its objects with it")
-            }
             Self::NotEmpty { object, first } => {
                 write!(f, "{object} would take along {first}, which is not to be deleted")
             }
-            Self::Withdrawn { resource, anew: true } => {
-                write!(
+            Self::Withdrawn { resource, is } => match is {
+                TypeIs::Going => write!(f, "{resource} is being taken away at the hub, and its objects with it"),
+                TypeIs::Gone => write!(
+                    f,
+                    "{resource} is at the hub no longer, and its copies stay until it is back or no config selects it"
+                ),
+                TypeIs::Anew => write!(
                     f,
                     "{resource} was taken away at the hub with its objects, and is defined anew"
-                )
-            }
+                ),
+            },
         }
     }
 }
@@ -90,6 +103,17 @@ impl Hold {
         // By chance, so that what confirmed one hold, and still stands on a config, does not confirm the next one.
         let token = format!("{:08x}", fastrand::u32(..));
         let hold = Self { reason, token, until };
+        hold.log(direction);
+        hold
+    }
+
+    /// The same deletes are held for another reason, until people or that reason let them go. What confirms them stays.
+    pub(super) fn go_on(direction: Direction, reason: Reason, token: String) -> Self {
+        let hold = Self {
+            reason,
+            token,
+            until: None,
+        };
         hold.log(direction);
         hold
     }

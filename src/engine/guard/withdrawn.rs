@@ -1,7 +1,7 @@
 //! Deletes of single types: of one that the hub takes away as a whole, and of one that it has defined anew.
 //!
 //! What defines the type is being deleted, and has taken the objects along: their copies stay, until the type is no longer
-//! selected or is defined anew. From then on they stay for the time of a hold in which the hub answers steadily, in which
+//! selected or is defined anew ([`super::vanished`] while the hub has none). From then on they stay for the time of a hold in which the hub answers steadily, in which
 //! whoever has defined the type anew can bring its objects back.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::{Hold, Reason};
+use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, Side};
 use crate::engine::{Engine, Key, TaskEnd, TypeId};
 use crate::plan::Direction;
@@ -47,6 +47,11 @@ impl TypeHolds {
     /// True if deletes of the type are held.
     pub(super) fn holds_any(&self, type_id: TypeId) -> bool {
         self.0.contains_key(&type_id)
+    }
+
+    /// What confirms the deletes of the type, if they are held.
+    pub(super) fn token(&self, type_id: TypeId) -> Option<String> {
+        self.0.get(&type_id).map(|known| known.hold.token.clone())
     }
 
     /// True if the delete of a copy is held.
@@ -109,7 +114,7 @@ impl Engine {
                 self.tell_of_holds();
                 let reason = Reason::Withdrawn {
                     resource: resource.clone(),
-                    anew,
+                    is: if anew { TypeIs::Anew } else { TypeIs::Going },
                 };
                 TypeHold {
                     hold: Hold::begin(Direction::Down, reason, until),

@@ -1,4 +1,4 @@
-//! Types that were synced once: their copies may still be there.
+//! Types that were synced once: their copies may still be there, whatever the configs say now.
 
 use super::{Draft, Resolver, key};
 use crate::cluster::discovery::ServedResource;
@@ -16,11 +16,15 @@ impl<'a> Resolver<'a> {
         let (direction, version) = (known.direction, known.version.as_str());
         let (of_group, of_resource) = known.origin();
         let named = (direction, &*known.group, &*known.resource);
-        let is_selected = known.of.is_none() && self.versions.contains_key(&named);
+        let is_let_go = direction == Direction::Down && self.wanted.let_go.contains(&known.qualified());
+        let is_selected = known.of.is_none() && self.versions.contains_key(&named) && !is_let_go;
         let (hub_group, edge_group) = match direction {
             Direction::Down => (of_group, known.group.as_str()),
             Direction::Up => (known.group.as_str(), of_group),
         };
+        if self.denies_what_was_synced(known) {
+            return;
+        }
         let both_know = self.knows(Side::Hub, hub_group, version) & self.knows(Side::Edge, edge_group, version);
         if is_selected || !both_know {
             return;
@@ -63,6 +67,17 @@ impl<'a> Resolver<'a> {
                 naming,
                 places,
             });
+    }
+
+    /// Notes a selected type that the hub does not serve, if there may be copies of it, as these are at the edge.
+    pub(super) fn vanished(&mut self, copies: &ResourceType) {
+        let (resource, wanted) = (copies.qualified(), self.wanted);
+        let is_it = |known: &SyncedType| {
+            known.direction == Direction::Down && known.of.is_none() && known.qualified() == resource
+        };
+        if wanted.retained.iter().any(is_it) && !wanted.let_go.contains(&resource) {
+            self.plan.vanished.insert(resource, copies.clone());
+        }
     }
 
     /// Where a type is selected that the edge does not serve, so that the version to select it at is not known.

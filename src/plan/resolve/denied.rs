@@ -1,0 +1,59 @@
+//! Types that the edge's owner does not allow: nothing is planned of them, so that no server is asked about them.
+
+use super::{Draft, Resolver};
+use crate::cluster::qualified;
+use crate::plan::Direction;
+use crate::plan::selector::ALL;
+use crate::plan::wanted::{Entry, Objects, SyncedType, Types};
+
+impl Resolver<'_> {
+    /// True if all that an entry names is denied, as far as its own words tell.
+    pub(super) fn denies_entry(&mut self, entry: &Entry) -> bool {
+        match &entry.types {
+            Types::Plural { group, resource, .. } => self.denies(entry, group, resource),
+            Types::Kind { group, kind, .. } => self.denies(entry, group, kind),
+            Types::Group(group) => self.denies(entry, group, ALL),
+        }
+    }
+
+    /// True if what an entry names by this plural or kind is denied. What a conversion may give another kind is judged by what
+    /// it is at the edge, once that is known.
+    pub(super) fn denies(&mut self, entry: &Entry, group: &str, name: &str) -> bool {
+        let mut conversions = self.wanted.conversions.iter();
+        if conversions.any(|conversion| !conversion.keeps_kind() && conversion.hub.group == group) {
+            return false;
+        }
+        let Some(why) = self.filter.refuses_named(group, name) else {
+            return false;
+        };
+        // Namespaces that are only implied are not missed before something has to go into one.
+        if !matches!(entry.objects, Objects::Implied(_)) {
+            self.plan.denied.insert(qualified(group, name), why);
+        }
+        true
+    }
+
+    /// The same of a type that was synced before: its copies are left alone, and not forgotten.
+    pub(super) fn denies_what_was_synced(&self, known: &SyncedType) -> bool {
+        let (group, resource) = match known.direction {
+            Direction::Down => (&*known.group, &*known.resource),
+            Direction::Up => known.origin(),
+        };
+        self.filter.refuses_named(group, resource).is_some()
+    }
+
+    /// The same of a type on its way into the plan, by what it is at the edge.
+    pub(super) fn denies_draft(&mut self, direction: Direction, draft: &Draft) -> bool {
+        let at_edge = match direction {
+            Direction::Down => &draft.copy.resource,
+            Direction::Up => &draft.origin.resource,
+        };
+        let Some(why) = self.filter.refuses_type(at_edge) else {
+            return false;
+        };
+        if !draft.places.is_empty() {
+            self.plan.denied.insert(at_edge.qualified(), why);
+        }
+        true
+    }
+}
