@@ -64,7 +64,7 @@ async fn a_denied_type_costs_no_request_and_its_copies_stay_as_they_are_until_th
     remains(&hub, "v1", "secrets", &field, "up").await;
     let (about, all) = requests(&pair, marks);
     assert!(all > 0, "the audit log has the syncer's requests");
-    assert_eq!(about, [String::new(); 0]);
+    assert!(about.is_empty(), "{about:?}");
     let log = syncer.log();
     let said = log.lines().filter(|line| line.contains("does not allow it"));
     let said: Vec<&str> = said.collect();

@@ -89,7 +89,7 @@ impl Engine {
                 self.report.forget(&what_is_left_of(&resource, side));
             }
             let hold = self.guard.vanished.types.remove(&resource).and_then(|known| known.hold);
-            self.is_held_no_longer(hold, &resource, why);
+            self.is_held_no_longer(hold.as_ref(), &resource, why);
         }
         for (resource, copies) in &plan.vanished {
             if !self.guard.vanished.types.contains_key(resource) {
@@ -150,7 +150,11 @@ impl Engine {
                 known.objects = objects;
                 let hold = known.hold.take();
                 if objects == 0 {
-                    self.is_held_no_longer(hold, resource, "no copies are left, or the hub still defines the type");
+                    self.is_held_no_longer(
+                        hold.as_ref(),
+                        resource,
+                        "no copies are left, or the hub still defines the type",
+                    );
                 } else if hold.is_some() {
                     known.hold = hold;
                 } else {
@@ -166,7 +170,7 @@ impl Engine {
         }
     }
 
-    fn is_held_no_longer(&mut self, hold: Option<Hold>, resource: &str, why: &str) {
+    fn is_held_no_longer(&mut self, hold: Option<&Hold>, resource: &str, why: &str) {
         if hold.is_some() {
             log::info!("deletes are held no longer resource={resource} because=\"{why}\"");
             self.tell_of_holds();
