@@ -47,6 +47,8 @@ pub enum Error {
     NotSent(String),
     /// The server has taken a write and kept nothing of it, for the reason given. Retry: it may come to keep it.
     WithoutEffect(String),
+    /// What is being deleted is in the way of its successor, as long as it has these finalizers. It goes on by itself.
+    Ending(Vec<String>),
     /// The server shows what was before something that it has told of: a cache stands before it, or it was restored from a
     /// backup. Proves nothing. Look again.
     Outdated {
@@ -248,6 +250,13 @@ impl fmt::Display for Error {
             Self::NotSent(reason) => write!(f, "nothing that could be asked for: {reason}"),
             Self::BadAnswer(reason) => write!(f, "not an answer of a Kubernetes API: {reason}"),
             Self::WithoutEffect(reason) => write!(f, "the server took it and kept nothing of it: {reason}"),
+            Self::Ending(finalizers) => {
+                let names = shortened(&finalizers.join(", "));
+                write!(
+                    f,
+                    "the former one is still being deleted and waits for its finalizers: {names}"
+                )
+            }
             Self::Outdated { version, told } => {
                 write!(f, "it shows resource version {version} and has told of {told} before")
             }

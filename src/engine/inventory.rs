@@ -395,8 +395,11 @@ impl Inventory {
     /// How many objects are in step, and for how many there is something to do.
     pub(super) fn count_steps(&self) -> (usize, usize) {
         let all = self.objects.values();
-        let in_step = all.clone().filter(|record| record.in_step()).count();
-        (in_step, all.filter(|record| record.needs_worker()).count())
+        let in_step = all.clone().filter(|record| record.in_step() && !record.has_to_end());
+        let out_of_step = all
+            .clone()
+            .filter(|record| record.needs_worker() || record.has_to_end());
+        (in_step.count(), out_of_step.count())
     }
 
     /// Names of the objects that need a worker and that none has, in order, from the given one on.

@@ -236,11 +236,11 @@ impl Engine {
             | Change::Doubted(_)
             | Change::Withdrawn(_)
             | Change::Held => {
-                self.both_work(direction, origin, object);
+                self.both_work(direction, origin, object, &[]);
                 return self.delete_held(key, outcome);
             }
             Change::WouldCascade(first) => {
-                self.both_work(direction, origin, object.clone());
+                self.both_work(direction, origin, object.clone(), &[]);
                 return self.hold_cascade(key, &object, first);
             }
             Change::Conflict(owner) => {
@@ -258,7 +258,7 @@ impl Engine {
         }
         let (again, forsaken) = self.settle(key, &copy_at.name, outcome);
         self.note_status(*type_id, name, outcome);
-        self.both_work(direction, origin, object.clone());
+        self.both_work(direction, origin, object.clone(), &outcome.waits_for);
         self.report.change(side, &object, &outcome.change);
         if !forsaken {
             self.stray_may_be_gone(*type_id, name);
@@ -279,10 +279,15 @@ impl Engine {
         }
     }
 
-    /// An origin and its copy no longer fail.
-    fn both_work(&mut self, direction: Direction, origin: String, copy: String) {
+    /// An origin and its copy no longer fail, but for what is in the copy's place and is to go first.
+    fn both_work(&mut self, direction: Direction, origin: String, copy: String, waits_for: &[String]) {
         self.report.works(&Subject::Thing(direction.origin(), origin));
-        self.report.works(&Subject::Thing(direction.copy(), copy));
+        let copy = Subject::Thing(direction.copy(), copy);
+        if waits_for.is_empty() {
+            self.report.works(&copy);
+        } else {
+            self.report.failed(copy, "creating", &Error::Ending(waits_for.to_vec()));
+        }
     }
 
     /// True for an outcome that cannot be the last word, though nobody would tell of another one: it is to be tried again.

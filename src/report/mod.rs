@@ -274,6 +274,9 @@ fn advice(error: &Error) -> &'static str {
             "everything is listed again; if it lasts, check for a cache before the server, or a restored backup"
         }
         Error::WithoutEffect(_) => "apply the CRDs of this version at the server; it is tried again",
+        Error::Ending(_) => {
+            "see why whoever set them does not remove them there; it goes on by itself when they are gone"
+        }
         Error::NotSent(_) => "check the names in the configs and the objects of that type",
         Error::BadAnswer(_) => "check what answers at the server's address: a proxy or another service?",
         Error::Unanswered(_) => {

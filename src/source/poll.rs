@@ -205,6 +205,7 @@ fn concerns_one_object(error: &Error) -> bool {
         Error::BadAnswer(_)
         | Error::NotSent(_)
         | Error::WithoutEffect(_)
+        | Error::Ending(_)
         | Error::Outdated { .. }
         | Error::Unanswered(_) => true,
         Error::Status(status) => status.code == 500,

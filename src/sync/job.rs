@@ -9,7 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::look::{confirm_there, look_at, not_older, see};
+use super::look::{confirm_there, finalizers_of, look_at, not_older, see};
 use super::retire::retire;
 use super::{downsync, upsync};
 use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
@@ -144,6 +144,8 @@ pub struct Outcome {
     pub status: Option<u64>,
     /// Version of the origin and hash of its status, where nothing has told of it before.
     pub origin: Option<(u64, u64)>,
+    /// The finalizers of a copy that is being deleted and in whose place a new one is wanted.
+    pub waits_for: Vec<String>,
 }
 
 /// A copy as it was seen.
@@ -302,6 +304,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
             desired_hash: desired.hash,
             copy: outcome.copy.or(found),
             origin,
+            waits_for: finalizers(copies, &job, &outcome.change).await?,
             ..outcome
         }),
         Err(failure) => Err(Failure {
@@ -316,6 +319,16 @@ async fn bring(origins: &Cluster, copies: &Rc<Cluster>, job: &Job, desired: &Des
         Direction::Down => downsync::bring(origins, copies, job, desired).await,
         Direction::Up => upsync::bring(origins, copies, job, desired).await,
     }
+}
+
+/// The finalizers of what is being deleted in the copy's place, if the new one has to wait for its end.
+async fn finalizers(copies: &Cluster, job: &Job, change: &Change) -> Result<Vec<String>, Failure> {
+    if *change != Change::Left(Why::Terminating) {
+        return Ok(Vec::new());
+    }
+    finalizers_of(copies, job)
+        .await
+        .map_err(failed(copies.side(), "reading"))
 }
 
 /// Makes a namespace at the edge that upsync has made at the hub, where it does not travel from, for what has to go into it.
@@ -401,6 +414,7 @@ pub(super) fn done(change: Change, copy: Option<Seen>) -> Outcome {
         copy,
         status: None,
         origin: None,
+        waits_for: Vec::new(),
     }
 }
 

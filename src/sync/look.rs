@@ -1,6 +1,9 @@
 //! Looking at one object of one side: what is there, what is proved not to be there, and what is too old to tell.
 
+use serde::Deserialize;
+
 use super::job::{Job, Seen};
+use crate::bounded::at_most;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::sync::object::{Address, Meta};
 
@@ -22,6 +25,38 @@ pub(super) async fn see(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Err
         Err(error) => Err(error),
     }
 }
+
+/// The finalizers of what is being deleted in the copy's place: what has to be done before it is gone, by whoever removes
+/// each of these.
+pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<String>, Error> {
+    #[derive(Deserialize)]
+    struct Wire {
+        metadata: WireMeta,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct WireMeta {
+        deletion_timestamp: Option<String>,
+        #[serde(default, deserialize_with = "at_most::<_, _, MOST_FINALIZERS>")]
+        finalizers: Vec<String>,
+    }
+    let Address { resource, name } = &job.copy_at;
+    let object = match copies.get(resource, name, Content::Metadata).await {
+        Ok(object) => object,
+        Err(error) if error.proves_absent(&name.name) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let wire: Wire = serde_json::from_slice(&object).map_err(|error| Error::BadAnswer(error.to_string()))?;
+    let is_ending = wire.metadata.deletion_timestamp.is_some();
+    Ok(if is_ending {
+        wire.metadata.finalizers
+    } else {
+        Vec::new()
+    })
+}
+
+/// More than any object has.
+const MOST_FINALIZERS: usize = 1000;
 
 /// The metadata of an object; `None` if a side has proved that there is none.
 pub(crate) async fn look_at(

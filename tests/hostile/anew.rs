@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{At, delete_with_all, is_made_anew, uid};
+use crate::bench::{At, delete_with_all, is_made_anew, says, uid};
+use crate::figures::{ANYWHERE, address_of, page};
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace};
 use crate::support::stage::{Stage, all_of, config_maps, numbered, select, stage};
-use crate::support::story::{arrives, becomes, copy_equals};
-use crate::support::{Objects, Syncer};
+use crate::support::story::{SOON, arrives, becomes, copy_equals};
+use crate::support::{Objects, Syncer, eventually};
 
 in_both_modes!(
     immutable_objects_that_are_made_anew_get_their_new_content,
@@ -18,6 +19,7 @@ in_both_modes!(
     a_job_that_is_made_anew_is_another_job_at_the_edge,
     a_job_that_was_made_anew_while_the_syncer_was_down_is_another_job_at_the_edge,
     a_pod_that_is_made_anew_is_another_pod_at_the_edge,
+    what_waits_for_the_end_of_its_former_copy_is_pending_and_its_finalizers_are_named,
 );
 
 /// So many at once, since what one looks like depends on chance.
@@ -190,4 +192,49 @@ async fn a_pod_that_is_made_anew_is_another_pod_at_the_edge(flags: Mode) {
     hub.delete("v1", "pods", shop, "it").await;
     hub.create(&pod).await;
     is_made_anew(edge, of, &before).await;
+}
+
+async fn what_waits_for_the_end_of_its_former_copy_is_pending_and_its_finalizers_are_named(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    hub.create(&config_map(&shop, "a", json!({"v": "1"}))).await;
+    select(&hub, &config_maps(&shop, &["*"])).await;
+    let mut syncer = pair.syncer(&[flags, &[ANYWHERE]].concat());
+    let address = address_of(&mut syncer).await;
+    let first = copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+    let finalizers = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+    let at: At = ["v1", "configmaps", &shop, "a"];
+    edge.merge_patch("v1", "configmaps", &shop, "a", &finalizers(json!(["example.org/wait"])))
+        .await;
+    hub.delete("v1", "configmaps", &shop, "a").await;
+    becomes(&edge, at, "is being deleted", |object| {
+        !object["metadata"]["deletionTimestamp"].is_null()
+    })
+    .await;
+    hub.create(&config_map(&shop, "a", json!({"v": "2"}))).await;
+    let words = [
+        "creating failed at the edge",
+        &format!("ConfigMap/{shop}/a"),
+        "still being deleted",
+        "example.org/wait",
+    ];
+    says(&mut syncer, &words).await;
+    hub.replace(&config_map(&shop, "a", json!({"v": "3"}))).await;
+    eventually("it is pending", SOON, async || {
+        let page = page(address).await.map_err(|error| error.to_string())?;
+        let pending = "edge_syncer_objects{direction=\"downsync\",state=\"out_of_step\"} 1";
+        if page.lines().any(|line| line == pending) {
+            Ok(())
+        } else {
+            Err(page)
+        }
+    })
+    .await;
+    edge.merge_patch("v1", "configmaps", &shop, "a", &finalizers(Value::Null))
+        .await;
+    is_made_anew(&edge, at, &uid(&first)).await;
+    copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
+    says(&mut syncer, &["works again", &format!("ConfigMap/{shop}/a")]).await;
+    let log = syncer.log();
+    assert_eq!(log.matches("example.org/wait").count(), 1, "{log}");
 }

@@ -173,6 +173,11 @@ impl Record {
         is_settled && (self.finished || self.has_copy() && self.written != 0 && !self.drifted())
     }
 
+    /// True if the copy is being deleted, and another one has to take its place. There is nothing to do before that.
+    pub(super) fn has_to_end(&self) -> bool {
+        self.wanted != 0 && self.seen.copy.terminating
+    }
+
     /// True if somebody else changed the copy since our last write.
     pub(super) fn drifted(&self) -> bool {
         self.written != 0 && self.seen.hash != 0 && self.seen.hash != self.written
