@@ -73,7 +73,12 @@ fn now() -> SystemTime {
 
 /// The time of the wall clock: UTC in RFC 3339, to the second.
 pub fn time_of_day() -> String {
-    let text = timestamp(now());
+    date_and_time(since_1970())
+}
+
+/// A time since 1970: UTC in RFC 3339, to the second.
+pub(crate) fn date_and_time(since_1970: Duration) -> String {
+    let text = timestamp(UNIX_EPOCH + since_1970);
     text.split_once('.')
         .map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }

@@ -60,7 +60,12 @@ pub struct Access {
     pub files: Vec<PathBuf>,
     /// For what is found to be wrong with it later.
     pub place: Place,
+    /// Where the CA of the server's certificate stands or is to stand: field, entry and file.
+    pub trust: String,
 }
+
+/// Configuration, files and where the CA stands.
+type Loaded = (Config, Vec<PathBuf>, String);
 
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
 ///
@@ -72,7 +77,12 @@ pub async fn load(side: Side, source: &AccessSource) -> Result<Access, AccessErr
         AccessSource::InCluster => from_pod(),
     };
     match loaded {
-        Ok((config, files)) => Ok(Access { config, files, place }),
+        Ok((config, files, trust)) => Ok(Access {
+            config,
+            files,
+            place,
+            trust,
+        }),
         Err(fault) => Err(place.error(fault)),
     }
 }
@@ -100,7 +110,7 @@ pub(super) fn is_this_machine(url: &Uri) -> bool {
     host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-fn from_pod() -> Result<(Config, Vec<PathBuf>), BadField> {
+fn from_pod() -> Result<Loaded, BadField> {
     check_pod_files(Path::new(POD_FILES))?;
     let mut config = Config::incluster_env().map_err(|error| in_cluster_error(&error))?;
     url::server(&config.cluster_url.to_string()).map_err(|why| BadField::new(POD_HOST, why))?;
@@ -108,7 +118,7 @@ fn from_pod() -> Result<(Config, Vec<PathBuf>), BadField> {
         .default_namespace
         .truncate(config.default_namespace.trim_end().len());
     check_credentials(&config.auth_info)?;
-    Ok((config, Vec::new()))
+    Ok((config, Vec::new(), format!("ca.crt in {POD_FILES}")))
 }
 
 /// What kube reads without a look at what it is. A file that is missing is for kube to tell of.
@@ -123,7 +133,7 @@ fn check_pod_files(folder: &Path) -> Result<(), BadField> {
     Ok(())
 }
 
-async fn from_file(path: &Path, context: Option<&str>, place: &mut Place) -> Result<(Config, Vec<PathBuf>), BadField> {
+async fn from_file(path: &Path, context: Option<&str>, place: &mut Place) -> Result<Loaded, BadField> {
     let mut parts = Parts::read(path, context, place)?;
     let cluster = &mut parts.cluster;
     let server = cluster.server.as_deref().map(str::trim);
@@ -133,6 +143,7 @@ async fn from_file(path: &Path, context: Option<&str>, place: &mut Place) -> Res
     let proxy = proxy.map(|proxy| url::proxy(proxy.trim()).map_err(|why| bad("proxy-url", why)));
     let proxy_url = proxy.transpose()?;
     cluster.server = Some(url.to_string());
+    let trust = trust(cluster, path);
     let mut files = vec![path.to_owned()];
     files.extend(cluster.certificate_authority.as_ref().map(PathBuf::from));
     check_user(parts.user.as_mut(), &url)?;
@@ -153,7 +164,19 @@ async fn from_file(path: &Path, context: Option<&str>, place: &mut Place) -> Res
     }
     // kube falls back to HTTPS_PROXY without a look at NO_PROXY; the environment is consulted in `connect` instead.
     config.proxy_url = proxy_url;
-    Ok((config, files))
+    Ok((config, files, trust))
+}
+
+/// Where a cluster entry has its CA, or could have it.
+fn trust(cluster: &Cluster, path: &Path) -> String {
+    let path = path.display();
+    match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
+        (None, Some(file)) => format!("{file}, the certificate-authority of {path}"),
+        (Some(_), _) => format!("certificate-authority-data of {path}"),
+        (None, None) => {
+            format!("certificate-authority-data of {path}, which has none, so that the system's roots count")
+        }
+    }
 }
 
 /// Who we are to be, if anybody. Where nobody is, the server must be one that asks for nothing, such as `kubectl proxy`:

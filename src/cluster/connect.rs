@@ -339,6 +339,19 @@ fn unusable_proxy(config: &kube::Config, why: &str) -> BadField {
     BadField::new(field, why)
 }
 
+/// The proxy on the way to the server, if there is one, for the end of a message: without user and password.
+pub(super) fn proxy_for_people(config: &kube::Config) -> String {
+    match proxy(config, &Matcher::from_env()) {
+        Ok(Some(proxy)) => {
+            let url = proxy.uri();
+            let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+            let (scheme, host) = (url.scheme_str().unwrap_or("http"), url.host().unwrap_or_default());
+            format!(" through the proxy {scheme}://{host}{port}")
+        }
+        _ => String::new(),
+    }
+}
+
 /// Proxies in hyper-util take 443 for a URL without a port, whatever its scheme.
 fn with_scheme_port(url: &Uri) -> Uri {
     let port = if url.scheme() == Some(&Scheme::HTTP) { 80 } else { 443 };

@@ -1,7 +1,7 @@
 //! When a side was last heard of, and when it last failed to answer; and who asks whether it is back. What counts as
 //! either is told to it by whoever judges failures (`verbs/verdict.rs`).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use super::refused::Refused;
 const AWAY: Duration = Duration::from_secs(300);
 /// The time between two lines about answers that do not come.
 const LINES_APART: Duration = Duration::from_secs(60);
+/// How long the answer of a Kubernetes API proves that there is one, against an answer that may come from elsewhere.
+const PROOF: Duration = Duration::from_secs(60);
 /// The time in which all of them begin to ask when it is back.
 const RETURN: Duration = Duration::from_secs(2);
 
@@ -36,6 +38,10 @@ pub(super) struct Contact {
     pub(super) checking: Mutex<()>,
     /// When the last such question began.
     checked: Cell<Option<Instant>>,
+    /// When the latest of those began that were answered as only a Kubernetes API does.
+    proved: Cell<Option<Instant>>,
+    /// What answers instead of one, in its words, as it was found when a question that began then was answered.
+    stranger: RefCell<Option<(Instant, String)>>,
     /// When it was logged last that an answer does not come.
     logged: Cell<Option<Instant>>,
     /// Somebody asks whether the side is back.
@@ -107,6 +113,30 @@ impl Contact {
     /// Somebody has asked then whether the side answers at all, and knows.
     pub(super) fn is_checked(&self, began: Instant) {
         raise(&self.checked, began);
+    }
+
+    /// A Kubernetes API has answered a request that began then.
+    pub(super) fn is_api(&self, began: Instant) {
+        raise(&self.proved, began);
+        if self.stranger.borrow().as_ref().is_some_and(|(since, _)| began > *since) {
+            *self.stranger.borrow_mut() = None;
+        }
+    }
+
+    /// Something else has answered the question for what every Kubernetes API has, which began then.
+    pub(super) fn is_stranger(&self, began: Instant, words: String) {
+        *self.stranger.borrow_mut() = Some((began, words));
+    }
+
+    /// True if a request that began then and was answered as by something else has met one path, not another server.
+    pub(super) fn is_proved_about(&self, began: Instant) -> bool {
+        let proved = self.proved.get();
+        self.stranger.borrow().is_none() && proved.is_some_and(|at| began.duration_since(at) < PROOF)
+    }
+
+    /// What answers in the place of a Kubernetes API, in its words, if something else does.
+    pub(super) fn stranger(&self) -> Option<String> {
+        self.stranger.borrow().as_ref().map(|(_, words)| words.clone())
     }
 
     /// True if a line is due that says that an answer does not come.

@@ -146,6 +146,26 @@ impl Error {
         }
     }
 
+    /// True for an answer that something else than a Kubernetes API may have given: a page, a redirect, an error without a
+    /// `Status`. API servers say 404 so for paths that they do not know.
+    pub(crate) fn may_be_of_no_api(&self) -> bool {
+        match self {
+            Self::BadAnswer(_) => true,
+            _ => self.is_bare(),
+        }
+    }
+
+    /// True for an error that only a Kubernetes API answers with.
+    pub(super) fn is_of_api(&self) -> bool {
+        self.status().is_some_and(|status| !status.reason.is_empty())
+    }
+
+    /// True for an error answer that is no `Status`, where API servers mostly send one.
+    pub(super) fn is_bare(&self) -> bool {
+        let Self::Status(status) = self else { return false };
+        status.reason.is_empty() && matches!(status.code, 300..=400 | 403..=499 if status.code != 429)
+    }
+
     /// True if the side does not accept who is asking. A 401 to one request alone, as of an aggregated API that is set up
     /// badly, is not meant.
     pub fn is_unauthorized(&self) -> bool {

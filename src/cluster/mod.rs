@@ -36,6 +36,7 @@ mod token;
 mod verbs;
 
 use std::fmt;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -97,6 +98,15 @@ impl Response {
     }
 }
 
+/// Where a server is and whom its connections trust, for messages to people. Holds no secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The server's URL and the proxy on the way to it; empty where there is none.
+    pub address: String,
+    /// Where the CA of its certificate is to be put: field, entry and file; empty where that is not known.
+    pub trust: String,
+}
+
 /// A server that has these paths, with these bodies, and answers a bare 404 to all others, as a proxy does.
 #[cfg(test)]
 pub(crate) struct Paths(pub(crate) std::collections::BTreeMap<&'static str, &'static str>);
@@ -114,8 +124,9 @@ impl ApiServer for Paths {
 
 /// The border to an API server: sends one request (path and query only, no host) and gives the answer.
 ///
-/// Errors are [`Error::Unreachable`], and [`Error::Unanswered`] where the server has ended one stream, or a connection in
-/// an orderly way: whatever the server answered is a [`Response`].
+/// Errors are [`Error::Unreachable`]; [`Error::Unanswered`] where the server has ended one stream, or a connection in an
+/// orderly way; and [`Error::BadAnswer`] for a web page in the place of an object. Whatever else the server answered is a
+/// [`Response`].
 pub trait ApiServer {
     /// Sends `request`; resolves when the head of the answer is there.
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>>;
@@ -126,9 +137,9 @@ pub trait ApiServer {
         0
     }
 
-    /// The server's URL, for people; empty where there is none.
-    fn address(&self) -> String {
-        String::new()
+    /// Where it is.
+    fn place(&self) -> Rc<Place> {
+        Rc::default()
     }
 
     /// How often another address has taken the place of one: what answers since may be another cluster.

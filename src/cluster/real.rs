@@ -13,7 +13,8 @@ use http_body_util::BodyExt;
 use kube::client::Body as KubeBody;
 
 use super::connect::Connection;
-use super::{ApiServer, Error, Response, gzip};
+use super::error::first_line;
+use super::{ApiServer, Error, Response, gzip, tls};
 
 /// An API server behind a kube client, which adds the server's address, credentials and TLS.
 pub struct RealServer(pub Connection);
@@ -31,6 +32,7 @@ impl ApiServer for RealServer {
             }
             let response = answer.map_err(|error| failure(&error))?;
             let (head, body) = response.into_parts();
+            let is_page = head.status.is_success() && is_web_page(&head.headers);
             let retry_after = head
                 .headers
                 .get(http::header::RETRY_AFTER)
@@ -45,7 +47,11 @@ impl ApiServer for RealServer {
                 .into_data_stream()
                 .map(|chunk| chunk.map_err(|error| failure(&error)))
                 .boxed_local();
-            let body = if packed { gzip::unpack(body) } else { body };
+            let mut body = if packed { gzip::unpack(body) } else { body };
+            if is_page {
+                let begin = body.next().await.and_then(Result::ok).unwrap_or_default();
+                return Err(Error::BadAnswer(format!("a web page: {}", first_line(&begin))));
+            }
             Ok(Response {
                 status: head.status.as_u16(),
                 retry_after,
@@ -59,6 +65,12 @@ impl ApiServer for RealServer {
     fn bytes_moved(&self) -> u64 {
         self.0.moved.bytes()
     }
+}
+
+/// True for what is to be shown to people: no API server answers a request with it.
+fn is_web_page(headers: &http::HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
 /// HTTP/2's own account of a failure.
@@ -87,6 +99,9 @@ fn was_ended(error: &(dyn StdError + 'static)) -> bool {
 }
 
 fn failure(error: &(dyn StdError + 'static)) -> Error {
+    if let Some(words) = tls::words::of_certificate(error) {
+        return Error::Unreachable(words);
+    }
     let words = chain(error);
     // kube and hyper begin with the names of their own types, which help nobody.
     let words = words.trim_start_matches("ServiceError: ");

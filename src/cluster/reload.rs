@@ -22,11 +22,11 @@ use http::HeaderValue;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::access::{self, Access, AccessError, AccessSource};
-use super::connect::connect;
+use super::access::{self, AccessError, AccessSource};
+use super::connect::{self, connect};
 use super::files;
 use super::real::RealServer;
-use super::{ApiServer, ApiStatus, Error, Response, Side};
+use super::{ApiServer, ApiStatus, Error, Place, Response, Side};
 
 /// How old a look at the files may be when a request is sent.
 const MAX_AGE: Duration = Duration::from_secs(60);
@@ -51,6 +51,8 @@ pub struct Reloading {
 
 struct Current {
     server: RealServer,
+    /// At its address, with the proxy on the way.
+    place: Rc<Place>,
     address: String,
     files: Vec<PathBuf>,
     /// Of the files, from before they were read for this.
@@ -172,8 +174,8 @@ impl ApiServer for Reloading {
         self.current.borrow().server.bytes_moved()
     }
 
-    fn address(&self) -> String {
-        self.current().address.clone()
+    fn place(&self) -> Rc<Place> {
+        Rc::clone(&self.current.borrow().place)
     }
 
     fn moves(&self) -> u64 {
@@ -239,24 +241,29 @@ async fn load(side: Side, source: &AccessSource, user_agent: &str) -> Result<Cur
         AccessSource::InCluster => &[],
     };
     let before = fingerprint(kubeconfig);
-    let Access { config, files, place } = access::load(side, source).await?;
+    let loaded = access::load(side, source).await?;
+    let (config, files, trust) = (loaded.config, loaded.files, loaded.trust);
     // A change between this and what was read above shows at the next look.
     let fingerprint = if fingerprint(kubeconfig) == before {
         fingerprint(&files)
     } else {
         before
     };
-    let connection = connect(&config, user_agent).map_err(|fault| place.error(fault))?;
+    let address = access::server_for_people(&config);
+    let connection = connect(&config, user_agent).map_err(|fault| loaded.place.error(fault))?;
     if access::shows_credentials(&config) {
         log::warn!(
-            "credentials go over the network unencrypted side={side} server={} advice=\"use an https:// URL, and renew \
-             what was sent\"",
-            access::server_for_people(&config)
+            "credentials go over the network unencrypted side={side} server={address} advice=\"use an https:// URL, and renew \
+             what was sent\""
         );
     }
     Ok(Current {
         server: RealServer(connection),
-        address: access::server_for_people(&config),
+        place: Rc::new(Place {
+            address: format!("{address}{}", connect::proxy_for_people(&config)),
+            trust,
+        }),
+        address,
         files,
         fingerprint,
         left: watch::Sender::new(()),

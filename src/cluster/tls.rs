@@ -23,6 +23,8 @@ use tokio::time::Instant;
 use super::access::BadField;
 use super::files;
 
+pub(super) mod words;
+
 /// How often the CA file of a pod is looked at, at most. It is looked at for a handshake only, and those are rare.
 const CA_MAX_AGE: Duration = Duration::from_secs(1);
 

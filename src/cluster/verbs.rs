@@ -21,7 +21,7 @@ use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
 use super::stream::{Listing, Watching};
-use super::{ApiServer, Body, Error, RateLimit, Side};
+use super::{ApiServer, Body, Error, Place, RateLimit, Side};
 
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
 /// Metadata alone is several times smaller.
@@ -190,7 +190,7 @@ impl Cluster {
 
     /// The server's URL, for people.
     pub fn address(&self) -> String {
-        self.server.address()
+        self.server.place().address.clone()
     }
 
     /// How often another address has taken the place of one: what answers since may be another cluster.
@@ -201,6 +201,17 @@ impl Cluster {
     /// True if nothing that was asked since the credentials were last refused (401) was refused for that.
     pub fn accepts_credentials(&self) -> bool {
         self.contact.is_accepted()
+    }
+
+    /// Where this side is.
+    pub fn place(&self) -> Rc<Place> {
+        self.server.place()
+    }
+
+    /// What answers in the place of a Kubernetes API, in its words, if the last such question was answered by something
+    /// else and nothing like an API has answered since.
+    pub fn stranger(&self) -> Option<String> {
+        self.contact.stranger()
     }
 
     /// False once the server has shown that it cannot stream a list (older versions, some storages).

@@ -200,6 +200,83 @@ async fn says_which_step_failed_and_what_the_other_side_said() {
     }
 }
 
+#[tokio::test]
+async fn says_what_is_wrong_with_a_certificate_with_its_dates_and_names() {
+    let names: &[&str] = &["127.0.0.1"];
+    let good = Pki::of("the CA", names, |_| {});
+    let namesake = Pki::of("the CA", names, |_| {});
+    let unknown = Pki::of("another CA", names, |_| {});
+    let expired = Pki::of("the CA", names, |leaf| {
+        leaf.not_after = rcgen::date_time_ymd(2020, 2, 29);
+    });
+    let early = Pki::of("the CA", names, |leaf| {
+        leaf.not_before = rcgen::date_time_ymd(3000, 1, 1);
+    });
+    let elsewhere = Pki::new(&["hub.example", "10.0.0.1"]);
+    for (server, trusted, expected) in [
+        (&unknown, &good, "invalid peer certificate: UnknownIssuer"),
+        (&namesake, &good, "invalid peer certificate: BadSignature"),
+        (
+            &expired,
+            &expired,
+            "certificate expired: it was valid until 2020-02-29T00:00:00Z, and the clock of this machine says 20",
+        ),
+        (
+            &early,
+            &early,
+            "certificate not valid yet: it will be from 3000-01-01T00:00:00Z, and the clock of this machine says 20",
+        ),
+        (
+            &elsewhere,
+            &elsewhere,
+            "certificate not valid for name \"127.0.0.1\"; it is for hub.example, 10.0.0.1",
+        ),
+    ] {
+        let (address, _) = serve(Some(server.server_config(&BOTH, None))).await;
+        let words = complaint(&https(address, trusted)).await;
+        assert!(words.contains(expected), "{words}");
+    }
+}
+
+/// Somebody who gives every request this answer.
+async fn answering(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_and_a_page_in_the_place_of_an_object_are_told_as_what_they_are() {
+    for (answer, expected) in [
+        (
+            "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+            "tunnel error: proxy authorization required",
+        ),
+        ("HTTP/1.1 403 Forbidden\r\n\r\n", "tunnel error: unsuccessful"),
+    ] {
+        let mut config = kube::Config::new("https://hub.example".parse().unwrap());
+        config.root_cert = Some(vec![Pki::new(&[]).ca_der]);
+        let proxy = answering(answer).await;
+        config.proxy_url = format!("http://me:secret@{proxy}").parse().ok();
+        let words = complaint(&config).await;
+        assert!(words.contains(expected), "{words}");
+        assert_eq!(proxy_for_people(&config), format!(" through the proxy http://{proxy}"));
+    }
+    let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 22\r\n\r\n<title>Sign in</title>";
+    let config = kube::Config::new(format!("http://{}", answering(page).await).parse().unwrap());
+    assert_eq!(
+        complaint(&config).await,
+        "not an answer of a Kubernetes API: a web page: <title>Sign in</title>"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_accepts_and_says_nothing_is_given_up_in_time() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -128,6 +128,9 @@ impl Cluster {
             Err(error) => self.contact.failed(began, error),
             Ok(_) => self.contact.answered(began),
         }
+        if answer.as_ref().map_or_else(Error::is_of_api, |_| true) {
+            self.contact.is_api(began);
+        }
         if let Err(Error::Unauthorized(status)) = &answer {
             let refused = &self.contact.credentials;
             refused.refuse(credentials, status, Instant::now(), fastrand::f64());

@@ -94,6 +94,40 @@ async fn what_one_request_meets_is_the_sides_only_if_a_small_question_fails_too(
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_gives_no_answer_of_an_api_to_the_question_either_is_no_api() {
+    const API: (u16, &str) = (200, r#"{"kind":"APIVersions"}"#);
+    const STATUS: (u16, &str) = (403, r#"{"kind":"Status","reason":"Forbidden"}"#);
+    const NO_PATH: (u16, &str) = (404, "404 page not found");
+    for (answer, to_question, expected) in [
+        (NO_PATH, NO_PATH, Some("404 page not found (HTTP 404)")),
+        (NO_PATH, (200, PAGE), Some(PAGE)),
+        (NO_PATH, API, None),
+        (NO_PATH, STATUS, None),
+        (NO_PATH, (503, PAGE), None),
+        ((302, "Found"), (302, "Found"), Some("Found (HTTP 302)")),
+        (
+            (403, PAGE),
+            (403, PAGE),
+            Some("<html>no server is available</html> (HTTP 403)"),
+        ),
+        (STATUS, NO_PATH, None),
+        ((422, r#"{"kind":"Status","reason":"Invalid"}"#), NO_PATH, None),
+    ] {
+        let (server, cluster) = Fixed::with(&[("/a", answer), ("/b", answer), (QUESTION, to_question)]);
+        for path in ["/a", "/b"] {
+            assert!(cluster.get_path(path).await.is_err());
+            assert_eq!(cluster.stranger().as_deref(), expected, "{answer:?}, {to_question:?}");
+        }
+        server.answers.borrow_mut().insert("/a", API);
+        assert!(cluster.get_path("/a").await.is_ok());
+        assert_eq!(cluster.stranger(), None, "an API has answered");
+        let asked = server.times(QUESTION);
+        assert!(cluster.get_path("/b").await.is_err());
+        assert_eq!(server.times(QUESTION), asked, "it is one path of an API");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_asks_for_all_and_nobody_if_anything_else_is_answered() {
     let (server, cluster) = Fixed::with(&[("/a", (503, PAGE))]);
     for error in join_all((0..20).map(|_| cluster.get_path("/a"))).await {

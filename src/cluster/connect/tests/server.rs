@@ -11,7 +11,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
@@ -30,14 +30,22 @@ pub(super) struct Pki {
 
 impl Pki {
     pub(super) fn new(names: &[&str]) -> Self {
+        Self::of("a CA", names, |_| {})
+    }
+
+    /// Those of a CA of this name, with a certificate that is changed so.
+    pub(super) fn of(ca_name: &str, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::new(Vec::new()).unwrap();
+        ca.distinguished_name.push(DnType::CommonName, ca_name);
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let ca_cert = ca.self_signed(&ca_key).unwrap();
         let issuer = Issuer::new(ca, ca_key);
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let leaf = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+        let mut leaf = CertificateParams::new(names).unwrap();
+        change(&mut leaf);
+        let leaf = leaf.signed_by(&key, &issuer).unwrap();
         Self {
             ca_pem: ca_cert.pem(),
             ca_der: ca_cert.der().to_vec(),
