@@ -5,6 +5,8 @@
 
 mod support;
 
+#[path = "hostile/advice.rs"]
+mod advice;
 #[path = "hostile/anew.rs"]
 mod anew;
 #[path = "hostile/bench.rs"]

@@ -12,6 +12,8 @@ mod changes;
 mod kills;
 #[path = "simulation/leftovers.rs"]
 mod leftovers;
+#[path = "simulation/lines.rs"]
+mod lines;
 #[path = "simulation/outages.rs"]
 mod outages;
 #[path = "simulation/outdated.rs"]

@@ -219,7 +219,7 @@ impl Engine {
                 self.asking(side).discovery.groups = Some(groups);
             }
             Some(Err(error)) if !error.is_unreachable() => {
-                self.report.failed(list_of_groups(side), "asking", &error);
+                self.fails(list_of_groups(side), "asking", &error);
             }
             _ => {}
         }
@@ -270,7 +270,7 @@ impl Engine {
                     self.side_is_silent(side, "asking", &error);
                 }
                 Err(error) => {
-                    self.report.failed(subject, "asking", &error);
+                    self.fails(subject, "asking", &error);
                     self.asking(side).refused.insert(group_version);
                 }
             }

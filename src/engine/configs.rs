@@ -292,7 +292,7 @@ impl Engine {
         }
         let known = ConfigKind::ALL.map(|kind| self.selecting.known(kind));
         if known == [Known::NotServed; 2] {
-            self.report.failed(no_configs(), "watching", error);
+            self.fails(no_configs(), "watching", error);
             return;
         }
         let tries = self.selecting.not_served.entry(kind).or_default();

@@ -105,7 +105,7 @@ impl Engine {
                 }
                 Err(error) => {
                     failed = true;
-                    self.report.failed(subject, "reading", &error);
+                    self.fails(subject, "reading", &error);
                     self.learning.failing.insert(name);
                 }
             }

@@ -204,7 +204,7 @@ impl Engine {
                     self.ask_identity(Side::Hub);
                 }
                 Err(error) => {
-                    self.report.failed(subject, "writing the heartbeat", &error);
+                    self.fails(subject, "writing the heartbeat", &error);
                 }
             }
         }

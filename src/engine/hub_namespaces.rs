@@ -290,7 +290,7 @@ impl Engine {
                 if error.is_unreachable() {
                     self.side_is_silent(Side::Hub, doing, &error);
                 } else {
-                    self.report.failed(subject, doing, &error);
+                    self.fails(subject, doing, &error);
                 }
                 let known = &mut self.hub_namespaces;
                 known.failures = (known.failures + 1).min(30);

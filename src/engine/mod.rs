@@ -228,6 +228,8 @@ struct SourceState {
     covers: Covers,
     /// It has completed a list, or has said that it cannot.
     settled: bool,
+    /// It has said that it cannot read, and not that it can since.
+    fails: bool,
     /// What the server is known to have reached before this source began.
     known: u64,
     /// The version of its last complete list; 0 before.
@@ -490,6 +492,7 @@ impl Engine {
             listing: false,
             covers: Covers::Everything,
             settled: false,
+            fails: false,
             known: self.known_version(feed),
             listed_at: 0,
             doubted: None,

@@ -176,7 +176,7 @@ impl Engine {
     fn note_unreadable(&mut self, feed: Feed, result: Result<(), Error>) {
         if let Err(error) = result {
             let subject = Subject::Thing(feed.side(), "an object without readable metadata".to_owned());
-            self.report.failed(subject, "reading", &error);
+            self.fails(subject, "reading", &error);
         }
     }
 
@@ -480,7 +480,12 @@ impl Engine {
         if let Feed::Configs(_) = feed {
             self.report.works(&no_configs());
         }
-        if let Some((side, thing)) = self.source_name(id) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.fails = false;
+        }
+        if let Some((side, thing)) = self.source_name(id)
+            && !self.fails_in_another(id)
+        {
             self.report.works(&Subject::Thing(side, thing));
         }
     }
@@ -518,9 +523,23 @@ impl Engine {
                 if error.is_type_not_served() {
                     self.type_vanished(id, side);
                 }
-                self.report.failed(Subject::Thing(side, thing), "watching", error);
+                if let Some(source) = self.sources.get_mut(&id) {
+                    source.fails = true;
+                }
+                self.fails(Subject::Thing(side, thing), "watching", error);
             }
         }
+    }
+
+    /// True if another source fails that people know by the same name: of the same type at the same side, in one namespace
+    /// or all.
+    pub(super) fn fails_in_another(&self, id: SourceId) -> bool {
+        let name = self.source_name(id);
+        let mut others = self
+            .sources
+            .iter()
+            .filter(|&(&other, source)| other != id && source.fails);
+        others.any(|(&other, _)| self.source_name(other) == name)
     }
 
     /// What a source is about, for people.

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::cluster::{Error, Side};
 use crate::plan::Direction;
 use crate::queue::probe_wait;
-use crate::report::Subject;
+use crate::report::{Peer, Subject};
 
 /// A side that comes back within this time after it last did is unsteady.
 const STEADY: Duration = Duration::from_secs(60);
@@ -60,7 +60,18 @@ impl Engine {
     /// Nothing answered on this side.
     pub(super) fn side_is_silent(&mut self, side: Side, doing: &str, error: &Error) {
         self.reach.of(side).silent = true;
-        self.report.failed(Subject::Side(side), doing, error);
+        self.fails(Subject::Side(side), doing, error);
+    }
+
+    /// Tells that something failed, if that is new.
+    pub(super) fn fails(&mut self, subject: Subject, doing: &str, error: &Error) {
+        let cluster = self.cluster(subject.side());
+        let (place, stranger) = (cluster.place(), cluster.stranger());
+        let peer = Peer {
+            place: &place,
+            stranger: stranger.as_deref(),
+        };
+        self.report.failed(subject, doing, error, peer);
     }
 
     /// Sees whether sides that were silent answer again: then what waits for them goes on.
@@ -71,6 +82,10 @@ impl Engine {
             }
             if self.cluster(side).accepts_credentials() && self.report.works(&Subject::Credentials(side)) {
                 self.reach.of(side).comes_back(Instant::now(), fastrand::f64());
+            }
+            let stranger = Subject::Stranger(side);
+            if self.report.is_failing(&stranger) && self.cluster(side).stranger().is_none() {
+                self.report.works(&stranger);
             }
         }
     }

@@ -265,7 +265,7 @@ impl Engine {
         if error.is_unreachable() {
             self.side_is_silent(Side::Edge, doing, error);
         } else {
-            self.report.failed(self.the_record(), doing, error);
+            self.fails(self.the_record(), doing, error);
         }
     }
 

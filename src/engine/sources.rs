@@ -199,7 +199,9 @@ impl Engine {
 
     /// Ends a source. That it fails is no longer so.
     pub(super) fn end_source(&mut self, id: SourceId) {
-        if let Some((side, thing)) = self.source_name(id) {
+        if let Some((side, thing)) = self.source_name(id)
+            && !self.fails_in_another(id)
+        {
             self.report.forget(&Subject::Thing(side, thing));
         }
         self.sources.remove(&id);

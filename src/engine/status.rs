@@ -252,7 +252,7 @@ impl Engine {
                     );
                     self.doubt(key.type_id, side);
                 } else if !error.is_conflict() {
-                    self.report.failed(status_of(side, &resource), doing, &error);
+                    self.fails(status_of(side, &resource), doing, &error);
                 }
                 queue::Done::Retry(error.retry_after())
             }

@@ -379,7 +379,7 @@ impl Engine {
                     let due = Instant::now() + back_off(u32::MAX, fastrand::f64());
                     self.guard.questions.to(side).due.get_or_insert(due);
                 }
-                self.report.failed(subject, "reading", &error);
+                self.fails(subject, "reading", &error);
             }
         }
         let question = self.guard.questions.to(side);

@@ -286,7 +286,7 @@ impl Engine {
         if waits_for.is_empty() {
             self.report.works(&copy);
         } else {
-            self.report.failed(copy, "creating", &Error::Ending(waits_for.to_vec()));
+            self.fails(copy, "creating", &Error::Ending(waits_for.to_vec()));
         }
     }
 
@@ -524,7 +524,7 @@ impl Engine {
         // Work ends at its first failure, so an object fails on one side at a time.
         let other = Direction::from(*side).copy();
         self.report.forget(&Subject::Thing(other, elsewhere.for_people()));
-        self.report.failed(Subject::Thing(*side, object), failure.doing, error);
+        self.fails(Subject::Thing(*side, object), failure.doing, error);
         if at_copy && error.is_immutable() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.
             let state = self.types.get_mut(type_id).expect("looked up above");

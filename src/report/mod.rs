@@ -1,25 +1,27 @@
 //! What people get to see of the work: log lines, few and bounded, and figures ([`metrics`]).
 //!
-//! A failure is told once when it begins and once when it ends, whatever happens in between. Changes are told one line
+//! A failure is logged once when it begins and once when it ends, whatever happens in between; what many things have in
+//! common that fail, such as a missing permission, once for all of them. Changes are told one line
 //! each while they are few; a burst is told by its first lines and a sum, and has few lines also if it never ends.
 
+mod advice;
 mod changes;
+mod failures;
 pub mod metrics;
 mod streak;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Display;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::advice::{about_no_api, advice, shared_reason};
 use self::changes::Changes;
+use self::failures::{Failures, Line, STEADY};
 use self::metrics::Counters;
-use self::streak::Streak;
-use crate::cluster::{Error, Side};
+use crate::cluster::{Error, Place, Side};
 use crate::sync::job::Change;
-
-/// Lines a burst of failures may have before it is summed up.
-const BURST_LINES: u32 = 20;
 
 /// What a streak of failures is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,22 +30,38 @@ pub enum Subject {
     Side(Side),
     /// A side does not accept the syncer's credentials, for whatever it asks.
     Credentials(Side),
+    /// Something else than a Kubernetes API answers in the place of a side.
+    Stranger(Side),
     /// Something named by this text on a side: an object or a type.
     Thing(Side, String),
+}
+
+impl Subject {
+    /// The side that it is about.
+    pub fn side(&self) -> Side {
+        let (Self::Side(side) | Self::Credentials(side) | Self::Stranger(side) | Self::Thing(side, _)) = self;
+        *side
+    }
+}
+
+/// The server that a failure comes from, as far as people are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer<'a> {
+    /// Where it is.
+    pub place: &'a Place,
+    /// What answers instead of a Kubernetes API, if something else does.
+    pub stranger: Option<&'a str>,
 }
 
 /// The state behind the lines: which streaks are open, and how many changes are not told yet.
 #[derive(Debug, Default)]
 pub struct Report {
-    streaks: HashMap<Subject, Streak>,
+    failures: Failures,
     /// Rules of the edge's owner that have refused something. They do what they are there for, so nothing fails.
     refusals: HashSet<String>,
     /// What objects were told to wait for: namespaces, and copies that have their names.
     waited_for: HashSet<String>,
     changes: Changes,
-    /// Lines about failures since there was last nothing to do.
-    lines: u32,
-    untold_failures: u32,
     counters: Counters,
 }
 
@@ -92,7 +110,7 @@ impl Report {
 
     /// How many things have failed and not worked since.
     pub fn failing(&self) -> usize {
-        self.streaks.len()
+        self.failures.count()
     }
 
     /// Tells that somebody else's object has the place of a copy, if that is new: that of the syncer of the sync target
@@ -100,14 +118,13 @@ impl Report {
     pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>) {
         let subject = Subject::Thing(side, object.to_owned());
         let why = format!("somebody else's object has its name owner={owner:?}");
-        if !self.fails_anew(&subject, &why) {
+        if self
+            .failures
+            .fails(&subject, streak::kind_of_words(&why), None)
+            .is_none()
+        {
             return;
         }
-        if self.lines >= BURST_LINES {
-            self.untold_failures += 1;
-            return;
-        }
-        self.lines += 1;
         if let Some(owner) = owner {
             log::warn!(
                 "not synced to the {side}, because the syncer of another sync target has made the object that is there, which \
@@ -143,54 +160,55 @@ impl Report {
     }
 
     /// Tells that something failed, if that is new. True if it is.
-    pub fn failed(&mut self, subject: Subject, doing: &str, error: &Error) -> bool {
-        let (Subject::Side(side) | Subject::Credentials(side) | Subject::Thing(side, _)) = subject;
+    pub fn failed(&mut self, subject: Subject, doing: &str, error: &Error, from: Peer<'_>) -> bool {
+        let side = subject.side();
         self.counters.failed(side);
-        let subject = if error.is_unauthorized() {
-            Subject::Credentials(side)
-        } else {
-            subject
+        let stranger = from.stranger.filter(|_| error.may_be_of_no_api());
+        let subject = match stranger {
+            Some(_) => Subject::Stranger(side),
+            None if error.is_unauthorized() => Subject::Credentials(side),
+            None => subject,
         };
         let text = error.to_string();
-        if !self.fails_anew(&subject, &text) {
+        let Some(line) = self.failures.fails(&subject, streak::kind(error), shared_reason(error)) else {
             log::debug!("still failing doing={doing:?} subject={subject:?} error={text:?}");
             return false;
-        }
-        let advice = advice(error);
+        };
+        let note = match line {
+            Line::News => String::new(),
+            Line::Last => format!(
+                " note=\"it comes and goes; there is no more of it here until it has worked for {}\"",
+                lasted(STEADY)
+            ),
+        };
+        let advice = advice(error, from.place);
+        let at = match &*from.place.address {
+            "" => String::new(),
+            address => format!(" at {address}"),
+        };
         match &subject {
-            Subject::Side(side) => {
-                log::warn!("cannot reach the {side}, trying again until it answers; error={text:?} advice={advice:?}");
-            }
-            Subject::Credentials(side) => {
+            Subject::Side(_) => {
                 log::warn!(
-                    "the {side} refuses the syncer's credentials, trying again; error={text:?} advice={advice:?}"
+                    "cannot reach the {side}{at}, trying again until it answers; error={text:?} advice={advice:?}{note}"
                 );
             }
-            Subject::Thing(side, thing) if self.lines < BURST_LINES => {
-                self.lines += 1;
-                log::warn!("{doing} failed at the {side} object={thing} error={text:?} advice={advice:?}");
+            Subject::Credentials(_) => {
+                log::warn!(
+                    "the {side} refuses the syncer's credentials{at}, trying again; error={text:?} advice={advice:?}{note}"
+                );
             }
-            Subject::Thing(side, thing) => {
-                self.untold_failures += 1;
-                log::debug!("{doing} failed at the {side} object={thing} error={text:?} advice={advice:?}");
+            Subject::Stranger(_) => {
+                let words = stranger.unwrap_or_default();
+                let advice = about_no_api(words);
+                log::warn!(
+                    "what answers as the {side}{at} is no Kubernetes API, trying again; error={words:?} advice={advice:?}{note}"
+                );
+            }
+            Subject::Thing(_, thing) => {
+                log::warn!("{doing} failed at the {side} object={thing} error={text:?} advice={advice:?}{note}");
             }
         }
         true
-    }
-
-    /// Begins a streak, or goes on with it. True if there is a line to be told.
-    fn fails_anew(&mut self, subject: &Subject, text: &str) -> bool {
-        let now = Instant::now();
-        match self.streaks.get_mut(subject) {
-            None => {
-                self.streaks.insert(subject.clone(), Streak::begin(text, now));
-                true
-            }
-            // One outage has many faces: refused, reset, timed out.
-            Some(_) if !matches!(subject, Subject::Thing(..)) => false,
-            // Another kind of answer is news; the same one with other numbers in it is not.
-            Some(streak) => streak.is_news(text, now),
-        }
     }
 
     /// Tells, once a namespace, that objects at the edge wait for one that nothing brings there.
@@ -220,82 +238,76 @@ impl Report {
 
     /// Tells that something works again, if it had failed. True if it had.
     pub fn works(&mut self, subject: &Subject) -> bool {
-        if self.streaks.is_empty() || self.streaks.remove(subject).is_none() {
+        let Some(ended) = self.failures.ends(subject) else {
             return false;
-        }
-        match subject {
-            Subject::Side(side) => log::info!("the {side} answers again"),
-            Subject::Credentials(side) => log::info!("the {side} accepts the syncer's credentials again"),
-            Subject::Thing(side, thing) => log::info!("works again at the {side} object={thing}"),
-        }
+        };
+        let level = if ended.is_logged {
+            log::Level::Info
+        } else {
+            log::Level::Debug
+        };
+        tell_of_end(subject, level, ended.lasted);
         true
     }
 
     /// True if it has failed and not worked since.
     pub fn is_failing(&self, subject: &Subject) -> bool {
-        self.streaks.contains_key(subject)
+        self.failures.has(subject)
     }
 
     /// Forgets a streak without a word: its subject is gone.
     pub fn forget(&mut self, subject: &Subject) {
-        self.streaks.remove(subject);
+        self.failures.forget(subject);
     }
 
-    /// There is nothing more to do at once: sums up what was not told.
+    /// There is nothing more to do at once: sums up what was not told of changes.
     pub fn idle(&mut self) {
         self.sum_up(true);
-        self.lines = 0;
-        if std::mem::take(&mut self.untold_failures) > 0 {
-            let failing = self.streaks.len();
+    }
+
+    /// When [`Report::sum_up`] has something to tell.
+    pub fn due(&self) -> Option<Instant> {
+        [self.changes.due(), self.failures.due()].into_iter().flatten().min()
+    }
+
+    /// Tells how many changes and failures had no line of their own, if it is time for that.
+    pub fn sum_up(&mut self, at_rest: bool) {
+        for ((side, word), count) in self.changes.sum(at_rest, Instant::now()) {
+            log::info!("{word} at the {side} more={count}");
+        }
+        for (subject, time) in self.failures.steady() {
+            tell_of_end(&subject, log::Level::Info, time);
+        }
+        if self.failures.are_to_be_summed_up() {
+            let failing = self.failures.count();
             log::warn!(
                 "more objects are failing than are named here failing={failing} advice=\"see them at debug level\""
             );
         }
     }
+}
 
-    /// When [`Report::sum_up`] has something to tell.
-    pub fn due(&self) -> Option<Instant> {
-        self.changes.due()
-    }
-
-    /// Tells how many changes had no line of their own, if it is time for that.
-    pub fn sum_up(&mut self, at_rest: bool) {
-        for ((side, word), count) in self.changes.sum(at_rest, Instant::now()) {
-            log::info!("{word} at the {side} more={count}");
+/// Tells that something fails no longer.
+fn tell_of_end(subject: &Subject, level: log::Level, time: Duration) {
+    let after = lasted(time);
+    match subject {
+        Subject::Side(side) => log::log!(level, "the {side} answers again after {after}"),
+        Subject::Credentials(side) => {
+            log::log!(level, "the {side} accepts the syncer's credentials again after {after}");
         }
+        Subject::Stranger(side) => log::log!(level, "a Kubernetes API answers as the {side} again after {after}"),
+        Subject::Thing(side, thing) => log::log!(level, "works again at the {side} object={thing} after={after}"),
     }
 }
 
-/// What a person can do about an error.
-fn advice(error: &Error) -> &'static str {
-    match error {
-        Error::Unreachable(_) => "check the address, the network and the certificates if it lasts",
-        Error::Outdated { .. } => {
-            "everything is listed again; if it lasts, check for a cache before the server, or a restored backup"
-        }
-        Error::WithoutEffect(_) => "apply the CRDs of this version at the server; it is tried again",
-        Error::Ending(_) => {
-            "see why whoever set them does not remove them there; it goes on by itself when they are gone"
-        }
-        Error::NotSent(_) => "check the names in the configs and the objects of that type",
-        Error::BadAnswer(_) => "check what answers at the server's address: a proxy or another service?",
-        Error::Unanswered(_) => {
-            "the side answers others; see its log for what holds this up: a webhook, an aggregated API?"
-        }
-        Error::Unauthorized(_) => "the credentials are not accepted: renew the token or certificate in the kubeconfig",
-        Error::Status(status) => match status.code {
-            401 => "the credentials are accepted for all else: see what serves this at the server",
-            403 if status.message.contains("terminat") => "it goes on by itself when what is being deleted has gone",
-            403 if status.message.contains("exceeded quota") => {
-                "raise the quota, or free some of it; it is tried again"
-            }
-            403 => "grant the syncer's user this permission",
-            404 => "it goes on by itself when the missing type or namespace appears",
-            409 => "it is tried again with the newer state",
-            400 | 413 | 422 => "correct the object where it comes from; it is tried again when either side changes",
-            429 => "the server is busy; it is tried again",
-            _ => "it is tried again; see the server's log if it lasts",
-        },
+/// How long something lasted, for people: two units at most.
+fn lasted(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds / 3600 % 24),
     }
 }
 
@@ -303,30 +315,17 @@ fn advice(error: &Error) -> &'static str {
 mod tests {
     use super::*;
 
-    fn side_down() -> (Subject, Error) {
-        (
-            Subject::Side(Side::Hub),
-            Error::Unreachable("connection refused port 1".into()),
-        )
-    }
+    const NOWHERE: &Place = &Place {
+        address: String::new(),
+        trust: String::new(),
+    };
 
-    #[test]
-    fn advice_is_about_what_the_server_says() {
-        let refusal = |message: &str| {
-            Error::from_answer(
-                403,
-                None,
-                format!(r#"{{"kind":"Status","message":"{message}"}}"#).as_bytes(),
-            )
+    fn fails(report: &mut Report, subject: &Subject, error: &Error) -> bool {
+        let from = Peer {
+            place: NOWHERE,
+            stranger: None,
         };
-        for (message, expected) in [
-            ("pods is forbidden: User x cannot create", "grant"),
-            ("exceeded quota: small, requested: pods=1", "quota"),
-            ("namespace shop is being terminated", "by itself"),
-        ] {
-            let advice = advice(&refusal(message));
-            assert!(advice.contains(expected), "{message}: {advice}");
-        }
+        report.failed(subject.clone(), "reading", error, from)
     }
 
     #[test]
@@ -338,49 +337,56 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_costs_no_more_than_its_name() {
-        // The text is gone once it has been told; its kind is one number.
-        let mut report = Report::default();
-        let text = |number: u32| Error::BadAnswer(format!("{} {number}", "x".repeat(20_000)));
-        let thing = |number: u32| Subject::Thing(Side::Edge, format!("ConfigMap/a/{number}"));
-        for number in 0..100 {
-            assert!(report.failed(thing(number), "applying", &text(number)));
-            assert!(
-                !report.failed(thing(number), "applying", &text(number + 1)),
-                "other numbers"
-            );
-        }
-        let kept: usize = report.streaks.values().map(std::mem::size_of_val).sum();
-        assert_eq!(kept, 100 * size_of::<Streak>());
-    }
-
-    #[test]
     fn a_streak_is_told_once_when_it_begins_and_once_when_it_ends() {
         let mut report = Report::default();
-        let (subject, error) = side_down();
-        assert!(!report.works(&subject));
-        assert!(report.failed(subject.clone(), "reading", &error));
-        assert!(!report.failed(subject.clone(), "reading", &error));
-        assert!(!report.failed(
-            subject.clone(),
-            "reading",
-            &Error::Unreachable("connection refused port 2".into())
-        ));
-        assert!(!report.failed(subject.clone(), "reading", &Error::Unreachable("no route".into())));
-        assert!(report.works(&subject));
-        assert!(!report.works(&subject));
+        let (hub, away) = (Subject::Side(Side::Hub), |words: &str| Error::Unreachable(words.into()));
+        assert!(!report.works(&hub));
+        assert!(fails(&mut report, &hub, &away("connection refused port 1")));
+        for words in ["connection refused port 1", "connection refused port 2", "no route"] {
+            assert!(!fails(&mut report, &hub, &away(words)), "{words}");
+        }
+        assert!(report.works(&hub));
+        assert!(!report.works(&hub));
 
         let refused = Error::Unauthorized(Box::default());
         let thing = |name: &str| Subject::Thing(Side::Hub, name.to_owned());
-        assert!(report.failed(thing("ConfigMap/a/b"), "reading", &refused));
-        assert!(!report.failed(thing("ConfigMap/a/c"), "reading", &refused), "the same");
+        assert!(fails(&mut report, &thing("ConfigMap/a/b"), &refused));
+        assert!(!fails(&mut report, &thing("ConfigMap/a/c"), &refused), "the same");
         assert!(report.works(&Subject::Credentials(Side::Hub)));
 
-        let thing = Subject::Thing(Side::Edge, "ConfigMap/a/b".into());
-        assert!(report.failed(thing.clone(), "applying", &Error::BadAnswer("html".into())));
+        let (html, json) = (Error::BadAnswer("html".into()), Error::Unanswered("json".into()));
+        assert!(fails(&mut report, &thing("ConfigMap/a/b"), &html));
         assert!(
-            report.failed(thing.clone(), "applying", &Error::BadAnswer("json".into())),
+            fails(&mut report, &thing("ConfigMap/a/b"), &json),
             "another answer is news"
         );
+        for _ in 0..10 {
+            assert!(!fails(&mut report, &thing("ConfigMap/a/b"), &html));
+            assert!(!fails(&mut report, &thing("ConfigMap/a/b"), &json), "they take turns");
+        }
+    }
+
+    #[test]
+    fn something_else_than_an_api_is_one_failure_of_its_side() {
+        let mut report = Report::default();
+        let from = Peer {
+            place: NOWHERE,
+            stranger: Some("<html>"),
+        };
+        let page = Error::from_answer(404, None, b"404 page not found");
+        let thing = |name: &str| Subject::Thing(Side::Hub, name.to_owned());
+        assert!(report.failed(thing("a"), "reading", &page, from));
+        assert!(!report.failed(thing("b"), "reading", &Error::BadAnswer("html".into()), from));
+        let busy = Error::from_answer(429, None, br#"{"kind":"Status","reason":"TooManyRequests"}"#);
+        assert!(report.failed(thing("b"), "reading", &busy, from), "that is an API");
+        assert!(report.works(&Subject::Stranger(Side::Hub)));
+        assert_eq!(report.failing(), 1);
+    }
+
+    #[test]
+    fn times_are_told_in_two_units() {
+        for (seconds, expected) in [(0, "0s"), (59, "59s"), (95, "1m35s"), (7260, "2h1m"), (200_000, "2d7h")] {
+            assert_eq!(lasted(Duration::from_secs(seconds)), expected);
+        }
     }
 }

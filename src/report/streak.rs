@@ -1,84 +1,163 @@
-//! One streak of failures: what was told of it last, and whether another text is worth a line.
+//! One streak of failures: since when, which kinds of failure were told of it, and whether another one is worth a line.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lines that a streak has in [`SPAN`]: two faults that take turns would otherwise have one each time.
-const LINES: u8 = 3;
-const SPAN: Duration = Duration::from_secs(300);
+use crate::cluster::Error;
+
+/// Kinds of failure that a streak tells of as they come. What it has told it does not tell again.
+const KINDS: usize = 3;
+/// Between two lines after these: something may fail for a year, and be corrected and wrong again meanwhile. Faults that
+/// take turns have no line, as long as there are no more of them.
+const RARELY: Duration = Duration::from_secs(3600);
 
 /// One thing that fails.
 #[derive(Debug)]
 pub(super) struct Streak {
-    /// The kind of the text that was told last.
-    told: u64,
-    begin: Instant,
-    lines: u8,
+    since: Instant,
+    /// The kinds that were told last, the newest first; 0 where there was none.
+    told: [u32; KINDS],
+    /// When the last of them was told.
+    last: Instant,
+    /// It has had a line, so that its end is to have one.
+    pub(super) is_logged: bool,
+    /// Since when it works again, if it does. Should it fail soon, the streak goes on.
+    pub(super) paused: Option<Instant>,
+    /// How often it has gone on after that.
+    pub(super) returns: u8,
+    /// What it has in common with others that fail, if anything, and whether it has had the line for all of them.
+    pub(super) shared: Option<(u64, bool)>,
 }
 
 impl Streak {
-    /// It begins with a line about this text.
-    pub(super) fn begin(text: &str, now: Instant) -> Self {
+    /// It begins, and this is what it is about.
+    pub(super) fn begin(kind: u32, now: Instant) -> Self {
+        let mut told = [0; KINDS];
+        told[0] = kind;
         Self {
-            told: kind(text),
-            begin: now,
-            lines: 1,
+            since: now,
+            told,
+            last: now,
+            is_logged: false,
+            paused: None,
+            returns: 0,
+            shared: None,
         }
     }
 
-    /// True if this text is to have a line: it is of another kind than the last one that had, and there were few.
-    pub(super) fn is_news(&mut self, text: &str, now: Instant) -> bool {
-        let kind = kind(text);
-        if kind == self.told {
+    /// True if this is to have a line.
+    pub(super) fn is_news(&mut self, kind: u32, now: Instant) -> bool {
+        let is_full = self.told.iter().all(|told| *told != 0);
+        if self.told.contains(&kind) || is_full && now.duration_since(self.last) < RARELY {
             return false;
         }
-        if now.duration_since(self.begin) >= SPAN {
-            (self.begin, self.lines) = (now, 0);
-        }
-        if self.lines >= LINES {
-            return false;
-        }
-        self.lines += 1;
-        self.told = kind;
+        self.told.rotate_right(1);
+        self.told[0] = kind;
+        self.last = now;
         true
+    }
+
+    /// How long it has lasted.
+    pub(super) fn lasted(&self, now: Instant) -> Duration {
+        now.duration_since(self.since)
     }
 }
 
-/// What makes two error texts the same news: the text without digits (versions, ports, times), and without what stands in
-/// quotes, which are names and values.
-fn kind(text: &str) -> u64 {
+/// What makes two errors the same news: their code and reason, and the words without what may be another one each time.
+/// That is all with a digit in it (versions, ports, times, request ids), and what stands in quotes, which are names and
+/// values. The order of the words does not count, since a server may tell a list in any. Never 0.
+pub(super) fn kind(error: &Error) -> u32 {
     let mut hasher = DefaultHasher::new();
-    let mut quoted = false;
-    for character in text.chars() {
-        quoted ^= character == '"';
-        if !quoted && !character.is_ascii_digit() {
-            character.hash(&mut hasher);
+    std::mem::discriminant(error).hash(&mut hasher);
+    match error {
+        // A part of whatever has come.
+        Error::BadAnswer(_) => {}
+        // Whatever stands before the server takes one of them or another.
+        Error::Status(status) if matches!(status.code, 502..=504) && status.reason.is_empty() => 502.hash(&mut hasher),
+        Error::Status(status) | Error::Unauthorized(status) => {
+            (status.code, &status.reason, words(&status.message)).hash(&mut hasher);
         }
+        _ => words(&error.to_string()).hash(&mut hasher),
     }
-    hasher.finish()
+    part_of(hasher.finish())
+}
+
+/// The same of words that are no error's.
+pub(super) fn kind_of_words(text: &str) -> u32 {
+    part_of(words(text))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a part of a hash is one too")]
+fn part_of(hash: u64) -> u32 {
+    (hash as u32).max(1)
+}
+
+/// A number for the words that count.
+fn words(text: &str) -> u64 {
+    let unquoted = text.split('"').step_by(2);
+    let words = unquoted.flat_map(|part| part.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')')));
+    let words = words.filter(|word| !word.is_empty() && !word.contains(|c: char| c.is_ascii_digit()));
+    words.fold(0, |sum, word| {
+        let mut hasher = DefaultHasher::new();
+        word.hash(&mut hasher);
+        sum.wrapping_add(hasher.finish())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn another_text_is_news_and_faults_that_take_turns_are_not_for_long() {
+    fn refused(code: u16, message: &str) -> Error {
+        let body = serde_json::json!({"kind": "Status", "reason": "Invalid", "message": message});
+        Error::from_answer(code, None, body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn what_may_differ_each_time_makes_no_other_kind() {
+        let invalid = |message: &str| kind(&refused(422, message));
+        let first = invalid("port 1: \"web-a\" is invalid, request 7f3c-aa: allowed a, b");
+        for same in [
+            "port 22: \"web-b\" is invalid, request 8e-4bb: allowed a, b",
+            "port 1: \"web a 5 ä\" is invalid, request 0: allowed b, a",
+        ] {
+            assert_eq!(invalid(same), first, "{same}");
+        }
+        for other in [
+            "\"web-a\" is invalid",
+            "port 1: \"web-a\" is forbidden, request 7f3c-aa: allowed a, b",
+        ] {
+            assert_ne!(invalid(other), first, "{other}");
+        }
+        let away = |code| kind(&Error::from_answer(code, None, b"<html>away</html>"));
+        assert_eq!(away(502), away(503));
+        assert_ne!(kind(&refused(403, "no")), kind(&refused(422, "no")));
+        assert_ne!(
+            kind(&Error::Unanswered("no".into())),
+            kind(&Error::BadAnswer("no".into()))
+        );
+    }
+
+    #[test]
+    fn a_kind_that_was_told_is_never_told_again_in_turn_with_others() {
         let begin = Instant::now();
-        let mut streak = Streak::begin("port 1: \"web-a\" is invalid", begin);
-        for same in ["port 1: \"web-a\" is invalid", "port 22: \"web-b\" is invalid"] {
-            assert!(!streak.is_news(same, begin), "{same}");
-        }
+        let mut streak = Streak::begin(1, begin);
         let mut lines = 0;
-        for _ in 0..100 {
-            for text in ["it is too long", "it is forbidden"] {
-                lines += u8::from(streak.is_news(text, begin));
-            }
+        for second in 0..86_400 {
+            let kind = second % 3 + 1;
+            lines += u32::from(streak.is_news(kind, begin + Duration::from_secs(second.into())));
         }
-        assert_eq!(lines, LINES - 1);
-        assert!(streak.is_news("it is gone", begin + SPAN));
+        assert_eq!(lines, 2, "the second and the third");
+    }
+
+    #[test]
+    fn however_many_kinds_there_are_a_streak_has_few_lines_and_a_new_one_still_has_one() {
+        let begin = Instant::now();
+        let mut streak = Streak::begin(1, begin);
+        let lines = (1..3600_u32).filter(|&kind| streak.is_news(kind, begin + Duration::from_secs(kind.into())));
+        assert_eq!(lines.count(), KINDS - 1);
+        assert!(streak.is_news(5000, begin + RARELY + Duration::from_secs(3)));
     }
 }

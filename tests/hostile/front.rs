@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use http::header::{AUTHORIZATION, HOST};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -43,13 +43,24 @@ impl Drop for Front {
 impl Front {
     /// Lets everything pass.
     pub(crate) async fn of(server: &Server) -> Self {
+        Self::through(server.client()).await
+    }
+
+    /// Lets everything pass, but for who is asking.
+    pub(crate) async fn without_credentials(server: &Server) -> Self {
+        let mut config = kube::Config::new(server.url().parse().expect("it is a URL"));
+        config.accept_invalid_certs = true;
+        Self::through(kube::Client::try_from(config).expect("the configuration is complete")).await
+    }
+
+    async fn through(client: kube::Client) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
         let shared = Arc::new(Shared {
             rule: Mutex::new(Box::new(|_, _| None)),
             count: Mutex::new(0),
         });
-        let (client, its) = (server.client(), Arc::clone(&shared));
+        let its = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (client, shared) = (client.clone(), Arc::clone(&its));
@@ -104,7 +115,12 @@ async fn answer(
     };
     let refuse = |status: u16, page: &str| {
         let body = Body::from(page.as_bytes().to_vec());
-        let response = Response::builder().status(status).body(body);
+        let kind = if page.starts_with('<') {
+            "text/html; charset=utf-8"
+        } else {
+            "text/plain"
+        };
+        let response = Response::builder().status(status).header(CONTENT_TYPE, kind).body(body);
         Ok(response.expect("it is a valid status"))
     };
     if let Some((status, page)) = own {

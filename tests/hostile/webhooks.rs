@@ -41,7 +41,8 @@ async fn silent(ca: &Authority) -> (u16, Arc<AtomicUsize>) {
     (port, taken)
 }
 
-fn tls(ca: &Authority) -> ServerConfig {
+/// What a webhook of this CA serves with.
+pub(crate) fn tls(ca: &Authority) -> ServerConfig {
     let identity = ca.serving(&["127.0.0.1"]);
     let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).expect("it was made just now");
     let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).expect("it was made just now");

@@ -9,6 +9,7 @@
 //! against the same cases):
 //! - `store` versions, the past, what is compacted; `types` discovery; `verbs` and `fields` the writing verbs and who
 //!   owns which field, every list taken as one field; `reading` and `watch` the reading verbs;
+//! - `lines` what the syncer says of it all;
 //! - `weather` what goes wrong on the way to it and back; `others` who acts between two requests; `server` all of that
 //!   behind the border.
 
@@ -27,6 +28,7 @@ mod fields;
 pub mod flows;
 mod judge;
 pub mod ledger;
+pub mod lines;
 pub mod others;
 mod panics;
 mod patch;

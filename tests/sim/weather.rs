@@ -162,6 +162,33 @@ pub enum Late {
     Truncated(f64),
 }
 
+/// What the API server's authorizer says.
+fn forbidden(ask: &Ask) -> String {
+    let (of, target) = (ask.target.qualified(), &ask.target);
+    let verb = match ask.verb {
+        Verb::Discover | Verb::Get | Verb::Unknown => "get",
+        Verb::List => "list",
+        Verb::Watch | Verb::Stream => "watch",
+        Verb::Apply | Verb::MergePatch | Verb::JsonPatch => "patch",
+        Verb::Create => "create",
+        Verb::Replace => "update",
+        Verb::Delete => "delete",
+    };
+    let object = if target.name.is_empty() {
+        String::new()
+    } else {
+        format!(" {:?}", target.name)
+    };
+    let place = match &*target.namespace {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {namespace:?}"),
+    };
+    format!(
+        "{of}{object} is forbidden: User \"syncer\" cannot {verb} resource {:?} in API group {:?} {place}",
+        target.resource, target.group
+    )
+}
+
 /// The plan of one side.
 pub struct Weather {
     /// Chance of this side.
@@ -301,7 +328,7 @@ impl Weather {
         let named = |ty: &String| ty.is_empty() || (*ty == of && ask.verb != Verb::Discover);
         match self.meets(|trouble| matches!(trouble, Trouble::Forbidden(ty) | Trouble::NotServed(ty) if named(ty)))? {
             Trouble::Forbidden(_) => {
-                let message = format!("{of} is forbidden: User \"syncer\" cannot do this");
+                let message = forbidden(ask);
                 let details = serde_json::json!({"kind": ask.target.resource, "group": ask.target.group});
                 Some(Refusal::new(403, "Forbidden", &message, &details))
             }

@@ -166,7 +166,7 @@ impl Engine {
                 }
             }
             Err((side, error)) if error.is_unreachable() => self.side_is_silent(side, "asking", &error),
-            Err((side, error)) => _ = self.report.failed(what_is_left_of(resource, side), "asking", &error),
+            Err((side, error)) => self.fails(what_is_left_of(resource, side), "asking", &error),
         }
     }
 

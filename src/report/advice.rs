@@ -1,0 +1,266 @@
+//! What a person can do about a failure: a table over what the server, or the way to it, has said.
+
+use std::borrow::Cow;
+
+use crate::cluster::{ApiStatus, Error, Place};
+
+/// What a person can do about an error at that place, in one sentence.
+pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
+    match error {
+        Error::Unreachable(words) => about_the_way(words, place),
+        Error::Outdated { .. } => {
+            "everything is listed again; if it lasts, check for a cache before the server, or a restored backup".into()
+        }
+        Error::WithoutEffect(_) => "apply the CRDs of this version at the server; it is tried again".into(),
+        Error::Ending(_) => {
+            "see why whoever set them does not remove them there; it goes on by itself when they are gone".into()
+        }
+        Error::NotSent(_) => "check the names in the configs and the objects of that type".into(),
+        Error::BadAnswer(_) => about_no_api("").into(),
+        Error::Unanswered(_) => {
+            "the side answers others; see its log for what holds this up: a webhook, an aggregated API?".into()
+        }
+        Error::Unauthorized(_) => {
+            "the credentials are not accepted: renew the token or certificate in the kubeconfig".into()
+        }
+        Error::Status(status) => about_status(status).into(),
+    }
+}
+
+/// What many things have in common that fail for one reason, by the reason alone: a permission, by verb, type and
+/// namespace, is missing for all objects and all readers of it. `None` for what is wrong with one thing.
+pub(super) fn shared_reason(error: &Error) -> Option<&str> {
+    let status = error.status().filter(|status| status.code == 403)?;
+    // `User "x" cannot list resource "secrets" in API group "" in the namespace "shop"`
+    let (_, reason) = status.message.split_once(" is forbidden: ")?;
+    (reason.starts_with("User \"") && reason.contains(" cannot ")).then_some(reason)
+}
+
+/// The first row of which one word is in the text.
+fn row<T: Copy>(rows: &[(&[&str], T)], words: &str) -> Option<T> {
+    let mut rows = rows.iter();
+    rows.find(|(signs, _)| signs.iter().any(|sign| words.contains(sign)))
+        .map(|(_, found)| *found)
+}
+
+/// What the side itself is to be helped with, by what TCP, TLS and proxies say.
+fn about_the_way(words: &str, place: &Place) -> Cow<'static, str> {
+    let trust = if place.trust.is_empty() {
+        "certificate-authority-data of the kubeconfig"
+    } else {
+        &place.trust
+    };
+    if words.contains("UnknownIssuer") {
+        return format!(
+            "the server's certificate is signed by a CA that is not trusted here: put that CA's certificate into {trust}"
+        )
+        .into();
+    }
+    if words.contains("BadSignature") {
+        return format!(
+            "the server's certificate is not signed by the CA of the kubeconfig, only by one of the same name, as after a \
+             cluster was set up anew: put the present CA's certificate into {trust}"
+        )
+        .into();
+    }
+    row(WAYS, words)
+        .unwrap_or("check the address, the network and the certificates if it lasts")
+        .into()
+}
+
+const WAYS: &[(&[&str], &str)] = &[
+    (
+        &["certificate expired"],
+        "renew the server's certificate, unless the clock of this machine is wrong: compare both times",
+    ),
+    (
+        &["certificate not valid yet"],
+        "set the clock of this machine, unless the certificate is to be valid only later: compare both times",
+    ),
+    (
+        &["certificate not valid for name"],
+        "use one of the names of the certificate in the kubeconfig's server, or set tls-server-name to it",
+    ),
+    (
+        &["InvalidContentType"],
+        "what listens there speaks no TLS: check the port, or write http:// in the kubeconfig's server if that is meant",
+    ),
+    (
+        &["fatal alert: CertificateRequired", "fatal alert: HandshakeFailure"],
+        "the server, or a proxy before it, wants a client certificate: add client-certificate and client-key to the user \
+         entry",
+    ),
+    (
+        &[
+            "fatal alert: UnknownCA",
+            "fatal alert: BadCertificate",
+            "fatal alert: CertificateExpired",
+            "fatal alert: CertificateUnknown",
+        ],
+        "the server refuses the client certificate of the user entry: renew it, and compare the clocks",
+    ),
+    (
+        &["proxy authorization required"],
+        "the proxy wants credentials (407): put user and password into proxy-url or HTTPS_PROXY",
+    ),
+    (
+        &["tunnel error: unsuccessful"],
+        "the proxy does not let this through: allow CONNECT to this host and port there, or name the host in NO_PROXY",
+    ),
+    (
+        &["tunnel error", "through the proxy", "SOCKS", "socks"],
+        "check the proxy: proxy-url of the kubeconfig, or HTTPS_PROXY and NO_PROXY",
+    ),
+    (
+        &["Connection refused"],
+        "nothing listens at this address and port: is the API server up, and is the port the right one?",
+    ),
+    (
+        &["No route to host", "Network is unreachable", "Host is unreachable"],
+        "this machine has no way to that address: check its network, the routes and the VPN",
+    ),
+    (
+        &[
+            "no name server has answered",
+            "Temporary failure in name resolution",
+            "Try again",
+        ],
+        "the name servers of this machine do not answer: check its network and its resolver",
+    ),
+    (
+        &["dns error", "failed to lookup address"],
+        "the name of the server is not known to the name servers of this machine: check how it is spelt, and the resolver",
+    ),
+    (
+        &["no TCP connection"],
+        "packets to that address get lost: check the network, and firewalls on the way",
+    ),
+    (
+        &["no TLS handshake"],
+        "something accepts connections there and says nothing: check the port, and what stands before the server",
+    ),
+];
+
+/// What to do where something else than a Kubernetes API answers, by its words.
+pub(super) fn about_no_api(words: &str) -> &'static str {
+    row(STRANGERS, words)
+        .unwrap_or("check the address, its port and its path: another service or a proxy answers there")
+}
+
+const STRANGERS: &[(&[&str], &str)] = &[
+    (
+        &[
+            "HTTP request to an HTTPS server",
+            "plain HTTP request was sent to HTTPS port",
+        ],
+        "the port speaks HTTPS: write https:// in the kubeconfig's server",
+    ),
+    (
+        &[
+            "HTTP 302", "HTTP 303", "HTTP 307", "HTTP 308", "HTTP 301", "login", "Login", "Sign in", "sign in",
+        ],
+        "a login page or portal stands before it, which no token gets past: use the address of the API server itself, or \
+         let the syncer pass there",
+    ),
+];
+
+fn about_status(status: &ApiStatus) -> &'static str {
+    let words = status.message.as_str();
+    match status.code {
+        401 => "the credentials are accepted for all else: see what serves this at the server",
+        403 if status.reason.is_empty() => {
+            "this is not the API server's answer: see what stands before it, a proxy or a firewall"
+        }
+        403 if is_terminating(status) => "it goes on by itself when what is being deleted has gone",
+        403 => {
+            row(REFUSALS, words).unwrap_or("see the words: what refuses it there has to allow it; it is tried again")
+        }
+        404 => "it goes on by itself when the missing type or namespace appears",
+        405 => "the server does not know this verb for the type, or the type is being deleted; it is tried again",
+        409 => "it is tried again with the newer state",
+        400 | 422 => row(REFUSALS, words)
+            .unwrap_or("correct the object where it comes from; it is tried again when either side changes"),
+        413 => "the object is too large for this side: make it smaller where it comes from",
+        429 => "the server is busy; it is tried again",
+        500 => row(BROKEN, words).unwrap_or("it is tried again; see the server's log if it lasts"),
+        502..=504 => row(BROKEN, words)
+            .unwrap_or("what serves this behind the server is away; it is tried again; see that if it lasts"),
+        _ => "it is tried again; see the server's log if it lasts",
+    }
+}
+
+fn is_terminating(status: &ApiStatus) -> bool {
+    let has_cause = status.causes.iter().any(|cause| cause == "NamespaceTerminating");
+    has_cause || status.message.contains("is being terminated") || status.message.contains("is terminating")
+}
+
+/// What refuses an object, by its words. Those that quote others come first: a webhook may say anything.
+const REFUSALS: &[(&[&str], &str)] = &[
+    (
+        &["admission webhook "],
+        "the named admission webhook of that side refuses it: change the object, or the webhook's rules; it is tried again",
+    ),
+    (
+        &["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"],
+        "the named admission policy of that side refuses it: change the object, or the policy; it is tried again",
+    ),
+    (
+        &["violates PodSecurity"],
+        "the namespace's Pod Security level refuses it: change the pod, or the label pod-security.kubernetes.io/enforce of \
+         the namespace",
+    ),
+    (
+        &["exceeded quota"],
+        "raise the ResourceQuota, or free some of it; it is tried again",
+    ),
+    (
+        &["failed quota", "insufficient quota", "status unknown for quota"],
+        "the ResourceQuota of the namespace asks for what the object does not say: add it to the object, or a LimitRange",
+    ),
+    (
+        &["usage per ", "limit to request ratio"],
+        "the LimitRange of the namespace refuses it: change the object's requests and limits, or the LimitRange",
+    ),
+    (
+        &["error looking up service account"],
+        "it goes on by itself when that service account is there",
+    ),
+    (
+        &["attempting to grant RBAC permissions not currently held"],
+        "nobody may grant what he does not have: give the syncer's user these permissions, or escalate and bind on roles",
+    ),
+    (
+        &["User \"system:anonymous\""],
+        "no credentials have reached the server: give the user entry of the kubeconfig a token or certificate, and see \
+         that no proxy drops them",
+    ),
+    (&[" cannot "], "grant the syncer's user this permission"),
+    (
+        &["workspace access not permitted", "access denied"],
+        "give the syncer's user access to this workspace",
+    ),
+];
+
+/// What has broken behind a server that answers itself.
+const BROKEN: &[(&[&str], &str)] = &[
+    (
+        &["failed calling webhook"],
+        "the named webhook of that side does not answer: bring it back, or remove its configuration; it is tried again",
+    ),
+    (
+        &["conversion webhook"],
+        "the webhook that converts this type does not work: bring it back; it is tried again",
+    ),
+    (
+        &["request is too large", "trying to send message larger than max"],
+        "the object is too large for this side's storage: make it smaller where it comes from",
+    ),
+    (
+        &["etcdserver", "etcd"],
+        "the storage of that server is not well: see its etcd; it is tried again",
+    ),
+];
+
+#[cfg(test)]
+#[path = "advice_tests.rs"]
+mod tests;

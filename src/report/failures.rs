@@ -1,0 +1,360 @@
+//! What fails, and which of it is to have a line.
+//!
+//! Each thing that fails is a streak of its own. Some fail for a reason that they share: the first of them has the line,
+//! and another one only when that one works again or is gone and they do not. What works again and fails soon after that,
+//! as a watch that can be opened and breaks at once, has few lines, of which the last one says so; then none until it has
+//! worked for a while.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Subject;
+use super::streak::Streak;
+use crate::cluster::Side;
+
+/// Lines about failures in [`BURST`]. What is beyond is summed up.
+const LINES: u32 = 20;
+const BURST: Duration = Duration::from_secs(60);
+/// What has worked for so long fails no longer; what fails again sooner has only paused.
+pub(super) const STEADY: Duration = Duration::from_secs(600);
+/// How often it is told that something fails again so soon. An outage of a side is worth more.
+const RETURNS: u8 = 1;
+const RETURNS_OF_SIDE: u8 = 3;
+
+/// All that fails, or has until lately.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    streaks: HashMap<Subject, Streak>,
+    /// Those of them that fail now.
+    count: usize,
+    /// What several have in common, by a hash of it.
+    shared: HashMap<u64, Shared>,
+    burst: Option<Burst>,
+    /// When the first of those that pause may have worked for long enough.
+    look: Option<Instant>,
+}
+
+/// A line that is to be logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// There is news.
+    News,
+    /// The last one for a while of what comes and goes.
+    Last,
+}
+
+/// A reason for which several things fail.
+#[derive(Debug, Default)]
+struct Shared {
+    members: u32,
+    /// One of them has had the line.
+    is_logged: bool,
+}
+
+#[derive(Debug)]
+struct Burst {
+    begin: Instant,
+    lines: u32,
+    /// Failures that found no room for a line.
+    untold: u32,
+}
+
+/// What a streak was when it ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// Its end is to be logged.
+    pub(super) is_logged: bool,
+    pub(super) lasted: Duration,
+}
+
+impl Failures {
+    /// Something fails, in this way, and for this reason where others may have the same. The line that it is to have.
+    pub(super) fn fails(&mut self, subject: &Subject, kind: u32, reason: Option<&str>) -> Option<Line> {
+        let now = Instant::now();
+        let is_thing = matches!(subject, Subject::Thing(..));
+        let (is_news, line) = self.goes_on(subject, kind, now);
+        let reason = reason.map(|reason| hash(subject.side(), reason));
+        self.move_to(subject, reason);
+        let shared = reason.and_then(|reason| self.shared.get_mut(&reason));
+        let is_due = shared.as_ref().map_or(is_news, |shared| !shared.is_logged);
+        if !is_due || is_thing && !self.burst.get_or_insert_with(|| Burst::begin(now)).takes(now, is_news) {
+            return None;
+        }
+        let streak = self.streaks.get_mut(subject).expect("it fails");
+        streak.is_logged = true;
+        if let (Some(shared), Some((_, has_line))) = (shared, &mut streak.shared) {
+            (shared.is_logged, *has_line) = (true, true);
+        }
+        Some(line)
+    }
+
+    /// A streak begins, or goes on. Whether that is news, and which line it is worth.
+    fn goes_on(&mut self, subject: &Subject, kind: u32, now: Instant) -> (bool, Line) {
+        let known = self.streaks.get_mut(subject).filter(|streak| !is_over(streak, now));
+        let Some(streak) = known else {
+            self.streaks.insert(subject.clone(), Streak::begin(kind, now));
+            self.count += 1;
+            return (true, Line::News);
+        };
+        // One outage has many faces: refused, reset, timed out.
+        let is_news = matches!(subject, Subject::Thing(..)) && streak.is_news(kind, now);
+        if streak.paused.take().is_none() {
+            return (is_news, Line::News);
+        }
+        self.count += 1;
+        streak.returns = streak.returns.saturating_add(1);
+        let most = most_returns(subject);
+        let line = if streak.returns == most { Line::Last } else { Line::News };
+        (is_news || streak.returns <= most, line)
+    }
+
+    /// Something does not fail any more. What it was, if it failed.
+    pub(super) fn ends(&mut self, subject: &Subject) -> Option<Ended> {
+        if self.count == 0 || !self.has(subject) {
+            return None;
+        }
+        let now = Instant::now();
+        self.move_to(subject, None);
+        self.count -= 1;
+        self.look.get_or_insert(now + STEADY);
+        let streak = self.streaks.get_mut(subject)?;
+        streak.paused = Some(now);
+        Some(Ended {
+            is_logged: streak.is_logged && streak.returns < most_returns(subject),
+            lasted: streak.lasted(now),
+        })
+    }
+
+    /// Something is gone: its end is nothing to tell of.
+    pub(super) fn forget(&mut self, subject: &Subject) {
+        self.ends(subject);
+        if let Some(streak) = self.streaks.get_mut(subject) {
+            streak.is_logged = false;
+        }
+    }
+
+    /// What has come and gone and by now has worked for a while, each with how long it did. All else that has worked for as
+    /// long is forgotten.
+    pub(super) fn steady(&mut self) -> Vec<(Subject, Duration)> {
+        let now = Instant::now();
+        if self.look.is_none_or(|look| look > now) {
+            return Vec::new();
+        }
+        let mut steady = Vec::new();
+        self.streaks.retain(|subject, streak| {
+            let is_over = is_over(streak, now);
+            if is_over && streak.is_logged && streak.returns >= most_returns(subject) {
+                let end = streak.paused.unwrap_or(now);
+                steady.push((subject.clone(), streak.lasted(end)));
+            }
+            !is_over
+        });
+        let paused = self.streaks.values().filter_map(|streak| streak.paused);
+        self.look = paused.min().map(|since| since + STEADY);
+        steady
+    }
+
+    pub(super) fn has(&self, subject: &Subject) -> bool {
+        self.streaks.get(subject).is_some_and(|streak| streak.paused.is_none())
+    }
+
+    /// How many fail now.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// When there is something to say of those that have no line, or that have worked for a while.
+    pub(super) fn due(&self) -> Option<Instant> {
+        [self.sum_due(), self.look].into_iter().flatten().min()
+    }
+
+    fn sum_due(&self) -> Option<Instant> {
+        let burst = self.burst.as_ref().filter(|burst| burst.untold > 0);
+        burst.map(|burst| burst.begin + BURST)
+    }
+
+    /// True if it is to be said now that there are more than have lines: once for each burst.
+    pub(super) fn are_to_be_summed_up(&mut self) -> bool {
+        let is_due = self.sum_due().is_some_and(|due| due <= Instant::now());
+        if is_due {
+            self.burst = None;
+        }
+        is_due
+    }
+
+    /// It fails for this reason from now on.
+    fn move_to(&mut self, subject: &Subject, reason: Option<u64>) {
+        let Some(streak) = self.streaks.get_mut(subject) else {
+            return;
+        };
+        if streak.shared.map(|(before, _)| before) == reason {
+            return;
+        }
+        let before = std::mem::replace(&mut streak.shared, reason.map(|reason| (reason, false)));
+        if let Some(reason) = reason {
+            self.shared.entry(reason).or_default().members += 1;
+        }
+        let Some((before, had_line)) = before else { return };
+        let Some(shared) = self.shared.get_mut(&before) else {
+            return;
+        };
+        shared.members -= 1;
+        // Those that go on failing are told of by another one of them.
+        shared.is_logged &= !had_line;
+        if shared.members == 0 {
+            self.shared.remove(&before);
+        }
+    }
+}
+
+impl Burst {
+    fn begin(now: Instant) -> Self {
+        Self {
+            begin: now,
+            lines: 0,
+            untold: 0,
+        }
+    }
+
+    /// True if there is room for a line now. What is news and finds none is summed up.
+    fn takes(&mut self, now: Instant, is_news: bool) -> bool {
+        if now.duration_since(self.begin) >= BURST {
+            (self.begin, self.lines) = (now, 0);
+        }
+        let has_room = self.lines < LINES;
+        self.lines += u32::from(has_room);
+        self.untold += u32::from(!has_room && is_news);
+        has_room
+    }
+}
+
+fn is_over(streak: &Streak, now: Instant) -> bool {
+    streak.paused.is_some_and(|since| now.duration_since(since) >= STEADY)
+}
+
+fn most_returns(subject: &Subject) -> u8 {
+    match subject {
+        Subject::Thing(..) => RETURNS,
+        _ => RETURNS_OF_SIDE,
+    }
+}
+
+fn hash(side: Side, reason: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (side, reason).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thing(index: u32) -> Subject {
+        Subject::Thing(Side::Edge, format!("ConfigMap/a/{index}"))
+    }
+
+    fn fails(failures: &mut Failures, index: u32, reason: Option<&str>) -> bool {
+        failures.fails(&thing(index), index + 1, reason).is_some()
+    }
+
+    fn ends(failures: &mut Failures, index: u32) -> bool {
+        failures.ends(&thing(index)).unwrap().is_logged
+    }
+
+    const REASON: Option<&str> = Some("no permission");
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_for_one_reason_has_one_line_until_all_of_it_works() {
+        let mut failures = Failures::default();
+        let told: Vec<u32> = (0..500).filter(|&index| fails(&mut failures, index, REASON)).collect();
+        assert_eq!(told, [0]);
+        assert_eq!(failures.count(), 500);
+        assert!(fails(&mut failures, 600, Some("another permission")));
+        let elsewhere = Subject::Thing(Side::Hub, "x".into());
+        assert!(failures.fails(&elsewhere, 1, REASON).is_some(), "at the other side");
+        assert!(!ends(&mut failures, 1), "it had no line");
+        assert!(ends(&mut failures, 0));
+        let told: Vec<u32> = (2..500).filter(|&index| fails(&mut failures, index, REASON)).collect();
+        assert_eq!(told, [2], "those that still fail are told of by one of them");
+        for index in 2..500 {
+            assert_eq!(ends(&mut failures, index), index == 2);
+        }
+        assert_eq!(failures.shared.len(), 2);
+        assert!(ends(&mut failures, 600) && failures.ends(&elsewhere).is_some());
+        assert!(failures.shared.is_empty() && failures.count() == 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thing_that_comes_to_fail_as_others_do_has_no_line_for_that() {
+        let mut failures = Failures::default();
+        assert!(fails(&mut failures, 0, REASON));
+        assert!(failures.fails(&thing(1), 9, None).is_some());
+        assert!(!fails(&mut failures, 1, REASON));
+        assert!(ends(&mut failures, 1));
+        assert!(failures.fails(&thing(0), 9, None).is_some(), "for a reason of its own");
+        assert!(fails(&mut failures, 2, REASON), "nobody else has it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_has_few_lines_and_a_sum_and_only_what_had_a_line_has_one_at_its_end() {
+        let mut failures = Failures::default();
+        let told = (0..1000).filter(|&index| fails(&mut failures, index, None)).count();
+        assert_eq!(told, LINES as usize);
+        assert!(!failures.are_to_be_summed_up());
+        tokio::time::advance(BURST).await;
+        assert!(failures.are_to_be_summed_up());
+        assert_eq!(failures.due(), None);
+        assert!(fails(&mut failures, 2000, None), "another burst");
+        let ended = (0..1000).filter(|&index| ends(&mut failures, index)).count();
+        assert_eq!(ended, LINES as usize);
+        assert!(failures.fails(&Subject::Side(Side::Edge), 1, None).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_and_goes_says_so_and_then_nothing_until_it_has_worked_for_a_while() {
+        let second = Duration::from_secs(1);
+        for (subject, most) in [(thing(1), RETURNS), (Subject::Side(Side::Hub), RETURNS_OF_SIDE)] {
+            let mut failures = Failures::default();
+            let (mut lines, mut ends) = (Vec::new(), 0);
+            for _ in 0..3600 {
+                lines.extend(failures.fails(&subject, 1, None));
+                assert_eq!(failures.count(), 1);
+                tokio::time::advance(second).await;
+                ends += usize::from(failures.ends(&subject).unwrap().is_logged);
+                assert!(failures.count() == 0 && failures.ends(&subject).is_none());
+                assert!(failures.steady().is_empty());
+                tokio::time::advance(second).await;
+            }
+            assert_eq!((lines.len(), ends), (usize::from(most) + 1, usize::from(most)));
+            assert_eq!(lines.last(), Some(&Line::Last));
+            assert!(failures.due().is_some());
+            tokio::time::advance(STEADY).await;
+            assert_eq!(failures.steady(), [(subject.clone(), 7199 * second)]);
+            assert!(failures.streaks.is_empty() && failures.due().is_none());
+            assert_eq!(
+                failures.fails(&subject, 1, None),
+                Some(Line::News),
+                "it is another streak"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_works_for_a_while_and_fails_again_is_another_streak() {
+        let mut failures = Failures::default();
+        for _ in 0..3 {
+            assert_eq!(failures.fails(&thing(1), 1, None), Some(Line::News));
+            assert!(ends(&mut failures, 1));
+            tokio::time::advance(STEADY).await;
+        }
+        assert!(failures.steady().is_empty(), "its end was told");
+    }
+
+    #[test]
+    fn what_fails_costs_little_more_than_its_name() {
+        assert!(size_of::<Streak>() <= 112, "{}", size_of::<Streak>());
+    }
+}
