@@ -254,6 +254,9 @@ impl Engine {
         }
         self.cascade_is_over(key);
         if self.says_too_little(key, outcome) {
+            if !outcome.waits_for.is_empty() {
+                self.both_work(direction, origin, object, &outcome.waits_for);
+            }
             return queue::Done::Retry(None);
         }
         let (again, forsaken) = self.settle(key, &copy_at.name, outcome);

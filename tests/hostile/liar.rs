@@ -77,8 +77,7 @@ async fn lie(hub: kube::Client, name: &'static str, folder: &Folder) -> std::pat
     });
     let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "liar",
         "clusters": [{"name": "liar", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
-        "users": [{"name": "liar", "user": {}}],
-        "contexts": [{"name": "liar", "context": {"cluster": "liar", "user": "liar"}}]});
+        "contexts": [{"name": "liar", "context": {"cluster": "liar"}}]});
     folder.write("liar.kubeconfig", kubeconfig.to_string())
 }
 

@@ -202,11 +202,11 @@ async fn an_edge_that_shares_itself_out_among_its_clients_has_no_limit_that_nobo
     stock(&hub, &shop, &["a"], &json!({})).await;
     select(&hub, &all_of(&shop, &[("", "configmaps")])).await;
     let text = "shares itself out among its clients";
-    let mut limited = pair.syncer(&["--v=4", "--qps=30"]);
+    let mut limited = pair.syncer(&["--v=4"]);
     limited.wait_for_log("created at the edge object=ConfigMap", SOON).await;
     assert!(!limited.log().contains(text), "{}", limited.log());
     limited.terminate().await;
-    let mut syncer = pair.syncer(&["--v=4"]);
+    let mut syncer = pair.syncer(&["--v=4", "--qps=0"]);
     syncer.wait_for_log(text, SOON).await;
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
 }

@@ -23,6 +23,8 @@ const ABOUT_ONE: usize = 4;
 const ABOUT_ONE_BY_CHANCE: usize = 10;
 /// All lines about failures in an hour of trouble at one side: there are ten objects and as many sources, types and others.
 const ALL: usize = 50;
+/// The same where chance decides.
+const ALL_BY_CHANCE: usize = 80;
 
 /// Every kind of trouble that can last.
 fn troubles() -> Vec<Trouble> {
@@ -134,12 +136,12 @@ fn an_hour_of(trouble: &Trouble, side: Side, streaming: Streaming) -> Option<Str
     let works = said
         .iter()
         .filter(|line| line.starts_with("INFO") && line.contains("again"));
-    let about_one = match trouble {
-        Trouble::Html | Trouble::LostRequest | Trouble::LostReply => ABOUT_ONE_BY_CHANCE,
-        _ => ABOUT_ONE,
+    let (about_one, most) = match trouble {
+        Trouble::Html | Trouble::LostRequest | Trouble::LostReply => (ABOUT_ONE_BY_CHANCE, ALL_BY_CHANCE),
+        _ => (ABOUT_ONE, ALL),
     };
     let all = counts.values().sum::<usize>();
-    let is_little = counts.values().all(|count| *count <= about_one) && all <= ALL && works.count() <= all;
+    let is_little = counts.values().all(|count| *count <= about_one) && all <= most && works.count() <= all;
     (!is_little).then(|| {
         let said = said
             .iter()

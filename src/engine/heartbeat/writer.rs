@@ -3,15 +3,17 @@
 //! A type either has a `/status` subresource or not, and writes to the other place change nothing: without it there is no
 //! such path, and with it the server drops the status from any other write without a word (Kubernetes API conventions).
 //! Discovery says which. That can change while the syncer runs, when somebody applies another CRD; the signs are a path that
-//! is not there, and a write after which the object has the version that it had.
+//! is not there, and a write after which the object has the version that it had. That is also so where somebody has just
+//! written the same, as a syncer that was ended in the same second: a look at the config tells.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use serde::Deserialize;
 
 use crate::api::{GROUP, VERSION};
 use crate::cluster::discovery::{Served, discover};
-use crate::cluster::{Cluster, Error, ObjectName};
+use crate::cluster::{Cluster, Content, Error, ObjectName};
 use crate::engine::configs::ConfigKind;
 use crate::plan::StatusPath;
 use crate::sync::object::Meta;
@@ -63,16 +65,35 @@ impl<'a> Writer<'a> {
                 answer = self.patch(kind, name, right, body).await;
             }
         }
-        answer.and_then(|meta| {
-            if has_kept(&meta) {
-                Ok(meta)
-            } else {
-                Err(Error::WithoutEffect(format!(
-                    "the CRD of {} has to have status.lastSyncerHeartbeatTime and status.conditions in its schema",
-                    kind.kind()
-                )))
-            }
-        })
+        let meta = answer?;
+        if has_kept(&meta) || self.has(kind, name, body).await? {
+            return Ok(meta);
+        }
+        Err(Error::WithoutEffect(format!(
+            "the CRD of {} has to have status.lastSyncerHeartbeatTime and status.conditions in its schema",
+            kind.kind()
+        )))
+    }
+
+    /// True if the config has the time that `body` would write.
+    async fn has(&self, kind: ConfigKind, name: &str, body: &[u8]) -> Result<bool, Error> {
+        #[derive(Deserialize)]
+        struct Wire {
+            #[serde(default)]
+            status: WireStatus,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct WireStatus {
+            last_syncer_heartbeat_time: Option<String>,
+        }
+        let time = |object: &[u8]| {
+            let wire = serde_json::from_slice::<Wire>(object);
+            wire.ok().and_then(|wire| wire.status.last_syncer_heartbeat_time)
+        };
+        let at = ObjectName::new("", name);
+        let config = self.hub.get(&kind.resource_type(), &at, Content::Full).await?;
+        Ok(time(&config) == time(body))
     }
 
     async fn place(&mut self, kind: ConfigKind) -> Result<StatusPath, Error> {

@@ -52,8 +52,7 @@ pub(super) async fn run(stage: &mut Stage) {
     let folder = Rc::new(Folder::create("bomb"));
     let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "bomb",
         "clusters": [{"name": "bomb", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
-        "users": [{"name": "bomb", "user": {}}],
-        "contexts": [{"name": "bomb", "context": {"cluster": "bomb", "user": "bomb"}}]});
+        "contexts": [{"name": "bomb", "context": {"cluster": "bomb"}}]});
     let kubeconfig = folder.write("bomb.kubeconfig", kubeconfig.to_string());
     stage.life.syncer = Syncer::start(
         &kubeconfig,
