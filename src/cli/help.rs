@@ -25,8 +25,8 @@ Connection:
   --from-context NAME         context in it (default: its current context)
   --to-kubeconfig FILE        kubeconfig file of the edge (default: the service account of the pod)
   --to-context NAME           context in it (default: its current context)
-  --qps NUMBER                requests per second to each side (default: 30, and no limit at an edge with API priority and
-                              fairness; negative: no limit)
+  --qps NUMBER                requests per second to each side (default: 30, but no limit at an edge with API priority
+                              and fairness; negative: no limit)
   --burst NUMBER              requests that may be sent at once to each side (default: 20)
 
 Identity:
