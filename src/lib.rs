@@ -126,7 +126,7 @@ fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candida
 async fn open(side: Side, source: &AccessSource, limit: RateLimit) -> Result<Rc<Cluster>, Box<dyn Error>> {
     let server = Reloading::open(side, source.clone(), user_agent()).await?;
     let cluster = Cluster::new(side, Box::new(server), limit);
-    log::info!("{side} server={}", cluster.address());
+    log::info!("{side} server={}", cluster.place().address);
     Ok(Rc::new(cluster))
 }
 

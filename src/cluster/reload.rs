@@ -5,9 +5,9 @@
 //! minute, with a request, so that silence costs nothing. What is new is used for every request from then on; watches
 //! that are open go on until they end, but end at once when the address is another one, with the error that makes a
 //! source begin anew. Files that cannot be used are told once and leave the last ones in force. A request that was
-//! refused with 401 is sent once more if the credentials have been renewed; nothing else is retried. A write that finds
-//! another address in force is not sent: who answers there has to be asked first. As long as they are
-//! refused, the files are also looked at for requests that are then not sent (`refused.rs`).
+//! refused with 401 is sent once more if the credentials have been renewed; nothing else is retried. As long as they are
+//! refused, the files are also looked at for requests that are then not sent (`refused.rs`). A write that finds another
+//! address in force is not sent: who answers there has to be asked first.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

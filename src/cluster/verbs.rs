@@ -188,11 +188,6 @@ impl Cluster {
         self.contact.wait_for_return().await
     }
 
-    /// The server's URL, for people.
-    pub fn address(&self) -> String {
-        self.server.place().address.clone()
-    }
-
     /// How often another address has taken the place of one: what answers since may be another cluster.
     pub fn moves(&self) -> u64 {
         self.server.moves()

@@ -96,8 +96,7 @@ impl Engine {
 
     /// What a side is known to miss: where no version is given, it may come at any version of the group.
     fn missing(&self, side: Side) -> BTreeSet<GroupVersion> {
-        let (hub, edge) = self.discoveries();
-        let discovery = if side == Side::Hub { hub } else { edge };
+        let discovery = self.discovery(side);
         let mut missing = BTreeSet::new();
         for known in self.selecting.missing.iter().filter(|missing| missing.side == side) {
             let given = Some(vec![&*known.version]).filter(|_| !known.version.is_empty());
@@ -115,10 +114,7 @@ impl Engine {
     /// What is to be asked of a side: what is not known, what is missing, and what `*` may have got since.
     fn questions(&self, side: Side) -> (BTreeSet<GroupVersion>, bool) {
         let questions = self.unknown(side).union(&self.missing(side)).cloned().collect();
-        let are_known = match side {
-            Side::Hub => self.hub_asking.discovery.groups.is_some(),
-            Side::Edge => self.edge_asking.discovery.groups.is_some(),
-        };
+        let are_known = self.discovery(side).groups.is_some();
         let of_groups = self.selecting.unknown.groups.contains(&side)
             || side == Side::Edge && !self.selecting.open.is_empty()
             || self.misses_anything(side) && are_known;

@@ -332,7 +332,7 @@ impl Inventory {
                 return true;
             }
             if record.seen.version > version {
-                record.is_unsure();
+                record.mark_unsure();
                 record.settled = 0;
                 return record.wanted != 0 && !record.busy;
             }

@@ -475,8 +475,15 @@ impl Engine {
         }
     }
 
+    fn discovery(&self, side: Side) -> &Discovery {
+        match side {
+            Side::Hub => &self.hub_asking.discovery,
+            Side::Edge => &self.edge_asking.discovery,
+        }
+    }
+
     fn discoveries(&self) -> (&Discovery, &Discovery) {
-        (&self.hub_asking.discovery, &self.edge_asking.discovery)
+        (self.discovery(Side::Hub), self.discovery(Side::Edge))
     }
 
     fn start_source(&mut self, feed: Feed, reading: Reading) -> SourceId {

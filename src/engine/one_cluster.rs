@@ -85,8 +85,8 @@ impl Engine {
         let now = self.sides.follow(hub.as_deref(), edge.as_deref(), self.are_asked());
         let one = OneCluster {
             uid: hub.unwrap_or_default(),
-            hub: self.setup.hub.address(),
-            edge: self.setup.edge.address(),
+            hub: self.setup.hub.place().address.clone(),
+            edge: self.setup.edge.place().address.clone(),
         };
         let Some(now) = now else { return Err(one) };
         match (std::mem::replace(&mut self.sides, now), now) {

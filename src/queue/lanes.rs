@@ -21,6 +21,13 @@ pub(super) enum Turn {
 impl Turn {
     const ALL: [Self; 2] = [Self::News, Self::Retry];
 
+    fn other(self) -> Self {
+        match self {
+            Self::News => Self::Retry,
+            Self::Retry => Self::News,
+        }
+    }
+
     /// The turn of a key whose wait is over.
     pub(super) fn after(failures: u32) -> Self {
         if failures > 0 { Self::Retry } else { Self::News }
@@ -66,10 +73,9 @@ impl<K> Lanes<K> {
             });
             heads.min_by_key(|place| place.number)
         };
-        let other = |class| Turn::ALL.into_iter().find_map(|turn| first_of(class, turn));
         classes
             .into_iter()
-            .find_map(|class| first_of(class, whose).or_else(|| other(class)))
+            .find_map(|class| first_of(class, whose).or_else(|| first_of(class, whose.other())))
     }
 
     /// The key of `class` that was ready last, among those whose needs `are` such.

@@ -148,16 +148,11 @@ impl Engine {
         match left {
             Ok(objects) => {
                 known.objects = objects;
-                let hold = known.hold.take();
                 if objects == 0 {
-                    self.is_held_no_longer(
-                        hold.as_ref(),
-                        resource,
-                        "no copies are left, or the hub still defines the type",
-                    );
-                } else if hold.is_some() {
-                    known.hold = hold;
-                } else {
+                    let hold = known.hold.take();
+                    let why = "no copies are left, or the hub still defines the type";
+                    self.is_held_no_longer(hold.as_ref(), resource, why);
+                } else if known.hold.is_none() {
                     known.hold = Some(begin(resource, None));
                     self.tell_of_holds();
                 }

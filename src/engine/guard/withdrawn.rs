@@ -1,8 +1,8 @@
 //! Deletes of single types: of one that the hub takes away as a whole, and of one that it has defined anew.
 //!
 //! What defines the type is being deleted, and has taken the objects along: their copies stay, until the type is no longer
-//! selected or is defined anew ([`super::vanished`] while the hub has none). From then on they stay for the time of a hold in which the hub answers steadily, in which
-//! whoever has defined the type anew can bring its objects back.
+//! selected or is defined anew ([`super::vanished`] while the hub has none). From then on they stay for the time of a hold in
+//! which the hub answers steadily, in which whoever has defined the type anew can bring its objects back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -16,14 +16,14 @@ impl Inventory {
         record.told = true;
         // Only what is selected is known of objects that are not ours.
         if !record.has_ours() {
-            record.is_unsure();
+            record.mark_unsure();
         }
     }
 
     /// Whether a copy is there has not been told yet: a worker looks first.
     pub(in crate::engine) fn look_first(&mut self, name: &ObjectName) {
         if let Some(record) = self.objects.get_mut(name).filter(|record| !record.has_copy()) {
-            record.is_unsure();
+            record.mark_unsure();
         }
     }
 }

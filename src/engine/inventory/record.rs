@@ -129,7 +129,7 @@ impl Record {
     }
 
     /// A copy may be there that was not told of, or a write may have taken effect.
-    pub(super) fn is_unsure(&mut self) {
+    pub(super) fn mark_unsure(&mut self) {
         self.left_open = LeftOpen::Unsure;
     }
 
