@@ -68,12 +68,6 @@ impl Heartbeat {
         self.versions.remove(config);
     }
 
-    /// Another hub may have given them their versions, and may keep their status elsewhere.
-    pub(super) fn forget_all(&mut self) {
-        self.versions.clear();
-        self.places.clear();
-    }
-
     /// The hub has told of a config.
     pub(super) fn told(&mut self, kind: ConfigKind, meta: &Meta) {
         self.versions.insert((kind, meta.name.clone()), meta.version_number());

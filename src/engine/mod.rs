@@ -35,6 +35,7 @@ mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -334,46 +335,84 @@ pub async fn run_and_answer(
     questions: Receiver<Question>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), OneCluster> {
-    let (outlets, inlets) = Outlets::new(questions);
-    let queue = Queue::new(setup.queue_capacity);
-    let workers = Workers::new(setup.workers);
-    let mut engine = Engine {
-        setup,
-        selecting: Selecting::default(),
-        hub_asking: Asking::default(),
-        edge_asking: Asking::default(),
-        types: BTreeMap::new(),
-        next_type: 0,
-        sources: Sources::new(),
-        next_source: 0,
-        next_list: 0,
-        outlets,
-        record: Record::default(),
-        fights: Fights::default(),
-        guard: Guard::default(),
-        hub_identity: Rc::default(),
-        edge_identity: Rc::default(),
-        defined: Rc::default(),
-        learning: Learning::default(),
-        hub_namespaces: HubNamespaces::default(),
-        heartbeat: Heartbeat::default(),
-        queue,
-        tasks: FuturesUnordered::new(),
-        workers,
-        reach: Reach::default(),
-        sides: Sides::default(),
-        last_waits_since: None,
-        report: Report::default(),
-        told: Told::default(),
-    };
-    engine.read_record();
-    engine.watch_configs();
-    engine.turn(inlets, stop).await
+    let (outlets, mut inlets) = Outlets::new(questions);
+    let mut engine = Engine::new(setup, outlets);
+    tokio::pin!(stop);
+    loop {
+        match engine.turn(&mut inlets, stop.as_mut()).await? {
+            End::Stopped => return Ok(()),
+            End::Again => {
+                let (outlets, fresh) = Outlets::new(inlets.questions);
+                inlets = fresh;
+                engine = engine.begin_again(outlets);
+            }
+        }
+    }
+}
+
+/// Why a turn of the engine ends.
+enum End {
+    /// It was told to stop.
+    Stopped,
+    /// Another cluster had answered as one of the sides, and the right one is back: nothing that was read meanwhile, and
+    /// that is queued or on its way from a source, may be acted on.
+    Again,
 }
 
 impl Engine {
-    async fn turn(&mut self, mut inlets: Inlets, stop: impl Future<Output = ()>) -> Result<(), OneCluster> {
-        tokio::pin!(stop);
+    fn new(setup: Setup, outlets: Outlets) -> Self {
+        let queue = Queue::new(setup.queue_capacity);
+        let workers = Workers::new(setup.workers);
+        let mut engine = Self {
+            setup,
+            selecting: Selecting::default(),
+            hub_asking: Asking::default(),
+            edge_asking: Asking::default(),
+            types: BTreeMap::new(),
+            next_type: 0,
+            sources: Sources::new(),
+            next_source: 0,
+            next_list: 0,
+            outlets,
+            record: Record::default(),
+            fights: Fights::default(),
+            guard: Guard::default(),
+            hub_identity: Rc::default(),
+            edge_identity: Rc::default(),
+            defined: Rc::default(),
+            learning: Learning::default(),
+            hub_namespaces: HubNamespaces::default(),
+            heartbeat: Heartbeat::default(),
+            queue,
+            tasks: FuturesUnordered::new(),
+            workers,
+            reach: Reach::default(),
+            sides: Sides::default(),
+            last_waits_since: None,
+            report: Report::default(),
+            told: Told::default(),
+        };
+        engine.read_record();
+        engine.watch_configs();
+        engine
+    }
+
+    /// The same sides, known for what they are, and nothing else.
+    fn begin_again(self, outlets: Outlets) -> Self {
+        let mut engine = Self::new(self.setup, outlets);
+        engine.hub_identity = self.hub_identity;
+        engine.edge_identity = self.edge_identity;
+        engine.sides = self.sides;
+        engine.guard.versions = self.guard.versions;
+        engine.report = self.report.of_the_next_turn();
+        engine
+    }
+
+    async fn turn(
+        &mut self,
+        inlets: &mut Inlets,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<End, OneCluster> {
         loop {
             self.notice_moves();
             self.ask_who_came_back();
@@ -413,12 +452,14 @@ impl Engine {
                     if self.may_write() {
                         self.save_record_at_last().await;
                     }
-                    return Ok(());
+                    return Ok(End::Stopped);
                 }
                 Event::Task(TaskEnd::Worked(key, done)) => self.worked(&key, done),
                 Event::Task(TaskEnd::Identified(side, result)) => {
-                    self.identified(side, result);
-                    self.tell_sides_apart()?;
+                    let is_back = self.identified(side, result);
+                    if self.tell_sides_apart()? || is_back {
+                        return Ok(End::Again);
+                    }
                 }
                 Event::Task(TaskEnd::Defined(learnt)) => self.definitions_learnt(learnt),
                 Event::Task(TaskEnd::Withdrawal(type_id, result)) => self.withdrawal_is(type_id, result),

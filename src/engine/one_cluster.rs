@@ -79,8 +79,8 @@ impl Engine {
         }
     }
 
-    /// A side has told who it is.
-    pub(super) fn tell_sides_apart(&mut self) -> Result<(), OneCluster> {
+    /// A side has told who it is. True if they were one cluster and are two again.
+    pub(super) fn tell_sides_apart(&mut self) -> Result<bool, OneCluster> {
         let [hub, edge] = [Side::Hub, Side::Edge].map(|side| self.identity(side).present());
         let now = self.sides.follow(hub.as_deref(), edge.as_deref(), self.are_asked());
         let one = OneCluster {
@@ -89,12 +89,13 @@ impl Engine {
             edge: self.setup.edge.place().address.clone(),
         };
         let Some(now) = now else { return Err(one) };
-        match (std::mem::replace(&mut self.sides, now), now) {
+        let before = std::mem::replace(&mut self.sides, now);
+        match (before, now) {
             (Sides::Two, Sides::One) => log::error!("nothing is synced as long as this lasts error=\"{one}\""),
             (Sides::One, Sides::Two) => log::info!("hub and edge are two clusters again, syncing goes on"),
             _ => {}
         }
-        Ok(())
+        Ok((before, now) == (Sides::One, Sides::Two))
     }
 }
 

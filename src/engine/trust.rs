@@ -304,18 +304,6 @@ impl Engine {
         source.handle = source::start(&cluster, &source.reading, pace, id, events);
     }
 
-    /// What is known of the copies at a side is nothing that its versions can be held against: all are looked at again.
-    pub(super) fn forget_copies(&mut self, side: Side) {
-        let of_side = self
-            .types
-            .iter()
-            .filter(|(_, state)| state.plan.direction.copy() == side);
-        let of_side: Vec<TypeId> = of_side.map(|(&id, _)| id).collect();
-        for type_id in of_side {
-            self.restart_type_anew(type_id);
-        }
-    }
-
     /// Asks a side who it is: at the start, when it comes back, and when it may be another.
     pub(super) fn ask_identity(&mut self, side: Side) {
         let question = self.guard.questions.to(side);
@@ -345,16 +333,18 @@ impl Engine {
         }
     }
 
-    pub(super) fn identified(&mut self, side: Side, result: Result<Option<String>, Error>) {
+    /// A side was asked who it is. True if it is the right one again, after another.
+    pub(super) fn identified(&mut self, side: Side, result: Result<Option<String>, Error>) -> bool {
         self.guard.questions.to(side).under_way = false;
         let subject = Subject::Thing(side, "Namespace//kube-system (it tells clusters apart)".to_owned());
+        let mut is_back = false;
         match result {
             Ok(Some(found)) => {
                 let question = self.guard.questions.to(side);
                 question.failures = 0;
                 question.settled = Settled::Yes;
                 self.report.works(&subject);
-                self.side_is(side, found);
+                is_back = self.side_is(side, found);
             }
             // A new cluster is asked before it has its namespaces.
             Ok(None) => {
@@ -366,7 +356,7 @@ impl Engine {
             Err(error) if error.is_unreachable() => {
                 self.ask_identity_later(side);
                 self.side_is_silent(side, "asking", &error);
-                return;
+                return false;
             }
             Err(error) => {
                 if error.is_forbidden() {
@@ -386,6 +376,7 @@ impl Engine {
         if question.settled == Settled::No && question.failures >= PATIENCE {
             question.settled = Settled::Yes;
         }
+        is_back
     }
 
     /// Says that nothing tells a side from another one, when it has been asked often enough.
@@ -419,7 +410,8 @@ impl Engine {
         }
     }
 
-    fn side_is(&mut self, side: Side, found: String) {
+    /// True if it is the right one again, after another: nothing may follow from what that one has told.
+    fn side_is(&mut self, side: Side, found: String) -> bool {
         let direction = Direction::from(side);
         self.identity(side).answers(&found);
         match self.identity(side).expected() {
@@ -439,17 +431,14 @@ impl Engine {
                 if self.guard.distrusts(direction) {
                     self.judge_anew(direction);
                 }
-                // The right one is back: from versions of the other nothing can be gone on from.
-                if std::mem::take(&mut self.guard.questions.to(side).was_other) {
+                if self.guard.questions.to(side).was_other {
                     self.guard.versions.go_back_to_proved(direction);
-                    self.heartbeat.forget_all();
-                    self.read_anew(side);
-                    self.forget_copies(side);
-                } else {
-                    self.guard.versions.prove(direction);
+                    return true;
                 }
+                self.guard.versions.prove(direction);
             }
         }
+        false
     }
 
     /// A copy says that it is from that cluster, and another one answers: nothing had told so until now.

@@ -66,6 +66,15 @@ pub struct Report {
 }
 
 impl Report {
+    /// That of an engine that takes over from one in the same process: what was counted goes on, what fails it finds out.
+    #[must_use]
+    pub fn of_the_next_turn(self) -> Self {
+        Self {
+            counters: self.counters,
+            ..Self::default()
+        }
+    }
+
     /// Tells of a change of a copy on that side.
     pub fn change(&mut self, side: Side, object: impl Display, change: &Change) {
         let word = match change {
