@@ -1,8 +1,10 @@
 //! The command line as people write it: commands and flags in, raw values out.
 //!
-//! Promises: it takes what Go's pflag takes, since manifests and wrapper scripts were written for that (`--flag value`,
-//! `--flag=value`, `_` for `-`, the last of two counts, klog's flags). Not a library, as none does all of this and has
-//! groups in its help.
+//! Promises: what a flag is called, takes and means stands in [`RunArgs`] alone; argh parses it, and the help is made of
+//! it. Before argh sees them, words are put into its form, since manifests and wrapper scripts were written for Go's
+//! pflag (`--flag=value`, `_` for `-`, the last of two counts, klog's flags), and what is wrong is told in our own words.
+
+use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
 use super::klog::{self, Klog};
 use super::settings::UsageError;
@@ -19,83 +21,132 @@ pub(super) enum Command {
     Run(Box<RunArgs>, Klog),
 }
 
-/// The flags of `run`, as they were given.
-#[derive(Debug, Default, Clone, PartialEq)]
-#[allow(clippy::struct_excessive_bools, reason = "flags that stand alone")]
+// In the order of the help. It adds what the types say: which flags are repeatable, and which are switches.
+/// Syncs between the hub and the edge until stopped by SIGTERM or SIGINT.
+#[derive(FromArgs, ArgsInfo, Debug, Default, Clone, PartialEq)]
 pub(super) struct RunArgs {
+    /// kubeconfig file of the hub (required)
+    #[argh(option, arg_name = "FILE")]
     pub from_kubeconfig: Option<String>,
+
+    /// context in it (default: its current context)
+    #[argh(option, arg_name = "NAME")]
     pub from_context: Option<String>,
+
+    /// kubeconfig file of the edge (default: the service account of the pod)
+    #[argh(option, arg_name = "FILE")]
     pub to_kubeconfig: Option<String>,
+
+    /// context in it (default: its current context)
+    #[argh(option, arg_name = "NAME")]
     pub to_context: Option<String>,
-    pub sync_target_name: Option<String>,
-    pub sync_target_uid: Option<String>,
-    pub former_sync_target_uid: Vec<String>,
+
+    /// requests per second to each side (default: 30, but no limit at an edge with API priority and fairness; negative:
+    /// no limit)
+    #[argh(option, arg_name = "NUMBER")]
     pub qps: Option<String>,
+
+    /// requests that may be sent at once to each side (default: 20)
+    #[argh(option, arg_name = "NUMBER")]
     pub burst: Option<String>,
+
+    /// UID of the sync target (required)
+    #[argh(option, arg_name = "UID")]
+    pub sync_target_uid: Option<String>,
+
+    /// name of the sync target, for the log
+    #[argh(option, arg_name = "NAME")]
+    pub sync_target_name: Option<String>,
+
+    /// UID that the sync target had before, or of a syncer that is gone for good, whose copies are taken over
+    #[argh(option, arg_name = "UID")]
+    pub former_sync_target_uid: Vec<String>,
+
+    /// how changes at the hub are found (default: watch)
+    #[argh(option, arg_name = "watch|poll")]
     pub mode: Option<String>,
+
+    /// how changes at the edge are found (default: watch)
+    #[argh(option, arg_name = "watch|poll")]
     pub edge_mode: Option<String>,
+
+    /// time between two looks where the mode is poll (default: 15s; at least 1s)
+    #[argh(option, arg_name = "DURATION")]
     pub poll_interval: Option<String>,
-    pub delete_adopted: bool,
-    pub take_back_from: Vec<String>,
-    pub deny: Vec<String>,
-    pub allow_namespace: Vec<String>,
-    pub deny_namespace: Vec<String>,
-    pub filter_file: Option<String>,
-    pub allow_system: bool,
+
+    /// shortest time between two writes of one object's status to the hub (default: 1s; 0s: every change)
+    #[argh(option, arg_name = "DURATION")]
     pub status_interval: Option<String>,
+
+    /// time between two heartbeats on the configs at the hub (default: 1m; at least 1s; 0s: none)
+    #[argh(option, arg_name = "DURATION")]
     pub heartbeat_interval: Option<String>,
-    pub hold_deletes_above: Option<String>,
-    pub hold_deletes_for: Option<String>,
+
+    /// objects that may wait for their turn in memory; others are looked up again later (default: 1024; at least 32)
+    #[argh(option, arg_name = "NUMBER")]
     pub queue_capacity: Option<String>,
+
+    /// field managers whose fields, beside those that the hub sets, are taken back at the edge (default:
+    /// kubectl,kubectl-*; empty: nobody; trailing * for all names that begin so)
+    #[argh(option, arg_name = "NAMES")]
+    pub take_back_from: Vec<String>,
+
+    /// hold deletes that are more than so many, and more than half of all copies, at once (default: 20)
+    #[argh(option, arg_name = "NUMBER")]
+    pub hold_deletes_above: Option<String>,
+
+    /// how long they are held unless they are confirmed (default: 10m; 0s: none are held)
+    #[argh(option, arg_name = "DURATION")]
+    pub hold_deletes_for: Option<String>,
+
+    /// delete objects that were there before when their hub objects go, instead of releasing them
+    #[argh(switch)]
+    pub delete_adopted: bool,
+
+    /// never sync objects of this type, such as secrets, deployments.apps or *.example.org
+    #[argh(option, arg_name = "RESOURCE[.GROUP]")]
+    pub deny: Vec<String>,
+
+    /// write namespaced objects, and create namespaces, only here (trailing * for all names that begin so)
+    #[argh(option, arg_name = "NAME")]
+    pub allow_namespace: Vec<String>,
+
+    /// never write here, even if allowed (trailing * for all names that begin so)
+    #[argh(option, arg_name = "NAME")]
+    pub deny_namespace: Vec<String>,
+
+    /// file with one 'deny secrets', 'allow-namespace shop-*' or 'deny-namespace kube-*' a line, and # comments
+    #[argh(option, arg_name = "FILE")]
+    pub filter_file: Option<String>,
+
+    /// let configs write into kube-system, the syncer's own namespace and its roles, and send up the Secrets there, as
+    /// the Go syncer did
+    #[argh(switch)]
+    pub allow_system: bool,
+
+    /// sync only while holding a Lease at the edge, so that one of several syncers is active
+    #[argh(switch)]
     pub leader_elect: bool,
+
+    /// how long that Lease lasts when its holder is gone (default: 15s; 3s to 1h)
+    #[argh(option, arg_name = "DURATION")]
     pub lease_duration: Option<String>,
+
+    /// where to serve /healthz, /livez, /readyz and /metrics over plain HTTP, such as :8080 (every address),
+    /// localhost:8080 or 10.0.0.1:8080 (default: nothing is served)
+    #[argh(option, arg_name = "[IP]:PORT")]
     pub listen_address: Option<String>,
 }
 
-/// Where the value of a flag goes.
-#[derive(Clone, Copy)]
-enum Slot {
-    /// The last value counts.
-    One(fn(&mut RunArgs) -> &mut Option<String>),
-    /// Values add up.
-    Many(fn(&mut RunArgs) -> &mut Vec<String>),
-    /// It stands alone, or with `=true` or `=false`.
-    Switch(fn(&mut RunArgs) -> &mut bool),
+/// All flags of `run` but klog's and those that every command has.
+pub(super) fn flags() -> impl Iterator<Item = &'static FlagInfo<'static>> {
+    let flags = RunArgs::get_args_info().flags;
+    flags.iter().filter(|flag| flag.long != "--help")
 }
 
-/// All flags of `run` but klog's; what they mean is in [`help::RUN`](super::help::RUN).
-const FLAGS: [(&str, Slot); 27] = [
-    ("--from-kubeconfig", Slot::One(|raw| &mut raw.from_kubeconfig)),
-    ("--from-context", Slot::One(|raw| &mut raw.from_context)),
-    ("--to-kubeconfig", Slot::One(|raw| &mut raw.to_kubeconfig)),
-    ("--to-context", Slot::One(|raw| &mut raw.to_context)),
-    ("--sync-target-name", Slot::One(|raw| &mut raw.sync_target_name)),
-    ("--sync-target-uid", Slot::One(|raw| &mut raw.sync_target_uid)),
-    (
-        "--former-sync-target-uid",
-        Slot::Many(|raw| &mut raw.former_sync_target_uid),
-    ),
-    ("--qps", Slot::One(|raw| &mut raw.qps)),
-    ("--burst", Slot::One(|raw| &mut raw.burst)),
-    ("--mode", Slot::One(|raw| &mut raw.mode)),
-    ("--edge-mode", Slot::One(|raw| &mut raw.edge_mode)),
-    ("--poll-interval", Slot::One(|raw| &mut raw.poll_interval)),
-    ("--delete-adopted", Slot::Switch(|raw| &mut raw.delete_adopted)),
-    ("--take-back-from", Slot::Many(|raw| &mut raw.take_back_from)),
-    ("--deny", Slot::Many(|raw| &mut raw.deny)),
-    ("--allow-namespace", Slot::Many(|raw| &mut raw.allow_namespace)),
-    ("--deny-namespace", Slot::Many(|raw| &mut raw.deny_namespace)),
-    ("--filter-file", Slot::One(|raw| &mut raw.filter_file)),
-    ("--allow-system", Slot::Switch(|raw| &mut raw.allow_system)),
-    ("--status-interval", Slot::One(|raw| &mut raw.status_interval)),
-    ("--heartbeat-interval", Slot::One(|raw| &mut raw.heartbeat_interval)),
-    ("--hold-deletes-above", Slot::One(|raw| &mut raw.hold_deletes_above)),
-    ("--hold-deletes-for", Slot::One(|raw| &mut raw.hold_deletes_for)),
-    ("--queue-capacity", Slot::One(|raw| &mut raw.queue_capacity)),
-    ("--leader-elect", Slot::Switch(|raw| &mut raw.leader_elect)),
-    ("--lease-duration", Slot::One(|raw| &mut raw.lease_duration)),
-    ("--listen-address", Slot::One(|raw| &mut raw.listen_address)),
-];
+fn flag(name: &str) -> Option<&'static FlagInfo<'static>> {
+    flags().find(|flag| flag.long == name)
+}
 
 /// The words that a command line may begin with.
 const COMMANDS: [&str; 3] = ["run", "version", "help"];
@@ -135,7 +186,7 @@ fn unknown_command(word: &str) -> UsageError {
 /// A flag before the command.
 fn misplaced_flag(arg: &str) -> UsageError {
     match klog::split_flag(arg) {
-        Some((name, _)) if slot(&name).is_some() => UsageError::new(format!(
+        Some((name, _)) if flag(&name).is_some() => UsageError::new(format!(
             "{name} is a flag of run, which is missing before it: edge-syncer run {name} ..."
         )),
         _ => {
@@ -148,7 +199,8 @@ fn misplaced_flag(arg: &str) -> UsageError {
 
 /// Reads the flags of `run`.
 fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError> {
-    let mut raw = RunArgs::default();
+    // The flags that count, with their values.
+    let mut given: Vec<(&str, Option<&str>)> = Vec::new();
     let mut rest = args.iter();
     // The switch without a value that stands before.
     let mut switch = None;
@@ -171,26 +223,35 @@ fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError> {
             return Err(unexpected(arg, before));
         }
         let (name, value) = klog::split_flag(arg).unwrap_or_else(|| (arg.clone(), None));
-        let mut value_of = |value: Option<String>| {
-            let missing = || UsageError::new(format!("{name} needs a value"));
-            value.or_else(|| rest.next().cloned()).ok_or_else(missing)
+        let Some(flag) = flag(&name) else {
+            return Err(unknown_flag(&name));
         };
-        match slot(&name) {
-            None => return Err(unknown_flag(&name)),
-            Some(Slot::One(slot)) => *slot(&mut raw) = Some(value_of(value)?),
-            Some(Slot::Many(slot)) => slot(&mut raw).push(value_of(value)?),
-            Some(Slot::Switch(slot)) => {
-                *slot(&mut raw) = is_on(&name, value.as_deref())?;
-                switch = value.is_none().then_some(name);
+        if flag.optionality != Optionality::Repeating {
+            // argh refuses a flag that is given twice.
+            given.retain(|(earlier, _)| *earlier != flag.long);
+        }
+        if flag.kind == FlagInfoKind::Switch {
+            if is_on(&name, value)? {
+                given.push((flag.long, None));
             }
+            switch = value.is_none().then_some(name);
+        } else {
+            let missing = || UsageError::new(format!("{name} needs a value"));
+            let value = value.or_else(|| rest.next().map(String::as_str)).ok_or_else(missing)?;
+            given.push((flag.long, Some(value)));
         }
     }
-    Ok(Command::Run(Box::new(raw), klog))
+    Ok(Command::Run(Box::new(raw(given)?), klog))
 }
 
-fn slot(name: &str) -> Option<Slot> {
-    let (_, slot) = FLAGS.iter().find(|(flag, _)| *flag == name)?;
-    Some(*slot)
+/// What argh makes of flags and values that were checked before, so that it has nothing to refuse.
+fn raw(given: Vec<(&str, Option<&str>)>) -> Result<RunArgs, UsageError> {
+    let mut words = Vec::new();
+    for (name, value) in given {
+        words.push(name);
+        words.extend(value);
+    }
+    RunArgs::from_args(&[], &words).map_err(|refusal| UsageError::new(refusal.output))
 }
 
 /// What the value of a switch says; alone it is on.
@@ -213,7 +274,7 @@ fn unexpected(word: &str, switch: Option<String>) -> UsageError {
 
 fn unknown_flag(arg: &str) -> UsageError {
     let name = arg.split('=').next().unwrap_or(arg);
-    let known = FLAGS.iter().map(|(flag, _)| *flag).chain(["--help", "--version"]);
+    let known = flags().map(|flag| flag.long).chain(["--help", "--version"]);
     let hint = spelling::hint(&doubled(name), known);
     UsageError::new(format!("unknown flag {name}{hint}"))
 }

@@ -1,4 +1,10 @@
-//! The help texts. A test holds [`RUN`] against the flags that are known.
+//! The help texts. What the flags of `run` mean is said in [`RunArgs`] alone.
+
+use std::iter;
+
+use argh::{ArgsInfo as _, FlagInfo, FlagInfoKind, Optionality};
+
+use super::args::{self, RunArgs};
 
 /// Of the program.
 pub(super) const PROGRAM: &str = "\
@@ -14,69 +20,24 @@ Commands:
 Called by the name syncer it takes the flags of run and no command, as the Go syncer does.
 ";
 
-/// Of `run`: the flags in groups, the environment, one example.
-pub(super) const RUN: &str = "\
+const RUN_USAGE: &str = "\
 Usage: edge-syncer run --from-kubeconfig=FILE --sync-target-uid=UID [flags]
 
-Syncs between the hub and the edge until stopped by SIGTERM or SIGINT.
+";
 
-Connection:
-  --from-kubeconfig FILE      kubeconfig file of the hub (required)
-  --from-context NAME         context in it (default: its current context)
-  --to-kubeconfig FILE        kubeconfig file of the edge (default: the service account of the pod)
-  --to-context NAME           context in it (default: its current context)
-  --qps NUMBER                requests per second to each side (default: 30, but no limit at an edge with API priority
-                              and fairness; negative: no limit)
-  --burst NUMBER              requests that may be sent at once to each side (default: 20)
+/// The groups of flags, each with its first flag: it ends where the next one begins.
+const GROUPS: [(&str, &str); 7] = [
+    ("Connection", "--from-kubeconfig"),
+    ("Identity", "--sync-target-uid"),
+    ("Sync", "--mode"),
+    ("Safety", "--hold-deletes-above"),
+    ("Bounds", "--deny"),
+    ("High availability", "--leader-elect"),
+    ("Monitoring", "--listen-address"),
+];
 
-Identity:
-  --sync-target-uid UID       UID of the sync target (required)
-  --sync-target-name NAME     name of the sync target, for the log
-  --former-sync-target-uid UID
-                              UID that the sync target had before, or of a syncer that is gone for good, whose copies
-                              are taken over (repeatable)
-
-Sync:
-  --mode watch|poll           how changes at the hub are found (default: watch)
-  --edge-mode watch|poll      how changes at the edge are found (default: watch)
-  --poll-interval DURATION    time between two looks where the mode is poll (default: 15s; at least 1s)
-  --status-interval DURATION  shortest time between two writes of one object's status to the hub (default: 1s; 0s: every
-                              change)
-  --heartbeat-interval DURATION
-                              time between two heartbeats on the configs at the hub (default: 1m; at least 1s; 0s: none)
-  --queue-capacity NUMBER     objects that may wait for their turn in memory; others are looked up again later (default:
-                              1024; at least 32)
-  --take-back-from NAMES      field managers whose fields, beside those that the hub sets, are taken back at the edge
-                              (default: kubectl,kubectl-*; empty: nobody; trailing * for all names that begin so;
-                              repeatable)
-
-Safety:
-  --hold-deletes-above NUMBER hold deletes that are more than so many, and more than half of all copies, at once
-                              (default: 20)
-  --hold-deletes-for DURATION how long they are held unless they are confirmed (default: 10m; 0s: none are held)
-  --delete-adopted            delete objects that were there before when their hub objects go, instead of releasing them
-                              (also =true, =false)
-
-Bounds:
-  --deny RESOURCE[.GROUP]     never sync objects of this type, such as secrets, deployments.apps or *.example.org
-                              (repeatable)
-  --allow-namespace NAME      write namespaced objects, and create namespaces, only here (trailing * for all names that
-                              begin so; repeatable)
-  --deny-namespace NAME       never write here, even if allowed (trailing * for all names that begin so; repeatable)
-  --filter-file FILE          file with one 'deny secrets', 'allow-namespace shop-*' or 'deny-namespace kube-*' a line,
-                              and # comments
-  --allow-system              let configs write into kube-system, the syncer's own namespace and its roles, and send up
-                              the Secrets there, as the Go syncer did (also =true, =false)
-
-High availability:
-  --leader-elect              sync only while holding a Lease at the edge, so that one of several syncers is active
-                              (also =true, =false)
-  --lease-duration DURATION   how long that Lease lasts when its holder is gone (default: 15s; 3s to 1h)
-
-Monitoring:
-  --listen-address [IP]:PORT  where to serve /healthz, /livez, /readyz and /metrics over plain HTTP, such as :8080
-                              (every address), localhost:8080 or 10.0.0.1:8080 (default: nothing is served)
-
+/// What stands after the flags in groups.
+const RUN_END: &str = "
 Logging:
   -v, --v NUMBER              up to 3 info, 4 and 5 debug, 6 and more trace (default: 0)
   The other logging flags of the Go syncer are accepted without effect: --vmodule, --logtostderr, --alsologtostderr,
@@ -105,23 +66,76 @@ Example:
 Exit codes: 0 stopped by a signal, 1 failed while running, 2 wrong usage or unusable configuration.
 ";
 
+/// Where the texts of flags begin, and where their lines end.
+const COLUMN: usize = 30;
+const WIDTH: usize = 120;
+
+/// Of `run`: the flags in groups, the environment, one example.
+pub(super) fn run() -> String {
+    let mut help = [RUN_USAGE, RunArgs::get_args_info().description, "\n"].concat();
+    for flag in args::flags() {
+        if let Some((group, _)) = GROUPS.iter().find(|(_, first)| *first == flag.long) {
+            help += &["\n", group, ":\n"].concat();
+        }
+        describe(&mut help, flag);
+    }
+    help + RUN_END
+}
+
+/// Adds the lines of a flag. A name that reaches into the column of the texts has a line to itself.
+fn describe(help: &mut String, flag: &FlagInfo<'_>) {
+    let name = match flag.kind {
+        FlagInfoKind::Switch => ["  ", flag.long].concat(),
+        FlagInfoKind::Option { arg_name } => ["  ", flag.long, " ", arg_name].concat(),
+    };
+    *help += &name;
+    let mut width = name.len();
+    for (at, word) in text(flag).split(' ').enumerate() {
+        if width >= COLUMN && (at == 0 || width + 1 + word.len() > WIDTH) {
+            help.push('\n');
+            width = 0;
+        }
+        let gap = COLUMN.saturating_sub(width).max(1);
+        help.extend(iter::repeat_n(' ', gap));
+        *help += word;
+        width += gap + word.len();
+    }
+    help.push('\n');
+}
+
+/// The docs of a flag, with what its type says.
+fn text(flag: &FlagInfo<'_>) -> String {
+    let note = match (&flag.kind, &flag.optionality) {
+        (FlagInfoKind::Switch, _) => "also =true, =false",
+        (_, Optionality::Repeating) => "repeatable",
+        _ => return flag.description.to_owned(),
+    };
+    match flag.description.strip_suffix(')') {
+        Some(docs) => [docs, "; ", note, ")"].concat(),
+        None => [flag.description, " (", note, ")"].concat(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn is_as_wide_as_a_terminal_of_today() {
-        for line in PROGRAM.lines().chain(RUN.lines()) {
-            assert!(line.len() <= 120, "{line}");
+        for line in PROGRAM.lines().chain(run().lines()) {
+            assert!(line.len() <= WIDTH, "{line}");
         }
+    }
+
+    /// The name of the group that begins with this line.
+    fn head(line: &str) -> Option<&str> {
+        line.strip_suffix(':').filter(|head| !head.starts_with(' '))
     }
 
     #[test]
     fn has_its_groups_in_the_order_of_need() {
-        let heads: Vec<&str> = RUN
-            .lines()
-            .filter_map(|line| line.strip_suffix(':').filter(|head| !head.starts_with(' ')))
-            .collect();
+        let help = run();
+        let heads: Vec<&str> = help.lines().filter_map(head).collect();
         let expected = [
             "Connection",
             "Identity",
@@ -136,6 +150,41 @@ mod tests {
             "Example",
         ];
         assert_eq!(heads, expected);
-        assert!(RUN.lines().next().is_some_and(|usage| usage.len() < 80));
+        assert!(help.lines().next().is_some_and(|usage| usage.len() < 80));
+    }
+
+    #[test]
+    fn says_what_a_flag_takes_and_what_its_type_says() {
+        let help = run();
+        for lines in [
+            "\n  --burst NUMBER              requests that may be sent at once to each side (default: 20)\n",
+            "\n  --former-sync-target-uid UID\n                              UID that",
+            "example.org\n                              (repeatable)\n",
+            "\n                              begin so; repeatable)\n",
+            "\n  --leader-elect              sync only",
+            " active\n                              (also =true, =false)\n",
+        ] {
+            assert!(help.contains(lines), "{lines}");
+        }
+    }
+
+    #[test]
+    fn each_flag_stands_in_one_group() {
+        let help = run();
+        for flag in args::flags() {
+            let (mut group, mut found) = (None, Vec::new());
+            for line in help.lines() {
+                group = head(line).or(group);
+                if line.split_whitespace().next() == Some(flag.long) {
+                    found.push(group);
+                }
+            }
+            let is_group = |name| GROUPS.iter().any(|(group, _)| *group == name);
+            assert!(
+                matches!(found[..], [Some(name)] if is_group(name)),
+                "{}: {found:?}",
+                flag.long
+            );
+        }
     }
 }

@@ -92,12 +92,12 @@ fn after_verbosity(arg: &str) -> Option<&str> {
 }
 
 /// The name of a long flag, with `-` for `_`, and the value after `=`. `None` for anything else.
-pub(super) fn split_flag(arg: &str) -> Option<(String, Option<String>)> {
+pub(super) fn split_flag(arg: &str) -> Option<(String, Option<&str>)> {
     if !arg.starts_with("--") || arg.len() == 2 {
         return None;
     }
     let (name, value) = match arg.split_once('=') {
-        Some((name, value)) => (name, Some(value.to_owned())),
+        Some((name, value)) => (name, Some(value)),
         None => (arg, None),
     };
     Some((name.replace('_', "-"), value))

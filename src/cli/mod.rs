@@ -75,7 +75,7 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
     Ok(match args::parse(&words)? {
         Command::Nothing => Invocation::Help(help::PROGRAM),
         Command::Help => Invocation::Print(help::PROGRAM.to_owned()),
-        Command::RunHelp => Invocation::Print(help::RUN.to_owned()),
+        Command::RunHelp => Invocation::Print(help::run()),
         Command::Version => Invocation::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
         Command::Run(raw, klog) => Invocation::Run(Box::new(settings(*raw, klog)?)),
     })
