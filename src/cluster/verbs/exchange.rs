@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Cluster;
 use crate::cluster::json::OBJECT_LIMIT;
+use crate::cluster::rate::Turn;
 use crate::cluster::room::SMALL_ANSWER;
 use crate::cluster::{Body, Error, Response};
 
@@ -59,10 +60,11 @@ impl Cluster {
     /// Sends a request once there is room for its body, and reads the answer to its end: a write is answered with the
     /// whole object, so the room is needed until then. But what the server takes its time with is on the link no longer.
     pub(super) async fn exchange(&self, request: Request<Bytes>) -> Result<(u16, Bytes), Error> {
-        self.turn().await?;
         let kilobytes = u32::try_from(request.body().len().div_ceil(1024)).unwrap_or(UPLOADS);
         // An error says that nobody gives room any more, which nobody does here.
         let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await.ok();
+        // After that: what waits here is no request that the server has to do with.
+        let turn = self.turn().await?;
         let longest = LONGEST_UPLOAD + upload(&request);
         let most = if request.method() == Method::GET {
             OBJECT_LIMIT
@@ -70,7 +72,7 @@ impl Cluster {
             WRITTEN_LIMIT
         };
         let mut whole = pin!(async {
-            let response = self.send(request).await?;
+            let response = self.send(request, turn).await?;
             Ok((response.status, self.collect(response.body, most).await?))
         });
         if let Some(answer) = self.while_it_moves(UPLOADED, longest, &mut whole).await {
@@ -82,20 +84,19 @@ impl Cluster {
 
     /// Sends a request and turns every answer that is no success into an error, once it is known whose failure it is.
     pub(super) async fn answer(&self, request: Request<Bytes>) -> Result<Response, Error> {
-        self.turn().await?;
-        self.send(request).await
+        let turn = self.turn().await?;
+        self.send(request, turn).await
     }
 
     /// Waits until a request may be sent. While the credentials are refused, most requests are so here.
-    async fn turn(&self) -> Result<(), Error> {
+    async fn turn(&self) -> Result<Turn<'_>, Error> {
         if let Some(refusal) = self.refusal().await {
             return Err(refusal);
         }
-        self.rate.turn().await;
-        Ok(())
+        Ok(self.rate.turn().await)
     }
 
-    async fn send(&self, mut request: Request<Bytes>) -> Result<Response, Error> {
+    async fn send(&self, mut request: Request<Bytes>, turn: Turn<'_>) -> Result<Response, Error> {
         request.extensions_mut().get_or_insert(self.traffic);
         let credentials = self.server.credentials();
         log::trace!(
@@ -107,7 +108,7 @@ impl Cluster {
         let began = Instant::now();
         let most = BUSY_LIMIT + upload(&request);
         let about = (request.method().clone(), request.uri().clone());
-        let sent = self.patiently(most, "no answer", Some(about), self.server.send(request));
+        let sent = self.patiently(most, "no answer", Some(about), turn.spend(self.server.send(request)));
         let answer = sent.await.flatten();
         if let Ok(response) = &answer {
             self.rate.server_is_fair(response.is_fair);
