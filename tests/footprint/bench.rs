@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use crate::bystander::Bystander;
 use crate::life::{Cost, Life, Snapshot};
 use crate::link::Traffic;
 use crate::load::{await_count, config_maps, create_all};
@@ -19,6 +20,8 @@ use crate::table::{bytes, memory, seconds};
 pub(crate) const NAMESPACE: &str = "load";
 /// Bytes in each `ConfigMap`.
 pub(crate) const BODY: usize = 4096;
+/// For how long another client asks while nothing happens.
+const BYSTANDER_IDLE: Duration = Duration::from_secs(5);
 /// How long a convergence or a change may take. Slow syncers are measured too.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(900);
 
@@ -98,11 +101,13 @@ impl Bench {
         }
     }
 
-    /// Waits until the edge has everything.
-    pub(crate) async fn converge(&mut self) {
+    /// Waits until the edge has everything; another client may look on.
+    pub(crate) async fn converge(&mut self, with_bystander: bool) {
         let edge = self.pair.edge.objects();
+        let bystander = with_bystander.then(|| Bystander::begin(&self.pair.edge));
         await_count(&edge, "v1", "configmaps", NAMESPACE, self.count).await;
         let took = self.life.start.elapsed();
+        let waits = bystander.map(Bystander::end);
         progress(self.count, &format!("converged after {}", seconds(took)));
         self.figures.add("first convergence", seconds(took));
         // What the edge then tells of the last copies belongs to it, if that comes to an end.
@@ -111,6 +116,16 @@ impl Bench {
             cost = self.life.end_period(&self.pair, &self.before);
         }
         self.figures.add_cost("first convergence", cost);
+        if let Some(waits) = waits {
+            self.figures.add(
+                "first convergence: a GET of another client at the edge, p50 / p99",
+                waits,
+            );
+            let bystander = Bystander::begin(&self.pair.edge);
+            sleep(BYSTANDER_IDLE).await;
+            self.figures
+                .add("idle: a GET of another client at the edge, p50 / p99", bystander.end());
+        }
         self.add_memory("after convergence");
     }
 

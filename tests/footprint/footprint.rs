@@ -7,6 +7,7 @@
 #![expect(clippy::print_stderr, reason = "and progress to stderr")]
 
 mod bench;
+mod bystander;
 mod changes;
 mod life;
 mod link;
@@ -45,6 +46,10 @@ struct Args {
     /// put it under stress instead: all, or some of objects, large, burst, offline, reconnects, churn, bomb and failing, with commas
     #[argh(option)]
     stress: Option<Parts>,
+
+    /// also how long another client of the edge waits for answers, during the first convergence and while nothing happens
+    #[argh(switch)]
+    bystander: bool,
 
     /// minutes for which the parts of stress last that go on for a time (default: 3)
     #[argh(option, default = "NonZeroU32::new(3).expect(\"it is not 0\")")]
@@ -85,7 +90,7 @@ fn print(table: &Table) {
 /// All figures for `count` objects.
 async fn measure(count: u32, args: &Args) -> Figures {
     let mut bench = Bench::start(count).await;
-    bench.converge().await;
+    bench.converge(args.bystander).await;
     bench.time_downsync(args.updates.get()).await;
     bench.stay_idle(Duration::from_secs(args.idle.get().into())).await;
     bench.restart().await;
