@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::choices::Choices;
 use super::converged_up;
 use super::fields;
 use super::flows::{DOWNSYNC, OWNER, SOURCE, UPSYNC, is_another_targets};
@@ -29,11 +30,19 @@ enum Selected {
 }
 
 /// Everything in which either side is not what the other wants, and the objects that it is about.
-pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>) -> Vec<(String, Key)> {
+pub fn differences(
+    hub: &Store,
+    edge: &Store,
+    bystanders: &BTreeMap<Key, Value>,
+    choices: Choices,
+) -> Vec<(String, Key)> {
     let specs: Vec<&Value> = hub.of(CONFIGS, "").map(|(_, config)| &config["spec"]).collect();
     let mut all = converged_up::differences(hub, edge, &specs);
     for ty in types::served(hub) {
         if types::by_name(edge, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
+            continue;
+        }
+        if choices.denies(&ty.qualified()) {
             continue;
         }
         for (key, origin) in hub.of(&ty.qualified(), "") {
@@ -44,7 +53,7 @@ pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>)
                 selected => selected,
             };
             if selected != Selected::No && !key.name.starts_with("poison") {
-                if selected == Selected::Implied && is_bare(&specs, hub, key) {
+                if selected == Selected::Implied && is_bare(&specs, hub, key, choices) {
                     continue;
                 }
                 let copy = edge.get(key).map(std::ops::Deref::deref);
@@ -55,7 +64,10 @@ pub fn differences(hub: &Store, edge: &Store, bystanders: &BTreeMap<Key, Value>)
         }
     }
     for (key, copy) in edge.all() {
-        let is_left = hub.get(key).is_none() && DOWNSYNC.owns(copy) && may_go(&specs, hub, edge, key, copy);
+        let is_left = hub.get(key).is_none() && DOWNSYNC.owns(copy) && may_go(&specs, hub, edge, key, copy, choices);
+        if choices.denies(&key.resource) && DOWNSYNC.owns(copy) {
+            all.push(("is of a denied type".to_owned(), key.clone()));
+        }
         if is_left {
             all.push((LEFT_OVER.to_owned(), key.clone()));
         }
@@ -73,10 +85,10 @@ fn goes_up(specs: &[&Value], key: &Key, object: &Value) -> bool {
 }
 
 /// True if a copy without origin has to go, or to be released.
-fn may_go(specs: &[&Value], hub: &Store, edge: &Store, key: &Key, copy: &Value) -> bool {
+fn may_go(specs: &[&Value], hub: &Store, edge: &Store, key: &Key, copy: &Value, choices: Choices) -> bool {
     let protected = &*key.resource == "namespaces" && (&*key.name == "default" || key.name.starts_with("kube-"));
     // Something of others would go with it.
-    let is_needed = !takers::kept(hub, edge, key).is_empty();
+    let is_needed = !takers::kept(hub, edge, key, choices).is_empty();
     // A type that the hub no longer serves, but somebody still selects, is a riddle and no proof.
     let riddle = types::by_name(hub, &key.resource).is_none() && is_named(specs, &key.resource);
     !protected && !is_needed && !riddle && !is_hands_off(copy) && &*key.name != RECORD
@@ -84,11 +96,12 @@ fn may_go(specs: &[&Value], hub: &Store, edge: &Store, key: &Key, copy: &Value) 
 
 /// True for a namespace without anything selected in it. One that was at the edge before carries no mark and is not
 /// watched there, so that its loss is noticed only when something has to go into it.
-fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key) -> bool {
+fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key, choices: Choices) -> bool {
     let types = types::served(hub);
     // Poison is refused before anybody looks for its namespace.
     let selected = |key: &Key| {
         !key.name.starts_with("poison")
+            && !choices.denies(&key.resource)
             && types
                 .iter()
                 .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)

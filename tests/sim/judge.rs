@@ -124,9 +124,9 @@ impl Run {
     fn differences(&self) -> Vec<(String, Key)> {
         let world = &self.world;
         let edge = world.edge.store.borrow();
-        let mut all = differences(&world.hub.store.borrow(), &edge, &world.bystanders);
-        // What a backup brings back and has lost its label before the syncer could see it is not found again.
         let ledger = self.ledger.borrow();
+        let mut all = differences(&world.hub.store.borrow(), &edge, &world.bystanders, ledger.choices);
+        // What a backup brings back and has lost its label before the syncer could see it is not found again.
         let is_hidden = |key: &Key| {
             let is_unlabelled = edge
                 .get(key)

@@ -10,6 +10,7 @@ use edge_syncer::cluster::Side;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::choices::Choices;
 use super::converged;
 use super::converged_up;
 use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets};
@@ -165,8 +166,8 @@ pub struct Ledger {
     pub overwrites: Duration,
     /// The copies at each side.
     copies: BTreeSet<(Side, Key)>,
-    /// The edge's owner has chosen that adopted copies go too.
-    pub delete_adopted: bool,
+    /// What the edge's owner has chosen.
+    pub choices: Choices,
     /// Lists may lie, so that a namespace looks empty that is not.
     pub lists_lie: bool,
     /// How old what a side shows may be.
@@ -206,7 +207,7 @@ impl Ledger {
             anothers: BTreeMap::new(),
             overwrites: Duration::MAX,
             copies: BTreeSet::new(),
-            delete_adopted: false,
+            choices: Choices::default(),
             lists_lie: false,
             staleness: Duration::ZERO,
             heartbeat: false,
@@ -378,7 +379,7 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, which is left to the edge"), &[&key]);
         }
         self.check_taken(write, &key);
-        if flow.is_adopted(before) && !self.delete_adopted {
+        if flow.is_adopted(before) && !self.choices.delete_adopted {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
         if side == Side::Edge || !write.ty.is_namespace() {

@@ -3,7 +3,7 @@
 //! The same seed gives the same run. A run has three parts: people work on both sides while faults strike (`classes`);
 //! everything calms down and the sides have to become the same (`converged`); and for an hour nothing may happen.
 //! What must never happen is checked when it happens (`ledger`). In some runs objects go up to the hub too: `field` has
-//! the people who make them, `converged_up` judges what became of them.
+//! the people who make them, `converged_up` judges what became of them; `choices` has what the edge's owner has chosen.
 //!
 //! The simulated server is faithful in what the syncer relies on, and no more (`tests/assumptions` holds it and a real one
 //! against the same cases):
@@ -19,6 +19,7 @@
     reason = "each program that includes this uses a part, and has no outside"
 )]
 
+pub mod choices;
 pub mod classes;
 mod converged;
 mod converged_up;

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::choices::Choices;
 use super::classes::{ALL, Class, spell};
 use super::flows::SYNC_TARGET;
 use super::ledger::{Ledger, Mass};
@@ -36,7 +37,11 @@ const WORKERS: usize = 4;
 /// Sources that poll and read what has changed, one object at a time each: a year that goes by makes many of them due at once.
 const READERS: usize = 12;
 /// Share of the runs in which objects go up to the hub too.
-const UPWARD: f64 = 0.15;
+const UPWARD: f64 = 0.4;
+/// Share of the runs in which adopted copies go with their origins.
+const DELETE_ADOPTED: f64 = 0.25;
+/// Share of the runs without a disaster in which a type is denied.
+const DENIED: f64 = 0.2;
 /// How long a mass of deletes is held.
 pub(super) const HELD: Duration = Duration::from_secs(600);
 /// Between two heartbeats, in runs in which people have to be told of something.
@@ -253,7 +258,7 @@ impl Run {
         }
     }
 
-    /// What hubs differ in. Its dice are its own, so that nothing else of a run depends on it.
+    /// What hubs, and the choices of edges' owners, differ in. Its dice are its own, so that nothing else of a run depends on it.
     fn vary(&mut self, seed: u64) {
         let mut dice = Rng::with_seed(!seed);
         let hub = &self.world.hub;
@@ -270,6 +275,11 @@ impl Run {
         if dice.bool() {
             self.watched = Some(if dice.bool() { Side::Hub } else { Side::Edge });
         }
+        let delete_adopted = dice.f64() < DELETE_ADOPTED;
+        let is_calm = self.heartbeat.is_none();
+        let denied = dice.choice(["deployments.apps", "gauges.example.org"]);
+        let denied = denied.filter(|_| is_calm && dice.f64() < DENIED);
+        self.choose(Choices { delete_adopted, denied });
     }
 
     /// How a side is looked at.

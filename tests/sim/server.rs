@@ -303,7 +303,10 @@ impl Server {
         let store = self.store.borrow();
         let takes = if ask.verb == Verb::Delete && self.side == Side::Edge {
             let other = self.other.get().and_then(Weak::upgrade);
-            other.map_or_else(Vec::new, |hub| takers::kept(&hub.store.borrow(), &store, &key_of(ask)))
+            other.map_or_else(Vec::new, |hub| {
+                let choices = self.ledger.borrow().choices;
+                takers::kept(&hub.store.borrow(), &store, &key_of(ask), choices)
+            })
         } else {
             Vec::new()
         };

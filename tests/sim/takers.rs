@@ -1,12 +1,13 @@
 //! What takes others along when it is deleted: a namespace all that is in it, a CRD all objects of its type.
 
+use super::choices::Choices;
 use super::converged::is_hands_off;
 use super::flows::DOWNSYNC;
 use super::store::{Key, Store};
 use super::types::DEFINITIONS;
 
 /// What is at the edge, would go with `taker`, and is neither going nor to be deleted itself.
-pub fn kept(hub: &Store, edge: &Store, taker: &Key) -> Vec<Key> {
+pub fn kept(hub: &Store, edge: &Store, taker: &Key, choices: Choices) -> Vec<Key> {
     let goes_with = |key: &Key| match &*taker.resource {
         "namespaces" => key.namespace == taker.name,
         DEFINITIONS => key.resource == taker.name,
@@ -15,7 +16,8 @@ pub fn kept(hub: &Store, edge: &Store, taker: &Key) -> Vec<Key> {
     let within = edge.all().filter(|(key, _)| goes_with(key));
     let kept = within.filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_null());
     let kept = kept.filter(|(key, object)| {
-        let to_be_deleted = DOWNSYNC.owns(object) && !DOWNSYNC.is_adopted(object) && !is_hands_off(object);
+        let is_released = DOWNSYNC.is_adopted(object) && !choices.delete_adopted;
+        let to_be_deleted = DOWNSYNC.owns(object) && !is_released && !is_hands_off(object);
         !to_be_deleted || hub.get(key).is_some()
     });
     kept.map(|(key, _)| key.clone()).collect()

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::changes::{define, downsync_type, is_at_edge};
 use crate::check;
+use crate::sim::choices::Choices;
 use crate::sim::run::{Run, tell};
 use crate::sim::store::Key;
 use crate::sim::types::DEFINITIONS;
@@ -164,8 +165,10 @@ fn objects_wait_for_a_namespace_that_may_not_be_made_and_nobody_asks_for_namespa
 fn an_adopted_copy_goes_with_its_origin_only_where_the_owner_says_so() {
     for delete_adopted in [false, true] {
         check(&tell(&[], false, async |run| {
-            run.policy.delete_adopted = delete_adopted;
-            run.ledger.borrow_mut().delete_adopted = delete_adopted;
+            run.choose(Choices {
+                delete_adopted,
+                ..Choices::default()
+            });
             let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
             let key = settings("b");
             edge.create("people", "namespaces", "", "shop", json!({}));
