@@ -12,7 +12,7 @@ use super::classes::Class;
 use super::converged::{LEFT_OVER, differences, is_config};
 use super::converged_up::{self, is_in_conflict, used_by_others};
 use super::flows::DOWNSYNC;
-use super::ledger::{Counts, Ledger, RECORD};
+use super::ledger::{Counts, LEASE, Ledger, RECORD};
 use super::panics;
 use super::request::Verb;
 use super::run::Run;
@@ -42,7 +42,9 @@ const CONFLICTING: u64 = 40;
 /// about the object itself in one try, and of discovery and lists about what it would take along.
 const CASCADE_TRIES: u64 = 4;
 const CASCADE_REQUESTS: u64 = 2;
-const CASCADE_QUESTIONS: u64 = 12;
+const CASCADE_QUESTIONS: u64 = 14;
+/// Requests an hour about the Lease: every 5 s of who holds it, every 2 s of who does not.
+const LEASE_REQUESTS: u64 = 1800;
 /// The most rounds of questions an hour for a type that is selected and missing, and the questions of one: the groups, and
 /// the versions of one of them.
 const MISSING_QUESTIONS: u64 = 25 * 2;
@@ -184,6 +186,7 @@ impl Run {
                 // A list that is due once more in this hour may be newer than the recorded version. Whoever polls for
                 // upsync reads what is written then.
                 () if &*key.name == RECORD => 1 + u64::from(self.world.habits.upsync),
+                () if self.elects && &*key.name == LEASE => LEASE_REQUESTS,
                 () => 0,
             };
             let most = each * self.processes.len() as u64;
@@ -247,7 +250,7 @@ impl Run {
             let asked = if lacks(side) { KIND_QUESTIONS } else { 0 };
             // One look asks for each group, and in each type that is served.
             let looks = match side {
-                Side::Hub => used * LOOKS * 7 + types * MISSING_QUESTIONS,
+                Side::Hub => used * LOOKS * 9 + types * MISSING_QUESTIONS,
                 Side::Edge => held.len() as u64 * CASCADE_TRIES * CASCADE_QUESTIONS,
             };
             let each = match verb {

@@ -46,6 +46,10 @@ pub const MOST: usize = 20;
 
 /// The one object that the syncer writes for itself.
 pub const RECORD: &str = "edge-syncer-types-this-one";
+/// Who holds it syncs.
+pub const LEASE: &str = "edge-syncer-this-one";
+/// How long after another one holds it a syncer may still write: until it stops by itself, and what is on its way arrives.
+const LEASE_LOST: Duration = Duration::from_secs(40);
 
 /// The field manager of status return.
 const STATUS_MANAGER: &str = "edge-syncer-status";
@@ -81,6 +85,8 @@ pub enum Errand {
     Object,
     /// The record of types.
     Record,
+    /// The Lease of who syncs.
+    Lease,
     /// Who a side is, or what defines a type there.
     Identity,
     /// The heartbeat on a config, or a look at it.
@@ -96,6 +102,7 @@ impl Errand {
         Some(match &*target.name {
             "" => return None,
             RECORD => Self::Record,
+            LEASE => Self::Lease,
             "kube-system" | "default" if target.resource == "namespaces" => Self::Identity,
             _ if ask.verb == Verb::Get
                 && ["customresourcedefinitions", "logicalclusters"].contains(&&*target.resource) =>
@@ -156,6 +163,8 @@ pub struct Ledger {
     pub taken: Taken,
     /// What a backup has brought back.
     pub revived: BTreeSet<(Side, Key)>,
+    /// Who holds the Lease at the edge, and since when, on the syncer's clock.
+    leader: Option<(String, Duration)>,
     /// Deletes that are to be held.
     pub mass: Option<Mass>,
     /// UIDs of objects that others have made in the place of copies.
@@ -182,6 +191,11 @@ pub struct Ledger {
     pub readers: usize,
 }
 
+/// What a syncer is called as a candidate for the Lease.
+pub fn candidate(process: u32) -> String {
+    format!("p{process}")
+}
+
 impl Ledger {
     /// An empty ledger.
     pub fn new() -> Self {
@@ -202,6 +216,7 @@ impl Ledger {
             lost: BTreeMap::new(),
             taken: Taken::default(),
             revived: BTreeSet::new(),
+            leader: None,
             mass: None,
             theirs: BTreeSet::new(),
             anothers: BTreeMap::new(),
@@ -272,7 +287,7 @@ impl Ledger {
         let namespaces = of(Errand::HubNamespace);
         let too_many = match errand {
             // Whoever polls reads what has changed too.
-            Errand::Record | Errand::Heartbeat => of(errand) > 2,
+            Errand::Record | Errand::Heartbeat | Errand::Lease => of(errand) > 2,
             Errand::Object | Errand::Identity => objects + asked.saturating_sub(3) > workers,
             Errand::HubNamespace => namespaces > workers + HUB_NAMESPACES,
         };
@@ -294,6 +309,12 @@ impl Ledger {
             && !self.specs.contains(&config["spec"])
         {
             self.specs.push(config["spec"].clone());
+        }
+        if let Some(lease) = change.after.as_ref().filter(|_| &*change.key.name == LEASE) {
+            let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+            if self.leader.as_ref().is_none_or(|(known, _)| known != holder) {
+                self.leader = Some((holder.to_owned(), self.clock()));
+            }
         }
         let exists = change.after.is_some();
         let place = (side, change.key.clone());
@@ -339,9 +360,10 @@ impl Ledger {
     pub fn syncer_wrote(&mut self, write: &Write<'_>) {
         let &Write { side, ask, before, .. } = write;
         let key = key_of(ask);
-        if &*key.name == RECORD {
+        if [RECORD, LEASE].contains(&&*key.name) {
             return;
         }
+        self.check_lead(write.process, &key);
         if key.name.starts_with(BYSTANDER) {
             self.break_promise(format!("wrote {key}, which is none of its business"), &[&key]);
         }
@@ -388,6 +410,16 @@ impl Ledger {
             } else {
                 self.check_proof(write.process, flow, &key, write.origin_type_served);
             }
+        }
+    }
+
+    /// Who does not hold the Lease does not write.
+    fn check_lead(&mut self, process: u32, key: &Key) {
+        let Some((holder, since)) = &self.leader else { return };
+        let is_other = !holder.is_empty() && *holder != candidate(process);
+        if is_other && self.clock().saturating_sub(*since) > LEASE_LOST {
+            let what = format!("p{process} wrote {key} while {holder} held the Lease");
+            self.break_promise(what, &[key]);
         }
     }
 

@@ -1,12 +1,13 @@
 //! One run: two servers, people, faults and the real engine, on a clock that jumps from one event to the next; then
 //! calm, and the promises that can only be judged at the end.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use edge_syncer::cluster::{Cluster, Rate, RateLimit, Side};
+use edge_syncer::cluster::{Cluster, ObjectName, Rate, RateLimit, Side};
 use edge_syncer::engine::{self, Limits, Setup};
+use edge_syncer::leader::{self, Candidacy};
 use edge_syncer::plan::Filter;
 use edge_syncer::serve::Question;
 use edge_syncer::source::Pace;
@@ -21,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::choices::Choices;
 use super::classes::{ALL, Class, spell};
 use super::flows::SYNC_TARGET;
-use super::ledger::{Ledger, Mass};
+use super::ledger::{self, LEASE, Ledger, Mass};
 use super::panics;
 use super::server::{Port, Server};
 use super::store::Key;
@@ -40,6 +41,8 @@ const READERS: usize = 12;
 const UPWARD: f64 = 0.4;
 /// Share of the runs in which adopted copies go with their origins.
 const DELETE_ADOPTED: f64 = 0.25;
+/// Share of the runs in which a syncer syncs only while it holds a Lease.
+const ELECTED: f64 = 0.25;
 /// Share of the runs without a disaster in which a type is denied.
 const DENIED: f64 = 0.2;
 /// How long a mass of deletes is held.
@@ -119,8 +122,10 @@ pub struct Run {
     pub policy: Policy,
     /// The types and namespaces that he does not allow them.
     pub filter: Filter,
-    /// The way to ask the syncer that was started last.
-    questions: Option<Sender<Question>>,
+    /// Only who holds the Lease syncs.
+    pub elects: bool,
+    /// The way to ask the syncer that began to sync last.
+    questions: Rc<RefCell<Option<Sender<Question>>>>,
 }
 
 /// Runs `seed`, with `only` this class of faults or any.
@@ -191,6 +196,25 @@ fn any_classes(dice: &mut Rng, upsync: bool) -> Vec<Class> {
     classes
 }
 
+/// One syncer of several.
+fn candidacy(edge: &Cluster, process: u32) -> Candidacy {
+    Candidacy {
+        edge: Rc::new(edge.unlimited()),
+        lease: ObjectName::new("default", LEASE),
+        identity: ledger::candidate(process),
+        lease_duration: Duration::from_secs(15),
+        clock: another_moment,
+    }
+}
+
+/// A time that has not been before: whoever stands by sees by it that the Lease was renewed.
+fn another_moment() -> String {
+    thread_local!(static MOMENTS: Cell<u32> = const { Cell::new(0) });
+    let moment = MOMENTS.get();
+    MOMENTS.set(moment + 1);
+    format!("2026-01-01T00:00:00.{moment:06}Z")
+}
+
 fn weather(dice: &mut Rng, trap: &Rc<Trap>) -> Weather {
     let streaming = [Streaming::Refused, Streaming::Fails, Streaming::Ignored];
     Weather {
@@ -246,7 +270,8 @@ impl Run {
                 take_back_from: vec!["kubectl".into(), "kubectl-*".into()],
             },
             filter: Filter::default(),
-            questions: None,
+            elects: false,
+            questions: Rc::default(),
             watched: None,
             queue_capacity: QUEUE_CAPACITY,
             rate: None,
@@ -280,6 +305,7 @@ impl Run {
         let denied = dice.choice(["deployments.apps", "gauges.example.org"]);
         let denied = denied.filter(|_| is_calm && dice.f64() < DENIED);
         self.choose(Choices { delete_adopted, denied });
+        self.elects = dice.f64() < ELECTED;
     }
 
     /// How a side is looked at.
@@ -337,10 +363,20 @@ impl Run {
             delete_limits: Limits { most: 20, grace: HELD },
             renaming: true,
         };
-        let (questions, asked) = channel(1);
-        self.questions = Some(questions);
-        let work = engine::run_and_answer(setup, asked, std::future::pending());
-        let process = async move { work.await.expect("the sides are two clusters") };
+        let candidacy = self.elects.then(|| candidacy(&setup.edge, process));
+        let latest = Rc::clone(&self.questions);
+        let work = move || {
+            let (questions, asked) = channel(1);
+            latest.replace(Some(questions));
+            engine::run_and_answer(setup.clone(), asked, std::future::pending())
+        };
+        let process = async move {
+            let ended = match candidacy {
+                None => Some(work().await),
+                Some(candidacy) => leader::while_leading(candidacy, std::future::pending(), |_| work()).await,
+            };
+            ended.expect("nobody stops it").expect("the sides are two clusters");
+        };
         self.processes.push(spawn_local(process));
     }
 
@@ -350,7 +386,7 @@ impl Run {
         sleep(Duration::from_secs(2)).await;
         let (answer, answered) = oneshot::channel();
         let now = Duration::ZERO;
-        let questions = self.questions.as_ref().expect("it was started");
+        let questions = self.questions.borrow().clone().expect("it was started");
         let asked = questions.send(Question::Metrics { now, answer }).await;
         asked.expect("it runs");
         let page = answered.await.expect("it answers");

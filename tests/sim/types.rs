@@ -32,10 +32,11 @@ pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 pub const EDGE_SYNC_CONFIGS: &str = "edgesyncconfigs";
 
 /// Group, version, plural, kind, namespaced, status subresource.
-const BUILT_IN: [BuiltIn; 7] = [
+const BUILT_IN: [BuiltIn; 8] = [
     ("", "v1", "namespaces", "Namespace", false, true),
     ("", "v1", "configmaps", "ConfigMap", true, false),
     ("", "v1", "events", "Event", true, false),
+    ("coordination.k8s.io", "v1", "leases", "Lease", true, false),
     ("apps", "v1", "deployments", "Deployment", true, true),
     (
         "apiextensions.k8s.io",
