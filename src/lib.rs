@@ -33,6 +33,7 @@ mod fuzz;
 
 use std::error::Error;
 use std::rc::Rc;
+use std::time::Duration;
 
 use cluster::access::AccessSource;
 use cluster::reload::Reloading;
@@ -41,6 +42,9 @@ use cluster::{Cluster, ObjectName, RateLimit, Side};
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.
 const MOST_WORKERS: u32 = 16;
+
+/// How often the files of kubeconfigs are looked at while nothing is asked.
+const FILES_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs the syncer until a signal stops it.
 ///
@@ -92,12 +96,14 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         delete_limits: settings.delete_limits,
         renaming: settings.renaming,
     };
+    let sides = [Rc::clone(&setup.hub), Rc::clone(&setup.edge)];
     let desk = serve::Desk::default();
     let stop = shutdown.requested();
     let local = tokio::task::LocalSet::new();
     if let Some(listener) = listener {
         local.spawn_local(serve::serve(listener, desk.clone(), cli::logger::since_1970));
     }
+    local.spawn_local(look_at_files(sides));
     let ended = match candidacy {
         None => Box::pin(local.run_until(engine::run_and_answer(setup, desk.open(), stop))).await,
         Some(candidacy) => {
@@ -109,6 +115,16 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     ended?;
     log::info!("stopped");
     Ok(())
+}
+
+/// Each request looks at the files that it depends on; but there may be none for hours, and none to the right server.
+async fn look_at_files(sides: [Rc<Cluster>; 2]) {
+    loop {
+        tokio::time::sleep(FILES_INTERVAL).await;
+        for side in &sides {
+            side.look_at_files().await;
+        }
+    }
 }
 
 /// What it takes to be one of several syncers, if it is to be one.

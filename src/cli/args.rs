@@ -274,6 +274,9 @@ fn unexpected(word: &str, switch: Option<String>) -> UsageError {
 
 fn unknown_flag(arg: &str) -> UsageError {
     let name = arg.split('=').next().unwrap_or(arg);
+    if ["--help", "--version"].contains(&name) {
+        return UsageError::new(format!("{name} takes no value"));
+    }
     let known = flags().map(|flag| flag.long).chain(["--help", "--version"]);
     let hint = spelling::hint(&doubled(name), known);
     UsageError::new(format!("unknown flag {name}{hint}"))

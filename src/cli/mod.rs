@@ -17,7 +17,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::cluster::access::{AccessError, AccessSource};
 use crate::cluster::files;
 use crate::engine::OneCluster;
-use crate::plan::{Bounds, Filter};
+use crate::plan::{Bounds, Filter, is_label};
 use args::{Command, RunArgs};
 use klog::Klog;
 
@@ -88,7 +88,13 @@ fn settings(raw: RunArgs, klog: Klog) -> Result<Settings, UsageError> {
     if let Some(path) = filter_file {
         read_filter(&path, &mut settings.filter)?;
     }
-    settings.own_namespace = set("NAMESPACE").or_else(|| pod_namespace(&settings.edge));
+    let namespace = set("NAMESPACE");
+    if let Some(name) = namespace.as_deref().filter(|name| !is_label(name)) {
+        return Err(UsageError::new(format!(
+            "NAMESPACE={name:?}: is no name of a namespace"
+        )));
+    }
+    settings.own_namespace = namespace.or_else(|| pod_namespace(&settings.edge));
     if !allow_system {
         let (namespace, account) = (settings.own_namespace.as_deref(), pod_account(&settings.edge));
         settings.filter.keep_out_of(Bounds::new(namespace, account.as_deref()));

@@ -193,6 +193,11 @@ impl Cluster {
         self.server.moves()
     }
 
+    /// Looks whether the files have been replaced that say where the side is and who asks: also while nothing is asked.
+    pub async fn look_at_files(&self) {
+        self.server.look_for_credentials().await;
+    }
+
     /// True if nothing that was asked since the credentials were last refused (401) was refused for that.
     pub fn accepts_credentials(&self) -> bool {
         self.contact.is_accepted()

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Engine;
+use super::one_cluster::Sides;
 use crate::cluster::Side;
 use crate::report::Subject;
 use crate::report::metrics::{Snapshot, render};
@@ -77,7 +78,8 @@ impl Engine {
             queue_capacity: self.setup.queue_capacity,
             queue_overflowed: self.queue.overflowed().count(),
             held: self.held(),
-            failing: self.report.failing(),
+            // That both are one cluster stops all.
+            failing: self.report.failing() + usize::from(self.sides == Sides::One),
             last_heartbeat: self.told.beaten.map(|at| now.saturating_sub(at.elapsed())),
         }
     }

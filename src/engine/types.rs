@@ -255,10 +255,14 @@ impl TypeState {
             Some(hub) => !self.strays.contains_key(name) && self.plan.naming.at_edge(&hub).as_ref() == Some(name),
             None => false,
         };
-        if !belongs || self.plan.yields_to.selects(name) == Selection::Full {
-            return Selection::None;
+        let selected = self.plan.selector.selects(name);
+        match selected {
+            _ if !belongs => Selection::None,
+            // What is in it needs it, whoever else has it: one that is not at the edge has nothing to go up.
+            Selection::Implied => selected,
+            _ if self.plan.yields_to.selects(name) == Selection::Full => Selection::None,
+            _ => selected,
         }
-        self.plan.selector.selects(name)
     }
 
     /// What is selected has changed: what no longer is, is wanted no longer.

@@ -223,6 +223,13 @@ fn denied_type(text: &str) -> Result<Rule, String> {
         let allowed = "must be a lowercase plural with its group, such as secrets, deployments.apps or *.example.org";
         return Err(format!("{allowed}{}", meant(text)));
     }
+    let group_and_version = group.map(|group| group.rsplit_once('.').unwrap_or(("", group)));
+    if let Some((group, last)) = group_and_version.filter(|(_, last)| *last == "core" || is_version(last)) {
+        return Err(match group {
+            "" => format!("the core group has no name: write {resource}"),
+            _ => format!("{last} is a version: write {resource}.{group}"),
+        });
+    }
     if group.is_none() && !CORE.contains(&resource) {
         return Err(match meant(text).as_str() {
             "" => "is no plural of the core group; write the group too, such as deployments.apps".to_owned(),
@@ -233,6 +240,12 @@ fn denied_type(text: &str) -> Result<Rule, String> {
         resource: resource.to_owned(),
         group: group.unwrap_or_default().to_owned(),
     })
+}
+
+/// True for `v1`, `v1beta1` and the like.
+fn is_version(part: &str) -> bool {
+    let number = part.strip_prefix('v').unwrap_or_default();
+    number.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// `, did you mean secrets?`, or nothing.
@@ -254,7 +267,7 @@ fn namespace_pattern(text: &str) -> Result<String, String> {
 }
 
 /// True for what a part of a name in the API may consist of.
-fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(is_allowed)
 }
@@ -461,6 +474,18 @@ mod tests {
             (
                 "deny cm",
                 "deny \"cm\": is no plural of the core group, did you mean configmaps?".to_owned(),
+            ),
+            (
+                "deny secrets.core",
+                "deny \"secrets.core\": the core group has no name: write secrets".to_owned(),
+            ),
+            (
+                "deny secrets.v1",
+                "deny \"secrets.v1\": the core group has no name: write secrets".to_owned(),
+            ),
+            (
+                "deny deployments.apps.v1",
+                "deny \"deployments.apps.v1\": v1 is a version: write deployments.apps".to_owned(),
             ),
             ("deny roles", format!("deny \"roles\": {CORE}")),
             ("deny deployments", format!("deny \"deployments\": {CORE}")),

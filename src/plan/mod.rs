@@ -23,6 +23,7 @@ use std::fmt;
 
 pub use bounds::Bounds;
 pub use direction::Direction;
+pub(crate) use filter::is_label;
 pub use filter::{Filter, Rule, RuleError};
 pub use naming::Naming;
 pub use planned::{Absence, Missing, Pair, Plan, StatusPath, TypePlan, Unknown};

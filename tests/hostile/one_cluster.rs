@@ -8,7 +8,7 @@ use crate::bench::says;
 use crate::support::objects::config_map;
 use crate::support::stage::{Stage, all_of, select, stage, stock};
 use crate::support::story::{SOON, arrives, copy_equals};
-use crate::support::{AuditEvent, SYNCER, Server, Syncer, eventually};
+use crate::support::{AuditEvent, SYNCER, Server, Syncer, eventually, install_crds};
 
 /// A kubeconfig for the hub that can be replaced.
 fn replaceable(of: &Server, at: &Server) -> PathBuf {
@@ -51,6 +51,8 @@ async fn nothing_is_written_when_a_replaced_kubeconfig_makes_hub_and_edge_one_cl
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a"], &json!({"v": "1"})).await;
     select(&hub, &all_of(&shop, &[("", "configmaps")])).await;
+    // With them, its watches are all in order while it is taken for the hub: nothing else is asked.
+    install_crds(&edge).await;
     let file = replaceable(&pair.hub, &pair.edge);
     let mut syncer = Syncer::start(&file, &pair.edge.kubeconfig(), &["--heartbeat-interval=1s"]);
     arrives(&edge, "v1", "configmaps", &shop, "a").await;

@@ -39,7 +39,8 @@ pub fn differences(hub: &Store, edge: &Store, specs: &[&Value]) -> Vec<(String, 
     }
     for (key, copy) in hub.all().filter(|(_, object)| UPSYNC.owns(object)) {
         if &*key.resource == "namespaces" {
-            if is_idle(hub, edge, specs, key) {
+            let goes_up_itself = is_selected(specs.iter().copied(), key) && edge.get(key).is_some();
+            if !goes_up_itself && is_idle(hub, edge, specs, key) {
                 all.push((IDLE.to_owned(), key.clone()));
             }
             continue;

@@ -478,7 +478,7 @@ impl Ledger {
             let since = self.clock().saturating_sub(PROOF_AGE + self.staleness);
             !self.lists_lie && within.any(|((side, _), (at, exists))| *side == Side::Hub && *exists && *at < since)
         } else {
-            !within.any(|((side, inner), _)| *side == Side::Edge && selected(inner))
+            !selected(key) && !within.any(|((side, inner), _)| *side == Side::Edge && selected(inner))
         };
         if wrong {
             let what = format!(

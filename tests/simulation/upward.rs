@@ -253,3 +253,34 @@ fn a_status_that_others_wrote_at_the_hub_before_our_write_is_corrected_where_the
         assert_eq!(hub_status(run, &key), 1, "it is the edge's");
     }));
 }
+
+#[test]
+fn a_namespace_that_downsync_needs_is_made_though_all_namespaces_are_to_go_up() {
+    check(&tell(&[], true, async |run| {
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let down = json!([{"group": "", "resource": "configmaps", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": "shop", "names": ["*"]}]}]);
+        let up = json!([{"apiGroup": "", "resources": ["namespaces"], "namespaces": ["*"], "names": ["*"]}]);
+        hub.create(
+            "people",
+            CONFIGS,
+            "",
+            "both",
+            json!({"spec": {"namespacedObjects": down, "upsync": up}}),
+        );
+        hub.create("people", "namespaces", "", "shop", json!({}));
+        let key = Key::new("configmaps", "shop", "a");
+        hub.create("people", "configmaps", "shop", "a", json!({"data": {"x": "1"}}));
+        edge.create("people", "namespaces", "", "field", json!({}));
+        run.start();
+        seconds(60).await;
+        assert!(edge.store.borrow().get(&key).is_some(), "its namespace was made");
+        let up = Key::new("namespaces", "", "field");
+        assert!(hub.store.borrow().get(&up).is_some(), "the edge's own goes up");
+        // A namespace that both need, and that its owner deletes at the edge, is made again.
+        edge.delete(&Key::new("namespaces", "", "shop"));
+        seconds(120).await;
+        assert!(edge.store.borrow().get(&key).is_some(), "it is needed still");
+        assert!(hub.store.borrow().get(&key).is_some(), "nothing was lost at the hub");
+    }));
+}
