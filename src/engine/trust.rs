@@ -364,8 +364,8 @@ impl Engine {
                 } else {
                     self.ask_identity_later(side);
                 }
-                // Nothing tells when what has held up one question no longer does.
-                if matches!(error, Error::Unanswered(_)) {
+                // Nothing tells when what has held up one question no longer does, or when it is allowed.
+                if error.is_forbidden() || matches!(error, Error::Unanswered(_)) {
                     let due = Instant::now() + back_off(u32::MAX, fastrand::f64());
                     self.guard.questions.to(side).due.get_or_insert(due);
                 }

@@ -75,3 +75,18 @@ fn a_type_for_which_a_gateway_answers_is_not_the_side_and_holds_up_no_namespace(
         assert!(is_at_edge(run, &Key::new("namespaces", "", "shop")));
     }));
 }
+
+#[test]
+fn who_a_side_is_is_asked_again_once_that_may_be_told() {
+    check(&tell(&[], false, async |run| {
+        for side in [Side::Hub, Side::Edge] {
+            let forbidden = Trouble::Forbidden("namespaces".to_owned());
+            run.strike(side, forbidden, Duration::from_secs(60));
+        }
+        run.start();
+        seconds(30).await;
+        assert!(run.figure("failing").await > 0, "it may not be told");
+        seconds(900).await;
+        assert_eq!(run.figure("failing").await, 0);
+    }));
+}
