@@ -1,10 +1,12 @@
 //! edge-syncer keeps objects of an edge cluster in step with its mailbox workspace on a hub.
 //!
 //! The modules in the order that data takes: configs at the hub become a plan, the plan starts sources, sources fill
-//! the queue, workers bring one object after the other in step, and what came of it is reported.
+//! the queue, workers bring one object after the other in step, and what came of it is reported. All that is known lies in
+//! the model, which is plain data; the engine does what that wants done (docs/architecture.md).
 //!
 //! ```text
 //! configs at the hub ──► plan ──► sources ──► queue ──► reconcile ──► report
+//!                         └──────────── model ────────────┘
 //! ```
 
 mod bounded;
@@ -21,6 +23,8 @@ pub mod queue;
 
 pub mod sync;
 
+pub mod model;
+
 pub mod engine;
 pub mod leader;
 pub mod report;
@@ -33,18 +37,14 @@ mod fuzz;
 
 use std::error::Error;
 use std::rc::Rc;
-use std::time::Duration;
 
 use cluster::access::AccessSource;
-use cluster::reload::Reloading;
+use cluster::reload::{self, Reloading};
 use cluster::{Cluster, ObjectName, RateLimit, Side};
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.
 const MOST_WORKERS: u32 = 16;
-
-/// How often the files of kubeconfigs are looked at while nothing is asked.
-const FILES_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs the syncer until a signal stops it.
 ///
@@ -76,25 +76,27 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     let setup = engine::Setup {
         hub,
         edge,
-        hub_pace: settings.hub_pace,
-        edge_pace: settings.edge_pace,
-        own_namespace: settings.own_namespace,
-        workers: workers as usize,
-        queue_capacity: settings.queue_capacity,
-        policy: Rc::new(sync::job::Policy {
-            sync_target: sync::ownership::SyncTarget {
-                uid: settings.sync_target_uid,
-                former: settings.former_sync_target_uids,
-            },
-            delete_adopted: settings.delete_adopted,
-            take_back_from: settings.take_back_from,
-        }),
-        filter: Rc::new(settings.filter),
-        status_interval: settings.status_interval,
-        heartbeat: settings.heartbeat_interval,
-        clock: cli::logger::time_of_day,
-        delete_limits: settings.delete_limits,
-        renaming: settings.renaming,
+        settings: model::Settings {
+            hub_pace: settings.hub_pace,
+            edge_pace: settings.edge_pace,
+            own_namespace: settings.own_namespace,
+            workers: workers as usize,
+            queue_capacity: settings.queue_capacity,
+            policy: Rc::new(sync::job::Policy {
+                sync_target: sync::ownership::SyncTarget {
+                    uid: settings.sync_target_uid,
+                    former: settings.former_sync_target_uids,
+                },
+                delete_adopted: settings.delete_adopted,
+                take_back_from: settings.take_back_from,
+            }),
+            filter: Rc::new(settings.filter),
+            status_interval: settings.status_interval,
+            heartbeat: settings.heartbeat_interval,
+            clock: cli::logger::time_of_day,
+            delete_limits: settings.delete_limits,
+            renaming: settings.renaming,
+        },
     };
     let sides = [Rc::clone(&setup.hub), Rc::clone(&setup.edge)];
     let desk = serve::Desk::default();
@@ -120,7 +122,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
 /// Each request looks at the files that it depends on; but there may be none for hours, and none to the right server.
 async fn look_at_files(sides: [Rc<Cluster>; 2]) {
     loop {
-        tokio::time::sleep(FILES_INTERVAL).await;
+        tokio::time::sleep(reload::MAX_AGE).await;
         for side in &sides {
             side.look_at_files().await;
         }
@@ -142,7 +144,7 @@ fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candida
 async fn open(side: Side, source: &AccessSource, limit: RateLimit) -> Result<Rc<Cluster>, Box<dyn Error>> {
     let server = Reloading::open(side, source.clone(), user_agent()).await?;
     let cluster = Cluster::new(side, Box::new(server), limit);
-    log::info!("{side} server={}", cluster.place().address);
+    log::info!("{side} server={}", cluster.standing().place.address);
     Ok(Rc::new(cluster))
 }
 

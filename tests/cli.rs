@@ -351,6 +351,22 @@ fn refuses_a_kubeconfig_that_means_something_else_than_it_seems_to() {
 }
 
 #[test]
+fn a_namespace_of_the_environment_that_cannot_be_one_is_an_error() {
+    let required = ["run", "--from-kubeconfig=/nonexistent/hub", "--sync-target-uid=u"];
+    for (name, refused) in [("a/b", true), ("Shop", true), ("shop", false), ("", false)] {
+        let mut command = command(Path::new(BINARY), &required);
+        let output = command
+            .env("NAMESPACE", name)
+            .output()
+            .expect("the binary can be started");
+        let stderr = String::from_utf8(output.stderr).expect("stderr is UTF-8");
+        let expected = format!("NAMESPACE={name:?}: is no name of a namespace");
+        assert_eq!(stderr.contains(&expected), refused, "{stderr}");
+        assert_eq!(output.status.code(), Some(2), "there is no kubeconfig either");
+    }
+}
+
+#[test]
 fn a_log_filter_that_cannot_be_followed_is_an_error_unless_it_is_for_others() {
     let args = ["run", "--from-kubeconfig=/nonexistent/hub", "--sync-target-uid=u"];
     let with = |name: &str, value: &str| {

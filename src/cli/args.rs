@@ -7,7 +7,7 @@
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
 use super::klog::{self, Klog};
-use super::settings::UsageError;
+use super::usage::UsageError;
 use crate::spelling;
 
 /// What the command line asks for.
@@ -183,17 +183,16 @@ fn unknown_command(word: &str) -> UsageError {
     UsageError::of_commands(format!("unknown command {word:?}{}", spelling::hint(word, COMMANDS)))
 }
 
+/// Flags that every command has.
+const OF_ALL: [&str; 2] = ["--help", "--version"];
+
 /// A flag before the command.
 fn misplaced_flag(arg: &str) -> UsageError {
     match klog::split_flag(arg) {
         Some((name, _)) if flag(&name).is_some() => UsageError::new(format!(
             "{name} is a flag of run, which is missing before it: edge-syncer run {name} ..."
         )),
-        _ => {
-            let name = arg.split('=').next().unwrap_or(arg);
-            let hint = spelling::hint(&doubled(name), ["--help", "--version"]);
-            UsageError::of_commands(format!("unknown flag {name}{hint}"))
-        }
+        _ => UsageError::of_commands(no_flag_of(OF_ALL, arg)),
     }
 }
 
@@ -273,13 +272,17 @@ fn unexpected(word: &str, switch: Option<String>) -> UsageError {
 }
 
 fn unknown_flag(arg: &str) -> UsageError {
+    UsageError::new(no_flag_of(flags().map(|flag| flag.long).chain(OF_ALL), arg))
+}
+
+/// What is wrong with a flag that is none of the `known` ones in this form.
+fn no_flag_of(known: impl IntoIterator<Item = &'static str>, arg: &str) -> String {
     let name = arg.split('=').next().unwrap_or(arg);
-    if ["--help", "--version"].contains(&name) {
-        return UsageError::new(format!("{name} takes no value"));
+    if OF_ALL.contains(&name) {
+        return format!("{name} takes no value");
     }
-    let known = flags().map(|flag| flag.long).chain(["--help", "--version"]);
     let hint = spelling::hint(&doubled(name), known);
-    UsageError::new(format!("unknown flag {name}{hint}"))
+    format!("unknown flag {name}{hint}")
 }
 
 /// With two dashes, since Go's own flag package is content with one.

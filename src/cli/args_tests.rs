@@ -169,6 +169,8 @@ fn knows_commands_and_helps_with_what_is_none() {
         ("version run", "unexpected argument \"run\"", ALL),
         ("--nonsense", "unknown flag --nonsense", ALL),
         ("-version", "unknown flag -version, did you mean --version?", ALL),
+        ("--help=x", "--help takes no value", ALL),
+        ("run --help=x", "--help takes no value", RUN),
         ("--hlep", "unknown flag --hlep, did you mean --help?", ALL),
         (
             "--qps=1",

@@ -4,7 +4,7 @@ use std::slice::Iter;
 
 use log::LevelFilter;
 
-use super::settings::UsageError;
+use super::usage::UsageError;
 
 /// klog's flags that stand alone or with `=true` or `=false`.
 const SWITCHES: [&str; 6] = [

@@ -16,12 +16,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::cluster::access::{AccessError, AccessSource};
 use crate::cluster::files;
-use crate::engine::OneCluster;
+use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
 use args::{Command, RunArgs};
 use klog::Klog;
 
-pub use settings::{Settings, UsageError};
+pub use settings::Settings;
+pub use usage::UsageError;
 
 mod args;
 mod duration;
@@ -30,6 +31,7 @@ mod help;
 mod klog;
 pub mod logger;
 mod settings;
+mod usage;
 
 /// The name in usage and error messages.
 const NAME: &str = "edge-syncer";

@@ -1,7 +1,5 @@
 //! Checked settings: what the rest of the program takes for granted.
 
-use std::error::Error;
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -10,9 +8,10 @@ use log::LevelFilter;
 use super::args::RunArgs;
 use super::duration;
 use super::klog::Klog;
+use super::usage::UsageError;
 use crate::cluster::Rate;
 use crate::cluster::access::AccessSource;
-use crate::engine::Limits;
+use crate::model::Limits;
 use crate::plan::Filter;
 use crate::queue;
 use crate::serve::ListenAddress;
@@ -50,45 +49,6 @@ const LONGEST_LEASE_DURATION: Duration = Duration::from_secs(3600);
 
 /// Field managers of people at work: kubectl, and its subcommands such as `kubectl-edit`.
 const DEFAULT_TAKE_BACK_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
-
-/// A wrong command line. Print it with the hint and exit with 2.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageError {
-    message: String,
-    /// Whose help says more.
-    see: &'static str,
-}
-
-impl UsageError {
-    /// `message` names the flag of `run`, the value and what is allowed.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            see: "edge-syncer run",
-        }
-    }
-
-    /// Of the program as a whole.
-    pub(super) fn of_commands(message: String) -> Self {
-        Self {
-            message,
-            see: "edge-syncer",
-        }
-    }
-
-    /// The same where the program was called by this name.
-    pub(super) fn seen_from(self, name: &'static str) -> Self {
-        Self { see: name, ..self }
-    }
-}
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (see {} --help)", self.message, self.see)
-    }
-}
-
-impl Error for UsageError {}
 
 /// The settings of `edge-syncer run`.
 #[derive(Debug, Clone, PartialEq)]

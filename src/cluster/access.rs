@@ -27,6 +27,7 @@ use error::Entry;
 use kubeconfig::{Parts, User};
 
 mod error;
+mod fields;
 mod kubeconfig;
 mod url;
 
@@ -316,7 +317,7 @@ fn refused(error: &KubeconfigError, authority: &str) -> BadField {
         KubeconfigError::LoadCertificateAuthority(LoadDataError::ReadFile(error, path)) => {
             unreadable(authority, path, error)
         }
-        other => bad("", super::real::chain(other)),
+        other => bad("", super::causes::chain(other)),
     }
 }
 

@@ -6,10 +6,7 @@
 //! sent. Limits of rate, time limits of single requests and reactions to answers belong to others.
 
 use std::io;
-use std::io::IoSlice;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,23 +14,23 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, USER_AGENT};
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Uri};
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
-use hyper_util::client::legacy::connect::{self as legacy, Connected, HttpConnector};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt as _};
 use kube::config::AuthInfo;
 use rustls::pki_types::ServerName;
 use secrecy::ExposeSecret as _;
-use tower::util::{BoxCloneSyncService, MapRequestLayer};
+use tower::util::MapRequestLayer;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
 use super::access::{BadField, check_authority, is_this_machine};
 use super::alive::{Alive, Moved};
+use super::dial::{Dial, erase};
 use super::greeting::Greeting;
 use super::lanes::{Client, Kept, Lanes};
 use super::pieces::Pieces;
@@ -181,16 +178,6 @@ fn authorization(user: &AuthInfo) -> Result<Option<Credential>, BadField> {
     }
     Ok(None)
 }
-
-/// Any stream behind a pointer: whatever proxy there is, hyper and TLS are compiled for this one type.
-pub(super) struct Stream(Box<dyn Transport>);
-
-trait Transport: Read + Write + legacy::Connection + Send + Unpin {}
-
-impl<T: Read + Write + legacy::Connection + Send + Unpin> Transport for T {}
-
-/// Makes connections.
-pub(super) type Dial = BoxCloneSyncService<Uri, Stream, BoxError>;
 
 fn lanes(config: &kube::Config, moved: &Moved) -> Result<Lanes, BadField> {
     let (secured, moved) = (server_connector(config)?, moved.clone());
@@ -386,58 +373,6 @@ fn tcp_connector() -> Dial {
     tcp.set_keepalive_retries(Some(TCP_KEEPALIVE_RETRIES));
     tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
     erase(tcp)
-}
-
-fn erase<C>(connector: C) -> Dial
-where
-    C: Service<Uri> + Clone + Send + Sync + 'static,
-    C::Response: Transport + 'static,
-    C::Error: Into<BoxError> + 'static,
-    C::Future: Send + 'static,
-{
-    BoxCloneSyncService::new(
-        connector
-            .map_response(|stream| Stream(Box::new(stream)))
-            .map_err(Into::into),
-    )
-}
-
-impl legacy::Connection for Stream {
-    fn connected(&self) -> Connected {
-        self.0.connected()
-    }
-}
-
-impl Read for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_read(cx, buf)
-    }
-}
-
-impl Write for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.0).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.0).poll_write_vectored(cx, bufs)
-    }
 }
 
 #[cfg(test)]

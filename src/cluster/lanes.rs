@@ -22,7 +22,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper_util::client::legacy::{Client as HttpClient, Error};
 use tower::{BoxError, Service};
 
-use super::connect::Dial;
+use super::dial::Dial;
 use super::greeting::{Greeting, Streams, Up};
 use super::pieces::Pieces;
 

@@ -12,8 +12,10 @@
 
 pub mod access;
 mod alive;
+mod causes;
 pub mod connect;
 pub(crate) mod contact;
+mod dial;
 pub mod discovery;
 mod error;
 pub(crate) mod files;
@@ -107,6 +109,23 @@ pub struct Place {
     pub trust: String,
 }
 
+/// How the contact with a side is at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// It has answered, and nothing that was asked since has failed for want of an answer. An answer to what was asked before
+    /// such a failure does not count.
+    pub answers: bool,
+    /// Nothing that was asked since the credentials were last refused (401) was refused for that.
+    pub accepts_credentials: bool,
+    /// What answers in the place of a Kubernetes API, in its words, if the last such question was answered by something else
+    /// and nothing like an API has answered since.
+    pub stranger: Option<String>,
+    /// How often another address has taken the place of one: what answers since may be another cluster.
+    pub moves: u64,
+    /// Where it is.
+    pub place: Rc<Place>,
+}
+
 /// A server that has these paths, with these bodies, and answers a bare 404 to all others, as a proxy does.
 #[cfg(test)]
 pub(crate) struct Paths(pub(crate) std::collections::BTreeMap<&'static str, &'static str>);
@@ -152,8 +171,9 @@ pub trait ApiServer {
         0
     }
 
-    /// Sees whether the credentials have been renewed, after they were refused.
-    fn look_for_credentials(&self) -> LocalBoxFuture<'_, ()> {
+    /// Looks whether the files have been replaced that say where the server is and who asks: also where no request is sent that
+    /// would do so.
+    fn look_at_files(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }

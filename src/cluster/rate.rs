@@ -44,9 +44,9 @@ pub struct RateLimit {
 }
 
 /// Leave to send one request.
-pub(super) struct Turn<'a>(Option<SemaphorePermit<'a>>);
+pub(super) struct Permit<'a>(Option<SemaphorePermit<'a>>);
 
-impl Turn<'_> {
+impl Permit<'_> {
     /// Sends the request that it is for, and waits for the answer.
     pub(super) async fn spend<F: Future>(self, request: F) -> F::Output {
         let Some(permit) = self.0 else {
@@ -91,13 +91,13 @@ impl RateLimit {
     }
 
     /// Resolves when the next request may go. Cancelling while it waits gives up the turn but not the token.
-    pub(super) async fn turn(&self) -> Turn<'_> {
+    pub(super) async fn turn(&self) -> Permit<'_> {
         if self.interval.is_zero() {
-            return Turn(None);
+            return Permit(None);
         }
         if self.yields && self.is_fair.get() {
             // An error says that nobody gives leave any more, which nobody does here.
-            return Turn(self.at_once.acquire().await.ok());
+            return Permit(self.at_once.acquire().await.ok());
         }
         let now = Instant::now();
         let full_at = self.full_at.get().unwrap_or(now).max(now) + self.interval;
@@ -106,7 +106,7 @@ impl RateLimit {
         if allowed_at > now {
             sleep_until(allowed_at).await;
         }
-        Turn(None)
+        Permit(None)
     }
 }
 

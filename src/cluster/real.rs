@@ -1,7 +1,6 @@
 //! The real implementation of the border: a kube client.
 
 use std::error::Error as StdError;
-use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use h2::Reason;
 use http_body_util::BodyExt;
 use kube::client::Body as KubeBody;
 
+use super::causes::chain;
 use super::connect::Connection;
 use super::error::first_line;
 use super::{ApiServer, Error, Response, gzip, tls};
@@ -113,19 +113,4 @@ fn failure(error: &(dyn StdError + 'static)) -> Error {
     } else {
         Error::Unreachable(words)
     }
-}
-
-/// The whole chain of causes: the outermost one of a connection error says nothing that helps.
-pub(super) fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            // Writing to a String cannot fail.
-            let _ = write!(text, ": {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

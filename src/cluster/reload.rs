@@ -1,13 +1,14 @@
 //! A server whose kubeconfig may be replaced while we run: a token, a CA, a certificate or an address that is renewed in
 //! a mounted Secret is picked up without a restart.
 //!
-//! Promises: the files are looked at when a connection fails or the server answers 401, and otherwise at most once a
-//! minute, with a request, so that silence costs nothing. What is new is used for every request from then on; watches
-//! that are open go on until they end, but end at once when the address is another one, with the error that makes a
-//! source begin anew. Files that cannot be used are told once and leave the last ones in force. A request that was
-//! refused with 401 is sent once more if the credentials have been renewed; nothing else is retried. As long as they are
-//! refused, the files are also looked at for requests that are then not sent (`refused.rs`). A write that finds another
-//! address in force is not sent: who answers there has to be asked first.
+//! Promises: the files are looked at when a connection fails or the server answers 401, and otherwise once a
+//! minute: with a request if there is one, else by the program's own clock ([`MAX_AGE`]), without one. What is new
+//! is used for every request from then on; watches that are open go on until they end, but end at once when the
+//! address is another one, with the error that makes a source begin anew. Files that cannot be used are told once
+//! and leave the last ones in force. A request that was refused with 401 is sent once more if the credentials have
+//! been renewed; nothing else is retried. As long as they are refused, the files are also looked at for requests
+//! that are then not sent (`refused.rs`). A write that finds another address in force is not sent: who answers
+//! there has to be asked first.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -28,8 +29,8 @@ use super::files;
 use super::real::RealServer;
 use super::{ApiServer, ApiStatus, Error, Place, Response, Side};
 
-/// How old a look at the files may be when a request is sent.
-const MAX_AGE: Duration = Duration::from_secs(60);
+/// How old a look at the files may be, when a request is sent or nothing is asked.
+pub const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The same when something failed: many requests may fail at once.
 const MAX_AGE_AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -189,7 +190,7 @@ impl ApiServer for Reloading {
         hasher.finish()
     }
 
-    fn look_for_credentials(&self) -> LocalBoxFuture<'_, ()> {
+    fn look_at_files(&self) -> LocalBoxFuture<'_, ()> {
         async move {
             self.look(MAX_AGE_AFTER_FAILURE).await;
             if let Some(file) = &self.current().server.0.token_file {

@@ -21,7 +21,7 @@ use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
 use super::stream::{Listing, Watching};
-use super::{ApiServer, Body, Error, Place, RateLimit, Side};
+use super::{ApiServer, Body, Error, RateLimit, Side, Standing};
 
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
 /// Metadata alone is several times smaller.
@@ -176,10 +176,15 @@ impl Cluster {
         self.side
     }
 
-    /// True if the side has answered, and nothing that was asked since has failed for want of an answer. An answer to what
-    /// was asked before such a failure does not count.
-    pub fn answers(&self) -> bool {
-        self.contact.is_there()
+    /// How the contact with the side is now.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            answers: self.contact.is_there(),
+            accepts_credentials: self.contact.is_accepted(),
+            stranger: self.contact.stranger(),
+            moves: self.server.moves(),
+            place: self.server.place(),
+        }
     }
 
     /// After a request that nothing has answered: waits until the side is back, while somebody else asks for that. The
@@ -188,30 +193,9 @@ impl Cluster {
         self.contact.wait_for_return().await
     }
 
-    /// How often another address has taken the place of one: what answers since may be another cluster.
-    pub fn moves(&self) -> u64 {
-        self.server.moves()
-    }
-
-    /// Looks whether the files have been replaced that say where the side is and who asks: also while nothing is asked.
+    /// Looks whether the files have been replaced that say where the side is and who asks. Each request does so too.
     pub async fn look_at_files(&self) {
-        self.server.look_for_credentials().await;
-    }
-
-    /// True if nothing that was asked since the credentials were last refused (401) was refused for that.
-    pub fn accepts_credentials(&self) -> bool {
-        self.contact.is_accepted()
-    }
-
-    /// Where this side is.
-    pub fn place(&self) -> Rc<Place> {
-        self.server.place()
-    }
-
-    /// What answers in the place of a Kubernetes API, in its words, if the last such question was answered by something
-    /// else and nothing like an API has answered since.
-    pub fn stranger(&self) -> Option<String> {
-        self.contact.stranger()
+        self.server.look_at_files().await;
     }
 
     /// False once the server has shown that it cannot stream a list (older versions, some storages).

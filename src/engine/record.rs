@@ -1,321 +1,145 @@
-//! The record at the edge of the types that were ever synced: what a restart needs to find copies that no config
-//! selects any more (DESIGN section 4, Restart). Types, not objects; one small `ConfigMap`, written when a type is new.
-//!
-//! A type is synced only once the record names it, so that a copy whose type is forgotten cannot exist. Its form is that of
-//! [`kept`].
+//! Reading and writing the record of synced types.
 
-pub(super) mod kept;
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
+use crate::model::effect::{Kept, Names, parse_record, render_record};
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
-
-use std::time::Duration;
-
-use futures_util::FutureExt;
-use tokio::time::Instant;
-
-use self::kept::{Kept, Names};
-use super::{Engine, TaskEnd};
-use crate::cluster::{Error, Side};
-use crate::plan::{Direction, SyncedType};
-use crate::queue::back_off;
-use crate::report::Subject;
-
-/// How often the versions are written, if they have grown.
-const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);
-/// How often it is written though nothing has changed: somebody may have deleted it.
-const RENEWAL: Duration = Duration::from_secs(7200);
-/// How long the end of the process may wait for the last write.
-pub(super) const LAST_WRITE: Duration = Duration::from_secs(2);
-
-/// The record as this process knows it.
-#[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-pub(super) struct Record {
-    /// The types that the edge has; absent until it was read. While the edge refuses to keep a record, those that it
-    /// should have.
-    pub(super) saved: Option<BTreeSet<SyncedType>>,
-    /// Types that it should have too, and lacks since the edge has gone back to an older one.
-    lost: BTreeSet<SyncedType>,
-    /// Types that have left it, since no copy of them was left.
-    dropped: BTreeSet<SyncedType>,
-    /// It has been read, and the edge has not gone back since.
-    is_read: bool,
-    /// What it says of the hub is known.
-    hub_is_known: bool,
-    /// The types that it should have.
-    wanted: BTreeSet<SyncedType>,
-    under_way: bool,
-    due: Option<Instant>,
-    failures: u32,
-    /// The edge refuses to keep a record, and this was said. It is asked again from time to time.
-    refused: bool,
-    /// The versions that the edge has.
-    saved_versions: BTreeMap<String, u64>,
-    /// The first lists of this run were complete.
-    has_first_versions: bool,
+/// Reads it from the edge, with what others have left to it; an empty one if there is none.
+pub(super) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
+    let mut kept = match read_one(edge, &names.own).await? {
+        Some(kept) => kept,
+        None => read_left(edge, &names.legacy).await?,
+    };
+    for former in &names.former {
+        kept.types.extend(read_left(edge, former).await?.types);
+    }
+    Ok(kept)
 }
 
-impl Record {
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due.filter(|_| !self.under_way)
-    }
-
-    /// The edge has these types in it. Others may be known already: it was refused until now, or the edge has gone back.
-    fn has(&mut self, types: BTreeSet<SyncedType>) {
-        self.lost = self.wanted.difference(&types).cloned().collect();
-        self.saved = Some(types);
-    }
-
-    /// The types that copies may be of; absent until it was read.
-    pub(super) fn types(&self) -> Option<BTreeSet<SyncedType>> {
-        Some(self.saved.as_ref()?.union(&self.lost).cloned().collect())
-    }
-
-    /// True once the record names the type (or the edge refuses to keep one).
-    pub(super) fn names(&self, synced: &SyncedType) -> bool {
-        self.saved
-            .as_ref()
-            .is_some_and(|saved| self.refused || saved.contains(synced))
-    }
-
-    /// It is written in this time, unless it is planned for earlier.
-    fn be_due_in(&mut self, wait: Duration) {
-        let at = Instant::now() + wait;
-        self.due = Some(self.due.map_or(at, |due| due.min(at)));
-    }
-
-    /// It is written now, though it may have been planned for later. A failed write keeps its back-off.
-    fn hasten(&mut self) {
-        if self.failures == 0 {
-            self.due = Some(Instant::now());
-        } else {
-            self.due.get_or_insert_with(Instant::now);
+/// Reads what others have left. That this syncer may not is no reason to keep no record of its own.
+async fn read_left(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
+    match read_one(edge, name).await {
+        Err(error) if error.status().is_some_and(|status| status.code == 403) => {
+            log::warn!(
+                "cannot read the record of an earlier syncer at the edge; copies of types that this one does not select \
+                 will stay object=\"ConfigMap {}\" error={:?} advice=\"allow it to get that ConfigMap, or delete it\"",
+                name.name,
+                error.to_string()
+            );
+            Ok(Kept::default())
         }
-    }
-
-    /// What the record should say from now on.
-    pub(super) fn set(&mut self, wanted: BTreeSet<SyncedType>) {
-        let dropped = self.wanted.difference(&wanted).cloned();
-        self.dropped.extend(dropped);
-        self.dropped.retain(|known| !wanted.contains(known));
-        self.wanted = wanted;
-        if self.refused {
-            self.saved = Some(self.wanted.clone());
-        } else if self.saved.as_ref().is_some_and(|saved| *saved != self.wanted) {
-            self.hasten();
-        }
+        other => other.map(Option::unwrap_or_default),
     }
 }
 
-impl Engine {
-    /// It is read whatever the sides are, since it says which hub is expected.
-    pub(super) fn may_keep_record(&self) -> bool {
-        !self.record.is_read || self.may_write()
-    }
-
-    /// Reads or writes the record where that is due.
-    pub(super) fn keep_record(&mut self) {
-        if !self.may_keep_record() || self.record.under_way || self.record.due.is_none_or(|due| due > Instant::now()) {
-            return;
-        }
-        self.record.under_way = true;
-        self.record.due = None;
-        let edge = Rc::clone(&self.setup.edge);
-        let names = self.record_names();
-        let is_read = !self.record.is_read;
-        let write = self.record.is_read.then(|| self.to_be_kept());
-        let task = async move {
-            let result = match write {
-                None => kept::read(&edge, &names).await,
-                Some(kept) => kept::save(&edge, &names.own, &kept).await.map(|()| kept),
-            };
-            TaskEnd::Recorded(result, is_read)
-        };
-        self.tasks.push(task.boxed_local());
-    }
-
-    /// Writes what has grown since the last write before the process ends, if the edge answers soon.
-    pub(super) async fn save_record_at_last(&mut self) {
-        let (name, kept) = (self.record_names().own, self.to_be_kept());
-        let is_due = self.record.under_way || self.record.due.is_some_and(|due| due <= Instant::now());
-        let has_news = is_due || self.record.saved_versions != kept.hub_versions;
-        if !self.record.is_read || self.record.refused || !has_news {
-            return;
-        }
-        let edge = Rc::clone(&self.setup.edge);
-        let saved = tokio::time::timeout(LAST_WRITE, kept::save(&edge, &name, &kept)).await;
-        log::debug!("wrote the record for the last time result={saved:?}");
-    }
-
-    /// It lies in the syncer's own namespace, or in `default` where it has none.
-    fn record_names(&self) -> Names {
-        let namespace = self.setup.own_namespace.as_deref().unwrap_or("default");
-        Names::of(&self.setup.policy.sync_target, namespace)
-    }
-
-    fn the_record(&self) -> Subject {
-        Subject::Thing(Side::Edge, format!("ConfigMap {}", self.record_names().own.name))
-    }
-
-    fn to_be_kept(&self) -> Kept {
-        Kept {
-            types: self.record.wanted.clone(),
-            hub: self.hub_identity.expected().unwrap_or_default(),
-            hub_versions: self.hub_versions(),
-            hub_definitions: self.definitions_of_record(),
-            holds: self.guard.lines(),
-        }
-    }
-
-    fn hub_versions(&self) -> BTreeMap<String, u64> {
-        self.guard.versions.of_hub(self.guard.distrusts(Direction::Down))
-    }
-
-    /// What tells a restored or another hub is no longer what the record says.
-    pub(super) fn keep_guard_in_record(&mut self) {
-        if self.record.saved.is_some() && !self.record.refused {
-            self.record.hasten();
-        }
-    }
-
-    /// The versions of the hub have grown: the record learns it in a while.
-    pub(super) fn keep_versions_in_record(&mut self) {
-        let is_kept = self.record.saved.is_some() && !self.record.refused;
-        if is_kept && !self.record.under_way {
-            self.record.be_due_in(VERSIONS_INTERVAL);
-        }
-    }
-
-    /// The first lists are complete: the record learns their versions at once, since a run may be short.
-    pub(super) fn keep_first_versions_in_record(&mut self) {
-        let is_first = !std::mem::replace(&mut self.record.has_first_versions, true);
-        if is_first && self.record.saved_versions != self.hub_versions() {
-            self.keep_guard_in_record();
-        }
-    }
-
-    /// Reads the record as soon as possible.
-    pub(super) fn read_record(&mut self) {
-        self.record.due = Some(Instant::now());
-    }
-
-    pub(super) fn recorded(&mut self, result: Result<Kept, Error>, is_read: bool) {
-        self.record.under_way = false;
-        match result {
-            Ok(kept) => self.record_is(kept, is_read),
-            Err(error) => {
-                self.record.failures = (self.record.failures + 1).min(30);
-                let wait = back_off(self.record.failures, fastrand::f64());
-                self.record.due = Some(Instant::now() + wait);
-                if !is_refusal(&error) {
-                    self.record_failed(&error);
-                    return;
-                }
-                if std::mem::replace(&mut self.record.refused, true) {
-                    return;
-                }
-                log::warn!(
-                    "cannot keep the record of synced types at the edge; copies that are deselected while the syncer is \
-                     down will stay error={:?} advice=\"allow it to get, create and patch the ConfigMap {}\"",
-                    error.to_string(),
-                    self.record_names().own.name
-                );
-                self.record.saved.get_or_insert_default();
-                self.ask_identity(Side::Hub);
-                self.ask_identity(Side::Edge);
-            }
-        }
-        self.replan();
-    }
-
-    /// The record has been read, or written.
-    fn record_is(&mut self, kept: Kept, is_read: bool) {
-        let the_record = self.the_record();
-        self.report.works(&the_record);
-        let record = &mut self.record;
-        record.failures = 0;
-        record.be_due_in(RENEWAL);
-        if std::mem::take(&mut record.refused) {
-            log::info!("the record of synced types can be kept at the edge now");
-        }
-        record.is_read |= is_read;
-        record.has(kept.types);
-        record.saved_versions.clone_from(&kept.hub_versions);
-        if !std::mem::replace(&mut record.hub_is_known, true) {
-            self.remember_holds(&kept.holds);
-            self.remember_definitions(kept.hub_definitions);
-            self.remember_hub(kept.hub, kept.hub_versions);
-        }
-    }
-
-    /// The edge has gone back to older versions, and the record with it: it may lack types, or name some whose copies are
-    /// there again. Others that have left it may have done so since, before that was noticed.
-    pub(super) fn read_record_again(&mut self) {
-        let dropped = std::mem::take(&mut self.record.dropped);
-        self.record.lost.extend(dropped.iter().cloned());
-        self.record.wanted.extend(dropped);
-        if std::mem::take(&mut self.record.is_read) {
-            self.record.hasten();
-        }
-    }
-
-    fn record_failed(&mut self, error: &Error) {
-        let doing = "keeping the record";
-        if error.is_unreachable() {
-            self.side_is_silent(Side::Edge, doing, error);
-        } else {
-            self.fails(self.the_record(), doing, error);
-        }
-    }
-
-    /// The record of an earlier run says which hub the copies are from.
-    fn remember_hub(&mut self, hub: String, versions: BTreeMap<String, u64>) {
-        if !hub.is_empty() {
-            self.hub_identity.expect(hub);
-        }
-        self.remember_versions(versions);
-        self.ask_identity(Side::Hub);
-        self.ask_identity(Side::Edge);
+async fn read_one(edge: &Cluster, name: &ObjectName) -> Result<Option<Kept>, Error> {
+    match edge.get(&ResourceType::config_maps(), name, Content::Full).await {
+        Ok(body) => parse_record(name, &body).map(Some),
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-/// True if the edge refuses to keep a record: it may not be read or written, or its namespace is not there. A 404 that says
-/// nothing of either is that of something that stands before the edge.
-fn is_refusal(error: &Error) -> bool {
-    let code = error.status().map(|status| status.code);
-    matches!(code, Some(403 | 404 | 422)) && !error.is_type_not_served()
+/// Writes it to the edge.
+pub(super) async fn write(edge: &Cluster, name: &ObjectName, kept: &Kept) -> Result<(), Error> {
+    let body = render_record(name, kept);
+    let resource = ResourceType::config_maps();
+    edge.apply(&resource, name, body, Content::Metadata).await.map(|_| ())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bytes::Bytes;
+    use futures_util::FutureExt;
+    use futures_util::future::LocalBoxFuture;
+    use serde_json::json;
 
-    fn synced(group: &str, version: &str, resource: &str) -> SyncedType {
-        SyncedType {
-            direction: Direction::Down,
-            group: group.into(),
-            version: version.into(),
-            resource: resource.into(),
-            of: None,
+    use super::*;
+    use crate::cluster::{ApiServer, RateLimit, Response, Side};
+    use crate::sync::ownership::SyncTarget;
+
+    /// An edge that has one answer to everything.
+    struct Says(&'static str);
+
+    impl ApiServer for Says {
+        fn send(&self, _: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            let answer = Response::whole(200, self.0);
+            async move { Ok(answer) }.boxed_local()
         }
     }
 
-    #[test]
-    fn types_that_the_record_of_a_restored_edge_lacks_are_not_forgotten() {
-        let (old, new) = (synced("", "v1", "configmaps"), synced("apps", "v1", "deployments"));
-        let both = BTreeSet::from([old.clone(), new.clone()]);
-        let mut record = Record::default();
-        assert_eq!(record.types(), None, "it was not read");
-        record.has(BTreeSet::new());
-        record.set(both.clone());
-        record.has(both.clone());
-        assert!(record.names(&new));
-        record.has(BTreeSet::from([old]));
-        assert_eq!(record.types(), Some(both.clone()));
-        assert!(!record.names(&new), "it has to be written first");
-        record.has(both.clone());
-        assert!(record.names(&new));
-        assert_eq!(record.types(), Some(both));
+    #[tokio::test]
+    async fn an_answer_about_something_else_is_no_record() {
+        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types-a"},"data":{"hub":"u1"}}"#;
+        let sync_target = SyncTarget {
+            uid: "a".into(),
+            former: Vec::new(),
+        };
+        let names = Names::of(&sync_target, "default");
+        for (answer, expected) in [
+            (RECORD, true),
+            ("<html>log in</html>", false),
+            ("{}", false),
+            (r#"{"kind":"Status","metadata":{},"error":"log in"}"#, false),
+            (r#"{"metadata":{"namespace":"default","name":"another"}}"#, false),
+        ] {
+            let edge = Cluster::new(Side::Edge, Box::new(Says(answer)), RateLimit::new(None));
+            assert_eq!(read(&edge, &names).await.is_ok(), expected, "reading {answer}");
+            assert_eq!(
+                write(&edge, &names.own, &Kept::default()).await.is_ok(),
+                expected,
+                "writing {answer}"
+            );
+        }
+    }
+
+    /// An edge that has these `ConfigMap`s, and refuses to show the one called `refused`.
+    struct Has(&'static [(&'static str, &'static str)], &'static str);
+
+    impl ApiServer for Has {
+        fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
+            let name = request.uri().path().rsplit('/').next().unwrap_or_default();
+            let found = self.0.iter().find(|(had, _)| *had == name);
+            let (code, body) = match found {
+                _ if name == self.1 => (403, r#"{"kind":"Status","code":403,"reason":"Forbidden"}"#.to_owned()),
+                Some((_, data)) => (
+                    200,
+                    format!(r#"{{"metadata":{{"namespace":"default","name":"{name}"}},"data":{data}}}"#),
+                ),
+                None => (
+                    404,
+                    json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": name}}).to_string(),
+                ),
+            };
+            let answer = Response::whole(code, body.leak());
+            async move { Ok(answer) }.boxed_local()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_record_of_its_own_and_what_earlier_syncers_have_left() {
+        const OWN: (&str, &str) = ("edge-syncer-types-new", r#"{"hub":"h1","types":"/v1/secrets"}"#);
+        const LEGACY: (&str, &str) = ("edge-syncer-types", r#"{"hub":"h2","types":"/v1/configmaps"}"#);
+        const FORMER: (&str, &str) = ("edge-syncer-types-old", r#"{"hub":"h3","types":"/v1/pods"}"#);
+        let sync_target = SyncTarget {
+            uid: "new".into(),
+            former: vec!["old".into()],
+        };
+        let names = Names::of(&sync_target, "default");
+        for (has, refused, hub, types) in [
+            (&[][..], "", "", &[][..]),
+            (&[OWN, LEGACY], "", "h1", &["secrets"]),
+            (&[LEGACY], "", "h2", &["configmaps"]),
+            (&[OWN, FORMER, LEGACY], "", "h1", &["pods", "secrets"]),
+            (&[FORMER], "", "", &["pods"]),
+            (&[OWN], FORMER.0, "h1", &["secrets"]),
+            (&[], LEGACY.0, "", &[]),
+        ] {
+            let edge = Cluster::new(Side::Edge, Box::new(Has(has, refused)), RateLimit::new(None));
+            let kept = read(&edge, &names).await.unwrap();
+            let found: Vec<&str> = kept.types.iter().map(|known| &*known.resource).collect();
+            assert_eq!((&*kept.hub, &found[..]), (hub, types), "{has:?}");
+        }
+        let edge = Cluster::new(Side::Edge, Box::new(Has(&[], OWN.0)), RateLimit::new(None));
+        read(&edge, &names).await.unwrap_err();
     }
 }

@@ -504,7 +504,7 @@ impl Conversion {
             if triple.kind.is_empty() || triple.name.is_empty() {
                 return Some((part, "needs a kind and a name; the conversion is not used"));
             }
-            if !words::are_usable(triple) {
+            if !words::are_usable(&triple.group, &triple.kind, &triple.name) {
                 return Some((part, "has a name that nothing can have; the conversion is not used"));
             }
             if triple.name == ALL {

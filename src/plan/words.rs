@@ -1,7 +1,6 @@
 //! The words of a config, before anything is asked for by them: what nothing can be called selects nothing, and is told.
 
 use super::selector::{ALL, Names};
-use super::wanted::Triple;
 use crate::api::edge_sync_config::Ref;
 use crate::cluster::{is_path_segment, is_word};
 
@@ -84,8 +83,8 @@ pub(super) fn bad_reference(item: &Ref) -> Option<(&'static str, String)> {
 }
 
 /// True if a conversion may use these words.
-pub(super) fn are_usable(triple: &Triple) -> bool {
-    bad_group(&triple.group).is_none() && is_path_segment(&triple.kind) && is_path_segment(&triple.name)
+pub(super) fn are_usable(group: &str, kind: &str, name: &str) -> bool {
+    bad_group(group).is_none() && is_path_segment(kind) && is_path_segment(name)
 }
 
 /// The names of a list that objects of the group may have, and what is wrong with the others: one sentence, however many

@@ -56,26 +56,38 @@ impl<K> Lanes<K> {
         self.lane_mut(place).remove(&place.number)
     }
 
-    /// The key that comes first, up to class `last`, among those whose needs `may` be taken; within its class one whose
-    /// turn is `whose`, if there is any.
-    pub(super) fn first(&self, last: Class, whose: Turn, may: impl Fn(Sides) -> bool) -> Option<Place> {
+    /// The key to be taken next, up to class `last`, among those whose needs `may` be taken. Within its class it is the one
+    /// of the lowest `rank`, then one whose turn is `whose`, then the first.
+    pub(super) fn first(
+        &self,
+        last: Class,
+        whose: Turn,
+        may: impl Fn(Sides) -> bool,
+        rank: impl Fn(&K) -> usize,
+    ) -> Option<Place> {
         let classes = Class::ALL.into_iter().take_while(|&class| class <= last);
-        let first_of = |class, turn| {
+        let best_of = |class, turn| {
             let lanes = Sides::sets().filter(|&needs| may(needs));
-            let heads = lanes.filter_map(move |needs| {
-                let (&number, _) = self.lane(class, turn, needs).first_key_value()?;
-                Some(Place {
+            let bests = lanes.filter_map(|needs| {
+                let lane = self.lane(class, turn, needs);
+                let (rank, number) = best(lane.iter().map(|(&number, key)| (rank(key), number)))?;
+                let place = Place {
                     class,
                     turn,
                     needs,
                     number,
-                })
+                };
+                Some((rank, place))
             });
-            heads.min_by_key(|place| place.number)
+            bests.min_by_key(|(rank, place)| (*rank, place.number))
         };
         classes
             .into_iter()
-            .find_map(|class| first_of(class, whose).or_else(|| first_of(class, whose.other())))
+            .find_map(|class| {
+                let both = [whose, whose.other()].map(|turn| best_of(class, turn));
+                both.into_iter().flatten().min_by_key(|(rank, _)| *rank)
+            })
+            .map(|(_, place)| place)
     }
 
     /// The key of `class` that was ready last, among those whose needs `are` such.
@@ -127,4 +139,18 @@ impl<K> Lanes<K> {
     fn lane_mut(&mut self, place: Place) -> &mut BTreeMap<u64, K> {
         &mut self.0[place.class as usize][place.turn as usize][place.needs.index()]
     }
+}
+
+/// The first of the lowest rank. None is lower than 0, so that it ends there.
+fn best(keys: impl Iterator<Item = (usize, u64)>) -> Option<(usize, u64)> {
+    let mut best: Option<(usize, u64)> = None;
+    for (rank, number) in keys {
+        if best.is_none_or(|(lowest, _)| rank < lowest) {
+            best = Some((rank, number));
+        }
+        if rank == 0 {
+            break;
+        }
+    }
+    best
 }

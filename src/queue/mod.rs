@@ -9,8 +9,9 @@
 //! - A key is never taken twice at once. Adding it while a worker has it makes it ready again when that worker is
 //!   done.
 //!
-//! **Order.** Keys of an earlier [`Class`] go before those of a later one; within each class, first ready, first
-//! served, whatever its group. A key that is added again keeps its turn; one that comes back goes behind all others.
+//! **Order.** Keys of an earlier [`Class`] go before those of a later one; within each class those of a lower rank, which
+//! the caller gives when it takes one, so that he can share his workers out; else first ready, first served, whatever
+//! its group. A key that is added again keeps its turn; one that comes back goes behind all others.
 //! So no key and no group keeps another one waiting for longer than one turn of the queue. Of keys whose back-off is over,
 //! one is taken for [`NEWS_PER_RETRY`] others: many objects that fail neither keep good ones waiting nor wait for ever.
 //!
@@ -235,9 +236,9 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Takes the next key that is ready, up to class `last`, with its payload. The caller gives it back with
-    /// [`Queue::done`].
-    pub fn take(&mut self, now: Instant, last: Class) -> Option<(K, Option<Bytes>)> {
+    /// Takes the next key that is ready, up to class `last`, with its payload: of those of the first class one of the lowest
+    /// `rank`. The caller gives it back with [`Queue::done`].
+    pub fn take(&mut self, now: Instant, last: Class, rank: impl Fn(&K) -> usize) -> Option<(K, Option<Bytes>)> {
         self.taken_at = Some(now);
         self.wake(now);
         let whose = if self.news_in_a_row < NEWS_PER_RETRY {
@@ -249,7 +250,7 @@ impl<K: QueueKey> Queue<K> {
             .into_iter()
             .find_map(|gate| {
                 self.ready
-                    .first(last, whose, |needs| self.reach.gate(needs, now) == gate)
+                    .first(last, whose, |needs| self.reach.gate(needs, now) == gate, &rank)
             })?;
         self.news_in_a_row = match place.turn {
             Turn::News => self.news_in_a_row.saturating_add(1),

@@ -25,7 +25,7 @@ fn queue(group: u8, many: u16) -> Queue<Key> {
 }
 
 fn take(queue: &mut Queue<Key>, now: Instant) -> Option<Key> {
-    queue.take(now, Class::Last).map(|(key, _)| key)
+    queue.take(now, Class::Last, |_| 0).map(|(key, _)| key)
 }
 
 /// All attempts at once fail.
@@ -77,7 +77,7 @@ fn a_flood_of_what_goes_last_leaves_room_for_all_else() {
     assert_eq!(queue.len(), CAPACITY / NEWS_SHARE);
     assert!(queue.has_room(), "what it may have to wait for has to come through");
     queue.add(Key(4, 0), Class::Normal, None);
-    let taken = queue.take(now, Class::Normal).map(|(key, _)| key);
+    let taken = queue.take(now, Class::Normal, |_| 0).map(|(key, _)| key);
     assert_eq!(taken, Some(Key(4, 0)));
 }
 
@@ -92,7 +92,7 @@ fn a_flood_leaves_room_for_what_it_depends_on() {
     for key in keys(4, 10) {
         queue.add(key, Class::First, None);
     }
-    let taken: Vec<_> = std::iter::from_fn(|| queue.take(now, Class::First)).collect();
+    let taken: Vec<_> = std::iter::from_fn(|| queue.take(now, Class::First, |_| 0)).collect();
     assert_eq!(taken.len(), CAPACITY / FIRST_SHARE);
 }
 

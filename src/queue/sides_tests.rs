@@ -21,7 +21,7 @@ fn queue(group: u8, keys: u16) -> Queue<Key> {
 }
 
 fn take(queue: &mut Queue<Key>, now: Instant) -> Option<Key> {
-    queue.take(now, Class::Last).map(|(key, _)| key)
+    queue.take(now, Class::Last, |_| 0).map(|(key, _)| key)
 }
 
 fn take_all(queue: &mut Queue<Key>, now: Instant) -> Vec<Key> {

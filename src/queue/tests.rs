@@ -28,7 +28,7 @@ fn queue(keys: &[&'static str]) -> Queue<&'static str> {
 }
 
 fn take_all(queue: &mut Queue<&'static str>, now: Instant) -> Vec<&'static str> {
-    std::iter::from_fn(|| queue.take(now, Class::Last))
+    std::iter::from_fn(|| queue.take(now, Class::Last, |_| 0))
         .map(|(key, _)| key)
         .collect()
 }
@@ -48,7 +48,7 @@ fn a_key_waits_until_a_worker_has_it() {
         ["ready", "later", "absent"].map(|key| queue.waits(&key)),
         [true, true, false]
     );
-    assert_eq!(queue.take(now, Class::Last), Some(("ready", None)));
+    assert_eq!(queue.take(now, Class::Last, |_| 0), Some(("ready", None)));
     assert!(!queue.waits(&"ready"));
 }
 
@@ -59,16 +59,35 @@ fn keys_go_by_class() {
     queue.add("deleted namespace", Class::Last, None);
     queue.add("a", Class::Normal, None);
     queue.add("namespace", Class::First, None);
-    assert_eq!(queue.take(now, Class::First), Some(("namespace", None)));
-    assert_eq!(queue.take(now, Class::First), None);
-    assert_eq!(queue.take(now, Class::Normal), Some(("a", None)));
-    assert_eq!(queue.take(now, Class::Normal), None);
+    assert_eq!(queue.take(now, Class::First, |_| 0), Some(("namespace", None)));
+    assert_eq!(queue.take(now, Class::First, |_| 0), None);
+    assert_eq!(queue.take(now, Class::Normal, |_| 0), Some(("a", None)));
+    assert_eq!(queue.take(now, Class::Normal, |_| 0), None);
     queue.add("deleted namespace", Class::First, None);
     assert_eq!(
-        queue.take(now, Class::First),
+        queue.take(now, Class::First, |_| 0),
         Some(("deleted namespace", None)),
         "wanted after all"
     );
+}
+
+#[test]
+fn of_one_class_those_of_the_lowest_rank_go_first_whatever_their_turn() {
+    let now = Instant::now();
+    let rank = |key: &&str| usize::from(key.starts_with("crowded"));
+    let mut queue = queue(&["crowded 1", "crowded 2", "b", "a"]);
+    queue.add("crowded namespace", Class::First, None);
+    assert_eq!(queue.take(now, Class::Last, rank), Some(("crowded namespace", None)));
+    assert_eq!(queue.take(now, Class::Last, rank), Some(("b", None)));
+    let wait = queue.done(&"b", Done::Retry(None), now, 0.5).unwrap();
+    assert_eq!(queue.take(now, Class::Last, rank), Some(("a", None)));
+    assert_eq!(queue.take(now, Class::Last, rank), Some(("crowded 1", None)));
+    assert_eq!(
+        queue.take(now + wait, Class::Last, rank),
+        Some(("b", None)),
+        "its back-off is over, and nobody has news but the crowd"
+    );
+    assert_eq!(queue.take(now, Class::Last, rank), Some(("crowded 2", None)));
 }
 
 #[test]
@@ -79,20 +98,20 @@ fn a_delayed_key_keeps_its_time_unless_something_changes() {
     queue.add_after("a", Class::Normal, wait, now);
     queue.add_after("a", Class::Normal, wait * 2, now);
     assert_eq!(queue.next_due(), Some(now + wait));
-    assert_eq!(queue.take(now, Class::Last), None);
-    assert_eq!(queue.take(now + wait, Class::Last), Some(("a", None)));
+    assert_eq!(queue.take(now, Class::Last, |_| 0), None);
+    assert_eq!(queue.take(now + wait, Class::Last, |_| 0), Some(("a", None)));
     queue.add_after("b", Class::Normal, wait, now);
     queue.add("b", Class::Normal, None);
-    assert_eq!(queue.take(now, Class::Last), Some(("b", None)));
+    assert_eq!(queue.take(now, Class::Last, |_| 0), Some(("b", None)));
 }
 
 #[test]
 fn a_key_is_never_taken_twice_at_once() {
     let now = Instant::now();
     let mut queue = queue(&["a"]);
-    queue.take(now, Class::Last).unwrap();
+    queue.take(now, Class::Last, |_| 0).unwrap();
     queue.add("a", Class::Normal, None);
-    assert!(queue.take(now, Class::Last).is_none());
+    assert!(queue.take(now, Class::Last, |_| 0).is_none());
     queue.done(&"a", Done::Finished, now, 0.0);
     assert_eq!(take_all(&mut queue, now), ["a"]);
     queue.done(&"a", Done::Finished, now, 0.0);
@@ -104,17 +123,17 @@ fn failures_wait_longer_each_time_and_success_forgets_them() {
     let mut now = Instant::now();
     let mut queue = queue(&["a"]);
     for expected in [800, 1600, 3200] {
-        queue.take(now, Class::Last).unwrap();
+        queue.take(now, Class::Last, |_| 0).unwrap();
         let wait = queue.done(&"a", Done::Retry(None), now, 1.0).unwrap();
         assert_eq!(wait, Duration::from_millis(expected));
-        assert!(queue.take(now, Class::Last).is_none());
+        assert!(queue.take(now, Class::Last, |_| 0).is_none());
         assert_eq!(queue.next_due(), Some(now + wait));
         now += wait;
     }
-    queue.take(now, Class::Last).unwrap();
+    queue.take(now, Class::Last, |_| 0).unwrap();
     queue.done(&"a", Done::Finished, now, 1.0);
     queue.add("a", Class::Normal, None);
-    queue.take(now, Class::Last).unwrap();
+    queue.take(now, Class::Last, |_| 0).unwrap();
     assert_eq!(queue.done(&"a", Done::Retry(None), now, 1.0), Some(FIRST_WAIT));
 }
 
@@ -122,7 +141,7 @@ fn failures_wait_longer_each_time_and_success_forgets_them() {
 fn the_server_may_ask_for_a_longer_wait() {
     let now = Instant::now();
     let mut queue = queue(&["a"]);
-    queue.take(now, Class::Last).unwrap();
+    queue.take(now, Class::Last, |_| 0).unwrap();
     let asked = Duration::from_secs(7);
     assert_eq!(queue.done(&"a", Done::Retry(Some(asked)), now, 1.0), Some(asked));
 }
@@ -131,11 +150,11 @@ fn the_server_may_ask_for_a_longer_wait() {
 fn a_change_ends_the_wait_but_not_the_count() {
     let now = Instant::now();
     let mut queue = queue(&["a"]);
-    queue.take(now, Class::Last).unwrap();
+    queue.take(now, Class::Last, |_| 0).unwrap();
     queue.done(&"a", Done::Retry(None), now, 1.0);
     queue.add("a", Class::Normal, Some(Bytes::from_static(b"new")));
     assert_eq!(
-        queue.take(now, Class::Last),
+        queue.take(now, Class::Last, |_| 0),
         Some(("a", Some(Bytes::from_static(b"new"))))
     );
     assert_eq!(queue.done(&"a", Done::Retry(None), now, 1.0), Some(FIRST_WAIT * 2));
@@ -153,7 +172,7 @@ fn counts_payload_bytes_through_every_way_out() {
     assert_eq!(queue.payload_bytes(), 12);
     queue.add("b", Class::Normal, None);
     assert_eq!(queue.payload_bytes(), 7);
-    queue.take(now, Class::Last);
+    queue.take(now, Class::Last, |_| 0);
     assert_eq!(queue.payload_bytes(), 0);
     queue.add("b", Class::Normal, body(5));
     queue.forget(|key| *key == "b");
@@ -166,7 +185,7 @@ fn waking_some_keys_leaves_the_others_waiting() {
     let now = Instant::now();
     let mut queue = queue(&["a", "b"]);
     for _ in 0..2 {
-        let (key, _) = queue.take(now, Class::Last).unwrap();
+        let (key, _) = queue.take(now, Class::Last, |_| 0).unwrap();
         queue.done(&key, Done::Retry(None), now, 1.0);
     }
     queue.wake_where(|key| *key == "b");
@@ -200,10 +219,10 @@ fn a_change_ends_the_back_off_beyond_what_the_server_asked_for() {
     let mut now = Instant::now();
     let mut queue = queue(&["a"]);
     for _ in 0..8 {
-        queue.take(now, Class::Last).unwrap();
+        queue.take(now, Class::Last, |_| 0).unwrap();
         now += queue.done(&"a", Done::Retry(None), now, 1.0).unwrap();
     }
-    queue.take(now, Class::Last).unwrap();
+    queue.take(now, Class::Last, |_| 0).unwrap();
     let asked = Duration::from_secs(1);
     assert!(queue.done(&"a", Done::Retry(Some(asked)), now, 1.0) > Some(asked));
     queue.add("a", Class::Normal, None);
@@ -219,7 +238,7 @@ fn keys_that_have_failed_neither_keep_news_waiting_nor_wait_for_ever() {
     }
     let later = now + FIRST_WAIT;
     // Their back-off is over before any of these comes.
-    assert!(queue.take(now, Class::Last).is_none());
+    assert!(queue.take(now, Class::Last, |_| 0).is_none());
     queue.wake(later);
     for key in ["a", "b", "c", "d", "e", "f"] {
         queue.add(key, Class::Normal, None);

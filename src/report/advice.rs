@@ -17,6 +17,9 @@ pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         }
         Error::NotSent(_) => "check the names in the configs and the objects of that type".into(),
         Error::BadAnswer(_) => about_no_api("").into(),
+        Error::Unanswered(words) if words.ends_with("leads to another server now") => {
+            "nothing has to be done: it is sent once that server has said which cluster it is".into()
+        }
         Error::Unanswered(_) => {
             "the side answers others; see its log for what holds this up: a webhook, an aggregated API?".into()
         }

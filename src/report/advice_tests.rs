@@ -151,6 +151,13 @@ fn other_answers_have_theirs() {
 }
 
 #[test]
+fn a_write_that_was_held_back_needs_nobody() {
+    check(&Error::Unanswered("a webhook".into()), "webhook");
+    let held = Error::Unanswered("not sent, since the kubeconfig leads to another server now".into());
+    check(&held, "nothing has to be done");
+}
+
+#[test]
 fn a_link_that_fails_has_the_advice_that_fits_what_it_says() {
     for (words, expected) in [
         (

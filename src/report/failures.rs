@@ -72,8 +72,7 @@ pub(super) struct Ended {
 
 impl Failures {
     /// Something fails, in this way, and for this reason where others may have the same. The line that it is to have.
-    pub(super) fn fails(&mut self, subject: &Subject, kind: u32, reason: Option<&str>) -> Option<Line> {
-        let now = Instant::now();
+    pub(super) fn fails(&mut self, subject: &Subject, kind: u32, reason: Option<&str>, now: Instant) -> Option<Line> {
         let is_thing = matches!(subject, Subject::Thing(..));
         let (is_news, line) = self.goes_on(subject, kind, now);
         let reason = reason.map(|reason| hash(subject.side(), reason));
@@ -112,11 +111,10 @@ impl Failures {
     }
 
     /// Something does not fail any more. What it was, if it failed.
-    pub(super) fn ends(&mut self, subject: &Subject) -> Option<Ended> {
+    pub(super) fn ends(&mut self, subject: &Subject, now: Instant) -> Option<Ended> {
         if self.count == 0 || !self.has(subject) {
             return None;
         }
-        let now = Instant::now();
         self.move_to(subject, None);
         self.count -= 1;
         self.look.get_or_insert(now + STEADY);
@@ -129,8 +127,8 @@ impl Failures {
     }
 
     /// Something is gone: its end is nothing to tell of.
-    pub(super) fn forget(&mut self, subject: &Subject) {
-        self.ends(subject);
+    pub(super) fn forget(&mut self, subject: &Subject, now: Instant) {
+        self.ends(subject, now);
         if let Some(streak) = self.streaks.get_mut(subject) {
             streak.is_logged = false;
         }
@@ -138,8 +136,7 @@ impl Failures {
 
     /// What has come and gone and by now has worked for a while, each with how long it did. All else that has worked for as
     /// long is forgotten.
-    pub(super) fn steady(&mut self) -> Vec<(Subject, Duration)> {
-        let now = Instant::now();
+    pub(super) fn steady(&mut self, now: Instant) -> Vec<(Subject, Duration)> {
         if self.look.is_none_or(|look| look > now) {
             return Vec::new();
         }
@@ -177,8 +174,8 @@ impl Failures {
     }
 
     /// True if it is to be said now that there are more than have lines: once for each burst.
-    pub(super) fn are_to_be_summed_up(&mut self) -> bool {
-        let is_due = self.sum_due().is_some_and(|due| due <= Instant::now());
+    pub(super) fn are_to_be_summed_up(&mut self, now: Instant) -> bool {
+        let is_due = self.sum_due().is_some_and(|due| due <= now);
         if is_due {
             self.burst = None;
         }
@@ -252,16 +249,20 @@ fn hash(side: Side, reason: &str) -> u64 {
 mod tests {
     use super::*;
 
+    fn now() -> Instant {
+        Instant::now()
+    }
+
     fn thing(index: u32) -> Subject {
         Subject::Thing(Side::Edge, format!("ConfigMap/a/{index}"))
     }
 
     fn fails(failures: &mut Failures, index: u32, reason: Option<&str>) -> bool {
-        failures.fails(&thing(index), index + 1, reason).is_some()
+        failures.fails(&thing(index), index + 1, reason, now()).is_some()
     }
 
     fn ends(failures: &mut Failures, index: u32) -> bool {
-        failures.ends(&thing(index)).unwrap().is_logged
+        failures.ends(&thing(index), now()).unwrap().is_logged
     }
 
     const REASON: Option<&str> = Some("no permission");
@@ -274,7 +275,10 @@ mod tests {
         assert_eq!(failures.count(), 500);
         assert!(fails(&mut failures, 600, Some("another permission")));
         let elsewhere = Subject::Thing(Side::Hub, "x".into());
-        assert!(failures.fails(&elsewhere, 1, REASON).is_some(), "at the other side");
+        assert!(
+            failures.fails(&elsewhere, 1, REASON, now()).is_some(),
+            "at the other side"
+        );
         assert!(!ends(&mut failures, 1), "it had no line");
         assert!(ends(&mut failures, 0));
         let told: Vec<u32> = (2..500).filter(|&index| fails(&mut failures, index, REASON)).collect();
@@ -283,7 +287,7 @@ mod tests {
             assert_eq!(ends(&mut failures, index), index == 2);
         }
         assert_eq!(failures.shared.len(), 2);
-        assert!(ends(&mut failures, 600) && failures.ends(&elsewhere).is_some());
+        assert!(ends(&mut failures, 600) && failures.ends(&elsewhere, now()).is_some());
         assert!(failures.shared.is_empty() && failures.count() == 0);
     }
 
@@ -291,10 +295,13 @@ mod tests {
     async fn a_thing_that_comes_to_fail_as_others_do_has_no_line_for_that() {
         let mut failures = Failures::default();
         assert!(fails(&mut failures, 0, REASON));
-        assert!(failures.fails(&thing(1), 9, None).is_some());
+        assert!(failures.fails(&thing(1), 9, None, now()).is_some());
         assert!(!fails(&mut failures, 1, REASON));
         assert!(ends(&mut failures, 1));
-        assert!(failures.fails(&thing(0), 9, None).is_some(), "for a reason of its own");
+        assert!(
+            failures.fails(&thing(0), 9, None, now()).is_some(),
+            "for a reason of its own"
+        );
         assert!(fails(&mut failures, 2, REASON), "nobody else has it");
     }
 
@@ -303,14 +310,14 @@ mod tests {
         let mut failures = Failures::default();
         let told = (0..1000).filter(|&index| fails(&mut failures, index, None)).count();
         assert_eq!(told, LINES as usize);
-        assert!(!failures.are_to_be_summed_up());
+        assert!(!failures.are_to_be_summed_up(now()));
         tokio::time::advance(BURST).await;
-        assert!(failures.are_to_be_summed_up());
+        assert!(failures.are_to_be_summed_up(now()));
         assert_eq!(failures.due(), None);
         assert!(fails(&mut failures, 2000, None), "another burst");
         let ended = (0..1000).filter(|&index| ends(&mut failures, index)).count();
         assert_eq!(ended, LINES as usize);
-        assert!(failures.fails(&Subject::Side(Side::Edge), 1, None).is_some());
+        assert!(failures.fails(&Subject::Side(Side::Edge), 1, None, now()).is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -320,22 +327,22 @@ mod tests {
             let mut failures = Failures::default();
             let (mut lines, mut ends) = (Vec::new(), 0);
             for _ in 0..3600 {
-                lines.extend(failures.fails(&subject, 1, None));
+                lines.extend(failures.fails(&subject, 1, None, now()));
                 assert_eq!(failures.count(), 1);
                 tokio::time::advance(second).await;
-                ends += usize::from(failures.ends(&subject).unwrap().is_logged);
-                assert!(failures.count() == 0 && failures.ends(&subject).is_none());
-                assert!(failures.steady().is_empty());
+                ends += usize::from(failures.ends(&subject, now()).unwrap().is_logged);
+                assert!(failures.count() == 0 && failures.ends(&subject, now()).is_none());
+                assert!(failures.steady(now()).is_empty());
                 tokio::time::advance(second).await;
             }
             assert_eq!((lines.len(), ends), (usize::from(most) + 1, usize::from(most)));
             assert_eq!(lines.last(), Some(&Line::Last));
             assert!(failures.due().is_some());
             tokio::time::advance(STEADY).await;
-            assert_eq!(failures.steady(), [(subject.clone(), 7199 * second)]);
+            assert_eq!(failures.steady(now()), [(subject.clone(), 7199 * second)]);
             assert!(failures.streaks.is_empty() && failures.due().is_none());
             assert_eq!(
-                failures.fails(&subject, 1, None),
+                failures.fails(&subject, 1, None, now()),
                 Some(Line::News),
                 "it is another streak"
             );
@@ -346,11 +353,11 @@ mod tests {
     async fn what_works_for_a_while_and_fails_again_is_another_streak() {
         let mut failures = Failures::default();
         for _ in 0..3 {
-            assert_eq!(failures.fails(&thing(1), 1, None), Some(Line::News));
+            assert_eq!(failures.fails(&thing(1), 1, None, now()), Some(Line::News));
             assert!(ends(&mut failures, 1));
             tokio::time::advance(STEADY).await;
         }
-        assert!(failures.steady().is_empty(), "its end was told");
+        assert!(failures.steady(now()).is_empty(), "its end was told");
     }
 
     #[test]

@@ -54,8 +54,10 @@ pub struct Peer<'a> {
 }
 
 /// The state behind the lines: which streaks are open, and how many changes are not told yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Report {
+    /// The time at which what it is told of happens.
+    now: Instant,
     failures: Failures,
     /// Rules of the edge's owner that have refused something. They do what they are there for, so nothing fails.
     refusals: HashSet<String>,
@@ -66,13 +68,30 @@ pub struct Report {
 }
 
 impl Report {
+    /// Nothing has happened yet.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            now,
+            failures: Failures::default(),
+            refusals: HashSet::new(),
+            waited_for: HashSet::new(),
+            changes: Changes::default(),
+            counters: Counters::default(),
+        }
+    }
+
     /// That of an engine that takes over from one in the same process: what was counted goes on, what fails it finds out.
     #[must_use]
     pub fn of_the_next_turn(self) -> Self {
         Self {
             counters: self.counters,
-            ..Self::default()
+            ..Self::new(self.now)
         }
+    }
+
+    /// What it is told of from now on happens at this time.
+    pub fn it_is(&mut self, now: Instant) {
+        self.now = now;
     }
 
     /// Tells of a change of a copy on that side.
@@ -100,7 +119,7 @@ impl Report {
         };
         self.counters
             .wrote(side, if word.contains(' ') { "left_alone" } else { word });
-        if self.changes.count(side, word, Instant::now()) {
+        if self.changes.count(side, word, self.now) {
             log::info!("{word} at the {side} object={object}");
         } else {
             log::debug!("{word} at the {side} object={object}");
@@ -129,7 +148,7 @@ impl Report {
         let why = format!("somebody else's object has its name owner={owner:?}");
         if self
             .failures
-            .fails(&subject, streak::kind_of_words(&why), None)
+            .fails(&subject, streak::kind_of_words(&why), None, self.now)
             .is_none()
         {
             return;
@@ -179,7 +198,10 @@ impl Report {
             None => subject,
         };
         let text = error.to_string();
-        let Some(line) = self.failures.fails(&subject, streak::kind(error), shared_reason(error)) else {
+        let Some(line) = self
+            .failures
+            .fails(&subject, streak::kind(error), shared_reason(error), self.now)
+        else {
             log::debug!("still failing doing={doing:?} subject={subject:?} error={text:?}");
             return false;
         };
@@ -247,7 +269,7 @@ impl Report {
 
     /// Tells that something works again, if it had failed. True if it had.
     pub fn works(&mut self, subject: &Subject) -> bool {
-        let Some(ended) = self.failures.ends(subject) else {
+        let Some(ended) = self.failures.ends(subject, self.now) else {
             return false;
         };
         let level = if ended.is_logged {
@@ -266,7 +288,7 @@ impl Report {
 
     /// Forgets a streak without a word: its subject is gone.
     pub fn forget(&mut self, subject: &Subject) {
-        self.failures.forget(subject);
+        self.failures.forget(subject, self.now);
     }
 
     /// There is nothing more to do at once: sums up what was not told of changes.
@@ -281,14 +303,14 @@ impl Report {
 
     /// Tells how many changes and failures had no line of their own, if it is time for that.
     pub fn sum_up(&mut self, at_rest: bool) {
-        for ((side, word), count) in self.changes.sum(at_rest, Instant::now()) {
+        for ((side, word), count) in self.changes.sum(at_rest, self.now) {
             log::info!("{word} at the {side} more={count}");
         }
-        for (subject, time) in self.failures.steady() {
+        for (subject, time) in self.failures.steady(self.now) {
             tell_of_end(&subject, log::Level::Info, time);
         }
-        if self.failures.are_to_be_summed_up() {
-            let failing = self.failures.count();
+        let failing = self.failures.count();
+        if self.failures.are_to_be_summed_up(self.now) && failing > 0 {
             log::warn!(
                 "more objects are failing than are named here failing={failing} advice=\"see them at debug level\""
             );
@@ -339,7 +361,7 @@ mod tests {
 
     #[test]
     fn what_the_edge_does_not_allow_is_no_failure() {
-        let mut report = Report::default();
+        let mut report = Report::new(Instant::now());
         report.refused("Secret/a/b", "--deny-namespace a");
         report.denied("secrets", "--deny secrets");
         assert_eq!(report.failing(), 0);
@@ -347,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_streak_is_told_once_when_it_begins_and_once_when_it_ends() {
-        let mut report = Report::default();
+        let mut report = Report::new(Instant::now());
         let (hub, away) = (Subject::Side(Side::Hub), |words: &str| Error::Unreachable(words.into()));
         assert!(!report.works(&hub));
         assert!(fails(&mut report, &hub, &away("connection refused port 1")));
@@ -377,7 +399,7 @@ mod tests {
 
     #[test]
     fn something_else_than_an_api_is_one_failure_of_its_side() {
-        let mut report = Report::default();
+        let mut report = Report::new(Instant::now());
         let from = Peer {
             place: NOWHERE,
             stranger: Some("<html>"),

@@ -17,7 +17,7 @@ use super::memory::{Memory, version_of};
 use super::{Reading, SourceEvent, Style, Versions};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
 use crate::sync::look::not_older;
-use crate::sync::object::Meta;
+use crate::sync::meta::Meta;
 
 pub(super) struct Source {
     cluster: Rc<Cluster>,

@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use super::contents::{first_in_namespace, first_of_type, is_in_every_namespace};
 use super::hidden::Crd;
-use super::object::{Address, Meta};
+use super::meta::Meta;
+use super::object::Address;
 use crate::cluster::discovery::{self, Served};
 use crate::cluster::{Cluster, Error, ResourceType, Scope};
 

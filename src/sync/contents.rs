@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::hidden::first_hidden;
-use super::object::Meta;
+use super::meta::Meta;
 use crate::cluster::discovery::{self, Served};
 use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
 

@@ -8,16 +8,17 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
+use super::copy_place::look;
 use super::emptied;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
-use super::look::look;
 use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::kinds::{is_made_anew, keeps_silently, may_keep_silently};
 use crate::sync::managed_fields::take_over;
-use crate::sync::object::{Address, Desired, Marks, Meta};
+use crate::sync::meta::Meta;
+use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
 
 /// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the

@@ -1,21 +1,6 @@
 use super::*;
+use crate::sync::reconcile::tests::{ABSENT, FOREIGN, OURS};
 
-const OURS: Copy = Copy {
-    state: CopyState::Ours,
-    hands_off: false,
-    adopted: false,
-    terminating: false,
-    origin: 0,
-    made_at: 0,
-};
-const FOREIGN: Copy = Copy {
-    state: CopyState::Foreign,
-    ..OURS
-};
-const ABSENT: Copy = Copy {
-    state: CopyState::Absent,
-    ..OURS
-};
 /// Whole, and whether it is created once.
 const WHOLE: (bool, bool) = (true, false);
 const ONCE: (bool, bool) = (true, true);
@@ -104,9 +89,9 @@ mod stories {
 
     use super::*;
     use crate::cluster::ResourceType;
-    use crate::sync::job::reconcile;
-    use crate::sync::job::tests::{GROUPS, OUR_COPY, job};
     use crate::sync::ownership::origin_hash;
+    use crate::sync::reconcile::reconcile;
+    use crate::sync::reconcile::tests::{GROUPS, OUR_COPY, job};
     use crate::sync::scripted::scripted;
 
     /// As the hub has it: another object than the one with the UID `u9`, of which [`OUR_COPY`] was made.

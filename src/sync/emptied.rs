@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 
 use super::field_set::FieldSet;
 use super::managed_fields::owned;
-use super::object::{Address, Desired, Meta};
+use super::meta::Meta;
+use super::object::{Address, Desired};
 use crate::cluster::{Cluster, Content, Error};
 
 /// Applies through `once`, which applies to the copy as it was at a version and gives it, and whether that has created it.

@@ -192,8 +192,9 @@ fn what_was_applied_empty_and_is_null_or_not_there_is_lost() {
 
 mod stories {
     use crate::cluster::Side;
-    use crate::sync::job::tests::{OUR_COPY, job};
-    use crate::sync::job::{Change, Failure, Job, Outcome, reconcile};
+    use crate::sync::job::{Change, Failure, Job, Outcome};
+    use crate::sync::reconcile::reconcile;
+    use crate::sync::reconcile::tests::{OUR_COPY, job};
     use crate::sync::scripted::scripted;
 
     const EMPTY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9"},"spec":{"sel":{},"n":2}}"#;

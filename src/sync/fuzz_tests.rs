@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::job::{Policy, Seen};
 use super::managed_fields::{last_writer, take_over};
-use super::object::{Address, Desired, Marks, Meta, Status};
+use super::meta::Meta;
+use super::object::{Address, Desired, Marks, Status};
 use crate::cluster::{ObjectName, ResourceType};
 use crate::fuzz::fuzz;
 use crate::plan::{Direction, Selection};

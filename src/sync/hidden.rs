@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde::Deserialize;
 
-use super::object::Meta;
+use super::meta::Meta;
 use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
 /// Names to people what is of the first namespaced type that the side defines, and that is not among those `shown`

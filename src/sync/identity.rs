@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::ownership::Source;
 use super::shared::Shared;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
-use crate::sync::object::Meta;
+use crate::sync::meta::Meta;
 
 /// Namespaces whose UID names a cluster, the first that there is. kcp workspaces have no `kube-system`, and some not even
 /// `default`: those are named by the UID of the object that stands for the workspace itself.

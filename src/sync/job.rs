@@ -1,23 +1,16 @@
-//! One object to bring in step, whichever way it travels: looking, deciding, doing.
-//!
-//! [`reconcile`] looks at the current state where it is not known, lets the direction decide ([`super::downsync`],
-//! [`super::upsync`], and [`super::retire`] where the origin is gone), and does it. It may be run again at any time, after any outcome: a lost reply costs one more
-//! request.
+//! One object to bring in step, whichever way it travels: what is known of it, and what came of it.
 
 use std::rc::Rc;
 
 use bytes::Bytes;
-use serde_json::json;
 
-use super::look::{confirm_there, finalizers_of, look_at, not_older, see};
-use super::retire::retire;
-use super::{downsync, upsync};
-use crate::cluster::{Cluster, Content, Error, ObjectName, Precondition, ResourceType, Side};
+use crate::cluster::{Error, Precondition, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{Definitions, Withdrawal};
 use crate::sync::identity::{Doubt, Identity};
 use crate::sync::managed_fields::{TakeBack, marks};
-use crate::sync::object::{Address, Desired, Meta, Status};
+use crate::sync::meta::Meta;
+use crate::sync::object::{Address, Desired, Status};
 use crate::sync::ownership::{Copy, CopyState, Source, SyncTarget};
 
 /// Why nothing is done.
@@ -256,153 +249,6 @@ pub(super) fn failed(side: Side, doing: &'static str) -> impl Fn(Error) -> Failu
     }
 }
 
-/// Brings one object in step.
-pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> Result<Outcome, Failure> {
-    let (origins, copies) = match job.direction {
-        Direction::Down => (hub, edge),
-        Direction::Up => (edge, hub),
-    };
-    if job.selection == Selection::None && job.look_first && !job.may_delete && !job.suspect {
-        let hidden = look_for_hidden(copies, &job).await;
-        return hidden.map_err(failed(copies.side(), "reading"));
-    }
-    let read = read_desired(origins, &job).await;
-    let (desired, origin) = match read.map_err(failed(origins.side(), "reading"))? {
-        Read::Absent => return retire(origins, copies, &job).await,
-        Read::NotSelected if job.look_first => {
-            let hidden = look_for_hidden(copies, &job).await;
-            return hidden.map_err(failed(copies.side(), "reading"));
-        }
-        Read::NotSelected => return Ok(left(Why::NotSelected)),
-        Read::Wanted(desired, origin) if job.unread.is_some_and(|in_step| in_step == desired.hash) => {
-            let in_step = done(Change::Unchanged, None);
-            return Ok(Outcome {
-                desired_hash: desired.hash,
-                origin,
-                ..in_step
-            });
-        }
-        Read::Wanted(desired, origin) => (desired, origin),
-    };
-    let mut found = None;
-    if job.look_first {
-        found = see(copies, &job).await.map_err(failed(copies.side(), "reading"))?;
-        let seen = found.unwrap_or(Seen::ABSENT);
-        (job.copy, job.copy_version) = (seen.copy, seen.version);
-    }
-    let mut result = bring(origins, copies, &job, &desired).await;
-    if let Err(failure) = &result
-        && job.direction == Direction::Down
-        && failure.error.missing_namespace().is_some()
-        && !job.namespace_refused
-        && lend_namespace(hub, edge, &job.copy_at.name.namespace).await?
-    {
-        result = bring(origins, copies, &job, &desired).await;
-    }
-    match result {
-        Ok(outcome) => Ok(Outcome {
-            desired_hash: desired.hash,
-            copy: outcome.copy.or(found),
-            origin,
-            waits_for: finalizers(copies, &job, &outcome.change).await?,
-            ..outcome
-        }),
-        Err(failure) => Err(Failure {
-            desired_hash: desired.hash,
-            ..failure
-        }),
-    }
-}
-
-async fn bring(origins: &Cluster, copies: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
-    match job.direction {
-        Direction::Down => downsync::bring(origins, copies, job, desired).await,
-        Direction::Up => upsync::bring(origins, copies, job, desired).await,
-    }
-}
-
-/// The finalizers of what is being deleted in the copy's place, if the new one has to wait for its end.
-async fn finalizers(copies: &Cluster, job: &Job, change: &Change) -> Result<Vec<String>, Failure> {
-    if *change != Change::Left(Why::Terminating) {
-        return Ok(Vec::new());
-    }
-    finalizers_of(copies, job)
-        .await
-        .map_err(failed(copies.side(), "reading"))
-}
-
-/// Makes a namespace at the edge that upsync has made at the hub, where it does not travel from, for what has to go into it.
-/// False if the hub has no such namespace. It carries no mark, as the one before it, so that it does not go with the hub's.
-async fn lend_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
-    let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
-    let found = look_at(hub, &resource, &name).await;
-    let found = found.map_err(failed(hub.side(), "reading"))?;
-    let lends = |meta: &Meta| meta.is_copy_of(Direction::Up, &resource.kind) && meta.deletion_timestamp.is_none();
-    if !found.as_ref().is_some_and(lends) {
-        return Ok(false);
-    }
-    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-    match edge.create(&resource, &name, Bytes::from(body.to_string())).await {
-        Err(error) if !error.is_already_there() => Err(failed(edge.side(), "creating its namespace")(error)),
-        _ => Ok(true),
-    }
-}
-
-/// The origin of a copy is there and not selected, and the copy may be gone or have lost no more than its label: then it still goes
-/// when its origin goes.
-async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
-    Ok(match see(copies, job).await? {
-        None => done(Change::Left(Why::Gone), Some(Seen::ABSENT)),
-        Some(seen) => done(Change::Left(Why::NotSelected), Some(seen)),
-    })
-}
-
-/// What reading the origin gave.
-enum Read {
-    Wanted(Desired, Option<(u64, u64)>),
-    NotSelected,
-    Absent,
-}
-
-async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
-    if job.type_gone {
-        return Ok(Read::Absent);
-    }
-    // An unselected object is only asked for to learn whether it still exists.
-    let content = if job.selection == Selection::Full {
-        Content::Full
-    } else {
-        Content::Metadata
-    };
-    let Address { resource, name } = &job.origin;
-    let body = match &job.body {
-        Some(body) => body.clone(),
-        None => match origins.get(resource, name, content).await {
-            Ok(body) => body,
-            Err(error) if error.proves_absent(&name.name) => return Ok(Read::Absent),
-            Err(error) => return Err(error),
-        },
-    };
-    let meta = Meta::of(name, &body)?;
-    if job.body.is_none() {
-        not_older(&meta, job.origin_told)?;
-        confirm_there(origins, &job.origin, &meta, job.origin_unnamed).await?;
-    }
-    // What the other direction has made does not travel back (spec section 4).
-    let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);
-    if job.selection == Selection::None || is_copy {
-        return Ok(Read::NotSelected);
-    }
-    let Some(desired) = Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body)? else {
-        return Ok(Read::NotSelected);
-    };
-    let status = job.unread.map(|_| Status::hash_of(&body)).transpose()?;
-    Ok(Read::Wanted(
-        desired,
-        status.map(|status| (meta.version_number(), status)),
-    ))
-}
-
 pub(super) fn left(why: Why) -> Outcome {
     done(Change::Left(why), None)
 }
@@ -433,7 +279,3 @@ pub(super) fn precondition(meta: &Meta) -> Precondition {
         resource_version: meta.resource_version.clone(),
     }
 }
-
-#[cfg(test)]
-#[path = "job_tests.rs"]
-pub(super) mod tests;

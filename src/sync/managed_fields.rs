@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::field_set::FieldSet;
-use super::object::with_field;
+use super::fields::with_field;
 use crate::bounded::at_most;
 use crate::cluster::{Error, FIELD_MANAGER};
 use crate::plan::Direction;

@@ -3,11 +3,13 @@
 mod canonical;
 mod cascade;
 pub(crate) mod contents;
+mod copy_place;
 pub mod definition;
 pub mod downsync;
 mod duplicates;
 mod emptied;
 mod field_set;
+mod fields;
 #[cfg(test)]
 mod fuzz_tests;
 mod hidden;
@@ -16,10 +18,12 @@ pub mod job;
 pub mod kinds;
 pub(crate) mod look;
 pub mod managed_fields;
+pub mod meta;
 pub mod object;
 pub mod own_objects;
 pub mod ownership;
 mod pull_secrets;
+pub mod reconcile;
 mod replace;
 pub mod retire;
 #[cfg(test)]

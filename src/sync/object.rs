@@ -4,7 +4,6 @@
 //! which is stable for an unchanged object; where it is not (another server version), the cost is one apply that
 //! changes nothing.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
@@ -18,194 +17,14 @@ use super::pull_secrets;
 use crate::api::{
     ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, PULL_SECRETS, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED,
 };
-use crate::bounded::at_most;
-use crate::cluster::{Error, LONGEST_VERSION, ObjectName, ResourceType, is_path_segment, is_word};
+use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::{Direction, Selection};
 use crate::sync::canonical::canonical_hash;
 use crate::sync::duplicates::Duplicates;
+use crate::sync::fields::{no_object, with_field};
 use crate::sync::kinds;
-use crate::sync::managed_fields::is_syncer;
-use crate::sync::ownership::{Copy, CopyState, Owner, SyncTarget, has_mark, is_hands_off, mark, origin_hash};
-
-/// More metadata is no API server's: beside annotations, of which they take 256 KiB, there are labels and field managers.
-/// It is checked of larger objects alone.
-const METADATA_LIMIT: usize = 2 << 20;
-/// More owners than anything has.
-const MOST_OWNERS: usize = 10_000;
-
-/// The metadata fields that decisions need.
-#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub struct Meta {
-    /// Name.
-    pub name: String,
-    /// Namespace; empty for cluster-scoped objects.
-    #[serde(default)]
-    pub namespace: String,
-    /// UID.
-    #[serde(default)]
-    pub uid: String,
-    /// Resource version.
-    #[serde(default)]
-    pub resource_version: String,
-    /// When deletion was asked for, if it was.
-    #[serde(default)]
-    pub deletion_timestamp: Option<String>,
-    /// Labels.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// Annotations.
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub annotations: BTreeMap<String, String>,
-    /// This syncer or the Go syncer is among its field managers, or it has none: one of the two has written it. The Go
-    /// syncer's updates empty the list; whatever else creates or changes an object is in it.
-    #[serde(default = "yes", rename = "managedFields", deserialize_with = "names_a_syncer")]
-    pub by_syncer: bool,
-    /// A workload or a Service has made it and takes it along (`controller: true` in its `ownerReferences`).
-    #[serde(default, rename = "ownerReferences", deserialize_with = "names_a_workload")]
-    pub of_workload: bool,
-}
-
-fn null_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn names_a_syncer<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    #[derive(Deserialize)]
-    struct Entry<'a> {
-        #[serde(default, borrow)]
-        manager: Cow<'a, str>,
-    }
-    let entries: Option<Vec<Entry>> = Option::deserialize(deserializer)?;
-    let entries = entries.unwrap_or_default();
-    Ok(entries.is_empty() || entries.iter().any(|entry| is_syncer(&entry.manager)))
-}
-
-/// Controllers that own what they make, all of them namespaced and built in: what they own goes with them.
-fn names_a_workload<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    const WORKLOADS: [(&str, &[&str]); 3] = [
-        ("apps", &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
-        ("batch", &["CronJob", "Job"]),
-        ("v1", &["Pod", "ReplicationController", "Service"]),
-    ];
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Reference<'a> {
-        #[serde(default, borrow)]
-        api_version: Cow<'a, str>,
-        #[serde(default, borrow)]
-        kind: Cow<'a, str>,
-        #[serde(default)]
-        controller: Option<bool>,
-    }
-    let is_workload = |owner: Reference<'_>| {
-        let group = owner.api_version.split('/').next().unwrap_or_default();
-        let known = WORKLOADS.iter().find(|(known, _)| *known == group);
-        owner.controller == Some(true) && known.is_some_and(|(_, kinds)| kinds.contains(&&*owner.kind))
-    };
-    let owners: Vec<Reference> = at_most::<_, _, MOST_OWNERS>(deserializer)?;
-    Ok(owners.into_iter().any(is_workload))
-}
-
-impl Meta {
-    /// Reads the metadata of an object.
-    pub fn parse(object: &[u8]) -> Result<Self, Error> {
-        #[derive(Deserialize)]
-        struct Wire {
-            metadata: Meta,
-        }
-        #[derive(Deserialize)]
-        struct Raw<'a> {
-            #[serde(borrow)]
-            metadata: &'a RawValue,
-        }
-        if object.len() > METADATA_LIMIT {
-            let raw: Raw = serde_json::from_slice(object).map_err(|error| bad(&error))?;
-            if raw.metadata.get().len() > METADATA_LIMIT {
-                let why = format!("an object with more than {METADATA_LIMIT} bytes of metadata");
-                return Err(Error::BadAnswer(why));
-            }
-        }
-        let wire: Wire = serde_json::from_slice(object).map_err(|error| bad(&error))?;
-        wire.metadata.checked()
-    }
-
-    /// The same, if it can be what an API server says: names become paths, and the UID a part of annotations.
-    fn checked(self) -> Result<Self, Error> {
-        let wrong = match () {
-            () if !is_path_segment(&self.name) => ("name", &self.name),
-            () if !(self.namespace.is_empty() || is_path_segment(&self.namespace)) => ("namespace", &self.namespace),
-            () if !(self.uid.is_empty() || is_word(&self.uid)) => ("UID", &self.uid),
-            () if self.resource_version.len() > LONGEST_VERSION => ("resourceVersion", &self.resource_version),
-            () => return Ok(self),
-        };
-        let (field, text) = wrong;
-        let text: String = text.chars().take(100).collect();
-        Err(Error::BadAnswer(format!("an object with the {field} {text:?}")))
-    }
-
-    /// Reads the metadata of an answer that has to be about `name`: one about anything else, such as a proxy's page with
-    /// status 200, is no answer.
-    pub fn of(name: &ObjectName, answer: &[u8]) -> Result<Self, Error> {
-        let meta = Self::parse(answer)?;
-        let got = meta.object_name();
-        if got == *name {
-            Ok(meta)
-        } else {
-            Err(Error::BadAnswer(format!("asked for {name:?}, got {got:?}")))
-        }
-    }
-
-    /// Namespace and name.
-    pub fn object_name(&self) -> ObjectName {
-        ObjectName::new(&self.namespace, &self.name)
-    }
-
-    /// Its marks as a copy of that direction and type.
-    pub fn copy(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> Copy {
-        Copy::of(direction, resource, self, we)
-    }
-
-    /// True if it is a copy that this syncer has made in that direction.
-    pub fn is_ours(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> bool {
-        self.copy(direction, resource, we).state == CopyState::Ours
-    }
-
-    /// True if any syncer has made it in that direction.
-    pub fn is_copy_of(&self, direction: Direction, kind: &str) -> bool {
-        has_mark(direction, kind, self)
-    }
-
-    /// The sync target whose copy it says it is, where its owner mark says so.
-    pub fn sync_target(&self) -> Option<&str> {
-        Owner::of(&self.annotations).map(|owner| owner.sync_target)
-    }
-
-    /// True if it carries the label that selects the copies of that direction.
-    pub fn is_labelled(&self, direction: Direction) -> bool {
-        self.labels
-            .get(mark(direction))
-            .is_some_and(|value| value == DOWNSYNCED_LABEL_VALUE)
-    }
-
-    /// The kind with its group, and the name, of the object that a conversion made this copy from.
-    pub fn renamed_from(&self) -> Option<(&str, &str)> {
-        self.annotations.get(RENAMED_FROM)?.split_once('/')
-    }
-
-    /// The resource version as a number that grows, which it is on every known server; 0 where it is not.
-    pub fn version_number(&self) -> u64 {
-        self.resource_version.parse().unwrap_or(0)
-    }
-}
-
-fn bad(error: &serde_json::Error) -> Error {
-    Error::BadAnswer(format!("an object: {error}"))
-}
+use crate::sync::meta::Meta;
+use crate::sync::ownership::{Copy, SyncTarget, is_hands_off, mark, origin_hash};
 
 /// An object of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -270,7 +89,7 @@ impl Desired {
         desired.version = meta.version_number();
         if selection != Selection::Implied {
             let resource = &origin.resource;
-            let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| bad(&error))?;
+            let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
             if is_system_object(resource, &meta, &top) {
                 return Ok(None);
             }
@@ -318,7 +137,8 @@ impl Desired {
             .insert(RENAMED_FROM.into(), format!("{kind}/{}", name.name));
         if copy.resource.kind == "CustomResourceDefinition" {
             let object = format!("{{{}}}", self.fields.trim_start_matches(','));
-            let object: BTreeMap<String, &RawValue> = serde_json::from_str(&object).map_err(|error| bad(&error))?;
+            let object: BTreeMap<String, &RawValue> =
+                serde_json::from_str(&object).map_err(|error| no_object(&error))?;
             let group = copy
                 .name
                 .name
@@ -396,7 +216,7 @@ impl Status {
             #[serde(default, borrow)]
             status: Option<&'a RawValue>,
         }
-        let wire: Wire = serde_json::from_slice(object).map_err(|error| bad(&error))?;
+        let wire: Wire = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
         let Some(raw) = wire.status.filter(|raw| raw.get().starts_with('{')) else {
             return Ok(None);
         };
@@ -441,14 +261,6 @@ impl Desired {
         }
         Ok(self.duplicates.patch(copy))
     }
-}
-
-/// An object with one field set to that JSON, whatever the others hold.
-pub(super) fn with_field(object: &RawValue, field: &str, value: &str) -> Result<String, Error> {
-    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(object.get()).map_err(|error| bad(&error))?;
-    let value: &RawValue = serde_json::from_str(value).map_err(|error| bad(&error))?;
-    fields.insert(field.to_owned(), value);
-    serde_json::to_string(&fields).map_err(|error| bad(&error))
 }
 
 /// False for labels and annotations that mean something on one side only: kcp's, and our own marks.

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 
 use crate::api::{
-    ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_SELECTOR, OWNER, SOURCE, UPSYNCED, UPSYNCED_SELECTOR,
+    ADOPTED, DOWNSYNC_OVERWRITE, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, DOWNSYNCED_SELECTOR, OWNER, SOURCE, UPSYNCED,
+    UPSYNCED_SELECTOR,
 };
 use crate::cluster::ResourceType;
 use crate::plan::Direction;
-use crate::sync::object::Meta;
+use crate::sync::meta::Meta;
 
 /// Key of the annotation and the label that mark the copies of a direction.
 pub fn mark(direction: Direction) -> &'static str {
@@ -166,6 +167,35 @@ impl Copy {
                 .filter(|_| ours)
                 .map_or(0, |source| source.version),
         }
+    }
+}
+
+impl Meta {
+    /// Its marks as a copy of that direction and type.
+    pub fn copy(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> Copy {
+        Copy::of(direction, resource, self, we)
+    }
+
+    /// True if it is a copy that this syncer has made in that direction.
+    pub fn is_ours(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> bool {
+        self.copy(direction, resource, we).state == CopyState::Ours
+    }
+
+    /// True if any syncer has made it in that direction.
+    pub fn is_copy_of(&self, direction: Direction, kind: &str) -> bool {
+        has_mark(direction, kind, self)
+    }
+
+    /// The sync target whose copy it says it is, where its owner mark says so.
+    pub fn sync_target(&self) -> Option<&str> {
+        Owner::of(&self.annotations).map(|owner| owner.sync_target)
+    }
+
+    /// True if it carries the label that selects the copies of that direction.
+    pub fn is_labelled(&self, direction: Direction) -> bool {
+        self.labels
+            .get(mark(direction))
+            .is_some_and(|value| value == DOWNSYNCED_LABEL_VALUE)
     }
 }
 

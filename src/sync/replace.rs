@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::cascade::first_taken_along;
+use super::copy_place::look;
 use super::job::{Change, Failure, Job, Outcome, Why, done, failed, left, precondition};
-use super::look::look;
 use super::retire::{Proof, distrust, prove};
 use crate::cluster::{Cluster, Error};
 use crate::sync::object::{Address, Desired, Marks};

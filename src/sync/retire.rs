@@ -10,13 +10,15 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::cascade::first_taken_along;
+use super::copy_place::{confirm_gone, look};
 use super::job::{Change, Failure, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
-use super::look::{confirm_gone, look, look_at, not_older};
+use super::look::{look_at, not_older};
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, SOURCE};
 use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
 use crate::sync::identity::{self, Verdict};
-use crate::sync::object::{Address, Meta};
+use crate::sync::meta::Meta;
+use crate::sync::object::Address;
 use crate::sync::ownership::{Copy, CopyState, Source, mark};
 
 /// How often a copy that changes in between is looked at again before its end is put off. Its side is asked nothing else

@@ -1,8 +1,8 @@
 use super::*;
 use crate::cluster::{ResourceType, Side};
 use crate::sync::definition::Withdrawal;
-use crate::sync::job::reconcile;
-use crate::sync::job::tests::{ABSENT, FOREIGN, GONE, GROUPS, LIST_WITHOUT, OUR_COPY, OURS, job};
+use crate::sync::reconcile::reconcile;
+use crate::sync::reconcile::tests::{ABSENT, FOREIGN, GONE, GROUPS, LIST_WITHOUT, OUR_COPY, OURS, job};
 use crate::sync::scripted::scripted;
 
 const HANDS_OFF: Copy = Copy {

@@ -14,7 +14,9 @@ use super::look::{look_at, not_older};
 use crate::api::OWNER;
 use crate::cluster::{Cluster, Content, Error, OnlyWith, Side};
 use crate::plan::{Direction, StatusPath};
-use crate::sync::object::{Address, Meta, Status, with_field};
+use crate::sync::fields::with_field;
+use crate::sync::meta::Meta;
+use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Owner, mark};
 
 /// One status to bring to the hub.

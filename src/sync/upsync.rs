@@ -8,14 +8,15 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
+use super::copy_place::look;
 use super::emptied;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
-use super::look::look;
 use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
 use crate::sync::managed_fields::take_over;
-use crate::sync::object::{Address, Desired, Marks, Meta};
+use crate::sync::meta::Meta;
+use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
 
 /// What to do at the hub.

@@ -15,6 +15,7 @@ use crate::figures::{ANYWHERE, address_of, is_up};
 use crate::support::certs::Authority;
 use crate::support::eventually;
 use crate::support::kubeconfig::base64;
+use crate::support::objects::Objects;
 use crate::support::stage::{Stage, all_of, numbered, select, stage, stock};
 use crate::support::story::SOON;
 
@@ -71,6 +72,41 @@ fn configuration(name: &str, namespace: &str, port: u16, ca: &Authority) -> Valu
     })
 }
 
+/// Waits until the webhook has been asked so often.
+async fn is_asked(taken: &AtomicUsize, times: usize, time: Duration) {
+    eventually("the webhook is asked", time, async || {
+        match taken.load(Ordering::Relaxed) {
+            asked if asked < times => Err(format!("{asked} times")),
+            _ => Ok(()),
+        }
+    })
+    .await;
+}
+
+async fn stock_secrets(hub: &Objects, shop: &str) {
+    for name in numbered(40) {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": name}});
+        hub.create(&secret).await;
+    }
+}
+
+/// The copies of a type at the edge.
+async fn copies(edge: &Objects, shop: &str, resource: &str) -> usize {
+    let copies = edge.list("v1", resource, shop, "edge.kubestellar.io/downsynced=true");
+    copies.await.len()
+}
+
+/// Waits until there are so many.
+async fn arrive(edge: &Objects, shop: &str, resource: &str, count: usize, time: Duration) {
+    eventually(&format!("the {resource} arrive"), time, async || {
+        match copies(edge, shop, resource).await {
+            there if there == count => Ok(()),
+            there => Err(format!("{there} of {count}")),
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_webhook_that_hangs_holds_up_nothing_but_what_it_is_asked_about() {
     let Stage { pair, shop, hub, edge } = stage().await;
@@ -81,17 +117,8 @@ async fn a_webhook_that_hangs_holds_up_nothing_but_what_it_is_asked_about() {
     select(&hub, &all_of(&shop, &[("", "configmaps"), ("", "secrets")])).await;
     let mut syncer = pair.syncer(&[ANYWHERE]);
     let address = address_of(&mut syncer).await;
-    eventually("the webhook is asked", SOON, async || {
-        match taken.load(Ordering::Relaxed) {
-            0..10 => Err("rarely"),
-            _ => Ok(()),
-        }
-    })
-    .await;
-    for name in numbered(40) {
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shop, "name": name}});
-        hub.create(&secret).await;
-    }
+    is_asked(&taken, 10, SOON).await;
+    stock_secrets(&hub, &shop).await;
     eventually("the Secrets arrive", Duration::from_secs(60), async || {
         is_up(address, "edge").await?;
         let there = edge.list("v1", "secrets", &shop, "").await.len();
@@ -112,17 +139,27 @@ async fn a_webhook_that_hangs_holds_up_nothing_but_what_it_is_asked_about() {
     })
     .await;
     edge.delete(WEBHOOKS[0], WEBHOOKS[1], "", &shop).await;
-    eventually("the ConfigMaps arrive", Duration::from_secs(180), async || {
-        let there = edge
-            .list("v1", "configmaps", &shop, "edge.kubestellar.io/downsynced=true")
-            .await
-            .len();
-        if there == 40 {
-            Ok(())
-        } else {
-            Err(format!("{there} of 40"))
-        }
-    })
-    .await;
+    arrive(&edge, &shop, "configmaps", 40, Duration::from_secs(180)).await;
     assert!(!syncer.log().contains("cannot reach"));
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_just_quick_enough_does_not_keep_all_workers_for_its_type() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let ca = Authority::new("webhook");
+    let (port, taken) = silent(&ca).await;
+    let mut webhook = configuration(&shop, &shop, port, &ca);
+    // The API server admits the object when it has waited for less than what counts as slow.
+    webhook["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    webhook["webhooks"][0]["timeoutSeconds"] = json!(4);
+    edge.create(&webhook).await;
+    stock(&hub, &shop, &numbered(160), &json!({})).await;
+    select(&hub, &all_of(&shop, &[("", "configmaps"), ("", "secrets")])).await;
+    let _syncer = pair.syncer(&[]);
+    is_asked(&taken, 10, SOON).await;
+    stock_secrets(&hub, &shop).await;
+    arrive(&edge, &shop, "secrets", 40, Duration::from_secs(60)).await;
+    let slow = copies(&edge, &shop, "configmaps").await;
+    assert!(slow < 120, "{slow} ConfigMaps, which were there before, went first");
+    arrive(&edge, &shop, "configmaps", 160, Duration::from_secs(120)).await;
 }

@@ -3,6 +3,7 @@
 use edge_syncer::plan::Filter;
 
 use super::run::Run;
+use super::store::Key;
 
 /// What the flags of the syncers of a run say.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,12 +12,18 @@ pub struct Choices {
     pub delete_adopted: bool,
     /// A type that is not synced, as `resource.group`.
     pub denied: Option<&'static str>,
+    /// A namespace into which and out of which nothing is synced, and that is not made.
+    pub denied_namespace: Option<&'static str>,
 }
 
 impl Choices {
-    /// True for a type that is not synced.
-    pub fn denies(self, qualified: &str) -> bool {
-        self.denied == Some(qualified)
+    /// True for an object that is not synced.
+    pub fn denies(self, key: &Key) -> bool {
+        let namespace = match &*key.resource {
+            "namespaces" => &key.name,
+            _ => &key.namespace,
+        };
+        self.denied == Some(&*key.resource) || self.denied_namespace == Some(&**namespace)
     }
 }
 
@@ -26,9 +33,15 @@ impl Run {
         self.policy.delete_adopted = choices.delete_adopted;
         self.filter = Filter::default();
         if let Some(denied) = choices.denied {
-            let rule = format!("deny {denied}");
-            self.filter.add_file("choices", &rule).expect("this is a rule");
+            self.add_rule(&format!("deny {denied}"));
+        }
+        if let Some(namespace) = choices.denied_namespace {
+            self.add_rule(&format!("deny-namespace {namespace}"));
         }
         self.ledger.borrow_mut().choices = choices;
+    }
+
+    fn add_rule(&mut self, rule: &str) {
+        self.filter.add_file("choices", rule).expect("this is a rule");
     }
 }

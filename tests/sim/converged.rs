@@ -37,15 +37,13 @@ pub fn differences(
     choices: Choices,
 ) -> Vec<(String, Key)> {
     let specs: Vec<&Value> = hub.of(CONFIGS, "").map(|(_, config)| &config["spec"]).collect();
-    let mut all = converged_up::differences(hub, edge, &specs);
+    let mut all = converged_up::differences(hub, edge, &specs, choices);
     for ty in types::served(hub) {
         if types::by_name(edge, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
             continue;
         }
-        if choices.denies(&ty.qualified()) {
-            continue;
-        }
-        for (key, origin) in hub.of(&ty.qualified(), "") {
+        let qualified = ty.qualified();
+        for (key, origin) in hub.of(&qualified, "").filter(|(key, _)| !choices.denies(key)) {
             let selected = match selection(&specs, &ty, key) {
                 // One that upsync has made has to be there for its contents all the same.
                 Selected::Whole if ty.is_namespace() && UPSYNC.owns(origin) => Selected::Implied,
@@ -65,8 +63,8 @@ pub fn differences(
     }
     for (key, copy) in edge.all() {
         let is_left = hub.get(key).is_none() && DOWNSYNC.owns(copy) && may_go(&specs, hub, edge, key, copy, choices);
-        if choices.denies(&key.resource) && DOWNSYNC.owns(copy) {
-            all.push(("is of a denied type".to_owned(), key.clone()));
+        if choices.denies(key) && DOWNSYNC.owns(copy) {
+            all.push(("is denied".to_owned(), key.clone()));
         }
         if is_left {
             all.push((LEFT_OVER.to_owned(), key.clone()));
@@ -101,7 +99,7 @@ fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key, choices: Choices) -> 
     // Poison is refused before anybody looks for its namespace.
     let selected = |key: &Key| {
         !key.name.starts_with("poison")
-            && !choices.denies(&key.resource)
+            && !choices.denies(key)
             && types
                 .iter()
                 .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::choices::Choices;
 use super::converged::{LEFT_OVER, contains, extra_field, items, lacks, travelling};
 use super::flows::{DOWNSYNC, UPSYNC, is_another_targets};
 use super::ledger::RECORD;
@@ -24,14 +25,15 @@ pub fn is_selected<'a>(specs: impl IntoIterator<Item = &'a Value>, key: &Key) ->
 }
 
 /// Everything in which the hub is not what the edge is to give it, and the objects that it is about.
-pub fn differences(hub: &Store, edge: &Store, specs: &[&Value]) -> Vec<(String, Key)> {
+pub fn differences(hub: &Store, edge: &Store, specs: &[&Value], choices: Choices) -> Vec<(String, Key)> {
     let mut all = Vec::new();
+    let wanted = |key: &Key| is_selected(specs.iter().copied(), key) && !choices.denies(key);
     for ty in types::served(edge) {
         if types::by_name(hub, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
             continue;
         }
         for (key, origin) in edge.of(&ty.qualified(), "") {
-            if is_selected(specs.iter().copied(), key) && !DOWNSYNC.owns(origin) && &*key.name != RECORD {
+            if wanted(key) && !DOWNSYNC.owns(origin) && &*key.name != RECORD {
                 let why = copy_is_wrong(ty.status, origin, hub.get(key).map(std::ops::Deref::deref));
                 all.extend(why.map(|why| (why, key.clone())));
             }
@@ -39,11 +41,14 @@ pub fn differences(hub: &Store, edge: &Store, specs: &[&Value]) -> Vec<(String, 
     }
     for (key, copy) in hub.all().filter(|(_, object)| UPSYNC.owns(object)) {
         if &*key.resource == "namespaces" {
-            let goes_up_itself = is_selected(specs.iter().copied(), key) && edge.get(key).is_some();
-            if !goes_up_itself && is_idle(hub, edge, specs, key) {
+            let goes_up_itself = wanted(key) && edge.get(key).is_some();
+            if !goes_up_itself && is_idle(hub, edge, wanted, key) {
                 all.push((IDLE.to_owned(), key.clone()));
             }
             continue;
+        }
+        if choices.denies(key) {
+            all.push(("is denied".to_owned(), key.clone()));
         }
         // One that has lost its label while nobody was looking is never found again.
         let is_labelled = copy["metadata"]["labels"][UPSYNC.mark] == "true";
@@ -81,12 +86,12 @@ pub fn is_in_conflict(hub: &Store, edge: &Store, key: &Key) -> bool {
 }
 
 /// True if nothing is in a namespace at the hub, and nothing is to come into it.
-fn is_idle(hub: &Store, edge: &Store, specs: &[&Value], namespace: &Key) -> bool {
+fn is_idle(hub: &Store, edge: &Store, wanted: impl Fn(&Key) -> bool, namespace: &Key) -> bool {
     let within = |key: &Key| key.namespace == namespace.name;
     let is_empty = !hub.all().any(|(key, _)| within(key));
     let is_needed = edge
         .all()
-        .any(|(key, object)| within(key) && is_selected(specs.iter().copied(), key) && !DOWNSYNC.owns(object));
+        .any(|(key, object)| within(key) && wanted(key) && !DOWNSYNC.owns(object));
     is_empty && !is_needed
 }
 

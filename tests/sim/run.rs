@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::{Cluster, ObjectName, Rate, RateLimit, Side};
-use edge_syncer::engine::{self, Limits, Setup};
+use edge_syncer::engine::{self, Setup};
 use edge_syncer::leader::{self, Candidacy};
+use edge_syncer::model::{Limits, Settings};
 use edge_syncer::plan::Filter;
 use edge_syncer::serve::Question;
 use edge_syncer::source::Pace;
@@ -45,6 +46,8 @@ const DELETE_ADOPTED: f64 = 0.25;
 const ELECTED: f64 = 0.25;
 /// Share of the runs without a disaster in which a type is denied.
 const DENIED: f64 = 0.2;
+/// The same of a namespace.
+const DENIED_NAMESPACE: f64 = 0.2;
 /// How long a mass of deletes is held.
 pub(super) const HELD: Duration = Duration::from_secs(600);
 /// Between two heartbeats, in runs in which people have to be told of something.
@@ -304,8 +307,14 @@ impl Run {
         let is_calm = self.heartbeat.is_none();
         let denied = dice.choice(["deployments.apps", "gauges.example.org"]);
         let denied = denied.filter(|_| is_calm && dice.f64() < DENIED);
-        self.choose(Choices { delete_adopted, denied });
         self.elects = dice.f64() < ELECTED;
+        let denied_namespace = dice.choice(["shop", "field"]);
+        let denied_namespace = denied_namespace.filter(|_| is_calm && dice.f64() < DENIED_NAMESPACE);
+        self.choose(Choices {
+            delete_adopted,
+            denied,
+            denied_namespace,
+        });
     }
 
     /// How a side is looked at.
@@ -350,18 +359,20 @@ impl Run {
         let setup = Setup {
             hub: cluster(&self.world.hub),
             edge: cluster(&self.world.edge),
-            hub_pace: self.pace_at(Side::Hub),
-            edge_pace: self.pace_at(Side::Edge),
-            own_namespace: None,
-            workers: WORKERS,
-            policy: Rc::new(self.policy.clone()),
-            filter: Rc::new(self.filter.clone()),
-            queue_capacity: self.queue_capacity,
-            status_interval: Duration::from_secs(1),
-            heartbeat: self.heartbeat,
-            clock: || "2026-01-01T00:00:00Z".to_owned(),
-            delete_limits: Limits { most: 20, grace: HELD },
-            renaming: true,
+            settings: Settings {
+                hub_pace: self.pace_at(Side::Hub),
+                edge_pace: self.pace_at(Side::Edge),
+                own_namespace: None,
+                workers: WORKERS,
+                policy: Rc::new(self.policy.clone()),
+                filter: Rc::new(self.filter.clone()),
+                queue_capacity: self.queue_capacity,
+                status_interval: Duration::from_secs(1),
+                heartbeat: self.heartbeat,
+                clock: || "2026-01-01T00:00:00Z".to_owned(),
+                delete_limits: Limits { most: 20, grace: HELD },
+                renaming: true,
+            },
         };
         let candidacy = self.elects.then(|| candidacy(&setup.edge, process));
         let latest = Rc::clone(&self.questions);

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::AccessSource;
-use super::kubeconfig::{CLUSTER_FIELDS, USER_FIELDS};
+use super::fields::{CLUSTER_FIELDS, USER_FIELDS};
 use crate::cluster::Side;
 
 /// The entry of a kubeconfig that a field stands in.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Cluster;
 use crate::cluster::json::OBJECT_LIMIT;
-use crate::cluster::rate::Turn;
+use crate::cluster::rate::Permit;
 use crate::cluster::room::SMALL_ANSWER;
 use crate::cluster::{Body, Error, Response};
 
@@ -64,7 +64,7 @@ impl Cluster {
         // An error says that nobody gives room any more, which nobody does here.
         let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await.ok();
         // After that: what waits here is no request that the server has to do with.
-        let turn = self.turn().await?;
+        let permit = self.turn().await?;
         let longest = LONGEST_UPLOAD + upload(&request);
         let most = if request.method() == Method::GET {
             OBJECT_LIMIT
@@ -72,7 +72,7 @@ impl Cluster {
             WRITTEN_LIMIT
         };
         let mut whole = pin!(async {
-            let response = self.send(request, turn).await?;
+            let response = self.send(request, permit).await?;
             Ok((response.status, self.collect(response.body, most).await?))
         });
         if let Some(answer) = self.while_it_moves(UPLOADED, longest, &mut whole).await {
@@ -84,19 +84,19 @@ impl Cluster {
 
     /// Sends a request and turns every answer that is no success into an error, once it is known whose failure it is.
     pub(super) async fn answer(&self, request: Request<Bytes>) -> Result<Response, Error> {
-        let turn = self.turn().await?;
-        self.send(request, turn).await
+        let permit = self.turn().await?;
+        self.send(request, permit).await
     }
 
     /// Waits until a request may be sent. While the credentials are refused, most requests are so here.
-    async fn turn(&self) -> Result<Turn<'_>, Error> {
+    async fn turn(&self) -> Result<Permit<'_>, Error> {
         if let Some(refusal) = self.refusal().await {
             return Err(refusal);
         }
         Ok(self.rate.turn().await)
     }
 
-    async fn send(&self, mut request: Request<Bytes>, turn: Turn<'_>) -> Result<Response, Error> {
+    async fn send(&self, mut request: Request<Bytes>, permit: Permit<'_>) -> Result<Response, Error> {
         request.extensions_mut().get_or_insert(self.traffic);
         let credentials = self.server.credentials();
         log::trace!(
@@ -108,7 +108,7 @@ impl Cluster {
         let began = Instant::now();
         let most = BUSY_LIMIT + upload(&request);
         let about = (request.method().clone(), request.uri().clone());
-        let sent = self.patiently(most, "no answer", Some(about), turn.spend(self.server.send(request)));
+        let sent = self.patiently(most, "no answer", Some(about), permit.spend(self.server.send(request)));
         let answer = sent.await.flatten();
         if let Ok(response) = &answer {
             self.rate.server_is_fair(response.is_fair);
@@ -145,7 +145,7 @@ impl Cluster {
         if !refused.are_refused() {
             return None;
         }
-        self.server.look_for_credentials().await;
+        self.server.look_at_files().await;
         let status = refused.answer(self.server.credentials(), Instant::now())?;
         Some(Error::Unauthorized(Box::new(status)))
     }

@@ -84,9 +84,13 @@ async fn what_one_request_meets_is_the_sides_only_if_a_small_question_fails_too(
         };
         assert_eq!(found, expected, "{answer:?}, {to_question:?}");
         assert_eq!(start.elapsed().as_secs(), seconds, "{answer:?}, {to_question:?}");
-        assert_eq!(cluster.answers(), expected != "away", "{answer:?}, {to_question:?}");
         assert_eq!(
-            cluster.accepts_credentials(),
+            cluster.standing().answers,
+            expected != "away",
+            "{answer:?}, {to_question:?}"
+        );
+        assert_eq!(
+            cluster.standing().accepts_credentials,
             expected != "refused",
             "{answer:?}, {to_question:?}"
         );
@@ -116,11 +120,15 @@ async fn what_gives_no_answer_of_an_api_to_the_question_either_is_no_api() {
         let (server, cluster) = Fixed::with(&[("/a", answer), ("/b", answer), (QUESTION, to_question)]);
         for path in ["/a", "/b"] {
             assert!(cluster.get_path(path).await.is_err());
-            assert_eq!(cluster.stranger().as_deref(), expected, "{answer:?}, {to_question:?}");
+            assert_eq!(
+                cluster.standing().stranger.as_deref(),
+                expected,
+                "{answer:?}, {to_question:?}"
+            );
         }
         server.answers.borrow_mut().insert("/a", API);
         assert!(cluster.get_path("/a").await.is_ok());
-        assert_eq!(cluster.stranger(), None, "an API has answered");
+        assert_eq!(cluster.standing().stranger, None, "an API has answered");
         let asked = server.times(QUESTION);
         assert!(cluster.get_path("/b").await.is_err());
         assert_eq!(server.times(QUESTION), asked, "it is one path of an API");
@@ -155,7 +163,7 @@ async fn refused_credentials_are_not_sent_by_everybody_until_there_are_others() 
     assert!((10..40).contains(&server.times("/a")), "{}", server.times("/a"));
     server.credentials.set(1);
     server.answers.borrow_mut().clear();
-    assert!(cluster.get_path("/a").await.is_ok() && cluster.accepts_credentials());
+    assert!(cluster.get_path("/a").await.is_ok() && cluster.standing().accepts_credentials);
     server.credentials.set(0);
     assert!(cluster.get_path("/a").await.is_ok(), "nothing is refused any more");
 }

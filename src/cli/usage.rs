@@ -1,0 +1,43 @@
+//! What is wrong with a command line.
+
+use std::error::Error;
+use std::fmt;
+
+/// A wrong command line. Print it with the hint and exit with 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageError {
+    message: String,
+    /// Whose help says more.
+    see: &'static str,
+}
+
+impl UsageError {
+    /// `message` names the flag of `run`, the value and what is allowed.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            see: "edge-syncer run",
+        }
+    }
+
+    /// Of the program as a whole.
+    pub(super) fn of_commands(message: String) -> Self {
+        Self {
+            message,
+            see: "edge-syncer",
+        }
+    }
+
+    /// The same where the program was called by this name.
+    pub(super) fn seen_from(self, name: &'static str) -> Self {
+        Self { see: name, ..self }
+    }
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (see {} --help)", self.message, self.see)
+    }
+}
+
+impl Error for UsageError {}

@@ -1,0 +1,50 @@
+//! The fields of the entries of a kubeconfig, and what each takes.
+
+/// What the value of a field is.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    Text,
+    /// A path, relative to the folder of the kubeconfig.
+    File,
+    Switch,
+    /// Whatever it is, nobody here looks at it, or it is refused.
+    Any,
+}
+
+pub(super) type Fields = [(&'static str, Form)];
+
+pub(super) const CONTEXT_FIELDS: &Fields = &[
+    ("cluster", Form::Text),
+    ("user", Form::Text),
+    ("namespace", Form::Text),
+    ("extensions", Form::Any),
+];
+
+pub(super) const CLUSTER_FIELDS: &Fields = &[
+    ("server", Form::Text),
+    ("tls-server-name", Form::Text),
+    ("insecure-skip-tls-verify", Form::Switch),
+    ("certificate-authority", Form::File),
+    ("certificate-authority-data", Form::Text),
+    ("proxy-url", Form::Text),
+    ("disable-compression", Form::Switch),
+    ("extensions", Form::Any),
+];
+
+pub(super) const USER_FIELDS: &Fields = &[
+    ("client-certificate", Form::File),
+    ("client-certificate-data", Form::Text),
+    ("client-key", Form::File),
+    ("client-key-data", Form::Text),
+    ("token", Form::Text),
+    ("tokenFile", Form::File),
+    ("as", Form::Text),
+    ("as-uid", Form::Text),
+    ("as-groups", Form::Any),
+    ("as-user-extra", Form::Any),
+    ("username", Form::Text),
+    ("password", Form::Text),
+    ("auth-provider", Form::Any),
+    ("exec", Form::Any),
+    ("extensions", Form::Any),
+];

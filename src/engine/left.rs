@@ -1,0 +1,46 @@
+//! What is left of a type that the hub has no longer.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::discover::confirm_lacking;
+use crate::cluster::{Cluster, Content, ListRequest, ResourceType, Scope, Side};
+use crate::model::effect::Left;
+use crate::plan::Direction;
+use crate::sync::definition::Definitions;
+use crate::sync::meta::Meta;
+use crate::sync::ownership::{SyncTarget, mark_selector};
+
+/// How many copies of the type are at the edge, if the hub has it no longer.
+pub(super) async fn count(
+    hub: &Cluster,
+    edge: &Rc<Cluster>,
+    defined: &Definitions,
+    copies: ResourceType,
+    we: &SyncTarget,
+) -> Left {
+    let at_hub = |error| (Side::Hub, error);
+    let at_edge = |error| (Side::Edge, error);
+    let named = (copies.group.clone(), copies.resource.clone());
+    if confirm_lacking(hub, BTreeSet::from([named])).await.is_empty() {
+        return Ok(0);
+    }
+    match defined.read(hub, &copies).await {
+        Ok(Some(definition)) if !definition.going => return Ok(0),
+        // What may not be read is as good as absent: the hub does not serve it.
+        Err(error) if !error.is_forbidden() => return Err(at_hub(error)),
+        _ => {}
+    }
+    let mut listing = edge.list(ListRequest {
+        resource: copies.clone(),
+        scope: Scope::default(),
+        label_selector: Some(mark_selector(Direction::Down)),
+        content: Content::Metadata,
+    });
+    let mut count = 0;
+    while let Some(object) = listing.next().await.map_err(at_edge)? {
+        let meta = Meta::parse(&object).map_err(at_edge)?;
+        count += usize::from(meta.is_ours(Direction::Down, &copies, we));
+    }
+    Ok(count)
+}

@@ -1,0 +1,72 @@
+//! Making the requests that the model wants made.
+
+use std::rc::Rc;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use super::{Setup, discover, heartbeat, hub_namespaces, left, record};
+use crate::cluster::Side;
+use crate::model::effect::{Answer, Done, Request};
+use crate::sync::{identity, reconcile, status_return};
+
+/// The work that ends with the answer to a request.
+pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, Answer> {
+    let (hub, edge) = (Rc::clone(&setup.hub), Rc::clone(&setup.edge));
+    let at = |side| match side {
+        Side::Hub => Rc::clone(&hub),
+        Side::Edge => Rc::clone(&edge),
+    };
+    match request {
+        Request::Object(key, job) => {
+            async move { Answer::Worked(key, Done::Object(reconcile::reconcile(&hub, &edge, *job).await)) }
+                .boxed_local()
+        }
+        Request::Status(key, job) => {
+            async move { Answer::Worked(key, Done::Status(status_return::reconcile(&hub, &edge, *job).await)) }
+                .boxed_local()
+        }
+        Request::Discover(side, questions) => {
+            let cluster = at(side);
+            async move { Answer::Discovered(side, discover::ask(&cluster, questions).await) }.boxed_local()
+        }
+        Request::ReadRecord(names) => {
+            async move { Answer::Recorded(record::read(&edge, &names).await, true) }.boxed_local()
+        }
+        Request::WriteRecord(name, kept) => async move {
+            let result = record::write(&edge, &name, &kept).await;
+            Answer::Recorded(result.map(|()| kept), false)
+        }
+        .boxed_local(),
+        Request::Identify(side, expected) => {
+            let cluster = at(side);
+            async move { Answer::Identified(side, identity::read(&cluster, expected.as_deref()).await) }.boxed_local()
+        }
+        Request::Define(types, defined) => async move {
+            let mut learnt = Vec::new();
+            for resource in types {
+                let answer = defined.read(&hub, &resource).await;
+                learnt.push((resource, answer));
+            }
+            Answer::Defined(learnt)
+        }
+        .boxed_local(),
+        Request::Verify(type_id, resource, gone, defined) => {
+            async move { Answer::Withdrawal(type_id, defined.verify(&hub, &resource, gone).await) }.boxed_local()
+        }
+        Request::LookForLeft(resource, copies, defined) => {
+            let policy = Rc::clone(&setup.settings.policy);
+            async move {
+                let left = left::count(&hub, &edge, &defined, copies, &policy.sync_target).await;
+                Answer::Vanished(resource, left)
+            }
+            .boxed_local()
+        }
+        Request::Namespace(namespace, step) => {
+            let policy = Rc::clone(&setup.settings.policy);
+            async move { Answer::Namespace(hub_namespaces::take(&hub, namespace, step, &policy.sync_target).await) }
+                .boxed_local()
+        }
+        Request::Beat(beat) => async move { Answer::Beaten(heartbeat::beat(&hub, beat).await) }.boxed_local(),
+    }
+}

@@ -1,0 +1,88 @@
+//! What the engine tells when it is asked how it is: health, readiness, metrics.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::Model;
+use super::one_cluster::Sides;
+use crate::cluster::Side;
+use crate::report::metrics::{Snapshot, render};
+use crate::serve::Question;
+
+/// How long a page of metrics is given out again: making one looks at every object.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What was told, and what has to be remembered for it.
+#[derive(Default)]
+pub(super) struct Told {
+    /// The configs have been known and the first lists complete.
+    ready: bool,
+    page: Option<(Instant, Bytes)>,
+    /// When the last heartbeat reached the hub.
+    pub(super) beaten: Option<Instant>,
+}
+
+impl Model {
+    pub(super) fn asked(&mut self, question: Question) {
+        // Whoever asked may have gone.
+        match question {
+            Question::Alive(answer) => drop(answer.send(())),
+            Question::Ready(answer) => drop(answer.send(self.readiness())),
+            Question::Metrics { now, answer } => drop(answer.send(self.page(now))),
+        }
+    }
+
+    /// Once it was ready it stays so: an outage is no reason to restart it, and a new config none to call it new.
+    fn readiness(&mut self) -> Result<(), &'static str> {
+        if !self.told.ready {
+            if !self.selecting.are_known() || self.record.saved.is_none() {
+                return Err("the configs are not known yet\n");
+            }
+            if !self.selecting.unknown.group_versions.is_empty() || !self.all_listed() {
+                return Err("the first lists are not complete yet\n");
+            }
+            self.told.ready = true;
+        }
+        Ok(())
+    }
+
+    fn page(&mut self, now: Duration) -> Bytes {
+        if let Some((made, page)) = &self.told.page
+            && self.now.duration_since(*made) < FRESH
+        {
+            return page.clone();
+        }
+        let snapshot = self.snapshot(now);
+        let page = Bytes::from(render(self.report.counters(), &snapshot));
+        self.told.page = Some((self.now, page.clone()));
+        page
+    }
+
+    fn snapshot(&mut self, now: Duration) -> Snapshot {
+        let mut objects = BTreeMap::new();
+        for state in self.types.values() {
+            let (in_step, out_of_step): &mut (usize, usize) = objects.entry(state.plan.direction).or_default();
+            let (more_in_step, more_out_of_step) = state.inventory.count_steps();
+            *in_step += more_in_step;
+            *out_of_step += more_out_of_step;
+        }
+        let is_up = |side: &Side| self.contact(*side).answers && !self.reach.is_silent(*side);
+        Snapshot {
+            up: [Side::Hub, Side::Edge].into_iter().filter(is_up).collect(),
+            objects,
+            queue_length: self.queue.len(),
+            queue_capacity: self.settings.queue_capacity,
+            queue_overflowed: self.queue.overflowed().count(),
+            held: self.held(),
+            // That both are one cluster stops all.
+            failing: self.report.failing() + usize::from(self.sides == Sides::One),
+            last_heartbeat: self
+                .told
+                .beaten
+                .map(|at| now.saturating_sub(self.now.duration_since(at))),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Asking each side what it serves: once for what the plan needs, and again while something is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::definitions::Definitions;
+use super::timers::Timer;
+use super::{Model, Request};
+use crate::cluster::discovery::{Discovery, GroupVersion, Served};
+use crate::cluster::{Error, ResourceType, Side};
+use crate::plan::{Absence, Missing, SyncedType};
+use crate::report::Subject;
+use crate::source::SourceId;
+
+/// Between a sign that a missing type may be there and asking for it: one CRD causes several events as it comes up.
+const SETTLE: Duration = Duration::from_millis(100);
+/// Failures that the wait between two looks for a missing type starts from: about 6 s, growing to 5 minutes.
+const PATIENCE: u32 = 4;
+/// How often in a row the side of the origins must say that it does not serve a type before their copies go. With the
+/// waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
+const GONE_ROUNDS: u32 = 3;
+/// The same for a type that is still selected, which only upsync takes for gone: an edge that starts on a slow board may
+/// serve its CRDs late. With the waits in between this takes about a minute.
+const SELECTED_GONE_ROUNDS: u32 = 10;
+/// What is said sooner after the last time does not count: each watch of the type that ends is a reason to ask at once.
+const GONE_ROUND: Duration = Duration::from_secs(3);
+
+/// True if a side has said often enough that it lacks the origins of a type.
+pub(super) fn is_gone(rounds: u32, selected: bool) -> bool {
+    rounds >= if selected { SELECTED_GONE_ROUNDS } else { GONE_ROUNDS }
+}
+
+/// What is known of one side.
+#[derive(Default)]
+pub(super) struct Asking {
+    pub(super) discovery: Discovery,
+    /// Those of which the side has answered with an error last.
+    refused: BTreeSet<GroupVersion>,
+    /// CRDs, which are read while something is missing.
+    pub(super) definitions: Option<Definitions>,
+}
+
+/// What is to be asked of a side.
+pub(crate) struct Questions {
+    /// What it serves at these.
+    pub(crate) group_versions: BTreeSet<GroupVersion>,
+    /// Which groups it has.
+    pub(crate) of_groups: bool,
+    /// Groups of which everything is wanted, at all their versions.
+    pub(crate) open: BTreeSet<String>,
+    /// Types, by group, that would do at another version, where the asked one lacks them.
+    pub(crate) elsewhere: BTreeMap<String, BTreeSet<String>>,
+    /// Types, by group and plural, that it may lack at every version.
+    pub(crate) to_confirm: BTreeSet<(String, String)>,
+}
+
+/// What asking a side gave.
+pub(crate) struct Answers {
+    /// What it serves.
+    pub(crate) served: Vec<(GroupVersion, Result<Served, Error>)>,
+    /// The groups of the side, if they were asked for.
+    pub(crate) groups: Option<Result<Groups, Error>>,
+    /// Types, by group and plural, that the side has positively said to lack at every version.
+    pub(crate) lacking: BTreeSet<(String, String)>,
+}
+
+/// The versions of each named group.
+pub(crate) type Groups = BTreeMap<String, Vec<String>>;
+
+impl Model {
+    /// Something has changed that may make a missing type appear.
+    pub(super) fn ask_again_soon(&mut self, side: Side) {
+        self.timers.succeeds(Timer::Discovery(side));
+        self.timers.set(Timer::Discovery(side), self.now + SETTLE);
+    }
+
+    /// Something may have appeared that asking has not shown yet.
+    pub(super) fn ask_soon_unless_due(&mut self, side: Side) {
+        if !self.timers.is_running(Timer::Discovery(side)) {
+            self.timers.set_if_idle(Timer::Discovery(side), self.now + SETTLE);
+        }
+    }
+
+    /// What a side has not answered for yet.
+    fn unknown(&self, side: Side) -> BTreeSet<GroupVersion> {
+        let unknown = self.selecting.unknown.group_versions.iter();
+        unknown
+            .filter(|(of_side, _)| *of_side == side)
+            .map(|(_, group_version)| group_version.clone())
+            .collect()
+    }
+
+    /// What a side is known to miss: where no version is given, it may come at any version of the group.
+    fn missing(&self, side: Side) -> BTreeSet<GroupVersion> {
+        let discovery = self.discovery(side);
+        let mut missing = BTreeSet::new();
+        for known in self.selecting.missing.iter().filter(|missing| missing.side == side) {
+            let given = Some(vec![&*known.version]).filter(|_| !known.version.is_empty());
+            let versions = given.or_else(|| discovery.versions(&known.group)).unwrap_or_default();
+            let versions = versions.into_iter();
+            missing.extend(versions.map(|version| (known.group.clone(), version.to_owned())));
+        }
+        missing
+    }
+
+    pub(super) fn misses_anything(&self, side: Side) -> bool {
+        self.selecting.missing.iter().any(|missing| missing.side == side)
+    }
+
+    /// What is to be asked of a side: what is not known, what is missing, and what `*` may have got since.
+    fn questions(&self, side: Side) -> (BTreeSet<GroupVersion>, bool) {
+        let questions = self.unknown(side).union(&self.missing(side)).cloned().collect();
+        let are_known = self.discovery(side).groups.is_some();
+        let of_groups = self.selecting.unknown.groups.contains(&side)
+            || side == Side::Edge && !self.selecting.open.is_empty()
+            || self.misses_anything(side) && are_known;
+        (questions, of_groups)
+    }
+
+    /// Asks each side what it serves, where that is due.
+    pub(super) fn ask_what_is_due(&mut self) {
+        for side in [Side::Hub, Side::Edge] {
+            if !self.timers.fires(Timer::Discovery(side), self.now) {
+                continue;
+            }
+            let (questions, of_groups) = self.questions(side);
+            if questions.is_empty() && !of_groups {
+                continue;
+            }
+            self.timers.starts(Timer::Discovery(side));
+            let confirm = self.to_confirm(side);
+            let open = self.open_groups(side);
+            // Whether it is there at another version.
+            let elsewhere = self.missing_at_one_version(side);
+            let questions = Questions {
+                group_versions: questions,
+                of_groups,
+                open,
+                elsewhere,
+                to_confirm: confirm,
+            };
+            self.request(Request::Discover(side, questions));
+        }
+    }
+
+    /// Groups of which everything is selected.
+    pub(super) fn open_groups(&self, side: Side) -> BTreeSet<String> {
+        let open = self.selecting.open.iter().filter(|(of_side, _)| *of_side == side);
+        open.map(|(_, group)| group.clone()).collect()
+    }
+
+    /// Groups in which a side misses a type that would do at another version: what copies are to be made of, and what is
+    /// only retained.
+    fn missing_at_one_version(&self, side: Side) -> BTreeMap<String, BTreeSet<String>> {
+        let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let would_do = |missing: &&Missing| {
+            missing.absence != Absence::Version && (!missing.is_origin() || missing.place.is_none())
+        };
+        let missing = self.selecting.missing.iter().filter(|missing| missing.side == side);
+        for missing in missing.filter(would_do) {
+            let resources = groups.entry(missing.group.clone()).or_default();
+            resources.insert(missing.resource.clone());
+        }
+        for (group, _) in self.unknown(side).into_iter().filter(|_| side == Side::Edge) {
+            groups.entry(group).or_default();
+        }
+        groups.remove("");
+        groups
+    }
+
+    /// Types that a side is thought to lack, where much follows from it: what is only retained, since its copies go with
+    /// its origins, and it is forgotten with its copies; and origins at the edge, selected or not. A core type never is:
+    /// the core group cannot go from a server that works.
+    fn to_confirm(&self, side: Side) -> BTreeSet<(String, String)> {
+        let missing = self.selecting.missing.iter();
+        missing
+            .filter(|missing| missing.side == side && !missing.group.is_empty())
+            .filter(|missing| missing.place.is_none() || missing.is_origin() && side == Side::Edge)
+            .map(|missing| (missing.group.clone(), missing.resource.clone()))
+            .collect()
+    }
+
+    pub(super) fn discovered(&mut self, side: Side, answers: Answers) {
+        let before = self.asking(side).discovery.clone();
+        let timer = Timer::Discovery(side);
+        self.timers.ends(timer);
+        let lacked_before = (self.selecting.gone.clone(), self.selecting.without_copies.clone());
+        self.count_gone(side, &answers.lacking);
+        self.note_without_copies(side, &answers.lacking);
+        self.learn(side, answers.served);
+        match answers.groups {
+            Some(Ok(groups)) => {
+                self.report.works(&list_of_groups(side));
+                self.asking(side).discovery.groups = Some(groups);
+            }
+            Some(Err(error)) if !error.is_unreachable() => {
+                self.fails(list_of_groups(side), "asking", &error);
+            }
+            _ => {}
+        }
+        let learnt = self.asking(side).discovery != before;
+        if learnt {
+            self.timers.succeeds(timer);
+        }
+        let (gone, without_copies) = &lacked_before;
+        if learnt || *gone != self.selecting.gone || *without_copies != self.selecting.without_copies {
+            self.replan();
+        }
+        let unknown = self.has_unknown(side);
+        let missing = self.misses_anything(side);
+        let more = self.may_have_more(side);
+        let confirming = self
+            .selecting
+            .gone
+            .iter()
+            .any(|(known, &(rounds, _))| known.direction.origin() == side && rounds < SELECTED_GONE_ROUNDS);
+        if confirming {
+            self.timers.succeeds(timer);
+        }
+        if (unknown || missing || more) && !self.timers.is_set(timer) {
+            if !unknown {
+                self.timers.has_failed(timer, PATIENCE - 1);
+            }
+            self.timers.retry(timer, self.now, self.chance.f64());
+        }
+    }
+
+    /// What a side has answered for group versions.
+    fn learn(&mut self, side: Side, served: Vec<(GroupVersion, Result<Served, Error>)>) {
+        let answered = served
+            .iter()
+            .any(|(_, answer)| !matches!(answer, Err(error) if error.is_unreachable()));
+        for (group_version, answer) in served {
+            let (group, version) = &group_version;
+            let subject = discovery_of(side, group, version);
+            match answer {
+                Ok(resources) => {
+                    self.report.works(&subject);
+                    self.asking(side).refused.remove(&group_version);
+                    self.asking(side).discovery.known.insert(group_version, resources);
+                }
+                // One aggregated API that is down is not the whole side.
+                Err(error) if error.is_unreachable() && !answered => {
+                    self.side_is_silent(side, "asking", &error);
+                }
+                Err(error) => {
+                    self.fails(subject, "asking", &error);
+                    self.asking(side).refused.insert(group_version);
+                }
+            }
+        }
+    }
+
+    /// What nothing needs any more is not asked for again, and fails no longer.
+    pub(super) fn forget_questions(&mut self) {
+        if self.report.failing() == 0 {
+            return;
+        }
+        for side in [Side::Hub, Side::Edge] {
+            let ((needed, of_groups), open) = (self.questions(side), self.open_groups(side));
+            if !of_groups {
+                self.report.forget(&list_of_groups(side));
+            }
+            let refused = std::mem::take(&mut self.asking(side).refused);
+            let (kept, forgotten): (BTreeSet<_>, BTreeSet<_>) = refused
+                .into_iter()
+                .partition(|known| needed.contains(known) || open.contains(&known.0));
+            self.asking(side).refused = kept;
+            for (group, version) in forgotten {
+                self.report.forget(&discovery_of(side, &group, &version));
+            }
+        }
+    }
+
+    fn has_unknown(&self, side: Side) -> bool {
+        !self.unknown(side).is_empty() || self.selecting.unknown.groups.contains(&side)
+    }
+
+    /// Types of which a side has confirmed that it lacks the copies, so that there are none.
+    fn note_without_copies(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {
+        let copies = |known: &SyncedType| (known.group.clone(), known.resource.clone());
+        let saved = self.record.saved.iter().flatten();
+        let lacking = saved.filter(|known| known.direction.copy() == side && lacking.contains(&copies(known)));
+        let lacking: Vec<_> = lacking.cloned().collect();
+        let without_copies = &mut self.selecting.without_copies;
+        without_copies.retain(|known| known.direction.copy() != side);
+        without_copies.extend(lacking);
+    }
+
+    /// Counts how often in a row a side has confirmed that it lacks the origins of a type.
+    fn count_gone(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {
+        let origins = |known: &SyncedType| (known.origin().0.to_owned(), known.origin().1.to_owned());
+        let saved = self.record.saved.iter().flatten();
+        let lacking = saved.filter(|known| known.direction.origin() == side && lacking.contains(&origins(known)));
+        let lacking: BTreeSet<SyncedType> = lacking.cloned().collect();
+        let gone = &mut self.selecting.gone;
+        gone.retain(|known, _| known.direction.origin() != side || lacking.contains(known));
+        let now = self.now;
+        for known in lacking {
+            let (rounds, counted) = gone.entry(known).or_insert((1, now));
+            if now.duration_since(*counted) >= GONE_ROUND && *rounds < SELECTED_GONE_ROUNDS {
+                (*rounds, *counted) = (*rounds + 1, now);
+            }
+        }
+    }
+
+    /// The plan has changed: asks at once for what it needs to know, and listens for what it misses.
+    pub(super) fn ask_for_what_is_unknown(&mut self, side: Side) {
+        self.watch_definitions_while_missing(side);
+        let unknown = self.has_unknown(side);
+        let missing = self.misses_anything(side) || self.may_have_more(side);
+        let timer = Timer::Discovery(side);
+        if unknown {
+            self.timers.set_if_idle(timer, self.now);
+        } else if missing && !self.timers.is_set(timer) && !self.timers.is_running(timer) {
+            // It may have appeared since this side was asked, and before its CRDs are watched.
+            self.timers.has_failed(timer, PATIENCE - 1);
+            self.timers.retry(timer, self.now, self.chance.f64());
+        }
+    }
+
+    /// A type that was served no longer is: what was known of its group version is void.
+    pub(super) fn forget(&mut self, side: Side, resource: &ResourceType) {
+        let group_version = (resource.group.clone(), resource.version.clone());
+        self.asking(side).discovery.known.remove(&group_version);
+        self.ask_again_soon(side);
+        self.selecting.unknown.group_versions.insert((side, group_version));
+    }
+
+    /// What this side was said to lack was said by another cluster.
+    pub(super) fn forget_what_is_gone(&mut self, side: Side) {
+        self.selecting.gone.retain(|known, _| known.direction.origin() != side);
+        self.ask_again_soon(side);
+    }
+
+    /// A source was told that its type is not served.
+    pub(super) fn type_vanished(&mut self, id: SourceId, side: Side) {
+        if let Some(resource) = self.sources.get(&id).map(|source| source.reading.resource.clone()) {
+            self.forget(side, &resource);
+        }
+    }
+}
+
+fn discovery_of(side: Side, group: &str, version: &str) -> Subject {
+    Subject::Thing(side, format!("discovery of {group}/{version}"))
+}
+
+fn list_of_groups(side: Side) -> Subject {
+    Subject::Thing(side, "the list of API groups".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_gone_only_when_its_side_has_said_so_several_times() {
+        for (rounds, selected, expected) in [(2, false, false), (3, false, true), (9, true, false), (10, true, true)] {
+            assert_eq!(is_gone(rounds, selected), expected, "{rounds} {selected}");
+        }
+    }
+}

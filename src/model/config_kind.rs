@@ -1,0 +1,42 @@
+//! The kinds of configs.
+
+use crate::api::{GROUP, VERSION, edge_sync_config, syncer_config};
+use crate::cluster::{ResourceType, Side};
+use crate::report::Subject;
+
+/// The kinds of configs. Objects of both count, added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ConfigKind {
+    SyncerConfig,
+    EdgeSyncConfig,
+}
+
+impl ConfigKind {
+    pub(crate) const ALL: [Self; 2] = [Self::SyncerConfig, Self::EdgeSyncConfig];
+
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::SyncerConfig => syncer_config::KIND,
+            Self::EdgeSyncConfig => edge_sync_config::KIND,
+        }
+    }
+
+    pub(crate) fn resource_type(self) -> ResourceType {
+        let resource = match self {
+            Self::SyncerConfig => syncer_config::RESOURCE,
+            Self::EdgeSyncConfig => edge_sync_config::RESOURCE,
+        };
+        ResourceType {
+            group: GROUP.into(),
+            version: VERSION.into(),
+            resource: resource.into(),
+            kind: self.kind().into(),
+            namespaced: false,
+        }
+    }
+
+    /// The heartbeat on one of them.
+    pub(super) fn heartbeat_on(self, config: &str) -> Subject {
+        Subject::Thing(Side::Hub, format!("the heartbeat on {}//{config}", self.kind()))
+    }
+}

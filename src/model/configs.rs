@@ -1,0 +1,290 @@
+//! Configs, and what they ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::config_kind::ConfigKind;
+use super::timers::Timer;
+use super::{Feed, Model};
+use crate::api::edge_sync_config::EdgeSyncConfig;
+use crate::api::syncer_config::SyncerConfig;
+use crate::cluster::{Error, Scope, Side};
+use crate::plan::{Missing, Place, Problem, SyncedType, Unknown, Wanted};
+use crate::report::Subject;
+use crate::source::SourceId;
+use crate::source::{Reading, Style};
+use crate::sync::meta::Meta;
+
+/// Between two questions for a kind of configs that the hub does not serve, while it serves the other one.
+const KIND_INTERVAL: Duration = Duration::from_secs(600);
+/// Questions for a kind that the hub used to serve before they become rare: some minutes.
+const KIND_TRIES: u32 = 10;
+/// The same for one that it has not served so far: half a minute, in which a hub that starts, or what stands before it, has
+/// come to its senses.
+const FIRST_KIND_TRIES: u32 = 5;
+
+/// One config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Config {
+    SyncerConfig(SyncerConfig),
+    EdgeSyncConfig(EdgeSyncConfig),
+}
+
+impl Config {
+    fn parse(kind: ConfigKind, object: &[u8]) -> Result<Self, serde_json::Error> {
+        match kind {
+            ConfigKind::SyncerConfig => SyncerConfig::parse(object).map(Self::SyncerConfig),
+            ConfigKind::EdgeSyncConfig => EdgeSyncConfig::parse(object).map(Self::EdgeSyncConfig),
+        }
+    }
+}
+
+/// Kind and name of a config.
+type ConfigName = (ConfigKind, String);
+
+/// A config as people and the guard name it.
+fn full_name((kind, name): &ConfigName) -> String {
+    format!("{}//{name}", kind.kind())
+}
+
+/// How far the configs of one kind are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// They have not been read.
+    #[default]
+    No,
+    /// The hub says that it has no such kind.
+    NotServed,
+    /// They have been read completely.
+    Yes,
+}
+
+/// The configs, and what they ask for.
+#[derive(Default)]
+pub(super) struct Selecting {
+    configs: BTreeMap<ConfigName, Config>,
+    /// Names that the list of a kind under way has given so far.
+    listing: BTreeMap<ConfigKind, BTreeSet<String>>,
+    known: BTreeMap<ConfigKind, Known>,
+    /// How often in a row the hub has said that it does not serve a kind.
+    not_served: BTreeMap<ConfigKind, u32>,
+    /// The configs are not what the plan was made from.
+    pub(super) changed: bool,
+    pub(super) wanted: Wanted,
+    pub(super) missing: Vec<Missing>,
+    /// What people were told is missing, and its side has to be asked for again.
+    pub(super) unsure: Vec<Missing>,
+    pub(super) unknown: Unknown,
+    /// Groups of which everything is selected, also types that do not exist yet.
+    pub(super) open: BTreeSet<(Side, String)>,
+    pub(super) problems: BTreeSet<Problem>,
+    /// How often in a row a side has said that it does not serve the origins of a type, and when it was counted last.
+    pub(super) gone: BTreeMap<SyncedType, (u32, Instant)>,
+    /// Types whose copies' side has confirmed that it does not serve them.
+    pub(super) without_copies: BTreeSet<SyncedType>,
+    /// Configs that cannot be read; their last readable form stays in force.
+    pub(super) unreadable: BTreeMap<ConfigName, Problem>,
+}
+
+impl Selecting {
+    pub(super) fn list_begins(&mut self, kind: ConfigKind) {
+        self.listing.insert(kind, BTreeSet::new());
+    }
+
+    /// Kinds and names of all configs.
+    pub(super) fn names(&self) -> Vec<ConfigName> {
+        let all: BTreeSet<_> = self.configs.keys().chain(self.unreadable.keys()).cloned().collect();
+        all.into_iter().collect()
+    }
+
+    fn known(&self, kind: ConfigKind) -> Known {
+        self.known.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// True once all configs have been read. A kind that the hub does not serve has none, as long as it serves the
+    /// other one: a hub with neither may not be the hub at all.
+    pub(super) fn are_known(&self) -> bool {
+        let known = ConfigKind::ALL.map(|kind| self.known(kind));
+        !known.contains(&Known::No) && known.contains(&Known::Yes)
+    }
+
+    pub(super) fn wanted(&self, renaming: bool) -> Wanted {
+        let syncer_configs = self.configs.values().filter_map(|config| match config {
+            Config::SyncerConfig(config) => Some(config),
+            Config::EdgeSyncConfig(_) => None,
+        });
+        let edge_sync_configs = self.configs.values().filter_map(|config| match config {
+            Config::EdgeSyncConfig(config) => Some(config),
+            Config::SyncerConfig(_) => None,
+        });
+        Wanted::from_configs(syncer_configs, edge_sync_configs, renaming)
+    }
+}
+
+impl Model {
+    pub(super) fn watch_configs(&mut self) {
+        for kind in ConfigKind::ALL {
+            self.watch_configs_of(kind);
+        }
+    }
+
+    fn watch_configs_of(&mut self, kind: ConfigKind) {
+        let reading = Reading {
+            resource: kind.resource_type(),
+            scope: Scope::default(),
+            style: Style::Whole,
+        };
+        self.start_source(Feed::Configs(kind), reading);
+    }
+
+    /// Asks again for the kinds that the hub did not serve, where that is due.
+    pub(super) fn look_for_config_kinds(&mut self) {
+        for kind in ConfigKind::ALL {
+            if self.timers.fires(Timer::Configs(kind), self.now) {
+                self.watch_configs_of(kind);
+            }
+        }
+    }
+
+    pub(super) fn config_object(&mut self, kind: ConfigKind, object: &[u8]) -> Result<(), Error> {
+        let meta = Meta::parse(object)?;
+        if let Some(listing) = self.selecting.listing.get_mut(&kind) {
+            listing.insert(meta.name.clone());
+        }
+        self.heartbeat.told(kind, &meta);
+        let name = (kind, meta.name);
+        let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
+        let begins = self.selecting.known(kind) != Known::Yes;
+        self.config_confirms(full_name(&name), token, begins);
+        let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
+        match Config::parse(kind, object) {
+            Ok(config) => {
+                let old = self.selecting.configs.insert(name, config.clone());
+                if old.is_none() {
+                    self.beat_soon();
+                }
+                if old.as_ref() == Some(&config) && !was_unreadable {
+                    return Ok(());
+                }
+            }
+            Err(error) => {
+                let problem = Problem {
+                    place: Place {
+                        config: full_name(&name),
+                        field: String::new(),
+                    },
+                    message: format!("cannot be read, its last readable form stays in force: {error}"),
+                };
+                self.selecting.unreadable.insert(name, problem);
+            }
+        }
+        self.selecting.changed = true;
+        if self.selecting.are_known() && self.selecting.listing.is_empty() {
+            self.replan();
+        }
+        Ok(())
+    }
+
+    pub(super) fn config_unchanged(&mut self, kind: ConfigKind, meta: &Meta) {
+        if let Some(listing) = self.selecting.listing.get_mut(&kind) {
+            listing.insert(meta.name.clone());
+        }
+    }
+
+    pub(super) fn config_gone(&mut self, kind: ConfigKind, meta: &Meta) {
+        self.forget_config(&(kind, meta.name.clone()));
+        if self.selecting.are_known() {
+            self.replan();
+        }
+    }
+
+    pub(super) fn configs_listed(&mut self, kind: ConfigKind) {
+        let selecting = &mut self.selecting;
+        let Some(named) = selecting.listing.remove(&kind) else {
+            return;
+        };
+        let gone = |(of_kind, name): &ConfigName| *of_kind == kind && !named.contains(name);
+        let gone: Vec<_> = selecting.names().into_iter().filter(gone).collect();
+        selecting.not_served.remove(&kind);
+        let first = selecting.known.insert(kind, Known::Yes) != Some(Known::Yes);
+        for name in &gone {
+            self.forget_config(name);
+        }
+        if first || self.selecting.changed {
+            self.configs_may_be_known();
+        }
+    }
+
+    fn forget_config(&mut self, name: &ConfigName) {
+        self.selecting.unreadable.remove(name);
+        self.selecting.configs.remove(name);
+        self.selecting.changed = true;
+        self.heartbeat.forget(name);
+        self.report.forget(&name.0.heartbeat_on(&name.1));
+        self.config_confirms(full_name(name), None, false);
+    }
+
+    /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait for its
+    /// end, which may never come.
+    pub(super) fn configs_broke_off(&mut self, kind: ConfigKind, error: &Error) {
+        let selecting = &mut self.selecting;
+        // A hub that sets the kind up has it after all.
+        if error.is_too_many() && selecting.known(kind) == Known::NotServed {
+            selecting.known.insert(kind, Known::No);
+        }
+        let broke_off = selecting.listing.remove(&kind).is_some();
+        if broke_off && selecting.changed && selecting.are_known() && selecting.listing.is_empty() {
+            self.replan();
+        }
+    }
+
+    /// The hub has no such kind. Once its configs were read, that is no reason to forget them.
+    pub(super) fn configs_not_served(&mut self, kind: ConfigKind, error: &Error) {
+        if self.selecting.known(kind) == Known::No {
+            self.selecting.known.insert(kind, Known::NotServed);
+            self.configs_may_be_known();
+        }
+        let known = ConfigKind::ALL.map(|kind| self.selecting.known(kind));
+        if known == [Known::NotServed; 2] {
+            self.fails(no_configs(), "watching", error);
+            return;
+        }
+        let tries = self.selecting.not_served.entry(kind).or_default();
+        *tries += 1;
+        let tries = *tries;
+        // One that was served may come back soon; otherwise few hubs get the other kind later, and asking costs.
+        let was_served = self.selecting.known(kind) == Known::Yes;
+        if tries > if was_served { KIND_TRIES } else { FIRST_KIND_TRIES } {
+            log::debug!("the hub does not serve a kind of configs kind={}", kind.kind());
+            let of_kind = self
+                .sources
+                .iter()
+                .filter(|(_, source)| source.feed == Feed::Configs(kind));
+            let of_kind: Vec<SourceId> = of_kind.map(|(&id, _)| id).collect();
+            for id in of_kind {
+                self.remove_source(id);
+            }
+            let wait = KIND_INTERVAL.mul_f64(0.5 + self.chance.f64() / 2.0);
+            self.timers.set(Timer::Configs(kind), self.now + wait);
+        }
+    }
+
+    fn configs_may_be_known(&mut self) {
+        if !self.selecting.are_known() {
+            return;
+        }
+        if self.selecting.names().is_empty() {
+            log::info!("there is no SyncerConfig or EdgeSyncConfig at the hub; waiting for one");
+        }
+        self.replan();
+        self.begin_to_beat();
+    }
+}
+
+/// That the hub serves no kind of configs at all.
+pub(super) fn no_configs() -> Subject {
+    let thing = "SyncerConfig (apply manifests/crds to the hub, or bind the API)";
+    Subject::Thing(Side::Hub, thing.to_owned())
+}

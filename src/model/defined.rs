@@ -1,0 +1,134 @@
+//! What defines the types that come from the hub: learnt when a type is synced for the first time, and kept in the record,
+//! so that a type which was deleted and defined anew meanwhile is told from the one that the copies are from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::timers::Timer;
+use super::{Model, Request};
+use crate::cluster::{Error, ResourceType, Side, qualified};
+use crate::plan::Direction;
+use crate::report::Subject;
+use crate::sync::definition::{Definition, Known};
+
+/// Asking the hub what defines its types.
+#[derive(Default)]
+pub(super) struct Learning {
+    /// Types, `resource.group`, of which the hub does not let it be read.
+    refused: BTreeSet<String>,
+    /// Those of which reading it has failed last.
+    failing: BTreeSet<String>,
+}
+
+/// What the hub has answered, by type.
+pub(crate) type Learnt = Vec<(ResourceType, Result<Option<Definition>, Error>)>;
+
+impl Model {
+    /// Asks what defines the types of which that is not known.
+    pub(super) fn learn_definitions(&mut self) {
+        if !self.timers.fires(Timer::Definitions, self.now) {
+            return;
+        }
+        let downsynced = self
+            .types
+            .values()
+            .filter(|state| state.plan.direction == Direction::Down);
+        let mut unknown: Vec<ResourceType> = downsynced.map(|state| state.origin_type().clone()).collect();
+        unknown.retain(|resource| {
+            let name = resource.qualified();
+            !resource.group.is_empty() && self.defined.known(&name).is_none() && !self.learning.refused.contains(&name)
+        });
+        // What is not asked for any more fails no longer.
+        let names: BTreeSet<String> = unknown.iter().map(ResourceType::qualified).collect();
+        for name in std::mem::take(&mut self.learning.failing).difference(&names) {
+            self.report.forget(&definition_of(name));
+        }
+        if unknown.is_empty() {
+            return;
+        }
+        self.timers.starts(Timer::Definitions);
+        self.request(Request::Define(unknown, Rc::clone(&self.defined)));
+    }
+
+    pub(super) fn definitions_learnt(&mut self, learnt: Learnt) {
+        self.timers.ends(Timer::Definitions);
+        let mut failed = false;
+        let mut refused = None;
+        for (resource, answer) in learnt {
+            let name = resource.qualified();
+            let subject = definition_of(&name);
+            match answer {
+                Ok(found) => {
+                    self.report.works(&subject);
+                    // That nothing does costs no more than to ask again, and is kept when there is more to keep.
+                    if found.is_some() {
+                        self.keep_guard_in_record();
+                    }
+                    self.defined
+                        .learn(&name, found.map_or(Known::Nothing, |found| Known::Uid(found.uid)));
+                }
+                Err(error) if error.is_unreachable() => {
+                    failed = true;
+                    self.side_is_silent(Side::Hub, "reading what defines a type", &error);
+                }
+                Err(error) if error.is_forbidden() => {
+                    self.learning.refused.insert(name);
+                    refused = Some(error);
+                }
+                Err(error) => {
+                    failed = true;
+                    self.fails(subject, "reading", &error);
+                    self.learning.failing.insert(name);
+                }
+            }
+        }
+        if let Some(error) = refused {
+            log::info!(
+                "cannot tell whether the hub takes a whole type away: copies of its objects then go with them \
+                 error={:?} advice=\"allow it to get customresourcedefinitions, and in kcp to list apibindings\"",
+                error.to_string()
+            );
+        }
+        if failed {
+            self.timers.retry(Timer::Definitions, self.now, self.chance.f64());
+        } else {
+            self.timers.succeeds(Timer::Definitions);
+            // Types that have come meanwhile.
+            self.timers.set(Timer::Definitions, self.now);
+        }
+    }
+
+    /// What was known of the hub's types was known of another hub, or of another state of it.
+    pub(super) fn forget_definitions(&mut self) {
+        self.defined.forget();
+        self.timers.set(Timer::Definitions, self.now);
+        self.keep_guard_in_record();
+    }
+
+    /// An earlier run knew what defines these types.
+    pub(super) fn remember_definitions(&mut self, definitions: BTreeMap<String, Known>) {
+        for (resource, known) in definitions {
+            self.defined.learn(&resource, known);
+        }
+    }
+
+    /// What is known of the types that the record names.
+    pub(super) fn definitions_of_record(&self) -> BTreeMap<String, Known> {
+        let types = self.record.types().unwrap_or_default();
+        let origins = types
+            .iter()
+            .filter(|known| known.direction == Direction::Down)
+            .map(|known| {
+                let (group, resource) = known.origin();
+                qualified(group, resource)
+            });
+        let origins: BTreeSet<String> = origins.collect();
+        let mut known = self.defined.all();
+        known.retain(|resource, _| origins.contains(resource));
+        known
+    }
+}
+
+fn definition_of(resource: &str) -> Subject {
+    Subject::Thing(Side::Hub, format!("what defines {resource}"))
+}

@@ -1,0 +1,145 @@
+//! Copies that somebody else changes or deletes: put right at once, and backed off when that turns into a fight.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Key, Model, Task, TypeId};
+use crate::cluster::{ObjectName, Side};
+use crate::queue::back_off;
+use crate::sync::managed_fields::last_writer;
+
+/// Changes of one copy that are put right without a wait.
+const PATIENCE: u32 = 3;
+/// A copy that was left alone for so long starts anew.
+const FORGIVEN: Duration = Duration::from_secs(600);
+/// Copies in memory before the forgiven ones are forgotten for the first time; later, twice as many as were left.
+const MANY: usize = 256;
+
+/// How often each copy was changed lately. Holds only copies that were.
+#[derive(Default)]
+pub(super) struct Fights {
+    fights: BTreeMap<Key, Fight>,
+    /// How many there were after the forgiven ones were forgotten last.
+    left: usize,
+}
+
+struct Fight {
+    changes: u32,
+    last: Instant,
+}
+
+impl Fights {
+    /// Counts a change of a copy by somebody else.
+    pub(super) fn count(&mut self, key: &Key, now: Instant) -> u32 {
+        if self.fights.len() >= MANY.max(2 * self.left) {
+            self.fights.retain(|_, fight| now.duration_since(fight.last) < FORGIVEN);
+            self.left = self.fights.len();
+        }
+        let fight = self
+            .fights
+            .entry(key.clone())
+            .or_insert(Fight { changes: 0, last: now });
+        if now.duration_since(fight.last) >= FORGIVEN {
+            fight.changes = 0;
+        }
+        fight.changes += 1;
+        fight.last = now;
+        fight.changes
+    }
+
+    /// How often it was changed until now.
+    fn so_far(&self, key: &Key) -> u32 {
+        self.fights.get(key).map_or(0, |fight| fight.changes)
+    }
+}
+
+/// How long a copy that was changed so often waits before it is put right again.
+pub(super) fn wait(changes: u32, jitter: f64) -> Option<Duration> {
+    (changes > PATIENCE).then(|| back_off(changes - PATIENCE, jitter))
+}
+
+impl Model {
+    /// Somebody else has deleted a copy that its origin wants. It is created again, at once for the first few times.
+    pub(super) fn taken_away(&mut self, type_id: TypeId, name: ObjectName) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let (class, side) = (state.class(&name), state.plan.direction.copy());
+        let copy = name.of_kind(&state.copy_type().kind).to_string();
+        let key = Key::new(type_id, Task::Object, name);
+        let now = self.now;
+        let changes = self.fights.count(&key, now);
+        let Some(wait) = wait(changes, self.chance.f64()) else {
+            log::debug!("deleted at the {side} by somebody else object={copy}");
+            self.queue.add(key, class, None);
+            return;
+        };
+        if changes == PATIENCE + 1 {
+            log::warn!(
+                "something at the {side} keeps deleting a copy; it is created again with increasing back-off object={copy} \
+                 advice=\"stop it, or take the object out of the config\""
+            );
+        }
+        log::debug!("deleted at the {side} again object={copy} times={changes} wait={wait:?}");
+        self.queue.add_after(key, class, wait, now);
+    }
+
+    /// Somebody else has changed a copy. The first few times it is put right at once; then it is backed off, and who
+    /// does it is said once.
+    pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8]) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let class = state.class(&name);
+        let side = state.plan.direction.copy();
+        let copy = name.of_kind(&state.copy_type().kind).to_string();
+        let key = Key::new(type_id, Task::Object, name);
+        let now = self.now;
+        // Only a change of what was put right is one of a fight. While the hub is gone nothing is, and what happens
+        // meanwhile is not worth a line, nor a wait when the hub is back.
+        let counts = !self.queue.waits(&key);
+        let changes = if counts {
+            self.fights.count(&key, now)
+        } else {
+            self.fights.so_far(&key)
+        };
+        let writer = last_writer(object).unwrap_or_default();
+        let Some(wait) = wait(changes, self.chance.f64()) else {
+            log::debug!("changed at the {side} by somebody else object={copy} {writer}");
+            self.queue.add(key, class, None);
+            return;
+        };
+        if counts && changes == PATIENCE + 1 {
+            let or = match side {
+                Side::Edge => "annotate the hub object with edge.kubestellar.io/downsync-overwrite: false",
+                Side::Hub => "take the object out of what is upsynced",
+            };
+            log::warn!(
+                "something at the {side} keeps changing a copy; it is put right ever more rarely object={copy} {writer} \
+                 advice=\"stop it, or {or}\""
+            );
+        }
+        log::debug!("changed at the {side} again object={copy} changes={changes} wait={wait:?} {writer}");
+        self.queue.add_after(key, class, wait, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_keeps_being_changed_waits_ever_longer_and_is_forgiven_in_the_end() {
+        let mut fights = Fights::default();
+        let key = Key::new(1, Task::Object, ObjectName::new("shop", "a"));
+        let mut now = Instant::now();
+        let waits: Vec<_> = (0..6).map(|_| wait(fights.count(&key, now), 1.0)).collect();
+        assert_eq!(waits[..3], [None, None, None]);
+        assert!(waits[3] < waits[4] && waits[4] < waits[5] && waits[3].is_some());
+        assert_eq!(fights.so_far(&key), 6);
+        now += FORGIVEN;
+        assert_eq!(wait(fights.count(&key, now), 1.0), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! What the model wants done, and what it is told of it.
+
+use std::rc::Rc;
+
+pub(crate) use super::asking::{Answers, Groups, Questions};
+pub(crate) use super::config_kind::ConfigKind;
+pub(crate) use super::defined::Learnt;
+pub(crate) use super::guard::vanished::Left;
+pub(crate) use super::heartbeat::{Beat, Beaten, BeatenConfig, Places};
+pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
+pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
+pub(crate) use super::sources::Feed;
+use super::{Key, TypeId};
+use crate::cluster::{Error, ObjectName, ResourceType, Side};
+use crate::source::{Reading, SourceId};
+use crate::sync::definition::{Definitions, Withdrawal};
+use crate::sync::job::{Failure, Job, Outcome};
+use crate::sync::status_return::{Returned, StatusJob};
+
+/// What is to be done.
+pub(crate) enum Effect {
+    /// A source begins to read, in the place of one that has this number.
+    Read(SourceId, Feed, Reading),
+    /// A source ends.
+    End(SourceId),
+    /// What a source would tell of an object next is known.
+    Known(SourceId, ObjectName, Known),
+    /// Something is asked or written, and ends with an [`Answer`].
+    Request(Request),
+}
+
+/// What a worker has seen of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It has this version.
+    At(u64),
+    /// It is gone.
+    Gone,
+}
+
+/// Work that talks to a side.
+pub(crate) enum Request {
+    /// Bring a copy in step.
+    Object(Key, Box<Job>),
+    /// Bring a status to the hub.
+    Status(Key, Box<StatusJob>),
+    /// Ask a side what it serves.
+    Discover(Side, Questions),
+    /// Read the record of synced types.
+    ReadRecord(Names),
+    /// Write it.
+    WriteRecord(ObjectName, Kept),
+    /// Ask a side who it is; the UID that is expected.
+    Identify(Side, Option<String>),
+    /// Ask the hub what defines these types.
+    Define(Vec<ResourceType>, Rc<Definitions>),
+    /// Ask the hub whether it still takes a type away; true if it was gone already.
+    Verify(TypeId, ResourceType, bool, Rc<Definitions>),
+    /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer, and whose copies are these.
+    LookForLeft(String, ResourceType, Rc<Definitions>),
+    /// Do something about a namespace at the hub.
+    Namespace(String, Step),
+    /// Mark the configs with the time.
+    Beat(Beat),
+}
+
+/// What a request ends with.
+pub(crate) enum Answer {
+    /// A worker is done with its key.
+    Worked(Key, Done),
+    /// A side has been asked what it serves.
+    Discovered(Side, Answers),
+    /// The record of synced types has been read (`true`) or written.
+    Recorded(Result<Kept, Error>, bool),
+    /// A side has been asked who it is.
+    Identified(Side, Result<Option<String>, Error>),
+    /// The hub has been asked what defines its types.
+    Defined(Learnt),
+    /// The hub has been asked whether it still takes a type away.
+    Withdrawal(TypeId, Result<Option<Withdrawal>, Error>),
+    /// Both sides have been asked what is left of a type that the hub has no longer.
+    Vanished(String, Left),
+    /// A namespace at the hub has been made, or cleared away.
+    Namespace(NamespaceDone),
+    /// The configs have been marked with the time.
+    Beaten(Beaten),
+}
+
+/// What a worker ended with.
+pub(crate) enum Done {
+    /// It was about the copy.
+    Object(Result<Outcome, Failure>),
+    /// It was about the status.
+    Status(Result<Returned, Failure>),
+}

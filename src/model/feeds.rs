@@ -1,0 +1,343 @@
+//! What sources tell, and what the events of each kind of feed do: one [`Handler`] a kind, so that a role adds a kind without
+//! touching anything else here.
+
+use bytes::Bytes;
+
+use super::config_kind::ConfigKind;
+use super::configs::no_configs;
+use super::{Feed, Model, TypeId};
+use crate::cluster::{Error, Side};
+use crate::report::Subject;
+use crate::source::{SourceEvent, SourceId, Versions};
+use crate::sync::meta::Meta;
+
+/// What the events of a feed do. `id` is the source that has told them.
+trait Handler {
+    /// A complete list begins.
+    fn begins(&self, model: &mut Model, id: SourceId);
+
+    /// An object is there; its JSON.
+    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error>;
+
+    /// The list under way has named an object of which there is no news.
+    fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta);
+
+    /// An object was deleted; its last JSON.
+    fn gone(&self, model: &mut Model, id: SourceId, meta: &Meta, last: Bytes);
+
+    /// A list is complete.
+    fn listed(&self, model: &mut Model, id: SourceId, versions: Versions);
+
+    /// The source can read, again.
+    fn up(&self, _model: &mut Model) {}
+
+    /// The source cannot read now.
+    fn breaks_off(&self, _model: &mut Model, _error: &Error) {}
+
+    /// The side refuses what the source reads. True if that is seen to; otherwise it is a failure.
+    fn is_refused(&self, _model: &mut Model, _error: &Error) -> bool {
+        false
+    }
+}
+
+impl Feed {
+    /// Lets the handler of this feed do something.
+    fn handle<R>(self, act: impl FnOnce(&dyn Handler) -> R) -> R {
+        match self {
+            Self::Configs(kind) => act(&kind),
+            Self::Definitions(side) => act(&Definitions(side)),
+            Self::Origins(type_id, side) => act(&Origins(type_id, side)),
+            Self::Copies(type_id, _) => act(&Copies(type_id)),
+            Self::Unlabelled(type_id) => act(&Unlabelled(type_id)),
+            Self::HubNamespaces => act(&HubNamespaces),
+        }
+    }
+}
+
+impl Model {
+    pub(super) fn source_event(&mut self, id: SourceId, event: SourceEvent) {
+        let Some(source) = self.sources.get(&id) else {
+            return; // Said before it was ended.
+        };
+        let feed = source.feed;
+        match event {
+            SourceEvent::Begin(covers) => {
+                let list = self.new_list();
+                if let Some(source) = self.sources.get_mut(&id) {
+                    source.list = list;
+                    source.listing = true;
+                    source.covers = covers;
+                }
+                feed.handle(|handler| handler.begins(self, id));
+            }
+            SourceEvent::Object(object) => {
+                let result = feed.handle(|handler| handler.object(self, id, object));
+                self.note_unreadable(feed, result);
+            }
+            SourceEvent::Unchanged(object) => {
+                let meta = Meta::parse(&object);
+                let result = meta.map(|meta| feed.handle(|handler| handler.unchanged(self, id, meta)));
+                self.note_unreadable(feed, result);
+            }
+            SourceEvent::Gone(last) => {
+                let meta = Meta::parse(&last);
+                let result = meta.map(|meta| feed.handle(|handler| handler.gone(self, id, &meta, last)));
+                self.note_unreadable(feed, result);
+            }
+            SourceEvent::Complete(versions) => {
+                if let Some(source) = self.sources.get_mut(&id) {
+                    source.settled = true;
+                    source.listing = false;
+                }
+                feed.handle(|handler| handler.listed(self, id, versions));
+                self.start_origin_sources();
+            }
+            SourceEvent::Up => self.source_up(id, feed),
+            SourceEvent::Down(error) => self.source_down(id, feed, &error),
+        }
+    }
+
+    /// An event without readable metadata names nothing that could be acted on. No API server sends one.
+    fn note_unreadable(&mut self, feed: Feed, result: Result<(), Error>) {
+        if let Err(error) = result {
+            let subject = Subject::Thing(feed.side(), "an object without readable metadata".to_owned());
+            self.fails(subject, "reading", &error);
+        }
+    }
+
+    fn source_up(&mut self, id: SourceId, feed: Feed) {
+        feed.handle(|handler| handler.up(self));
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.fails = false;
+        }
+        if let Some((side, thing)) = self.source_name(id)
+            && !self.fails_in_another(id)
+        {
+            self.report.works(&Subject::Thing(side, thing));
+        }
+    }
+
+    fn source_down(&mut self, id: SourceId, feed: Feed, error: &Error) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            // What waits for this source to be read must not wait for ever.
+            source.settled |= !error.is_unreachable();
+        }
+        self.start_origin_sources();
+        let Some((side, thing)) = self.source_name(id) else {
+            return;
+        };
+        feed.handle(|handler| handler.breaks_off(self, error));
+        if error.is_unreachable() {
+            self.queue.side_is_down(side, self.now, self.chance.f64());
+            self.side_is_silent(side, "reaching", error);
+            return;
+        }
+        if feed.handle(|handler| handler.is_refused(self, error)) {
+            return;
+        }
+        if error.is_type_not_served() {
+            self.type_vanished(id, side);
+        }
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.fails = true;
+        }
+        self.fails(Subject::Thing(side, thing), "watching", error);
+    }
+
+    /// True if another source fails that people know by the same name: of the same type at the same side, in one namespace
+    /// or all.
+    pub(super) fn fails_in_another(&self, id: SourceId) -> bool {
+        let name = self.source_name(id);
+        let mut others = self
+            .sources
+            .iter()
+            .filter(|&(&other, source)| other != id && source.fails);
+        others.any(|(&other, _)| self.source_name(other) == name)
+    }
+
+    /// What a source is about, for people.
+    pub(super) fn source_name(&self, id: SourceId) -> Option<(Side, String)> {
+        let source = self.sources.get(&id)?;
+        let mut name = source.reading.resource.qualified();
+        if let Some(namespace) = &source.reading.scope.namespace {
+            name = format!("{name} in namespace {namespace}");
+        }
+        Some((source.feed.side(), name))
+    }
+}
+
+/// Configs of a kind at the hub.
+impl Handler for ConfigKind {
+    fn begins(&self, model: &mut Model, _id: SourceId) {
+        model.selecting.list_begins(*self);
+    }
+
+    fn object(&self, model: &mut Model, _id: SourceId, object: Bytes) -> Result<(), Error> {
+        model.config_object(*self, &object)
+    }
+
+    fn unchanged(&self, model: &mut Model, _id: SourceId, meta: Meta) {
+        model.config_unchanged(*self, &meta);
+    }
+
+    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
+        model.config_gone(*self, meta);
+    }
+
+    fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {
+        model.source_has_listed(id, versions);
+        model.configs_listed(*self);
+    }
+
+    fn up(&self, model: &mut Model) {
+        model.report.works(&no_configs());
+    }
+
+    fn breaks_off(&self, model: &mut Model, error: &Error) {
+        model.configs_broke_off(*self, error);
+    }
+
+    fn is_refused(&self, model: &mut Model, error: &Error) -> bool {
+        if error.is_type_not_served() {
+            model.configs_not_served(*self, error);
+        }
+        error.is_type_not_served()
+    }
+}
+
+/// CRDs of a side.
+struct Definitions(Side);
+
+impl Handler for Definitions {
+    fn begins(&self, model: &mut Model, _id: SourceId) {
+        model.definitions_begin(self.0);
+    }
+
+    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
+        model.definition_changed(id, self.0, &object)
+    }
+
+    fn unchanged(&self, model: &mut Model, _id: SourceId, meta: Meta) {
+        model.definition_seen(self.0, meta);
+    }
+
+    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
+        model.definition_gone(self.0, meta);
+    }
+
+    fn listed(&self, model: &mut Model, _id: SourceId, _versions: Versions) {
+        model.definitions_listed(self.0);
+    }
+
+    fn up(&self, model: &mut Model) {
+        model.definitions_are_told(self.0);
+    }
+
+    fn is_refused(&self, model: &mut Model, error: &Error) -> bool {
+        model.definitions_refused(self.0, error);
+        true
+    }
+}
+
+/// Origins of a type at a side.
+struct Origins(TypeId, Side);
+
+impl Handler for Origins {
+    fn begins(&self, model: &mut Model, id: SourceId) {
+        model.reads_all_again(self.0, self.1, id);
+    }
+
+    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
+        model.origin(id, self.0, &object)
+    }
+
+    fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta) {
+        model.origin_unchanged(id, self.0, &meta);
+    }
+
+    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
+        model.origin_gone(self.0, meta);
+    }
+
+    fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {
+        model.origins_complete(id, self.0, versions);
+    }
+
+    fn breaks_off(&self, model: &mut Model, error: &Error) {
+        model.origins_broke_off(self.0, error);
+    }
+}
+
+/// Copies of a type.
+struct Copies(TypeId);
+
+impl Handler for Copies {
+    fn begins(&self, _model: &mut Model, _id: SourceId) {}
+
+    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
+        model.copy(id, self.0, object)
+    }
+
+    fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta) {
+        model.copy_unchanged(id, self.0, &meta);
+    }
+
+    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, last: Bytes) {
+        model.copy_gone(self.0, meta, last);
+    }
+
+    fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {
+        model.copies_listed(id, self.0, versions);
+    }
+}
+
+/// Objects of a type at the edge that no list by label names.
+struct Unlabelled(TypeId);
+
+impl Handler for Unlabelled {
+    fn begins(&self, model: &mut Model, id: SourceId) {
+        model.unlabelled_list_begins(id, self.0);
+    }
+
+    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
+        model.unlabelled(id, self.0, object)
+    }
+
+    fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta) {
+        model.unlabelled_named(id, &meta.object_name());
+    }
+
+    fn gone(&self, model: &mut Model, id: SourceId, meta: &Meta, last: Bytes) {
+        model.unlabelled_named(id, &meta.object_name());
+        model.copy_gone(self.0, meta, last);
+    }
+
+    fn listed(&self, model: &mut Model, id: SourceId, _versions: Versions) {
+        model.unlabelled_listed(id, self.0);
+    }
+}
+
+/// Namespaces at the hub that upsync has made.
+struct HubNamespaces;
+
+impl Handler for HubNamespaces {
+    fn begins(&self, model: &mut Model, _id: SourceId) {
+        model.hub_namespaces.list_begins();
+    }
+
+    fn object(&self, model: &mut Model, _id: SourceId, object: Bytes) -> Result<(), Error> {
+        Meta::parse(&object).map(|meta| model.hub_namespace_seen(&meta))
+    }
+
+    fn unchanged(&self, model: &mut Model, _id: SourceId, meta: Meta) {
+        model.hub_namespace_seen(&meta);
+    }
+
+    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
+        model.hub_namespaces.gone(&meta.name);
+    }
+
+    fn listed(&self, model: &mut Model, _id: SourceId, _versions: Versions) {
+        model.hub_namespaces_listed();
+    }
+}

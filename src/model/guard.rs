@@ -1,0 +1,437 @@
+//! Guards before deletes: what may be a disaster is held until it is proved, or confirmed by people (DESIGN section 4).
+//!
+//! Two things hold the deletes of a direction (and [`withdrawn`] those of a type). Its origins' side is not the one that the copies are from: another
+//! cluster answers, or the same one has gone back to older versions, restored from a backup; that lasts until it is
+//! confirmed. Or too many copies are to go at once; that lasts for a time in which that side answers steadily, or until
+//! it is confirmed. Held copies are left as they are and cost no requests; everything else goes on.
+//!
+//! To confirm, people set an annotation on a config to the token that the log and the condition name. A token holds for
+//! the one hold that it was made for.
+
+mod cascades;
+mod counting;
+mod hold;
+pub(super) mod questions;
+mod reached;
+mod tokens;
+pub(super) mod vanished;
+mod withdrawn;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use self::cascades::CascadeHolds;
+use self::hold::Hold;
+pub(super) use self::hold::{Reason, TypeIs};
+use self::questions::Questions;
+use self::reached::Reached;
+use self::tokens::Tokens;
+use self::vanished::VanishedTypes;
+use self::withdrawn::TypeHolds;
+use super::count::Count;
+use super::{Key, Model, TypeId};
+use crate::plan::Direction;
+
+/// Deletes within this time are one pass, also when they come one by one.
+const PASS: Duration = Duration::from_secs(60);
+/// So many holds are told in the condition, the gravest first.
+const MESSAGES: usize = 8;
+
+/// When too many are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// More deletes than this in a pass, and more than half of all copies, are held.
+    pub most: usize,
+    /// For how long; none are held if it is zero.
+    pub grace: Duration,
+}
+
+/// The guard of one direction.
+#[derive(Debug, Default)]
+struct Gate {
+    hold: Option<Hold>,
+    held: BTreeSet<Key>,
+    /// Released by people or by time.
+    allowed: BTreeSet<Key>,
+    /// Deletes of the last minute.
+    done: VecDeque<(Instant, Key)>,
+    /// Since when deletes wait for what may be to go, too.
+    waits_since: Option<Instant>,
+    /// When it was counted what is to go.
+    counted: Option<(Instant, Count)>,
+}
+
+/// The guards of both directions.
+#[derive(Debug, Default)]
+pub(super) struct Guard {
+    gates: BTreeMap<Direction, Gate>,
+    /// What holds the deletes of single types.
+    pub(super) types: TypeHolds,
+    /// Types that the hub no longer has, though there are copies.
+    pub(super) vanished: VanishedTypes,
+    /// What holds the deletes of single objects that would take others along.
+    cascades: CascadeHolds,
+    /// The versions that origins have reached.
+    pub(super) versions: Reached,
+    /// Tokens on the configs.
+    tokens: Tokens,
+    /// What the sides are asked about themselves.
+    pub(super) questions: Questions,
+}
+
+/// A condition for the configs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Condition {
+    pub(super) held: bool,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Gate {
+    /// Whether so many deletes at once are a disaster.
+    fn are_too_many(&self, doomed: usize, copies: usize, limits: Limits) -> bool {
+        let pass = doomed + self.done.len();
+        !limits.grace.is_zero() && pass > limits.most && pass * 2 > copies + self.done.len()
+    }
+
+    fn forget_old(&mut self, now: Instant) {
+        while self.done.front().is_some_and(|(at, _)| now.duration_since(*at) >= PASS) {
+            self.done.pop_front();
+        }
+    }
+
+    /// Lets go what was held.
+    fn release(&mut self) -> Vec<Key> {
+        self.hold = None;
+        let held: Vec<Key> = std::mem::take(&mut self.held).into_iter().collect();
+        self.allowed.extend(held.iter().cloned());
+        held
+    }
+}
+
+impl Guard {
+    /// When a hold ends by itself, or a side is to be asked again who it is.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let holds = self.gates.values().filter_map(|gate| gate.hold.as_ref()?.until);
+        let types = self.types.due().into_iter().chain(self.vanished.due());
+        holds.chain(types).min()
+    }
+
+    /// What a restart has to know of the holds, for the record.
+    pub(super) fn lines(&self) -> String {
+        let gates = self.gates.iter();
+        let lines = gates.filter_map(|(&direction, gate)| gate.hold.as_ref()?.line(direction));
+        lines.collect()
+    }
+
+    /// What holds, in which direction, and how many objects.
+    fn all_holds(&self) -> impl Iterator<Item = (Direction, &Hold, usize)> {
+        let gates = self.gates.iter();
+        let of_gates = gates.filter_map(|(&direction, gate)| Some((direction, gate.hold.as_ref()?, gate.held.len())));
+        let of_types = self.types.all();
+        let of_types = of_types.map(|known| (Direction::Down, &known.hold, known.held.len()));
+        of_gates
+            .chain(of_types)
+            .chain(self.vanished.all())
+            .chain(self.cascades.all())
+    }
+
+    /// True if deletes of a type are held, or all of its direction.
+    pub(super) fn holds_deletes(&self, type_id: TypeId, direction: Direction) -> bool {
+        let gate = self.gates.get(&direction);
+        self.types.holds_any(type_id) || gate.is_some_and(|gate| gate.hold.is_some())
+    }
+
+    /// What the configs say about holds.
+    fn condition(&self) -> Condition {
+        let holds = self.all_holds().count();
+        let mut messages: Vec<String> = self
+            .all_holds()
+            .take(MESSAGES)
+            .map(|(direction, hold, held)| hold.message(direction, held))
+            .collect();
+        if holds > MESSAGES {
+            messages.push(format!("{} more holds are in the log", holds - MESSAGES));
+        }
+        Condition {
+            held: holds > 0,
+            reason: self
+                .all_holds()
+                .next()
+                .map_or("NothingHeld", |(_, hold, _)| hold.reason.word()),
+            message: messages.join("; "),
+        }
+    }
+
+    /// True if deletes are held because another cluster answered.
+    pub(super) fn distrusts(&self, direction: Direction) -> bool {
+        let hold = self.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
+        hold.is_some_and(|hold| matches!(hold.reason, Reason::OtherCluster { .. }))
+    }
+
+    /// True if the delete of a copy is held.
+    pub(super) fn holds(&self, key: &Key, direction: Direction) -> bool {
+        let gate = self.gates.get(&direction);
+        self.types.holds(key) || gate.is_some_and(|gate| gate.hold.is_some() && gate.held.contains(key))
+    }
+
+    /// A delete has been done.
+    pub(super) fn deleted(&mut self, key: &Key, direction: Direction, now: Instant) {
+        let gate = self.gates.entry(direction).or_default();
+        gate.done.push_back((now, key.clone()));
+        gate.counted = None;
+        self.seen_to(key, direction);
+    }
+
+    /// There is no such type any more: what could go of it must not be taken off what others lose.
+    pub(super) fn forget(&mut self, type_id: TypeId) {
+        for gate in self.gates.values_mut() {
+            gate.held.retain(|key| key.type_id != type_id);
+            gate.allowed.retain(|key| key.type_id != type_id);
+        }
+        self.types.forget(type_id);
+        self.cascades.forget(type_id);
+    }
+
+    /// True if deletes of this type are held.
+    pub(super) fn holds_any(&self, type_id: TypeId, direction: Direction) -> bool {
+        let gate = self.gates.get(&direction);
+        gate.is_some_and(|gate| gate.held.iter().any(|key| key.type_id == type_id))
+    }
+
+    /// A worker has brought the object in step, whatever that took: that it could go is no longer so.
+    pub(super) fn seen_to(&mut self, key: &Key, direction: Direction) {
+        if let Some(gate) = self.gates.get_mut(&direction) {
+            gate.allowed.remove(key);
+        }
+    }
+}
+
+impl Model {
+    /// True if a copy whose origin is gone may be deleted now. What may not is kept in mind until it may.
+    pub(super) fn may_delete(&mut self, key: &Key, direction: Direction) -> bool {
+        if self.guard.types.take(key) {
+            return false;
+        }
+        let now = self.now;
+        let limits = self.settings.delete_limits;
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.forget_old(now);
+        if gate.allowed.contains(key) && gate.hold.is_none() {
+            return true;
+        }
+        if gate.hold.is_none() {
+            let Count { doomed, copies, .. } = self.counted(direction, now);
+            let gate = self.guard.gates.entry(direction).or_default();
+            if gate.are_too_many(doomed, copies, limits) {
+                let reason = Reason::TooMany {
+                    doomed: doomed + gate.done.len(),
+                    of: copies + gate.done.len(),
+                };
+                gate.hold = Some(Hold::begin(
+                    direction,
+                    reason,
+                    Some(now + limits.grace),
+                    &mut self.chance,
+                ));
+                self.holds_have_changed();
+            }
+        }
+        let gate = self.guard.gates.entry(direction).or_default();
+        if gate.hold.is_none() {
+            return true;
+        }
+        gate.held.insert(key.clone());
+        false
+    }
+
+    /// People are told, and a restart will know.
+    fn holds_have_changed(&mut self) {
+        self.keep_guard_in_record();
+        self.tell_of_holds();
+    }
+
+    /// An earlier run has held deletes, as the record says, and nobody has let them go.
+    pub(super) fn remember_holds(&mut self, lines: &str) {
+        let grace = self.settings.delete_limits.grace;
+        for (direction, hold) in lines.lines().filter_map(|line| Hold::resume(line, grace, self.now)) {
+            let gate = self.guard.gates.entry(direction).or_default();
+            if gate.hold.is_none() {
+                hold.log(direction);
+                gate.hold = Some(hold);
+            }
+        }
+        self.look_for_confirmation(true);
+        self.tell_of_holds();
+    }
+
+    /// What the configs say about holds.
+    pub(super) fn holds(&mut self) -> Condition {
+        self.forget_what_came_back();
+        self.guard.condition()
+    }
+
+    /// How many deletes are held, by direction and reason.
+    pub(super) fn held(&mut self) -> BTreeMap<(Direction, &'static str), usize> {
+        self.forget_what_came_back();
+        let mut held = BTreeMap::new();
+        for (direction, hold, objects) in self.guard.all_holds() {
+            *held.entry((direction, hold.reason.word())).or_default() += objects;
+        }
+        held
+    }
+
+    /// What is held no longer is if its origin has come back, or its copy has gone.
+    fn forget_what_came_back(&mut self) {
+        let types = &self.types;
+        let is_doomed = |key: &Key| {
+            let state = types.get(&key.type_id);
+            state.is_some_and(|state| state.inventory.is_doomed(&key.name))
+        };
+        for gate in self.guard.gates.values_mut() {
+            gate.held.retain(is_doomed);
+        }
+        self.guard.cascades.retain(is_doomed);
+        self.forget_held_that_came_back();
+        self.forget_types_that_came_back();
+    }
+
+    /// The origins' side of a direction is not to be trusted until it is confirmed.
+    pub(super) fn hold_deletes(&mut self, direction: Direction, reason: Reason, key: Option<Key>) {
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.held.extend(key);
+        if gate
+            .hold
+            .as_ref()
+            .is_none_or(|hold| reason.is_graver_than(&hold.reason))
+        {
+            let released = std::mem::take(&mut gate.allowed);
+            gate.held.extend(released);
+            gate.hold = Some(Hold::begin(direction, reason, None, &mut self.chance));
+            self.holds_have_changed();
+            self.read_anew(direction.origin());
+            // One that has gone back may be another cluster altogether.
+            self.ask_identity(direction.origin());
+        }
+    }
+
+    /// The origins' side of a direction does not answer steadily: the time of a hold begins anew.
+    pub(super) fn origins_are_unsteady(&mut self, direction: Direction) {
+        let grace = self.settings.delete_limits.grace;
+        if let Some(hold) = self.guard.gates.get_mut(&direction).and_then(|gate| gate.hold.as_mut())
+            && hold.until.is_some()
+        {
+            hold.until = Some(self.now + grace);
+        }
+        if direction == Direction::Down {
+            self.guard.types.are_unsteady(self.now, grace);
+        }
+    }
+
+    /// Ends the holds whose time is over. It is not while the side that could prove anything does not answer.
+    pub(super) fn end_holds(&mut self) {
+        let now = self.now;
+        self.end_type_holds(now);
+        self.ask_about_vanished(now);
+        for direction in [Direction::Down, Direction::Up] {
+            let until = self
+                .guard
+                .gates
+                .get(&direction)
+                .and_then(|gate| gate.hold.as_ref()?.until);
+            let soon = now + self.settings.delete_limits.grace.saturating_sub(PASS);
+            if until.is_some_and(|until| until <= soon) && self.reach.is_silent(direction.origin()) {
+                self.origins_are_unsteady(direction);
+                // What is held asks nothing, so it may be that nobody has asked since it came back.
+                self.ask_identity(direction.origin());
+            }
+        }
+        let over: Vec<Direction> = self
+            .guard
+            .gates
+            .iter()
+            .filter(|(_, gate)| {
+                let until = gate.hold.as_ref().and_then(|hold| hold.until);
+                until.is_some_and(|until| until <= now)
+            })
+            .map(|(&direction, _)| direction)
+            .collect();
+        for direction in over {
+            self.release_deletes(direction, "the time is over");
+        }
+    }
+
+    /// Lets go what has one of these tokens.
+    fn confirm(&mut self, tokens: &BTreeSet<String>) {
+        self.confirm_types(tokens);
+        self.confirm_vanished(tokens);
+        self.confirm_cascades(tokens);
+        let confirmed: Vec<(Direction, Reason)> = self
+            .guard
+            .gates
+            .iter()
+            .filter_map(|(&direction, gate)| {
+                let hold = gate.hold.as_ref()?;
+                tokens.contains(&hold.token).then(|| (direction, hold.reason.clone()))
+            })
+            .collect();
+        for (direction, reason) in confirmed {
+            match reason {
+                Reason::OtherCluster { expected, found } => {
+                    self.identity(direction.origin()).give_up(expected);
+                    self.identity(direction.origin()).expect(found);
+                    self.forget_versions(direction);
+                    self.forget_definitions();
+                }
+                Reason::WentBack { .. } => {
+                    self.identity(direction.origin()).accept_older();
+                    self.forget_versions(direction);
+                    self.forget_definitions();
+                }
+                Reason::TooMany { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => {}
+            }
+            self.release_deletes(direction, "confirmed");
+        }
+    }
+
+    /// The cluster that the copies are from answers again: what another one lacked may be there, and is looked for again.
+    pub(super) fn judge_anew(&mut self, direction: Direction) {
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.hold = None;
+        let held = std::mem::take(&mut gate.held);
+        log::info!(
+            "the {} is the cluster again that the copies are from, deletes are held no longer direction={direction}",
+            direction.origin()
+        );
+        self.holds_have_changed();
+        self.go_on_with(held);
+        self.forget_what_is_gone(direction.origin());
+    }
+
+    fn release_deletes(&mut self, direction: Direction, why: &str) {
+        self.forget_what_came_back();
+        let held = self.guard.gates.entry(direction).or_default().release();
+        self.holds_have_changed();
+        log::warn!(
+            "deletes go on direction={direction} because=\"{why}\" objects={}",
+            held.len()
+        );
+        self.go_on_with(held);
+    }
+
+    fn go_on_with(&mut self, held: impl IntoIterator<Item = Key>) {
+        for key in held {
+            if let Some(state) = self.types.get(&key.type_id) {
+                let class = state.class(&key.name);
+                self.queue.add(key, class, None::<bytes::Bytes>);
+            }
+        }
+        self.tell_of_holds();
+    }
+}
+
+#[cfg(test)]
+#[path = "guard_tests.rs"]
+mod tests;

@@ -1,0 +1,111 @@
+//! Deletes of single objects whose end would take others along: a Namespace with all that is in it, a CRD with all objects of
+//! its type.
+//!
+//! Such a copy stays as long as there is anything that is not itself to be deleted. It is looked into again from time to
+//! time, and goes once that is gone, or once people have confirmed that it may take it along.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Hold, Reason};
+use crate::model::inventory::LeftOpen;
+use crate::model::{Key, Model, TypeId};
+use crate::plan::Direction;
+use crate::queue;
+
+/// The shortest time between two looks into what would be taken along.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+/// The longest one.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// The delete of one object that is held.
+#[derive(Debug)]
+struct CascadeHold {
+    hold: Hold,
+    direction: Direction,
+    since: Instant,
+    /// People have let it go.
+    is_confirmed: bool,
+}
+
+/// Those of all objects.
+#[derive(Debug, Default)]
+pub(super) struct CascadeHolds(BTreeMap<Key, CascadeHold>);
+
+impl CascadeHolds {
+    pub(super) fn all(&self) -> impl Iterator<Item = (Direction, &Hold, usize)> {
+        let held = self.0.values().filter(|known| !known.is_confirmed);
+        held.map(|known| (known.direction, &known.hold, 1))
+    }
+
+    pub(super) fn forget(&mut self, type_id: TypeId) {
+        self.0.retain(|key, _| key.type_id != type_id);
+    }
+
+    pub(super) fn retain(&mut self, is_doomed: impl Fn(&Key) -> bool) {
+        self.0.retain(|key, _| is_doomed(key));
+    }
+}
+
+impl super::Guard {
+    /// True if people have confirmed that the end of a copy may take others along.
+    pub(in crate::model) fn may_cascade(&self, key: &Key) -> bool {
+        self.cascades.0.get(key).is_some_and(|known| known.is_confirmed)
+    }
+}
+
+impl Model {
+    /// The end of a copy would take along `first`, which is not itself to be deleted.
+    pub(in crate::model) fn hold_cascade(&mut self, key: &Key, object: &str, first: &str) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        let direction = state.plan.direction;
+        state.inventory.failed(&key.name, LeftOpen::Nothing);
+        let now = self.now;
+        if !self.guard.cascades.0.contains_key(key) {
+            let reason = Reason::NotEmpty {
+                object: object.to_owned(),
+                first: first.to_owned(),
+            };
+            let known = CascadeHold {
+                hold: Hold::begin(direction, reason, None, &mut self.chance),
+                direction,
+                since: now,
+                is_confirmed: false,
+            };
+            self.guard.cascades.0.insert(key.clone(), known);
+            self.tell_of_holds();
+        }
+        // What has been so for long is so for longer: what ends it is noticed in about the time that it has lasted.
+        let held = self.guard.cascades.0.get(key).map_or(now, |known| known.since);
+        queue::Done::Later(now.duration_since(held).clamp(SHORTEST_WAIT, LONGEST_WAIT))
+    }
+
+    /// What was said to hold the end of a copy does so no longer, since the copy was seen to.
+    pub(in crate::model) fn cascade_is_over(&mut self, key: &Key) {
+        if self.guard.cascades.0.remove(key).is_some() {
+            self.tell_of_holds();
+        }
+    }
+
+    /// Lets go what people have confirmed.
+    pub(super) fn confirm_cascades(&mut self, tokens: &BTreeSet<String>) {
+        let mut confirmed = Vec::new();
+        for (key, known) in &mut self.guard.cascades.0 {
+            if !known.is_confirmed && tokens.contains(&known.hold.token) {
+                known.is_confirmed = true;
+                log::warn!(
+                    "deletes go on direction={} because=\"confirmed\" objects=1",
+                    known.direction
+                );
+                confirmed.push(key.clone());
+            }
+        }
+        if !confirmed.is_empty() {
+            self.go_on_with(confirmed);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How many copies are to go, and whether that is known yet.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::model::count::Count;
+use crate::model::{Key, Model};
+use crate::plan::Direction;
+
+/// How often what is doomed is counted.
+const COUNTED: Duration = Duration::from_millis(200);
+
+impl Model {
+    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to go. What cannot
+    /// be found out in the time of a hold is waited for no longer.
+    pub(in crate::model) fn may_be_one_of_too_many(&mut self, key: &Key, direction: Direction) -> bool {
+        let now = self.now;
+        let count = self.counted(direction, now);
+        let limits = self.settings.delete_limits;
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.forget_old(now);
+        let is_judged = gate.hold.is_some() || gate.allowed.contains(key);
+        let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
+        if is_judged || are_too_many(count.doomed) || !are_too_many(count.doomed + count.suspect) {
+            gate.waits_since = None;
+            return false;
+        }
+        let since = *gate.waits_since.get_or_insert(now);
+        now.duration_since(since) < limits.grace
+    }
+
+    /// A copy of which it was not known whether it is to go is no longer such. With the last one, what waits for that goes
+    /// on.
+    pub(in crate::model) fn suspect_is_judged(&mut self, direction: Direction) {
+        let Some(gate) = self.guard.gates.get_mut(&direction) else {
+            return;
+        };
+        let types = &self.types;
+        let has_suspects = || {
+            let mut states = types.values().filter(|state| state.plan.direction == direction);
+            states.any(|state| state.inventory.has_suspects())
+        };
+        if gate.waits_since.is_none() || has_suspects() {
+            return;
+        }
+        gate.waits_since = None;
+        gate.counted = None;
+        self.queue.wake_where(|key| {
+            let state = types.get(&key.type_id);
+            state.is_some_and(|state| state.plan.direction == direction && state.inventory.is_doomed(&key.name))
+        });
+    }
+
+    /// So many more copies are to go than were counted last.
+    pub(in crate::model) fn more_are_doomed(&mut self, direction: Direction, more: usize) {
+        let gate = self.guard.gates.entry(direction).or_default();
+        if let Some((_, count)) = &mut gate.counted {
+            count.doomed += more;
+        }
+    }
+
+    /// The copies of a direction, as they were counted a moment ago.
+    pub(super) fn counted(&mut self, direction: Direction, now: Instant) -> Count {
+        let gate = self.guard.gates.get(&direction);
+        let fresh = gate.and_then(|gate| gate.counted.filter(|(at, _)| now.duration_since(*at) < COUNTED));
+        if let Some((_, count)) = fresh {
+            return count;
+        }
+        let count = self.count_doomed(direction);
+        self.guard.gates.entry(direction).or_default().counted = Some((now, count));
+        count
+    }
+
+    fn count_doomed(&self, direction: Direction) -> Count {
+        let mut count = Count::default();
+        for state in self.types.values().filter(|state| state.plan.direction == direction) {
+            let more = state.inventory.count_doomed();
+            count.doomed += more.doomed;
+            count.suspect += more.suspect;
+            count.copies += more.copies;
+        }
+        let Some(gate) = self.guard.gates.get(&direction) else {
+            return count;
+        };
+        // The copies' side may not have told yet that they are gone, and they count as done.
+        let is_ours = |key: &Key| {
+            let state = self.types.get(&key.type_id);
+            state.is_some_and(|state| state.inventory.has_ours(&key.name))
+        };
+        let told_late = gate.done.iter().filter(|(_, key)| is_ours(key)).count();
+        Count {
+            doomed: count.doomed.saturating_sub(gate.allowed.len()),
+            copies: count.copies.saturating_sub(told_late),
+            ..count
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Why deletes are held, in words, and until when; and what the record says of that.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::api::{OLDER_VERSIONS, TOO_MANY};
+use crate::plan::Direction;
+
+/// Tokens are shorter.
+const LONGEST_TOKEN: usize = 16;
+
+/// What has become of a type that the hub takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) enum TypeIs {
+    /// It is being deleted, and its objects with it.
+    Going,
+    /// The hub has it no longer.
+    Gone,
+    /// It is defined anew.
+    Anew,
+}
+
+/// Why deletes are held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::model) enum Reason {
+    /// Another cluster answers.
+    OtherCluster { expected: String, found: String },
+    /// A type has gone back to an older version.
+    WentBack { resource: String, from: u64, to: u64 },
+    /// Too many are to go.
+    TooMany { doomed: usize, of: usize },
+    /// The hub takes a type away, and its objects with it.
+    Withdrawn { resource: String, is: TypeIs },
+    /// The end of an object would take along what is not to be deleted, this first of all.
+    NotEmpty { object: String, first: String },
+}
+
+impl Reason {
+    /// As the condition names it.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::OtherCluster { .. } => crate::api::OTHER_CLUSTER,
+            Self::WentBack { .. } => OLDER_VERSIONS,
+            Self::TooMany { .. } => TOO_MANY,
+            Self::Withdrawn { .. } => crate::api::TYPE_WITHDRAWN,
+            Self::NotEmpty { .. } => crate::api::NOT_EMPTY,
+        }
+    }
+
+    /// True if it takes the place of what deletes are held for already: whoever confirms that has not confirmed this.
+    pub(super) fn is_graver_than(&self, known: &Self) -> bool {
+        match (self, known) {
+            (Self::WentBack { .. }, Self::TooMany { .. }) => true,
+            (Self::TooMany { .. } | Self::WentBack { .. } | Self::Withdrawn { .. } | Self::NotEmpty { .. }, _) => false,
+            (Self::OtherCluster { .. }, _) => self != known,
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::OtherCluster { expected, found } => {
+                write!(f, "another cluster answers: {found} instead of {expected}")
+            }
+            Self::WentBack { resource, from, to } => {
+                write!(
+                    f,
+                    "{resource} went back from version {from} to {to}, as after a restore from a backup"
+                )
+            }
+            Self::TooMany { doomed, of } => write!(f, "{doomed} of {of} copies are to go at once"),
+            Self::NotEmpty { object, first } => {
+                write!(f, "{object} would take along {first}, which is not to be deleted")
+            }
+            Self::Withdrawn { resource, is } => match is {
+                TypeIs::Going => write!(f, "{resource} is being taken away at the hub, and its objects with it"),
+                TypeIs::Gone => write!(
+                    f,
+                    "{resource} is at the hub no longer, and its copies stay until it is back or no config selects it"
+                ),
+                TypeIs::Anew => write!(
+                    f,
+                    "{resource} was taken away at the hub with its objects, and is defined anew"
+                ),
+            },
+        }
+    }
+}
+
+/// Deletes of one direction that are held.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    pub(super) reason: Reason,
+    pub(super) token: String,
+    /// When they go on by themselves; never if absent.
+    pub(super) until: Option<Instant>,
+}
+
+impl Hold {
+    pub(super) fn begin(
+        direction: Direction,
+        reason: Reason,
+        until: Option<Instant>,
+        chance: &mut fastrand::Rng,
+    ) -> Self {
+        // By chance, so that what confirmed one hold, and still stands on a config, does not confirm the next one.
+        let token = format!("{:08x}", chance.u32(..));
+        let hold = Self { reason, token, until };
+        hold.log(direction);
+        hold
+    }
+
+    /// The same deletes are held for another reason, until people or that reason let them go. What confirms them stays.
+    pub(super) fn go_on(direction: Direction, reason: Reason, token: String) -> Self {
+        let hold = Self {
+            reason,
+            token,
+            until: None,
+        };
+        hold.log(direction);
+        hold
+    }
+
+    /// Tells people of it.
+    pub(super) fn log(&self, direction: Direction) {
+        let Self { reason, token, .. } = self;
+        log::warn!(
+            "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
+             annotate a config at the hub with {}={token}\"",
+            direction.origin(),
+            crate::api::CONFIRM_DELETES,
+        );
+    }
+
+    /// What the configs say about it.
+    pub(super) fn message(&self, direction: Direction, held: usize) -> String {
+        let Self { reason, token, .. } = self;
+        let confirm = crate::api::CONFIRM_DELETES;
+        format!("{direction}: {reason}; {held} objects are held; confirm with the annotation {confirm}={token}")
+    }
+
+    /// What the record says of it; `None` of what a restart finds out by itself.
+    pub(super) fn line(&self, direction: Direction) -> Option<String> {
+        let Self { reason, token, .. } = self;
+        let words = match reason {
+            Reason::WentBack { resource, from, to } => format!("{resource} {from} {to}"),
+            Reason::TooMany { doomed, of } => format!("{doomed} {of}"),
+            Reason::OtherCluster { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
+        };
+        Some(format!("{direction} {} {token} {words}\n", reason.word()))
+    }
+
+    /// Goes on with what such a line says, and is over after `grace` if time ends it; a line of another form says nothing.
+    pub(super) fn resume(line: &str, grace: Duration, now: Instant) -> Option<(Direction, Self)> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (&[direction, reason, token], words) = words.split_first_chunk::<3>()?;
+        let mut directions = [Direction::Down, Direction::Up].into_iter();
+        let direction = directions.find(|known| known.to_string() == direction)?;
+        let (reason, until) = match (reason, words) {
+            (OLDER_VERSIONS, [resource, from, to]) => {
+                let (resource, from, to) = ((*resource).to_owned(), from.parse().ok()?, to.parse().ok()?);
+                (Reason::WentBack { resource, from, to }, None)
+            }
+            (TOO_MANY, [doomed, of]) if !grace.is_zero() => {
+                let (doomed, of) = (doomed.parse().ok()?, of.parse().ok()?);
+                (Reason::TooMany { doomed, of }, Some(now + grace))
+            }
+            _ => return None,
+        };
+        let token = token.chars().take(LONGEST_TOKEN).collect();
+        Some((direction, Self { reason, token, until }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn holds_are_read_as_they_were_written_and_other_lines_are_left_out() {
+        const LINES: &str = "upsync OlderVersions 7fd8379e secrets 452 297\ndownsync TooMany 7fd8379e 30 41\n";
+        let grace = Duration::from_secs(600);
+        let resource = "secrets".to_owned();
+        let (from, to) = (452, 297);
+        let reasons = [
+            (Direction::Up, Reason::WentBack { resource, from, to }, None),
+            (
+                Direction::Down,
+                Reason::TooMany { doomed: 30, of: 41 },
+                Some(Instant::now() + grace),
+            ),
+        ];
+        let read: Vec<_> = LINES
+            .lines()
+            .filter_map(|line| Hold::resume(line, grace, Instant::now()))
+            .collect();
+        let written: String = read
+            .iter()
+            .filter_map(|(direction, hold)| hold.line(*direction))
+            .collect();
+        assert_eq!(written, LINES);
+        let read = read
+            .into_iter()
+            .map(|(direction, hold)| (direction, hold.reason, hold.until));
+        assert_eq!(read.collect::<Vec<_>>(), reasons);
+        for line in [
+            "",
+            "downsync TooMany",
+            "sideways TooMany t 1 2",
+            "downsync TooMany t 1",
+            "downsync Else t 1 2",
+            "upsync OlderVersions t a b c",
+        ] {
+            assert!(Hold::resume(line, grace, Instant::now()).is_none(), "{line}");
+        }
+        assert!(
+            Hold::resume("downsync TooMany t 1 2", Duration::ZERO, Instant::now()).is_none(),
+            "nothing is held"
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! Types that the hub no longer has and that configs still select: their copies stay, and people are told so until the hub
+//! has the type again, or nothing selects it any more.
+//!
+//! Nothing of such a type is synced, so the edge is asked now and then whether any copies are left. A type whose definition
+//! is in its place at the hub, which only does not serve it at the moment, is none of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Hold, Reason, TypeIs};
+use crate::cluster::{Error, ResourceType, Side};
+use crate::model::{Effect, Model, Request};
+use crate::plan::{Direction, Plan};
+use crate::report::Subject;
+
+/// Between two looks at a type, at first; later about as long as it has been gone, so that what ends it is noticed in about
+/// the time that it has lasted.
+const FIRST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// One such type.
+#[derive(Debug)]
+struct Vanished {
+    /// What its copies are at the edge.
+    copies: ResourceType,
+    /// Absent as long as it is not known that the hub has it no longer, and that there are copies.
+    hold: Option<Hold>,
+    /// How many copies there are.
+    objects: usize,
+    since: Instant,
+    /// When both sides are asked; absent while they are.
+    due: Option<Instant>,
+}
+
+/// All of them, by `resource.group` at the hub.
+#[derive(Debug, Default)]
+pub(in crate::model) struct VanishedTypes {
+    types: BTreeMap<String, Vanished>,
+    /// Types whose copies people have let go: they count as not selected until the hub has them again.
+    let_go: BTreeSet<String>,
+}
+
+/// How many copies are left of a type that the hub has no longer, 0 if it has; or the side that has not told.
+pub(crate) type Left = Result<usize, (Side, Error)>;
+
+impl VanishedTypes {
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.types.values().filter_map(|known| known.due).min()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (Direction, &Hold, usize)> {
+        let held = self.types.values();
+        held.filter_map(|known| Some((Direction::Down, known.hold.as_ref()?, known.objects)))
+    }
+
+    pub(in crate::model) fn let_go(&self) -> &BTreeSet<String> {
+        &self.let_go
+    }
+}
+
+impl Model {
+    /// Takes in from a new plan which types are such now, and which no longer. Types that are not in the plan still run: what is
+    /// held of them goes on to be held.
+    pub(in crate::model) fn note_vanished(&mut self, plan: &Plan) {
+        let known = &mut self.guard.vanished;
+        known.let_go.retain(|resource| !plan.has_at_hub(resource));
+        let is_over = |resource: &String| !plan.vanished.contains_key(resource) && !plan.is_unknown(resource);
+        let over: Vec<String> = known
+            .types
+            .keys()
+            .filter(|resource| is_over(resource))
+            .cloned()
+            .collect();
+        for resource in over {
+            let why = if plan.has_at_hub(&resource) {
+                "the hub has the type again"
+            } else {
+                "nothing selects the type any more"
+            };
+            for side in [Side::Hub, Side::Edge] {
+                self.report.forget(&what_is_left_of(&resource, side));
+            }
+            let hold = self.guard.vanished.types.remove(&resource).and_then(|known| known.hold);
+            self.is_held_no_longer(hold.as_ref(), &resource, why);
+        }
+        for (resource, copies) in &plan.vanished {
+            if !self.guard.vanished.types.contains_key(resource) {
+                self.has_vanished(resource, copies);
+            }
+        }
+    }
+
+    fn has_vanished(&mut self, resource: &str, copies: &ResourceType) {
+        let now = self.now;
+        let mut vanished = Vanished {
+            copies: copies.clone(),
+            hold: None,
+            objects: 0,
+            since: now,
+            due: Some(now),
+        };
+        let mut types = self.types.iter().filter(|(_, state)| {
+            let plan = &state.plan;
+            plan.direction == Direction::Down && plan.at_hub.qualified() == resource
+        });
+        let held = types.find_map(|(&type_id, state)| Some((self.guard.types.token(type_id)?, state)));
+        if let Some((token, state)) = held {
+            vanished.objects = state.inventory.ours().count();
+            vanished.hold = Some(begin(resource, Some(token), &mut self.chance));
+            self.tell_of_holds();
+        }
+        self.guard.vanished.types.insert(resource.to_owned(), vanished);
+    }
+
+    /// Asks both sides about the types of which that is due.
+    pub(super) fn ask_about_vanished(&mut self, now: Instant) {
+        for (resource, known) in &mut self.guard.vanished.types {
+            if known.due.is_none_or(|due| due > now) {
+                continue;
+            }
+            known.due = None;
+            let request = Request::LookForLeft(resource.clone(), known.copies.clone(), Rc::clone(&self.defined));
+            self.effects.push(Effect::Request(request));
+        }
+    }
+
+    /// Both sides have been asked.
+    pub(in crate::model) fn vanished_is(&mut self, resource: &str, left: Left) {
+        let Some(known) = self.guard.vanished.types.get_mut(resource) else {
+            return; // It is back, or not selected any more.
+        };
+        let now = self.now;
+        known.due = Some(now + now.duration_since(known.since).clamp(FIRST_WAIT, LONGEST_WAIT));
+        match left {
+            Ok(objects) => {
+                known.objects = objects;
+                if objects == 0 {
+                    let hold = known.hold.take();
+                    let why = "no copies are left, or the hub still defines the type";
+                    self.is_held_no_longer(hold.as_ref(), resource, why);
+                } else if known.hold.is_none() {
+                    known.hold = Some(begin(resource, None, &mut self.chance));
+                    self.tell_of_holds();
+                }
+                for side in [Side::Hub, Side::Edge] {
+                    self.report.works(&what_is_left_of(resource, side));
+                }
+            }
+            Err((side, error)) if error.is_unreachable() => self.side_is_silent(side, "asking", &error),
+            Err((side, error)) => self.fails(what_is_left_of(resource, side), "asking", &error),
+        }
+    }
+
+    fn is_held_no_longer(&mut self, hold: Option<&Hold>, resource: &str, why: &str) {
+        if hold.is_some() {
+            log::info!("deletes are held no longer resource={resource} because=\"{why}\"");
+            self.tell_of_holds();
+        }
+    }
+
+    /// Lets go what people have confirmed, as if nothing selected it any more.
+    pub(super) fn confirm_vanished(&mut self, tokens: &BTreeSet<String>) {
+        let VanishedTypes { types, let_go } = &mut self.guard.vanished;
+        let before = types.len();
+        types.retain(|resource, known| {
+            let is_confirmed = known.hold.as_ref().is_some_and(|hold| tokens.contains(&hold.token));
+            if is_confirmed {
+                let objects = known.objects;
+                log::warn!("deletes go on resource={resource} because=\"confirmed\" objects={objects}");
+                let_go.insert(resource.clone());
+            }
+            !is_confirmed
+        });
+        if types.len() < before {
+            self.tell_of_holds();
+            self.replan();
+            // The hub has to confirm a few times more that it lacks them, and has been asked ever more rarely by now.
+            self.ask_again_soon(Side::Hub);
+        }
+    }
+}
+
+fn begin(resource: &str, token: Option<String>, chance: &mut fastrand::Rng) -> Hold {
+    let reason = Reason::Withdrawn {
+        resource: resource.to_owned(),
+        is: TypeIs::Gone,
+    };
+    match token {
+        Some(token) => Hold::go_on(Direction::Down, reason, token),
+        None => Hold::begin(Direction::Down, reason, None, chance),
+    }
+}
+
+fn what_is_left_of(resource: &str, side: Side) -> Subject {
+    Subject::Thing(side, format!("what is left of {resource}"))
+}

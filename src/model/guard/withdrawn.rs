@@ -1,0 +1,250 @@
+//! Deletes of single types: of one that the hub takes away as a whole, and of one that it has defined anew.
+//!
+//! What defines the type is being deleted, and has taken the objects along: their copies stay, until the type is no longer
+//! selected or is defined anew ([`super::vanished`] while the hub has none). From then on they stay for the time of a hold in
+//! which the hub answers steadily, in which whoever has defined the type anew can bring its objects back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Hold, Reason, TypeIs};
+use crate::cluster::{Error, Side};
+use crate::model::{Key, Model, Request, TypeId};
+use crate::plan::Direction;
+use crate::queue;
+use crate::sync::definition::Withdrawal;
+
+/// How often the hub is asked whether it still takes a type away.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Deletes of one type that are held.
+#[derive(Debug)]
+pub(super) struct TypeHold {
+    pub(super) hold: Hold,
+    withdrawal: Withdrawal,
+    resource: String,
+    pub(super) held: BTreeSet<Key>,
+}
+
+/// Those of all types.
+#[derive(Debug, Default)]
+pub(in crate::model) struct TypeHolds(BTreeMap<TypeId, TypeHold>);
+
+impl TypeHolds {
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.0.values().filter_map(|known| known.hold.until).min()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &TypeHold> {
+        self.0.values()
+    }
+
+    /// True if deletes of the type are held.
+    pub(super) fn holds_any(&self, type_id: TypeId) -> bool {
+        self.0.contains_key(&type_id)
+    }
+
+    /// What confirms the deletes of the type, if they are held.
+    pub(super) fn token(&self, type_id: TypeId) -> Option<String> {
+        self.0.get(&type_id).map(|known| known.hold.token.clone())
+    }
+
+    /// True if the delete of a copy is held.
+    pub(super) fn holds(&self, key: &Key) -> bool {
+        self.0.get(&key.type_id).is_some_and(|known| known.held.contains(key))
+    }
+
+    /// True if the delete of a copy has to wait. It is kept in mind until it has not.
+    pub(super) fn take(&mut self, key: &Key) -> bool {
+        let Some(known) = self.0.get_mut(&key.type_id) else {
+            return false;
+        };
+        known.held.insert(key.clone());
+        true
+    }
+
+    /// The type is looked at again, or is gone.
+    pub(in crate::model) fn forget(&mut self, type_id: TypeId) {
+        self.0.remove(&type_id);
+    }
+
+    /// The hub does not answer steadily: the time of holds begins anew.
+    pub(super) fn are_unsteady(&mut self, now: Instant, grace: Duration) {
+        let anew = |known: &&mut TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_));
+        for known in self.0.values_mut().filter(anew) {
+            known.hold.until = Some(now + grace);
+        }
+    }
+}
+
+impl Model {
+    /// A copy is held back from its end, because the hub takes its type away or has done so.
+    pub(in crate::model) fn hold_type(&mut self, key: &Key, resource: String, withdrawal: &Withdrawal) -> queue::Done {
+        if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Anew(_)) {
+            self.defined.accept(&resource, withdrawal.clone());
+            return queue::Done::Again;
+        }
+        let known = self.guard.types.0.remove(&key.type_id);
+        let mut known = self.hold_still(known, resource, withdrawal);
+        known.held.insert(key.clone());
+        self.guard.types.0.insert(key.type_id, known);
+        queue::Done::Finished
+    }
+
+    /// A hold for this reason, from now on, in the place of a known one.
+    fn hold_still(&mut self, known: Option<TypeHold>, resource: String, withdrawal: &Withdrawal) -> TypeHold {
+        let anew = matches!(withdrawal, Withdrawal::Anew(_));
+        let time = if anew {
+            self.settings.delete_limits.grace
+        } else {
+            ASK_AGAIN
+        };
+        let until = Some(self.now + time);
+        match known {
+            Some(known) if known.withdrawal == *withdrawal => TypeHold {
+                hold: Hold { until, ..known.hold },
+                ..known
+            },
+            known => {
+                self.tell_of_holds();
+                let reason = Reason::Withdrawn {
+                    resource: resource.clone(),
+                    is: if anew { TypeIs::Anew } else { TypeIs::Going },
+                };
+                TypeHold {
+                    hold: Hold::begin(Direction::Down, reason, until, &mut self.chance),
+                    withdrawal: withdrawal.clone(),
+                    resource,
+                    held: known.map(|known| known.held).unwrap_or_default(),
+                }
+            }
+        }
+    }
+
+    /// Ends the holds of types whose time is over. Of a type that is being taken away the hub is asked again.
+    pub(super) fn end_type_holds(&mut self, now: Instant) {
+        if self.guard.types.due().is_none_or(|due| due > now) {
+            return;
+        }
+        if self.reach.is_silent(Side::Hub) {
+            self.guard.types.are_unsteady(now, self.settings.delete_limits.grace);
+            // What is held asks nothing, so it may be that nobody has asked since it came back.
+            self.ask_identity(Side::Hub);
+        }
+        let is_over = |known: &TypeHold| known.hold.until.is_some_and(|until| until <= now);
+        let over = self.guard.types.0.iter().filter(|(_, known)| is_over(known));
+        let over: Vec<TypeId> = over.map(|(&type_id, _)| type_id).collect();
+        for type_id in over {
+            match self.guard.types.0.get_mut(&type_id) {
+                Some(known) if matches!(known.withdrawal, Withdrawal::Going(_)) => {
+                    known.hold.until = None;
+                    self.ask_for_withdrawal(type_id);
+                }
+                _ => self.release_type(type_id, "the time is over"),
+            }
+        }
+    }
+
+    fn ask_for_withdrawal(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let (resource, gone) = (state.origin_type().clone(), state.plan.gone_at_origin);
+        self.request(Request::Verify(type_id, resource, gone, Rc::clone(&self.defined)));
+    }
+
+    /// The hub has been asked whether it still takes a type away.
+    pub(in crate::model) fn withdrawal_is(&mut self, type_id: TypeId, result: Result<Option<Withdrawal>, Error>) {
+        let Some(mut known) = self.guard.types.0.remove(&type_id) else {
+            return; // It was confirmed meanwhile, or the type is gone.
+        };
+        let resource = known.resource.clone();
+        match result {
+            Ok(Some(withdrawal)) => known = self.hold_still(Some(known), resource, &withdrawal),
+            Ok(None) => {
+                log::info!("the hub takes the type away no longer resource={resource}");
+                return self.go_on_with(known.held);
+            }
+            Err(error) => {
+                known.hold.until = Some(self.now + ASK_AGAIN);
+                if error.is_unreachable() {
+                    self.side_is_silent(Side::Hub, "reading what defines a type", &error);
+                }
+            }
+        }
+        self.guard.types.0.insert(type_id, known);
+    }
+
+    /// Lets go what people have confirmed.
+    pub(super) fn confirm_types(&mut self, tokens: &BTreeSet<String>) {
+        let is_confirmed = |known: &TypeHold| tokens.contains(&known.hold.token);
+        let confirmed = self.guard.types.0.iter().filter(|(_, known)| is_confirmed(known));
+        let confirmed: Vec<TypeId> = confirmed.map(|(&type_id, _)| type_id).collect();
+        for type_id in confirmed {
+            let held = self.guard.types.0.get(&type_id).map(|known| known.held.clone());
+            let gate = self.guard.gates.entry(Direction::Down).or_default();
+            gate.allowed.extend(held.into_iter().flatten());
+            self.release_type(type_id, "confirmed");
+        }
+    }
+
+    fn release_type(&mut self, type_id: TypeId, why: &str) {
+        self.forget_what_came_back();
+        let Some(known) = self.guard.types.0.remove(&type_id) else {
+            return;
+        };
+        log::warn!(
+            "deletes go on resource={} because=\"{why}\" objects={}",
+            known.resource,
+            known.held.len()
+        );
+        self.defined.accept(&known.resource, known.withdrawal);
+        self.keep_guard_in_record();
+        self.go_on_with(known.held);
+    }
+
+    /// Types that were defined anew and whose objects are all back are held no longer.
+    pub(super) fn forget_types_that_came_back(&mut self) {
+        let is_back = |type_id: &TypeId| {
+            let Some(state) = self.types.get(type_id) else {
+                return true;
+            };
+            let mut origins = state.origin_readers().filter_map(|id| self.sources.get(&id));
+            let count = state.inventory.count_doomed();
+            state.looked
+                && self.has_listed_origins(state)
+                && origins.all(|source| !source.listing)
+                && count.doomed + count.suspect == 0
+        };
+        let types = self.guard.types.0.iter();
+        // A copy that is held may be out of sight, without its label.
+        let is_over = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_)) && known.held.is_empty();
+        let back = types.filter(|(type_id, known)| is_over(known) && is_back(type_id));
+        let back: Vec<TypeId> = back.map(|(&type_id, _)| type_id).collect();
+        for type_id in back {
+            if let Some(known) = self.guard.types.0.remove(&type_id) {
+                log::info!(
+                    "all objects are back, deletes are held no longer resource={}",
+                    known.resource
+                );
+                self.defined.accept(&known.resource, known.withdrawal);
+                self.keep_guard_in_record();
+            }
+        }
+    }
+
+    /// What is held no longer is if its origin has come back, or its copy has gone.
+    pub(super) fn forget_held_that_came_back(&mut self) {
+        let types = &self.types;
+        let is_doomed = |key: &Key| {
+            let state = types.get(&key.type_id);
+            state.is_some_and(|state| state.inventory.is_doomed(&key.name))
+        };
+        for known in self.guard.types.0.values_mut() {
+            known.held.retain(is_doomed);
+        }
+    }
+}

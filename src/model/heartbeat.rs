@@ -1,0 +1,193 @@
+//! The heartbeat: `status.lastSyncerHeartbeatTime` on every config, so that the centre sees since when an edge is silent
+//! (spec sections 1 and 2, scenario 42).
+//!
+//! Its echo changes nothing that a plan is made of, so it causes no work.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::config_kind::ConfigKind;
+use super::guard::Condition;
+use super::timers::Timer;
+use super::{Model, Request};
+use crate::cluster::{Error, Side};
+use crate::plan::StatusPath;
+use crate::sync::meta::Meta;
+
+/// How long a new config waits for others that come with it.
+const NEW_CONFIG: Duration = Duration::from_secs(1);
+
+/// What the configs were told, and where.
+#[derive(Default)]
+pub(super) struct Heartbeat {
+    /// A config has come since the beat under way began.
+    again: bool,
+    /// What the configs were told of holds, and since when.
+    condition: Option<(Condition, String)>,
+    /// What was written last.
+    body: Bytes,
+    /// The last version of each config that the hub has told of, or answered a beat with.
+    versions: BTreeMap<(ConfigKind, String), u64>,
+    /// Where the hub keeps the status of configs.
+    places: Places,
+}
+
+/// Where the status of each kind is written. Empty if discovery was not asked.
+pub(crate) type Places = BTreeMap<ConfigKind, StatusPath>;
+
+/// What is to be written.
+pub(crate) struct Beat {
+    /// The configs, each with its last known version; 0 if none is known.
+    pub(crate) configs: Vec<(u64, (ConfigKind, String))>,
+    /// The status.
+    pub(crate) body: Bytes,
+    /// It differs from the one that was written last.
+    pub(crate) is_new: bool,
+    /// Where it goes, as far as that is known.
+    pub(crate) places: Places,
+}
+
+/// What a beat ended with.
+pub(crate) struct Beaten {
+    pub(crate) places: Places,
+    pub(crate) configs: Vec<BeatenConfig>,
+}
+
+/// What became of one config.
+pub(crate) struct BeatenConfig {
+    pub(crate) kind: ConfigKind,
+    pub(crate) name: String,
+    /// The last known version before the beat; 0 if none was known.
+    pub(crate) before: u64,
+    /// Its metadata as the hub has it now.
+    pub(crate) result: Result<Meta, Error>,
+}
+
+impl Heartbeat {
+    /// There is no such config any more.
+    pub(super) fn forget(&mut self, config: &(ConfigKind, String)) {
+        self.versions.remove(config);
+    }
+
+    /// The hub has told of a config.
+    pub(super) fn told(&mut self, kind: ConfigKind, meta: &Meta) {
+        self.versions.insert((kind, meta.name.clone()), meta.version_number());
+    }
+}
+
+impl Model {
+    /// The configs are known: the first beat goes at once.
+    pub(super) fn begin_to_beat(&mut self) {
+        if self.settings.heartbeat.is_some() && !self.timers.is_running(Timer::Heartbeat) {
+            self.timers.set_if_idle(Timer::Heartbeat, self.now);
+        }
+    }
+
+    /// Marks all configs with the time, where that is due.
+    pub(super) fn beat(&mut self) {
+        if !self.timers.fires(Timer::Heartbeat, self.now) {
+            return;
+        }
+        self.timers.starts(Timer::Heartbeat);
+        let configs = self.selecting.names();
+        let now = (self.settings.clock)();
+        let condition = self.holds();
+        let since = match &self.heartbeat.condition {
+            Some((known, since)) if known.held == condition.held => since.clone(),
+            _ => now.clone(),
+        };
+        let body = json!({"status": {"lastSyncerHeartbeatTime": now, "conditions": [{
+            "type": "DeletesHeld",
+            "status": if condition.held { "True" } else { "False" },
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": since,
+        }]}});
+        self.heartbeat.condition = Some((condition, since));
+        let body = Bytes::from(body.to_string());
+        let is_new = std::mem::replace(&mut self.heartbeat.body, body.clone()) != body;
+        let before = |config: &(ConfigKind, String)| self.heartbeat.versions.get(config).copied().unwrap_or_default();
+        let configs = configs.into_iter().map(|config| (before(&config), config)).collect();
+        let places = self.heartbeat.places.clone();
+        self.request(Request::Beat(Beat {
+            configs,
+            body,
+            is_new,
+            places,
+        }));
+    }
+
+    /// What the configs say of holds is no longer so: they are told at once.
+    pub(super) fn tell_of_holds(&mut self) {
+        self.beat_at_once();
+    }
+
+    /// A config is new: it learns soon that it is seen, and what is held. Others may come with it.
+    pub(super) fn beat_soon(&mut self) {
+        self.heartbeat.again = self.timers.is_running(Timer::Heartbeat);
+        if self.timers.is_set(Timer::Heartbeat) {
+            self.timers.set_earlier(Timer::Heartbeat, self.now + NEW_CONFIG);
+        }
+    }
+
+    pub(super) fn beat_at_once(&mut self) {
+        if self.settings.heartbeat.is_some() && self.selecting.are_known() {
+            self.timers.set(Timer::Heartbeat, self.now);
+        }
+    }
+
+    pub(super) fn beaten(&mut self, Beaten { places, configs }: Beaten) {
+        self.timers.ends(Timer::Heartbeat);
+        self.heartbeat.places = places;
+        let interval = self.settings.heartbeat.unwrap_or(Duration::MAX);
+        // Spread, since many edges may have started together.
+        let spread = 0.9 + self.chance.f64() / 5.0;
+        let holds = self.holds();
+        let told = self.heartbeat.condition.as_ref().map(|(condition, _)| condition);
+        let next = if told == Some(&holds) && !std::mem::take(&mut self.heartbeat.again) {
+            interval.mul_f64(spread)
+        } else {
+            NEW_CONFIG.min(interval)
+        };
+        self.timers.set(Timer::Heartbeat, self.now + next);
+        self.ask_strangers_again();
+        for BeatenConfig {
+            kind,
+            name,
+            before,
+            result,
+        } in configs
+        {
+            let subject = kind.heartbeat_on(&name);
+            match result {
+                // Whoever polls reads the config once more: its new version may hold an edit that was not seen yet.
+                Ok(meta) => {
+                    self.report.works(&subject);
+                    self.report.wrote(Side::Hub, "heartbeat");
+                    self.told.beaten = Some(self.now);
+                    let version = meta.version_number();
+                    // A watch may have told of a newer one meanwhile. What was forgotten meanwhile was another hub's.
+                    let known = self.heartbeat.versions.entry((kind, name)).or_default();
+                    let before = if *known < before { 0 } else { before };
+                    *known = version.max(*known);
+                    self.config_written_at(kind, before, version);
+                }
+                Err(error) if error.is_unreachable() => {
+                    self.side_is_silent(Side::Hub, "writing the heartbeat", &error);
+                }
+                // It has gone meanwhile, or another hub answers.
+                Err(error) if error.proves_absent(&name) => {
+                    self.report.forget(&subject);
+                    self.heartbeat.versions.remove(&(kind, name));
+                    self.ask_identity(Side::Hub);
+                }
+                Err(error) => {
+                    self.fails(subject, "writing the heartbeat", &error);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Namespaces at the hub that upsync needs: made when an object could not be created for want of its namespace, and
+//! cleared away when upsync has nothing left in them (spec section 4).
+//!
+//! A namespace is deleted only if it carries our mark and the hub has answered, for every type that it serves, that
+//! nothing is in it but what every cluster puts there by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::timers::Timer;
+use super::{Feed, Model, Request};
+use crate::api::UPSYNCED_SELECTOR;
+use crate::cluster::{Error, Precondition, ResourceType, Scope, Side};
+use crate::plan::Direction;
+use crate::queue::back_off;
+use crate::report::Subject;
+use crate::source::{Reading, SourceId, Style};
+use crate::sync::meta::Meta;
+use crate::sync::ownership::CopyState;
+
+/// How long a namespace of ours is kept after upsync has left it: what goes and comes back needs it again.
+const KEPT: Duration = Duration::from_secs(10);
+/// Until an unused namespace that turned out not to be empty is looked at again.
+const NOT_EMPTY_WAIT: Duration = Duration::from_secs(600);
+
+/// What is known of them.
+#[derive(Default)]
+pub(super) struct HubNamespaces {
+    source: Option<SourceId>,
+    /// They have been read completely once.
+    listed: bool,
+    /// Those of ours that are there.
+    ours: BTreeMap<String, Ours>,
+    /// Those that the list under way has not named yet.
+    unnamed: BTreeSet<String>,
+    /// Those that have to be made.
+    needed: BTreeSet<String>,
+    /// With a task.
+    busy: BTreeSet<String>,
+    /// Those that are being deleted.
+    clearing: BTreeSet<String>,
+    /// Those of which the last task has failed.
+    failing: BTreeSet<String>,
+}
+
+#[derive(Default)]
+struct Ours {
+    /// Since when nothing of upsync is in it, and when it may go.
+    unused: Option<Instant>,
+}
+
+/// What a task ended with.
+pub(crate) struct NamespaceDone {
+    pub(crate) namespace: String,
+    pub(crate) result: Result<End, Error>,
+}
+
+/// What is done about a namespace.
+pub(crate) enum Step {
+    Make,
+    /// Whether it may be deleted.
+    Look,
+    /// While this is under way, nothing is written into it.
+    Clear(Precondition),
+}
+
+pub(crate) enum End {
+    /// It is there.
+    Made,
+    /// It is ours and nothing was in it when it looked like this.
+    Empty(Precondition),
+    /// It is gone, or not ours.
+    Cleared,
+    /// There is something in it: this, for one.
+    NotEmpty(String),
+}
+
+impl HubNamespaces {
+    /// True if there are any of ours.
+    pub(super) fn are_left(&self) -> bool {
+        !self.ours.is_empty()
+    }
+
+    pub(super) fn list_begins(&mut self) {
+        self.unnamed = self.ours.keys().cloned().collect();
+    }
+
+    pub(super) fn gone(&mut self, namespace: &str) {
+        self.ours.remove(namespace);
+    }
+
+    fn listed(&mut self) {
+        for namespace in std::mem::take(&mut self.unnamed) {
+            self.ours.remove(&namespace);
+        }
+        self.listed = true;
+    }
+}
+
+impl Model {
+    /// An object could not be created for want of its namespace.
+    pub(super) fn need_hub_namespace(&mut self, namespace: &str) {
+        self.hub_namespaces.needed.insert(namespace.to_owned());
+        self.timers.set(Timer::HubNamespaces, self.now);
+    }
+
+    pub(super) fn hub_namespaces_listed(&mut self) {
+        self.hub_namespaces.listed();
+        self.timers.set(Timer::HubNamespaces, self.now);
+    }
+
+    pub(super) fn hub_namespace_seen(&mut self, meta: &Meta) {
+        let known = &mut self.hub_namespaces;
+        known.unnamed.remove(&meta.name);
+        let copy = meta.copy(
+            Direction::Up,
+            &ResourceType::namespaces(),
+            &self.settings.policy.sync_target,
+        );
+        if copy.state == CopyState::Ours && !copy.terminating {
+            known.ours.entry(meta.name.clone()).or_default();
+        } else {
+            known.ours.remove(&meta.name);
+        }
+    }
+
+    /// Watches the namespaces of ours as long as anything is upsynced.
+    pub(super) fn watch_hub_namespaces(&mut self) {
+        let upsyncs = self.types.values().any(|state| state.plan.direction == Direction::Up);
+        if upsyncs && self.hub_namespaces.source.is_none() {
+            let reading = Reading {
+                resource: ResourceType::namespaces(),
+                scope: Scope::default(),
+                style: Style::Labelled(UPSYNCED_SELECTOR),
+            };
+            self.hub_namespaces.source = Some(self.start_source(Feed::HubNamespaces, reading));
+        }
+    }
+
+    /// Makes what is needed, and looks for what is not needed any more, where that is due.
+    pub(super) fn keep_hub_namespaces(&mut self) {
+        let now = self.now;
+        if !self.timers.fires(Timer::HubNamespaces, now) {
+            return;
+        }
+        for namespace in std::mem::take(&mut self.hub_namespaces.needed) {
+            self.start_namespace_task(namespace, Step::Make);
+        }
+        if !self.hub_namespaces.listed || !self.upsync_is_listed() {
+            return;
+        }
+        let used = self.used_hub_namespaces();
+        let known = &mut self.hub_namespaces;
+        known.failing.retain(|namespace| {
+            let needed = used.contains(namespace) || known.ours.contains_key(namespace);
+            if !needed {
+                // It could not be made, and nothing is to go into it any more.
+                self.report.forget(&keeping(namespace));
+            }
+            needed
+        });
+        let mut expired = Vec::new();
+        let mut next: Option<Instant> = None;
+        for (namespace, ours) in &mut self.hub_namespaces.ours {
+            if used.contains(namespace.as_str()) {
+                ours.unused = None;
+                continue;
+            }
+            let due = *ours.unused.get_or_insert(now + KEPT);
+            if due <= now {
+                expired.push(namespace.clone());
+                ours.unused = Some(now + NOT_EMPTY_WAIT);
+            }
+            next = next.into_iter().chain(ours.unused).min();
+        }
+        if let Some(next) = next {
+            self.timers.set(Timer::HubNamespaces, next);
+        }
+        for namespace in expired {
+            self.start_namespace_task(namespace, Step::Look);
+        }
+    }
+
+    /// A copy of upsync has gone: its namespace may be empty now.
+    pub(super) fn upsync_left_a_namespace(&mut self) {
+        if !self.hub_namespaces.ours.is_empty() || !self.hub_namespaces.failing.is_empty() {
+            self.timers.set(Timer::HubNamespaces, self.now);
+        }
+    }
+
+    fn upsync_is_listed(&self) -> bool {
+        let mut ups = self
+            .types
+            .values()
+            .filter(|state| state.plan.direction == Direction::Up);
+        ups.all(|state| self.has_listed_copies(state) && state.looked && self.has_listed_origins(state))
+    }
+
+    /// Namespaces in which upsync has, or is to have, an object, and those that are upsynced themselves.
+    fn used_hub_namespaces(&self) -> BTreeSet<String> {
+        let mut used = BTreeSet::new();
+        for state in self.types.values() {
+            let is_namespaces = state.plan.at_hub.is("", "namespaces");
+            match state.plan.direction {
+                Direction::Up => {
+                    used.extend(state.inventory.namespaces_in_use());
+                    if is_namespaces {
+                        used.extend(state.inventory.ours().map(|name| name.name.to_string()));
+                    }
+                }
+                Direction::Down => {}
+            }
+        }
+        used
+    }
+
+    /// True while a namespace of the hub is being deleted: what is to go into it waits for that.
+    pub(super) fn is_being_cleared(&self, namespace: &str) -> bool {
+        self.hub_namespaces.clearing.contains(namespace)
+    }
+
+    fn start_namespace_task(&mut self, namespace: String, step: Step) {
+        if !self.hub_namespaces.busy.insert(namespace.clone()) {
+            return;
+        }
+        if matches!(step, Step::Clear(_)) {
+            self.hub_namespaces.clearing.insert(namespace.clone());
+        }
+        self.request(Request::Namespace(namespace, step));
+    }
+
+    pub(super) fn namespace_done(&mut self, done: NamespaceDone) {
+        let NamespaceDone { namespace, result } = done;
+        self.hub_namespaces.busy.remove(&namespace);
+        if self.hub_namespaces.clearing.remove(&namespace) {
+            self.namespace_is_there(Side::Hub, &namespace);
+        }
+        let subject = keeping(&namespace);
+        match result {
+            Ok(end) => {
+                self.timers.succeeds(Timer::HubNamespaces);
+                self.hub_namespaces.failing.remove(&namespace);
+                self.report.works(&subject);
+                match end {
+                    End::Made => {
+                        // Before the hub tells of it: what is forgotten meanwhile must not forget this.
+                        self.hub_namespaces.ours.entry(namespace.clone()).or_default();
+                        self.namespace_is_there(Side::Hub, &namespace);
+                    }
+                    End::Empty(only_if) => {
+                        // Something may have come up for it while the hub was asked.
+                        if !self.used_hub_namespaces().contains(&namespace) {
+                            self.start_namespace_task(namespace, Step::Clear(only_if));
+                        }
+                    }
+                    End::Cleared => {
+                        self.hub_namespaces.gone(&namespace);
+                        if !self.hub_namespaces.are_left() {
+                            // What was kept in mind for their sake alone can be forgotten.
+                            self.replan();
+                        }
+                    }
+                    End::NotEmpty(found) => {
+                        log::debug!("a namespace of ours at the hub is not empty namespace={namespace} has={found:?}");
+                    }
+                }
+            }
+            Err(error) => {
+                let doing = "keeping the namespace";
+                if error.is_unreachable() {
+                    self.side_is_silent(Side::Hub, doing, &error);
+                } else {
+                    self.fails(subject, doing, &error);
+                }
+                let known = &mut self.hub_namespaces;
+                let failures = self.timers.fails(Timer::HubNamespaces);
+                let next = self.now + back_off(failures, self.chance.f64());
+                if let Some(ours) = known.ours.get_mut(&namespace) {
+                    ours.unused = Some(next);
+                }
+                known.failing.insert(namespace);
+                self.timers.set_earlier(Timer::HubNamespaces, next);
+            }
+        }
+    }
+}
+
+fn keeping(namespace: &str) -> Subject {
+    Subject::Thing(Side::Hub, format!("Namespace//{namespace}"))
+}

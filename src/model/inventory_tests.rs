@@ -1,0 +1,414 @@
+use super::*;
+use crate::cluster::Scope;
+use crate::sync::ownership::Copy;
+
+fn name(name: &str) -> ObjectName {
+    ObjectName::new("shop", name)
+}
+
+fn seen(state: CopyState, hash: u64, version: u64) -> Seen {
+    Seen {
+        copy: Copy {
+            state,
+            ..Copy::default()
+        },
+        labelled: state == CopyState::Ours,
+        hash,
+        version,
+    }
+}
+
+/// An object that was applied: the hub wants 7, the copy is ours with hash 70 at version 3.
+fn in_step() -> Inventory {
+    let mut inventory = Inventory::default();
+    assert!(inventory.at_origin(&name("a"), 1, 7));
+    assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
+    inventory
+}
+
+#[test]
+fn the_same_hub_object_again_needs_no_worker() {
+    let mut inventory = in_step();
+    assert!(!inventory.at_origin(&name("a"), 2, 7));
+    assert!(inventory.at_origin(&name("a"), 2, 8));
+}
+
+#[test]
+fn our_own_write_coming_back_is_no_drift_and_somebody_elses_is() {
+    let mut inventory = in_step();
+    assert!(!inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
+    assert!(
+        !inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 4), true),
+        "status change"
+    );
+    assert!(inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 5), true));
+    assert!(
+        !inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 60, 2), true),
+        "told late"
+    );
+}
+
+#[test]
+fn an_edge_event_that_overtakes_the_workers_answer_is_judged_by_it() {
+    let mut inventory = Inventory::default();
+    inventory.at_origin(&name("a"), 1, 7);
+    assert!(!inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
+    assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
+
+    inventory.at_origin(&name("b"), 1, 7);
+    inventory.take(&name("b"));
+    assert!(!inventory.copy_seen(&name("b"), 1, seen(CopyState::Ours, 71, 4), true));
+    assert!(
+        inventory.settle(&name("b"), 7, Some(seen(CopyState::Ours, 70, 3))),
+        "edited since"
+    );
+}
+
+#[test]
+fn our_own_update_told_before_the_workers_answer_is_no_drift() {
+    let mut inventory = in_step();
+    assert!(inventory.take(&name("a")).is_none(), "nothing to do");
+    inventory.at_origin(&name("a"), 1, 8);
+    assert!(inventory.take(&name("a")).is_some());
+    assert!(!inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 80, 4), true));
+    assert!(!inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
+    assert!(inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 81, 5), true));
+}
+
+#[test]
+fn a_copy_that_is_deleted_before_the_workers_answer_is_wanted_back() {
+    let mut inventory = in_step();
+    inventory.at_origin(&name("a"), 1, 8);
+    inventory.take(&name("a"));
+    inventory.copy_gone(&name("a"), 5);
+    assert!(inventory.settle(&name("a"), 8, Some(seen(CopyState::Ours, 80, 4))));
+}
+
+#[test]
+fn a_hub_change_while_a_worker_runs_is_not_lost() {
+    let mut inventory = Inventory::default();
+    inventory.at_origin(&name("a"), 1, 7);
+    inventory.at_origin(&name("a"), 1, 8);
+    assert!(inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
+}
+
+#[test]
+fn a_copy_that_vanishes_is_wanted_back_and_a_retired_one_is_forgotten() {
+    let mut inventory = in_step();
+    assert!(!inventory.copy_gone(&name("a"), 2), "told late");
+    assert!(inventory.copy_gone(&name("a"), 9));
+    let mut inventory = in_step();
+    assert!(inventory.gone_from_origin(&name("a")));
+    assert!(inventory.copy_gone(&name("a"), 9), "it may have lost its label alone");
+    let mut inventory = in_step();
+    assert!(inventory.gone_from_origin(&name("a")));
+    assert!(inventory.take(&name("a")).is_some());
+    assert!(!inventory.settle(&name("a"), 0, None), "deleted by a worker");
+    assert!(!inventory.copy_gone(&name("a"), 9));
+    assert!(!inventory.objects.contains_key(&name("a")));
+}
+
+#[test]
+fn what_is_out_of_step_can_be_seen_without_the_queue() {
+    let mut inventory = in_step();
+    assert!(inventory.out_of_step(None).is_empty());
+    inventory.at_origin(&name("b"), 1, 7);
+    inventory.copy_seen(&name("c"), 1, seen(CopyState::Ours, 70, 3), true);
+    assert_eq!(
+        inventory.out_of_step(None),
+        [name("b")],
+        "nothing is known of the origin of c yet"
+    );
+    assert_eq!(inventory.origins_listed(|_| true, 1), [name("c")]);
+    assert_eq!(inventory.out_of_step(None), [name("b"), name("c")]);
+    assert_eq!(inventory.out_of_step(Some(&name("c"))), [name("c")]);
+    inventory.take(&name("b"));
+    assert_eq!(inventory.out_of_step(None), [name("c")], "a worker has it");
+    let count = Count {
+        doomed: 1,
+        suspect: 0,
+        copies: 2,
+    };
+    assert_eq!(inventory.count_doomed(), count);
+}
+
+#[test]
+fn what_a_worker_reads_at_the_hub_counts_until_the_hub_tells_otherwise() {
+    for (read, copy) in [(8, seen(CopyState::Ours, 80, 4)), (0, Seen::ABSENT)] {
+        let mut inventory = in_step();
+        inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 3), true);
+        inventory.copy_gone(&name("a"), 4);
+        inventory.take(&name("a"));
+        assert!(!inventory.settle(&name("a"), read, Some(copy)), "no poll has told yet");
+        assert_eq!(inventory.at_origin(&name("a"), 2, 8), read != 8);
+    }
+}
+
+#[test]
+fn an_object_that_goes_while_a_worker_creates_its_copy_needs_a_worker_again() {
+    let created = |inventory: &mut Inventory| {
+        inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3)));
+        assert!(inventory.take(&name("a")).is_some());
+        assert_eq!(inventory.ours().count(), 1);
+    };
+    let mut inventory = Inventory::default();
+    inventory.at_origin(&name("a"), 1, 7);
+    inventory.take(&name("a"));
+    assert!(inventory.gone_from_origin(&name("a")));
+    created(&mut inventory);
+
+    let mut inventory = Inventory::default();
+    inventory.at_origin(&name("a"), 1, 7);
+    inventory.take(&name("a"));
+    assert_eq!(inventory.origins_listed(|_| true, 2), [name("a")]);
+    created(&mut inventory);
+}
+
+#[test]
+fn an_object_is_missing_once_until_there_is_news_of_it() {
+    let everything = Scope::default();
+    let mut inventory = in_step();
+    inventory.still_at_origin(&name("a"), 2);
+    assert!(inventory.origins_listed(|name| everything.contains(name), 2).is_empty());
+    assert_eq!(
+        inventory.origins_listed(|name| everything.contains(name), 3),
+        [name("a")]
+    );
+    assert!(inventory.origins_listed(|name| everything.contains(name), 4).is_empty());
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 5), true);
+    assert_eq!(
+        inventory.origins_listed(|name| everything.contains(name), 5),
+        [name("a")]
+    );
+    inventory.look_again();
+    assert_eq!(
+        inventory.origins_listed(|name| everything.contains(name), 6),
+        [name("a")]
+    );
+}
+
+#[test]
+fn only_a_complete_list_of_its_scope_makes_an_object_missing() {
+    let mut inventory = in_step();
+    let other = Scope {
+        namespace: Some("billing".into()),
+        name: None,
+    };
+    assert!(inventory.origins_listed(|name| other.contains(name), 5).is_empty());
+    assert!(inventory.origins_listed(|_| true, 1).is_empty(), "named by it");
+    assert_eq!(inventory.origins_listed(|_| true, 5), [name("a")]);
+}
+
+#[test]
+fn a_foreign_object_is_kept_in_mind_but_never_missing() {
+    let mut inventory = Inventory::default();
+    inventory.copy_seen(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
+    inventory.copy_seen(&name("unselected"), 1, seen(CopyState::Foreign, 0, 5), false);
+    let known = |object: &str| inventory.objects.contains_key(&name(object));
+    assert!(known("theirs") && !known("unselected"));
+    assert!(inventory.origins_listed(|_| true, 9).is_empty());
+}
+
+#[test]
+fn an_edge_list_finds_what_vanished_while_nobody_watched() {
+    let mut inventory = in_step();
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 0, 3), true);
+    assert!(inventory.copies_listed(1, Covers::Everything, 9).is_empty());
+    assert_eq!(inventory.copies_listed(2, Covers::Everything, 9), [name("a")]);
+}
+
+#[test]
+fn an_edge_list_by_label_says_nothing_of_what_has_no_label() {
+    let mut inventory = in_step();
+    inventory.copy_seen(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
+    inventory.copy_unchanged(&name("a"), 2);
+    assert!(inventory.copies_listed(2, Covers::Labelled, 9).is_empty());
+    assert_eq!(inventory.copies_listed(3, Covers::Labelled, 9), [name("a")]);
+    let known = |inventory: &Inventory| inventory.objects.contains_key(&name("theirs"));
+    assert!(known(&inventory));
+    inventory.copies_listed(4, Covers::Everything, 9);
+    assert!(!known(&inventory));
+}
+
+#[test]
+fn an_edge_list_from_before_a_write_does_not_undo_it() {
+    let written_at = |at| {
+        let mut inventory = in_step();
+        inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, at)));
+        assert_eq!(inventory.copies_listed(4, Covers::Labelled, 20), [name("a")]);
+        let record = inventory.get(&name("a")).unwrap();
+        (record.has_copy(), record.needs_look())
+    };
+    assert_eq!(
+        written_at(21),
+        (true, true),
+        "the list cannot know of it, so it is looked at"
+    );
+    assert_eq!(written_at(19), (false, true), "written, then deleted");
+}
+
+#[test]
+fn an_edge_list_tells_what_changed_while_nobody_watched() {
+    let mut inventory = in_step();
+    let status = seen(CopyState::Ours, 70, 8);
+    assert!(!inventory.copy_seen(&name("a"), 2, status, true), "not ours");
+    assert!(inventory.copy_seen(&name("a"), 3, seen(CopyState::Ours, 71, 9), true));
+}
+
+#[test]
+fn a_type_that_the_hub_has_dropped_has_no_wanted_objects() {
+    let mut inventory = in_step();
+    assert_eq!(inventory.origin_has_none(), [name("a")]);
+    assert!(
+        inventory.take(&name("a")).is_some(),
+        "something to do, although it was in step"
+    );
+}
+
+#[test]
+fn a_copy_that_may_have_lost_its_label_alone_is_seen_to_when_its_origin_goes() {
+    let mut inventory = in_step();
+    assert!(inventory.copy_gone(&name("a"), 4), "its origin wants it back");
+    assert!(inventory.gone_from_origin(&name("a")), "it may still be there");
+    assert!(inventory.is_doomed(&name("a")));
+    inventory.take(&name("a"));
+    inventory.settle(&name("a"), 0, Some(Seen::ABSENT));
+    assert!(inventory.get(&name("a")).is_none());
+}
+
+#[test]
+fn a_copy_that_turns_up_without_an_origin_is_judged_once() {
+    let mut inventory = Inventory::default();
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true);
+    inventory.copy_seen(&name("b"), 1, seen(CopyState::Foreign, 70, 3), true);
+    assert_eq!(inventory.orphans(), [name("a")]);
+    inventory.suspect(&name("a"));
+    assert!(inventory.orphans().is_empty());
+    assert_eq!(inventory.out_of_step(None), [name("a")], "to be asked for");
+}
+
+#[test]
+fn a_copy_that_stays_though_its_origin_is_gone_is_asked_for_once() {
+    let mut inventory = Inventory::default();
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true);
+    inventory.suspect(&name("a"));
+    assert!(inventory.take(&name("a")).is_some());
+    inventory.settle(&name("a"), 0, None);
+    assert!(inventory.orphans().is_empty());
+    assert!(inventory.out_of_step(None).is_empty());
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 4), true);
+    assert_eq!(inventory.orphans(), [name("a")], "it may go now");
+}
+
+#[test]
+fn what_was_told_while_a_worker_found_no_origin_is_newer() {
+    for told in [false, true] {
+        let mut inventory = in_step();
+        inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 9), true);
+        assert!(inventory.take(&name("a")).is_some());
+        if told {
+            inventory.at_origin(&name("a"), 1, 8);
+        }
+        inventory.failed(&name("a"), LeftOpen::Nothing);
+        assert_eq!(inventory.found_absent(&name("a")), !told);
+        assert_eq!(inventory.is_doomed(&name("a")), !told);
+    }
+}
+
+#[test]
+fn a_write_without_an_answer_may_have_changed_what_was_in_step() {
+    let mut inventory = in_step();
+    assert!(inventory.at_origin(&name("a"), 1, 8));
+    assert!(inventory.take(&name("a")).is_some());
+    inventory.at_origin(&name("a"), 1, 7);
+    inventory.failed(&name("a"), LeftOpen::Unsure);
+    assert_eq!(inventory.out_of_step(None), [name("a")]);
+    assert!(
+        inventory.take(&name("a")).is_some(),
+        "the copy may be as the origin was in between"
+    );
+}
+
+#[test]
+fn a_copy_that_turns_up_while_the_origins_are_listed_is_not_doomed_by_that_list() {
+    let mut inventory = in_step();
+    inventory.copy_seen(&name("b"), 1, seen(CopyState::Ours, 70, 3), true);
+    inventory.suspect(&name("b"));
+    assert_eq!(inventory.origins_listed(|_| true, 2), [name("a"), name("b")]);
+    let count = Count {
+        doomed: 1,
+        suspect: 1,
+        copies: 2,
+    };
+    assert_eq!(inventory.count_doomed(), count);
+    inventory.still_at_origin(&name("b"), 2);
+    assert_eq!(inventory.count_doomed().suspect, 0);
+    assert_eq!(inventory.origins_listed(|_| true, 3), [name("b")]);
+    assert!(inventory.is_doomed(&name("b")), "it was told of, and is no longer");
+}
+
+#[test]
+fn an_origin_that_only_a_worker_found_is_missed_again_when_it_goes() {
+    let mut inventory = in_step();
+    assert_eq!(inventory.origins_listed(|_| true, 2), [name("a")], "an empty list");
+    inventory.take(&name("a"));
+    inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3)));
+    inventory.found_at_origin(&name("a"), Some(2));
+    assert!(inventory.origins_listed(|_| true, 2).is_empty());
+    assert!(!inventory.is_doomed(&name("a")));
+    assert_eq!(inventory.origins_listed(|_| true, 3), [name("a")]);
+    assert!(inventory.is_doomed(&name("a")));
+}
+
+#[test]
+fn an_answer_from_a_restored_backup_is_no_reason_to_write_again() {
+    let mut inventory = in_step();
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 900), true);
+    inventory.take(&name("a"));
+    assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 100))));
+    // What was told while the worker had it counts.
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 101), true);
+    inventory.take(&name("a"));
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 72, 103), true);
+    assert!(inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 102))));
+}
+
+#[test]
+fn what_is_selected_anew_is_read_by_a_worker() {
+    // Nothing is known of it, also not whether somebody else's object has its place.
+    let mut inventory = Inventory::default();
+    inventory.ask_for(&name("b"));
+    assert_eq!(inventory.out_of_step(None), [name("b")]);
+    let record = inventory.take(&name("b")).unwrap();
+    assert!(record.needs_look() && record.unread() == Some(0));
+    assert!(!inventory.settle(&name("b"), 0, Some(Seen::ABSENT)));
+    assert!(inventory.get(&name("b")).is_none(), "there is no origin");
+    // Its copy is there from before it was selected no more.
+    let mut inventory = in_step();
+    inventory.deselect(&[name("a")]);
+    assert!(inventory.out_of_step(None).is_empty());
+    inventory.ask_for(&name("a"));
+    let record = inventory.take(&name("a")).unwrap();
+    assert!(!record.needs_look() && record.unread() == Some(7));
+    // What the origin's side tells counts.
+    assert!(inventory.at_origin(&name("a"), 2, 8));
+    assert_eq!(inventory.get(&name("a")).unwrap().unread(), None);
+    assert!(inventory.settle(&name("a"), 7, None), "an older read");
+}
+
+#[test]
+fn a_namespace_is_not_in_use_for_a_copy_of_which_nobody_tells_when_it_is_gone() {
+    let in_use = |inventory: &Inventory| inventory.namespaces_in_use().collect::<Vec<_>>() == ["shop"];
+    let mut inventory = in_step();
+    assert!(in_use(&inventory));
+    let unlabelled = Seen {
+        labelled: false,
+        ..seen(CopyState::Ours, 70, 4)
+    };
+    inventory.copy_seen(&name("a"), 1, unlabelled, true);
+    assert!(in_use(&inventory), "its origin wants it");
+    inventory.unselected_at_origin(&name("a"), 1);
+    assert!(!in_use(&inventory));
+    inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 5), true);
+    assert!(in_use(&inventory), "it has its label again");
+}

@@ -1,0 +1,410 @@
+//! The model: what is known of both sides, what follows from it, and what is to be done next. Plain data: it waits for
+//! nothing, talks to nobody, and has neither a clock nor chance of its own. The shell ([`crate::engine`]) tells it what
+//! happens ([`Event`]), when, and how the contact with both sides is ([`Moment`]); it answers with what is to be done
+//! ([`Effect`]) and when to be woken ([`Model::next_due`]).
+//!
+//! Configs and discovery make the plan ([`replan`]); the plan starts and stops sources; what sources tell is held
+//! against the inventory ([`inventory`]) and puts keys into the queue; workers get keys, bring the object in step and
+//! give back an outcome ([`work`]).
+//!
+//! Back-pressure: origins are taken in only while the bodies that wait for a worker are within [`PAYLOAD_BYTES`] and the
+//! queue has room ([`Model::has_room`]). Copies and configs always are, so a full queue never keeps their news out, and
+//! waiting keys hold no body, so a full queue always drains. What finds no room all the same is taken from the inventory
+//! later: every reason to queue a key can be seen there ([`Inventory::out_of_step`]).
+
+mod answers;
+mod asking;
+mod config_kind;
+mod configs;
+mod count;
+mod defined;
+mod definitions;
+mod drift;
+pub(crate) mod effect;
+mod feeds;
+mod guard;
+mod heartbeat;
+mod hub_namespaces;
+mod inventory;
+mod news;
+mod objects;
+mod one_cluster;
+mod reach;
+mod record;
+mod replan;
+mod reselect;
+mod sources;
+mod status;
+mod status_record;
+mod timers;
+mod trust;
+mod types;
+mod work;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use self::answers::Told;
+use self::asking::Asking;
+use self::configs::Selecting;
+use self::defined::Learning;
+use self::drift::Fights;
+use self::effect::{Answer, Done, Effect, Request};
+use self::guard::Guard;
+pub use self::guard::Limits;
+use self::heartbeat::Heartbeat;
+use self::hub_namespaces::HubNamespaces;
+use self::inventory::{Generation, Inventory};
+pub use self::one_cluster::OneCluster;
+use self::one_cluster::Sides;
+use self::reach::Reach;
+use self::record::Record;
+use self::sources::{Feed, SourceState, Sources};
+use self::timers::{Timer, Timers};
+use self::types::TypeState;
+use self::workers::Workers;
+use crate::cluster::discovery::Discovery;
+use crate::cluster::{ObjectName, Side, Standing};
+use crate::plan::Filter;
+use crate::queue::{Queue, QueueKey};
+use crate::report::Report;
+use crate::serve::Question;
+use crate::source::{Pace, SourceEvent, SourceId};
+use crate::sync::definition::Definitions;
+use crate::sync::identity::Identity;
+use crate::sync::job::Policy;
+
+/// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
+/// little beside the memory the process needs anyway.
+const PAYLOAD_BYTES: usize = 256 << 10;
+/// Bytes of objects that workers may have before no more origins are taken in: more than one of the largest that etcd
+/// stores, so that a single one that does not get through holds up nothing. Each takes several times its size, and large
+/// ones are sent one after the other anyway.
+const WORK_BYTES: usize = 2 << 20;
+
+/// Numbers types through the life of the process.
+pub(crate) type TypeId = u32;
+
+/// What has to be done for an object. Each is queued, tried and backed off by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Task {
+    /// Bring the copy in step with its origin.
+    Object,
+    /// Bring the edge's status to the hub.
+    Status,
+}
+
+/// What the queue holds: a task for one object of one type, by its name at the edge.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    type_id: TypeId,
+    task: Task,
+    name: ObjectName,
+}
+
+impl QueueKey for Key {
+    type Group = TypeId;
+
+    fn group(&self) -> TypeId {
+        self.type_id
+    }
+
+    /// Both: an object is read where it comes from and written where it goes.
+    fn needs(&self) -> &[Side] {
+        &[Side::Hub, Side::Edge]
+    }
+}
+
+impl Key {
+    fn new(type_id: TypeId, task: Task, name: ObjectName) -> Self {
+        Self { type_id, task, name }
+    }
+}
+
+/// What the model needs to know from the start. Cheap to clone.
+#[derive(Clone)]
+pub struct Settings {
+    /// How often the hub is looked at.
+    pub hub_pace: Pace,
+    /// How often the edge is looked at.
+    pub edge_pace: Pace,
+    /// The namespace that the syncer itself runs in, if it runs in one. It is never deleted.
+    pub own_namespace: Option<String>,
+    /// Requests in flight at once, but for as many again that take long.
+    pub workers: usize,
+    /// Entries of the queue.
+    pub queue_capacity: usize,
+    /// What the edge's owner has chosen.
+    pub policy: Rc<Policy>,
+    /// What may be synced at all.
+    pub filter: Rc<Filter>,
+    /// Between two writes of one object's status to the hub.
+    pub status_interval: Duration,
+    /// Between two heartbeats on the configs; none if absent.
+    pub heartbeat: Option<Duration>,
+    /// The time of the wall clock in RFC 3339, for people; nothing is decided by it.
+    pub clock: fn() -> String,
+    /// How many deletes at once are held, and for how long.
+    pub delete_limits: Limits,
+    /// Conversions are followed.
+    pub renaming: bool,
+}
+
+impl Settings {
+    /// How often a side is looked at.
+    pub(crate) fn pace(&self, side: Side) -> Pace {
+        match side {
+            Side::Hub => self.hub_pace,
+            Side::Edge => self.edge_pace,
+        }
+    }
+}
+
+/// All state. See the module's doc.
+pub(crate) struct Model {
+    settings: Settings,
+    now: Instant,
+    /// The contact with hub and edge as it is now.
+    contacts: [Standing; 2],
+    chance: fastrand::Rng,
+    effects: Vec<Effect>,
+    timers: Timers,
+    selecting: Selecting,
+    hub_asking: Asking,
+    edge_asking: Asking,
+    types: BTreeMap<TypeId, TypeState>,
+    next_type: TypeId,
+    sources: Sources,
+    next_source: SourceId,
+    next_list: Generation,
+    record: Record,
+    fights: Fights,
+    guard: Guard,
+    hub_identity: Rc<Identity>,
+    edge_identity: Rc<Identity>,
+    /// What defines the types of the hub.
+    defined: Rc<Definitions>,
+    learning: Learning,
+    hub_namespaces: HubNamespaces,
+    heartbeat: Heartbeat,
+    queue: Queue<Key>,
+    workers: Workers,
+    reach: Reach,
+    sides: Sides,
+    /// Since when there is always something that takes others along and has to wait.
+    last_waits_since: Option<Instant>,
+    report: Report,
+    told: Told,
+}
+
+/// What wakes the model. Closed: this is all that can.
+pub(crate) enum Event {
+    /// A request has ended.
+    Answer(Answer),
+    /// A source has told something.
+    Source(SourceId, SourceEvent),
+    /// Somebody asks how it is.
+    Asked(Question),
+    /// It is time, or there is room.
+    Due,
+}
+
+/// How it goes on after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// As before.
+    On,
+    /// With a model that is made anew: another cluster had answered as one of the sides, and the right one is back. Nothing
+    /// that was read meanwhile, and that is queued or on its way from a source, may be acted on.
+    Again,
+}
+
+/// The moment in which something happens, as the shell sees it.
+pub(crate) struct Moment {
+    /// The time.
+    pub(crate) now: Instant,
+    /// The contact with hub and edge.
+    pub(crate) contacts: [Standing; 2],
+}
+
+impl Model {
+    /// Knows nothing yet. `seed` is where all chance comes from.
+    pub(crate) fn new(settings: Settings, seed: u64, moment: Moment) -> Self {
+        let queue = Queue::new(settings.queue_capacity);
+        let workers = Workers::new(settings.workers);
+        Self {
+            settings,
+            now: moment.now,
+            contacts: moment.contacts,
+            chance: fastrand::Rng::with_seed(seed),
+            effects: Vec::new(),
+            timers: Timers::default(),
+            selecting: Selecting::default(),
+            hub_asking: Asking::default(),
+            edge_asking: Asking::default(),
+            types: BTreeMap::new(),
+            next_type: 0,
+            sources: Sources::new(),
+            next_source: 0,
+            next_list: 0,
+            record: Record::default(),
+            fights: Fights::default(),
+            guard: Guard::default(),
+            hub_identity: Rc::default(),
+            edge_identity: Rc::default(),
+            defined: Rc::default(),
+            learning: Learning::default(),
+            hub_namespaces: HubNamespaces::default(),
+            heartbeat: Heartbeat::default(),
+            queue,
+            workers,
+            reach: Reach::default(),
+            sides: Sides::default(),
+            last_waits_since: None,
+            report: Report::new(moment.now),
+            told: Told::default(),
+        }
+    }
+
+    /// Starts what all else follows from.
+    pub(crate) fn begin(&mut self) {
+        self.read_record();
+        self.watch_configs();
+    }
+
+    /// The same sides, known for what they are, and nothing else.
+    pub(crate) fn anew(mut self, moment: Moment) -> Self {
+        let mut model = Self::new(self.settings, self.chance.u64(..), moment);
+        model.hub_identity = self.hub_identity;
+        model.edge_identity = self.edge_identity;
+        model.sides = self.sides;
+        model.guard.versions = self.guard.versions;
+        model.report = self.report.of_the_next_turn();
+        model
+    }
+
+    /// Does what is due at the moment of the last event, or of the beginning, and finds what is to be done.
+    pub(crate) fn advance(&mut self) {
+        self.notice_moves();
+        self.ask_who_came_back();
+        self.ask_what_is_due();
+        self.keep_record();
+        if self.may_write() {
+            self.keep_hub_namespaces();
+            self.beat();
+        }
+        self.learn_definitions();
+        self.end_holds();
+        self.ask_identities_again();
+        self.look_for_config_kinds();
+        // Last, because the others find what is to be done, and nothing wakes it for that.
+        self.refill();
+        if self.may_write() {
+            self.start_work();
+        }
+        self.report.sum_up(false);
+    }
+
+    /// Takes in what has happened. An error says that hub and edge are the same cluster.
+    pub(crate) fn handle(&mut self, event: Event, moment: Moment) -> Result<Course, OneCluster> {
+        self.now = moment.now;
+        self.report.it_is(moment.now);
+        self.contacts = moment.contacts;
+        self.notice_answers();
+        match event {
+            Event::Answer(answer) => return self.answered(answer),
+            Event::Source(id, event) => self.source_event(id, event),
+            Event::Asked(question) => self.asked(question),
+            Event::Due => {}
+        }
+        Ok(Course::On)
+    }
+
+    fn answered(&mut self, answer: Answer) -> Result<Course, OneCluster> {
+        match answer {
+            Answer::Worked(key, done) => self.worked(&key, done),
+            Answer::Identified(side, result) => {
+                let is_back = self.identified(side, result);
+                if self.tell_sides_apart()? || is_back {
+                    return Ok(Course::Again);
+                }
+            }
+            Answer::Defined(learnt) => self.definitions_learnt(learnt),
+            Answer::Withdrawal(type_id, result) => self.withdrawal_is(type_id, result),
+            Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
+            Answer::Namespace(done) => self.namespace_done(done),
+            Answer::Beaten(beaten) => self.beaten(beaten),
+            Answer::Discovered(side, answers) => self.discovered(side, answers),
+            Answer::Recorded(result, is_read) => self.recorded(result, is_read),
+        }
+        Ok(Course::On)
+    }
+
+    /// What is to be done now, in this order, since this was asked last.
+    pub(crate) fn effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// True if origins may be taken in: others wait while there is no room for them.
+    pub(crate) fn has_room(&self) -> bool {
+        self.queue.payload_bytes() < PAYLOAD_BYTES && self.workers.payload() < WORK_BYTES && self.queue.has_room()
+    }
+
+    /// When it is time for [`Model::advance`], if nothing happens before.
+    pub(crate) fn next_due(&mut self) -> Option<Instant> {
+        // With all workers busy, a key that falls due has to wait for one of them anyway.
+        let queue = self.queue.next_due().filter(|_| self.workers.have_room());
+        let may = |timer| match timer {
+            Timer::HubNamespaces | Timer::Heartbeat => self.may_write(),
+            Timer::Record => self.may_keep_record(),
+            _ => true,
+        };
+        let others = [
+            queue.filter(|_| self.may_write()),
+            self.timers.next(may),
+            self.guard.due(),
+            self.report.due(),
+            self.workers.due(),
+        ];
+        others.into_iter().flatten().min()
+    }
+
+    fn contact(&self, side: Side) -> &Standing {
+        &self.contacts[side as usize]
+    }
+
+    /// Has a request made.
+    fn request(&mut self, request: Request) {
+        self.effects.push(Effect::Request(request));
+    }
+
+    fn asking(&mut self, side: Side) -> &mut Asking {
+        match side {
+            Side::Hub => &mut self.hub_asking,
+            Side::Edge => &mut self.edge_asking,
+        }
+    }
+
+    fn discovery(&self, side: Side) -> &Discovery {
+        match side {
+            Side::Hub => &self.hub_asking.discovery,
+            Side::Edge => &self.edge_asking.discovery,
+        }
+    }
+
+    fn discoveries(&self) -> (&Discovery, &Discovery) {
+        (self.discovery(Side::Hub), self.discovery(Side::Edge))
+    }
+
+    fn new_list(&mut self) -> Generation {
+        self.next_list = self.next_list.wrapping_add(1).max(1);
+        self.next_list
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,301 @@
+//! Telling people what in the configs cannot be followed: what is new in it, and what no longer stands in the way, in a few
+//! lines for each config however much there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Model;
+use crate::cluster::Side;
+use crate::cluster::discovery::Discovery;
+use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
+
+/// Lines about one config. What is beyond is told as a number.
+const LINES: usize = 5;
+
+impl Model {
+    /// Tells what is new in what cannot be followed, and what no longer stands in the way.
+    pub(super) fn report_plan(&mut self, plan: &Plan) {
+        self.report_problems(plan);
+        self.report_missing(plan);
+    }
+
+    fn report_problems(&mut self, plan: &Plan) {
+        let unreadable = self.selecting.unreadable.values();
+        let problems: BTreeSet<_> = plan.problems.iter().chain(unreadable).cloned().collect();
+        let known = &self.selecting.problems;
+        tell(
+            problems.difference(known).map(|problem| (&problem.place, problem)),
+            |_, problem| log::warn!("a config cannot be followed here: {problem}"),
+            |config, more| log::warn!("more of a config cannot be followed here config={config} more={more}"),
+        );
+        tell(
+            known.difference(&problems).map(|problem| (&problem.place, problem)),
+            |_, problem: &Problem| log::info!("no longer a problem: {problem}"),
+            |config, more| log::info!("no longer a problem config={config} more={more}"),
+        );
+        self.selecting.problems = problems;
+        for (resource, why) in &plan.denied {
+            self.report.denied(resource, why);
+        }
+    }
+
+    fn report_missing(&mut self, plan: &Plan) {
+        let known = self.selecting.missing.iter().chain(&self.selecting.unsure);
+        let known = by_key(known.filter(|missing| missing.is_told()));
+        let now = by_key(plan.missing.iter().filter(|missing| missing.is_told()));
+        tell(
+            now.iter()
+                .filter(|(key, _)| !known.contains_key(*key))
+                .filter_map(|(_, missing)| placed(missing)),
+            |place, missing| log::warn!("{}", line(place, missing)),
+            |config, more| {
+                log::warn!(
+                    "more selected resources are not served; each is synced as soon as it appears config={config} more={more}"
+                );
+            },
+        );
+        let all = by_key(plan.missing.iter());
+        let mut became: BTreeMap<Became, Vec<&Missing>> = BTreeMap::new();
+        for (key, missing) in known.iter().filter(|(key, _)| !now.contains_key(*key)) {
+            let of = what_became_of(
+                missing,
+                all.get(key).map(|now| now.absence),
+                &plan.unknown,
+                self.discoveries(),
+            );
+            became.entry(of).or_default().push(missing);
+        }
+        let [served, deselected, unsure] =
+            [Became::Served, Became::Deselected, Became::Unsure].map(|of| became.remove(&of).unwrap_or_default());
+        tell(
+            served.into_iter().filter_map(placed),
+            |_, missing| log::info!("no longer missing at the {} {missing}", missing.side),
+            |config, more| log::info!("no longer missing config={config} more={more}"),
+        );
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (place, _) in deselected.into_iter().filter_map(placed) {
+            *counts.entry(&place.config).or_default() += 1;
+        }
+        for (config, count) in counts {
+            log::info!("a config no longer selects what is not served config={config} resources={count}");
+        }
+        self.selecting.unsure = unsure.into_iter().cloned().collect();
+    }
+}
+
+/// What tells one missing resource from another.
+type Key<'a> = (Side, Direction, &'a str, &'a str, &'a str, Option<&'a str>);
+
+fn by_key<'a>(missing: impl Iterator<Item = &'a Missing>) -> BTreeMap<Key<'a>, &'a Missing> {
+    let mut by_key = BTreeMap::new();
+    for missing in missing {
+        by_key.insert(missing.key(), missing);
+    }
+    by_key
+}
+
+fn placed(missing: &Missing) -> Option<(&Place, &Missing)> {
+    missing.place.as_ref().map(|place| (place, missing))
+}
+
+/// How people are told that something is missing.
+fn line(Place { config, field }: &Place, missing: &Missing) -> String {
+    let who = match (missing.absence, missing.side) {
+        (Absence::Everywhere, _) => "neither side serves".to_owned(),
+        (_, side) => format!("the {side} does not serve"),
+    };
+    let advice = missing.meant.as_ref();
+    let advice = advice
+        .map(|meant| format!(" advice=\"did you mean {meant}?\""))
+        .unwrap_or_default();
+    format!(
+        "{who} a selected resource; it is synced as soon as it appears {missing} config={config} field=spec.{field}{advice}"
+    )
+}
+
+/// What has become of something that was missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Became {
+    /// It is served, or another version of it is used now.
+    Served,
+    /// No config of that name asks for it any more.
+    Deselected,
+    /// Its side has to be asked again.
+    Unsure,
+    /// It is missing in another way, which is told of as that.
+    Otherwise,
+}
+
+/// `now` is how far it is missing now, if it is.
+fn what_became_of(
+    missing: &Missing,
+    now: Option<Absence>,
+    unknown: &Unknown,
+    (hub, edge): (&Discovery, &Discovery),
+) -> Became {
+    let (here, there) = match missing.side {
+        Side::Hub => (hub, edge),
+        Side::Edge => (edge, hub),
+    };
+    match now {
+        Some(Absence::Version) => Became::Served,
+        Some(_) => Became::Otherwise,
+        None if unknown.concerns(missing) => Became::Unsure,
+        None if serves(here, missing) => Became::Served,
+        None if missing.absence == Absence::Everywhere && serves(there, missing) => Became::Otherwise,
+        None => Became::Deselected,
+    }
+}
+
+/// True if a side is known to serve what was missing.
+fn serves(side: &Discovery, missing: &Missing) -> bool {
+    let Missing {
+        group,
+        version,
+        resource,
+        ..
+    } = missing;
+    match (&**version, &**resource) {
+        ("", "*") => side.versions(group).is_some_and(|versions| !versions.is_empty()),
+        (version, "*") => side.resources(group, version).next().is_some(),
+        ("", resource) => side.serves(group, resource),
+        (version, name) => {
+            let by_kind = side.find_kind(group, version, name);
+            side.find(group, version, name).or(by_kind).is_some()
+        }
+    }
+}
+
+/// Gives each config its first lines, and the number of those that it has no lines for.
+fn tell<'a, T>(
+    news: impl Iterator<Item = (&'a Place, T)>,
+    mut line: impl FnMut(&Place, T),
+    mut sum: impl FnMut(&str, usize),
+) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (place, item) in news {
+        let count = counts.entry(&place.config).or_default();
+        *count += 1;
+        if *count <= LINES {
+            line(place, item);
+        }
+    }
+    for (config, count) in counts {
+        if count > LINES {
+            sum(config, count - LINES);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::ResourceType;
+    use crate::cluster::discovery::{Served, ServedResource};
+
+    /// A side that serves gauges at `v1` of `g`, and lacks all else.
+    fn side() -> Discovery {
+        let gauges = ServedResource {
+            resource: ResourceType {
+                group: "g".into(),
+                version: "v1".into(),
+                resource: "gauges".into(),
+                kind: "Gauge".into(),
+                namespaced: true,
+            },
+            watchable: true,
+            listable: true,
+            holds_objects: true,
+            status_subresource: false,
+            aliases: Box::default(),
+        };
+        let gauges = Served::Resources([("gauges".to_owned(), gauges)].into());
+        Discovery {
+            known: [(("g".into(), "v1".into()), gauges)].into(),
+            groups: Some([("g".to_owned(), vec!["v1".to_owned()])].into()),
+        }
+    }
+
+    fn missing(version: &str, resource: &str, absence: Absence) -> Missing {
+        Missing {
+            side: Side::Hub,
+            direction: Direction::Down,
+            group: "g".into(),
+            version: version.into(),
+            resource: resource.into(),
+            place: Some(Place {
+                config: "SyncerConfig//c".into(),
+                field: "clusterScope[0]".into(),
+            }),
+            absence,
+            meant: None,
+        }
+    }
+
+    #[test]
+    fn what_has_appeared_is_told_from_what_was_deselected_and_from_what_is_not_known() {
+        use Became::{Deselected, Otherwise, Served, Unsure};
+        const ONE: Absence = Absence::Side;
+        const ALL: Absence = Absence::Everywhere;
+        let (has, not) = (&side(), &Discovery::default());
+        let mut asking = Unknown::default();
+        asking.group_versions.insert((Side::Hub, ("g".into(), "v1".into())));
+        let (none, asking) = (&Unknown::default(), &asking);
+        for (version, resource, absence, now, unknown, sides, expected) in [
+            ("v1", "gauges", ONE, None, none, (has, not), Served),
+            ("v1", "Gauge", ALL, None, none, (has, not), Served),
+            ("v1", "*", ONE, None, none, (has, not), Served),
+            ("", "*", ONE, None, none, (has, not), Served),
+            ("", "gauges", ONE, None, none, (has, not), Served),
+            ("v1", "gauges", ONE, Some(Absence::Version), none, (not, not), Served),
+            ("v1", "gauge", ALL, None, none, (has, has), Deselected),
+            ("v1", "gauges", ONE, None, none, (not, has), Deselected),
+            ("", "*", ONE, None, none, (not, not), Deselected),
+            ("v1", "Gauge", ALL, None, none, (not, has), Otherwise),
+            ("v1", "gauges", ONE, Some(ALL), none, (not, not), Otherwise),
+            ("v1", "gauges", ONE, None, asking, (not, has), Unsure),
+            ("", "gauges", ONE, None, asking, (not, has), Unsure),
+            ("v2", "gauges", ONE, None, asking, (not, has), Deselected),
+        ] {
+            let known = missing(version, resource, absence);
+            let became = what_became_of(&known, now, unknown, sides);
+            assert_eq!(became, expected, "{known:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn the_line_says_which_side_lacks_it_and_what_may_be_meant() {
+        let told = |missing: &Missing| line(missing.place.as_ref().expect("it is asked for"), missing);
+        assert_eq!(
+            told(&missing("v1", "gauges", Absence::Side)),
+            "the hub does not serve a selected resource; it is synced as soon as it appears resource=gauges group=\"g\" \
+             version=v1 config=SyncerConfig//c field=spec.clusterScope[0]"
+        );
+        let mut meant = missing("", "gauge", Absence::Everywhere);
+        meant.meant = Some("gauges".into());
+        assert_eq!(
+            told(&meant),
+            "neither side serves a selected resource; it is synced as soon as it appears resource=gauge group=\"g\" \
+             config=SyncerConfig//c field=spec.clusterScope[0] advice=\"did you mean gauges?\""
+        );
+    }
+
+    #[test]
+    fn a_config_has_few_lines_however_much_is_wrong_in_it() {
+        let place = |config: &str, index: usize| Place {
+            config: config.to_owned(),
+            field: format!("upsync[{index}]"),
+        };
+        let mut places: Vec<Place> = (0..12_000).map(|index| place("many", index)).collect();
+        places.push(place("one", 0));
+        places.extend((0..LINES).map(|index| place("few", index)));
+        let (mut lines, mut sums) = (Vec::new(), Vec::new());
+        tell(
+            places.iter().map(|place| (place, ())),
+            |place, ()| lines.push(place.config.clone()),
+            |config, more| sums.push(format!("{config} {more}")),
+        );
+        let of = |config: &str| lines.iter().filter(|line| *line == config).count();
+        assert_eq!([of("many"), of("one"), of("few")], [LINES, 1, LINES]);
+        assert_eq!(sums, [format!("many {}", 12_000 - LINES)]);
+    }
+}

@@ -1,0 +1,398 @@
+//! What is told of objects, held against the inventory.
+
+use bytes::Bytes;
+
+use super::{Key, Model, Task, TypeId};
+use crate::cluster::{Error, ObjectName, Side};
+use crate::plan::{Direction, Selection};
+use crate::source::{SourceId, Versions};
+use crate::sync::job::Seen;
+use crate::sync::kinds::has_finished;
+use crate::sync::meta::Meta;
+use crate::sync::object::{Desired, Status};
+use crate::sync::own_objects::is_record;
+use crate::sync::ownership::{CopyState, Owner, origin_hash};
+
+impl Model {
+    /// The list under way has named an origin of which there is no news.
+    pub(super) fn origin_unchanged(&mut self, id: SourceId, type_id: TypeId, meta: &Meta) {
+        if let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get_mut(&type_id)) {
+            for name in state.of_origin(&meta.object_name()) {
+                state.inventory.still_at_origin(&name, source.list);
+            }
+        }
+    }
+
+    /// The same of a copy.
+    pub(super) fn copy_unchanged(&mut self, id: SourceId, type_id: TypeId, meta: &Meta) {
+        if let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get_mut(&type_id))
+            && let Some(name) = state.of_copy(meta, &self.settings.policy.sync_target)
+        {
+            state.inventory.copy_unchanged(&name, source.list);
+        }
+    }
+
+    pub(super) fn origin_gone(&mut self, type_id: TypeId, meta: &Meta) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let mut gone = state.of_origin(&meta.object_name());
+        gone.retain(|name| {
+            let needs_worker = state.inventory.gone_from_origin(name);
+            state.inventory.origin_told(name, meta.version_number());
+            needs_worker
+        });
+        let direction = state.plan.direction;
+        self.more_are_doomed(direction, gone.len());
+        for name in gone {
+            self.enqueue(type_id, name, None);
+        }
+    }
+
+    /// A copy is gone; `last` is what it was.
+    pub(super) fn copy_gone(&mut self, type_id: TypeId, meta: &Meta, last: Bytes) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let we = &self.settings.policy.sync_target;
+        let Some(name) = state.of_copy(meta, we) else { return };
+        let is_over = state.plan.direction == Direction::Down && has_finished(state.copy_type(), Status::raw(&last));
+        let origin = Owner::of(&meta.annotations).map_or(0, |owner| origin_hash(owner.origin));
+        let wanted = state.inventory.wanted_by(&name, origin);
+        if is_over && wanted != 0 {
+            self.job_is_over(type_id, &name, (meta.version_number(), wanted), last);
+        } else if !is_over && state.inventory.is_taken_away(&name) {
+            state.inventory.copy_gone(&name, meta.version_number());
+            self.taken_away(type_id, name.clone());
+        } else if state.inventory.copy_gone(&name, meta.version_number()) {
+            self.enqueue(type_id, name.clone(), None);
+        }
+        self.stray_may_be_gone(type_id, &name);
+        self.upsync_left_a_namespace();
+        self.forget_status_failures(type_id);
+        self.drop_type_without_copies(type_id);
+    }
+
+    /// A Job has run to its end and was deleted at the edge, by its time to live: it does not run again, and its last status
+    /// goes up, by which a later run knows that too.
+    fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: Bytes) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        // One whose status cannot be read has none to return.
+        let _ = state.status_told(name, Side::Edge, version, || Status::hash_of(&last).map(Some));
+        state.inventory.has_finished(name, wanted);
+        if state.inventory.copy_gone(name, version) {
+            self.enqueue(type_id, name.clone(), None);
+        }
+        self.return_status(type_id, name, Some(last));
+    }
+
+    /// If a copy that a former conversion made is gone, its name is free for what it belongs to now, which is looked for.
+    pub(super) fn stray_may_be_gone(&mut self, type_id: TypeId, name: &ObjectName) {
+        if let Some(state) = self.types.get_mut(&type_id)
+            && state.is_rid_of_stray(name)
+        {
+            self.restart_type(type_id);
+        }
+    }
+
+    pub(super) fn origin(&mut self, id: SourceId, type_id: TypeId, object: &Bytes) -> Result<(), Error> {
+        let meta = Meta::parse(object)?;
+        let Some(source) = self.sources.get(&id) else {
+            return Ok(());
+        };
+        let (list, feed, listing) = (source.list, source.feed, source.listing);
+        let is_once = self.is_read_once(type_id, id);
+        let known = if is_once { self.known_version(feed) } else { 0 };
+        self.source_is_at(feed, meta.version_number());
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        state.takes_its_name_back(&meta.object_name());
+        if let Some((copy, others)) = state.displaced(&meta.object_name()) {
+            let (side, copy, others) = (state.plan.direction.copy(), copy.for_people(), others.for_people());
+            self.report.name_is_taken(side, &copy, &others);
+        }
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        let mut names = state.of_origin(&meta.object_name());
+        if is_once {
+            // The other source may have told of what came after this list.
+            let is_older = |known: &super::inventory::Record| meta.version_number() < known.origin_version;
+            names.retain(|name| !state.inventory.get(name).is_some_and(is_older));
+        }
+        for name in names {
+            // It counts as named by the source that goes on to tell of it, but not by a list of that which is under way: that
+            // may know that it is gone.
+            let state = self.types.get(&type_id).filter(|_| is_once);
+            let teller = state.and_then(|state| state.origin_source(&name));
+            let teller = teller
+                .and_then(|id| self.sources.get(&id))
+                .filter(|teller| !teller.listing);
+            let list = teller.map_or(list, |source| source.list);
+            self.origin_of(type_id, &name, list, &meta, object)?;
+        }
+        if is_once && !listing {
+            self.has_read_once(type_id, id, meta.version_number(), known);
+        }
+        Ok(())
+    }
+
+    /// There is an origin for the object `name`.
+    fn origin_of(
+        &mut self,
+        type_id: TypeId,
+        name: &ObjectName,
+        list: super::Generation,
+        meta: &Meta,
+        object: &Bytes,
+    ) -> Result<(), Error> {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        let Some((origin, copy)) = state.both(name) else {
+            return Ok(());
+        };
+        if let Some(why) = state.refusal(name) {
+            self.report.refused(&origin.for_people(), &why);
+        }
+        // What the other direction has made does not travel back.
+        let is_copy = meta.is_copy_of(state.plan.direction.other(), &origin.resource.kind);
+        let selection = state.allowed(name);
+        let desired = if selection == Selection::None || is_copy || is_record(&state.plan.at_edge, &name.name) {
+            None
+        } else {
+            Desired::from_origin(&origin, &copy, selection, object)?
+        };
+        // While the copies are looked at again, because more is selected, not all of what is there is known.
+        let looked = self
+            .types
+            .get(&type_id)
+            .is_some_and(|state| self.has_listed_copies(state));
+        let state = self.types.get_mut(&type_id).expect("looked up above");
+        let Some(desired) = desired else {
+            state.inventory.unselected_at_origin(name, list);
+            state.inventory.origin_told(name, meta.version_number());
+            return Ok(());
+        };
+        let needs_worker = state.inventory.at_origin(name, list, desired.hash);
+        state.inventory.origin_is(name, origin_hash(&desired.origin));
+        state.inventory.origin_told(name, meta.version_number());
+        let direction = state.plan.direction;
+        if !looked {
+            state.inventory.look_first(name);
+        }
+        state.status_told(name, direction.origin(), meta.version_number(), || {
+            Status::hash_of(object).map(Some)
+        })?;
+        let at_edge = (direction == Direction::Up).then(|| object.clone());
+        if needs_worker {
+            self.enqueue(type_id, name.clone(), Some(object.clone()));
+        } else {
+            self.return_status(type_id, name, at_edge);
+        }
+        Ok(())
+    }
+
+    /// There is an object in a copy's place, told by the source of copies.
+    pub(super) fn copy(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
+        let Some(source) = self.sources.get(&id) else {
+            return Ok(());
+        };
+        let (list, whole) = (source.list, source.tells_whole());
+        let meta = Meta::parse(&object)?;
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        match state.of_copy(&meta, &self.settings.policy.sync_target) {
+            Some(name) => self.copy_seen(type_id, &name, Some(list), &meta, object, whole),
+            None => Ok(()),
+        }
+    }
+
+    /// What is in the copy's place of `name`; without a `list` it says nothing about lists.
+    pub(super) fn copy_seen(
+        &mut self,
+        type_id: TypeId,
+        name: &ObjectName,
+        list: Option<super::Generation>,
+        meta: &Meta,
+        object: Bytes,
+        whole: bool,
+    ) -> Result<(), Error> {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        let direction = state.plan.direction;
+        let selection = state.selection(name);
+        let seen = Seen::of(direction, state.copy_type(), &object, &self.settings.policy, selection)?;
+        let keep = seen.copy.state == CopyState::Ours || selection != Selection::None;
+        let known = state.inventory.get(name);
+        let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Record::copy_list));
+        let is_news = known.is_none_or(|known| known.seen.version != seen.version);
+        let drifted = state.inventory.copy_seen(name, list, seen, keep);
+        if direction == Direction::Up && whole && is_news && state.inventory.has_ours(name) {
+            let (_, copy) = state
+                .both(name)
+                .ok_or_else(|| Error::BadAnswer("no such name".into()))?;
+            let owner = Owner::of(&meta.annotations);
+            let owner = owner.filter(|owner| owner.sync_target == self.settings.policy.sync_target.uid);
+            if let Some(owner) = owner
+                && let Some(mut content) = Desired::from_origin(&copy, &copy, Selection::Full, &object)?
+            {
+                content.made_from(owner.origin.to_owned());
+                state.inventory.copy_is(name, content.hash);
+            }
+        }
+        if whole || is_news {
+            state.status_told(name, direction.copy(), meta.version_number(), || {
+                whole.then(|| Status::hash_of(&object)).transpose()
+            })?;
+        }
+        let is_orphan = state.inventory.is_orphan(name);
+        if drifted {
+            self.drifted(type_id, name.clone(), &object);
+        }
+        if is_orphan {
+            self.judge_orphans(type_id, [name.clone()]);
+        }
+        let body = (whole && direction == Direction::Down).then_some(object);
+        if self.has_settled(type_id, name) {
+            self.return_status(type_id, name, body);
+        }
+        Ok(())
+    }
+
+    /// Copies of ours that have turned up after the lists had begun that would have named their origins. As far as these
+    /// lists go, the origins are gone; but whoever made the copies may have been told of newer ones. A worker asks for each,
+    /// and those whose origins are gone indeed count as doomed from then on.
+    fn judge_orphans(&mut self, type_id: TypeId, names: impl IntoIterator<Item = ObjectName>) {
+        let mut unread = false;
+        for name in names {
+            let Some(state) = self.types.get_mut(&type_id) else {
+                return;
+            };
+            if !state.looked || !state.inventory.is_orphan(&name) {
+                continue;
+            }
+            if state.plan.gone_at_origin {
+                state.inventory.suspect(&name);
+                self.enqueue(type_id, name, None);
+                continue;
+            }
+            match state.origin_source(&name).and_then(|id| self.sources.get(&id)) {
+                Some(source) if source.list != 0 => {
+                    state.inventory.suspect(&name);
+                    // A list that is under way may name it yet.
+                    if !source.listing {
+                        self.enqueue(type_id, name, None);
+                    }
+                }
+                // Its list is to come.
+                Some(_) => {}
+                None => unread = true,
+            }
+        }
+        if unread {
+            self.start_origin_sources();
+        }
+    }
+
+    /// True once a worker has brought the object in step: before that, there may be no hub object to give a status to,
+    /// and the worker's answer holds the status.
+    fn has_settled(&self, type_id: TypeId, name: &ObjectName) -> bool {
+        let record = self.types.get(&type_id).and_then(|state| state.inventory.get(name));
+        record.is_some_and(|record| record.settled != 0)
+    }
+
+    pub(super) fn copies_listed(&mut self, id: SourceId, type_id: TypeId, versions: Versions) {
+        let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get_mut(&type_id)) else {
+            return;
+        };
+        let (list, covers) = (source.list, source.covers);
+        let before = versions.before.max(source.known);
+        let versions = Versions { before, ..versions };
+        if versions.go_back() {
+            let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
+            log::warn!("the {side} has gone back to older versions, looking at everything again resource={resource}");
+            self.restart_type_anew(type_id);
+            if side == Side::Edge {
+                self.read_record_again();
+            }
+            return;
+        }
+        state.looked = true;
+        let strays = state.strays();
+        let mut out_of_step = state.inventory.copies_listed(list, covers, versions.list);
+        if state.plan.gone_at_origin {
+            out_of_step.extend(state.inventory.origin_has_none());
+        }
+        let orphans = state.inventory.orphans();
+        for name in out_of_step {
+            self.enqueue(type_id, name, None);
+        }
+        self.judge_orphans(type_id, orphans);
+        // Those that were there before the type was looked at again.
+        self.watch_unlabelled(type_id);
+        for name in strays {
+            self.stray_may_be_gone(type_id, &name);
+        }
+        self.upsync_left_a_namespace();
+        self.drop_type_without_copies(type_id);
+    }
+
+    /// A list of origins is complete.
+    pub(super) fn origins_complete(&mut self, id: SourceId, type_id: TypeId, versions: Versions) {
+        let Some(feed) = self.sources.get(&id).map(|source| source.feed) else {
+            return;
+        };
+        let known = self.known_version(feed);
+        self.source_has_listed(id, versions);
+        if self.is_read_once(type_id, id) {
+            // What is not there is the other source's to tell.
+            self.has_read_once(type_id, id, versions.list, known);
+        } else {
+            self.origins_listed(id, type_id);
+        }
+        if self.all_listed() {
+            self.keep_first_versions_in_record();
+        }
+    }
+
+    /// The origins of a type cannot be read.
+    pub(super) fn origins_broke_off(&mut self, type_id: TypeId, error: &Error) {
+        let Some(direction) = self.types.get(&type_id).map(|state| state.plan.direction) else {
+            return;
+        };
+        // A type that cannot be read says nothing of the others.
+        if error.is_unreachable() || self.guard.holds_any(type_id, direction) {
+            self.origins_are_unsteady(direction);
+        }
+    }
+
+    fn origins_listed(&mut self, id: SourceId, type_id: TypeId) {
+        let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get_mut(&type_id)) else {
+            return;
+        };
+        let (scope, list) = (&source.reading.scope, source.list);
+        let (direction, missing) = (state.plan.direction, state.origins_listed(scope, list));
+        let doomed = missing.iter().filter(|name| state.inventory.is_doomed(name)).count();
+        self.more_are_doomed(direction, doomed);
+        for name in missing {
+            self.enqueue(type_id, name, None);
+        }
+        if direction == Direction::Up {
+            // Which namespaces at the hub are not used is told only once all of upsync is listed.
+            self.upsync_left_a_namespace();
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, type_id: TypeId, name: ObjectName, body: Option<Bytes>) {
+        if let Some(state) = self.types.get(&type_id) {
+            let class = state.class(&name);
+            self.queue.add(Key::new(type_id, Task::Object, name), class, body);
+        }
+    }
+}

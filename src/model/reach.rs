@@ -1,0 +1,164 @@
+//! Whether each side answers, as the engine takes it: told once when it changes, and what follows from it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Model;
+use super::timers::Timer;
+use crate::cluster::{Error, Side};
+use crate::plan::Direction;
+use crate::queue::probe_wait;
+use crate::report::{Peer, Subject};
+
+/// A side that comes back within this time after it last did is unsteady.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// How the sides have answered.
+#[derive(Debug, Default)]
+pub(super) struct Reach([Answering; 2]);
+
+/// How one side has answered.
+#[derive(Debug, Default)]
+struct Answering {
+    is: Is,
+    /// It has refused the credentials, and has not accepted them since.
+    refuses: bool,
+    /// When it last came back.
+    back: Option<Instant>,
+    /// How often it has come back in a row without being steady.
+    returns: u32,
+}
+
+/// Whether a side answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Is {
+    /// As far as is known.
+    #[default]
+    Answering,
+    /// It was last found to be silent.
+    Silent,
+    /// It answers again, and the queue does not believe it yet.
+    Returning,
+}
+
+impl Answering {
+    /// It is back. A link that lets some answers through and not others makes it so with every question; so the questions
+    /// that this gives rise to wait longer each time: so long.
+    fn comes_back(&mut self, now: Instant, jitter: f64) -> Duration {
+        let is_steady = self.back.is_none_or(|back| now.duration_since(back) >= STEADY);
+        self.back = Some(now);
+        self.returns = if is_steady { 0 } else { self.returns.saturating_add(1) };
+        match self.returns {
+            0 => Duration::ZERO,
+            returns => probe_wait(returns, jitter),
+        }
+    }
+}
+
+impl Reach {
+    fn of(&mut self, side: Side) -> &mut Answering {
+        &mut self.0[side as usize]
+    }
+
+    /// True if a side was last found to be silent.
+    pub(super) fn is_silent(&self, side: Side) -> bool {
+        self.0[side as usize].is == Is::Silent
+    }
+}
+
+impl Model {
+    /// Nothing answered on this side.
+    pub(super) fn side_is_silent(&mut self, side: Side, doing: &str, error: &Error) {
+        self.reach.of(side).is = Is::Silent;
+        self.fails(Subject::Side(side), doing, error);
+    }
+
+    /// Tells that something failed, if that is new.
+    pub(super) fn fails(&mut self, subject: Subject, doing: &str, error: &Error) {
+        let contact = &self.contacts[subject.side() as usize];
+        let peer = Peer {
+            place: &contact.place,
+            stranger: contact.stranger.as_deref(),
+        };
+        self.report.failed(subject, doing, error, peer);
+    }
+
+    /// Sees whether sides that were silent answer again: then what waits for them goes on.
+    pub(super) fn notice_answers(&mut self) {
+        for side in [Side::Hub, Side::Edge] {
+            if self.reach.of(side).is != Is::Answering && self.contact(side).answers {
+                self.side_answers(side);
+            }
+            let refuses = !self.contact(side).accepts_credentials;
+            if std::mem::replace(&mut self.reach.of(side).refuses, refuses) && !refuses {
+                self.report.works(&Subject::Credentials(side));
+                self.comes_back(side);
+            }
+            let stranger = Subject::Stranger(side);
+            if self.report.is_failing(&stranger) && self.contact(side).stranger.is_none() {
+                self.report.works(&stranger);
+            }
+        }
+    }
+
+    fn side_answers(&mut self, side: Side) {
+        self.queue.side_is_back(side, self.now, self.chance.f64());
+        let waits = self.queue.is_down(side);
+        let is = if waits { Is::Returning } else { Is::Answering };
+        if std::mem::replace(&mut self.reach.of(side).is, is) != Is::Silent {
+            return;
+        }
+        self.report.works(&Subject::Side(side));
+        self.origins_are_unsteady(Direction::from(side));
+        self.comes_back(side);
+    }
+
+    fn comes_back(&mut self, side: Side) {
+        let wait = self.reach.of(side).comes_back(self.now, self.chance.f64());
+        self.timers.set_if_idle(Timer::Return(side), self.now + wait);
+    }
+
+    /// Asks the sides that have come back what may have changed while they were away, where that is due.
+    pub(super) fn ask_who_came_back(&mut self) {
+        for side in [Side::Hub, Side::Edge] {
+            if !self.timers.fires(Timer::Return(side), self.now) {
+                continue;
+            }
+            self.ask_again_soon(side);
+            self.ask_identity(side);
+            if side == Side::Hub {
+                // The answer to a heartbeat tells whether it has gone back to older versions.
+                self.beat_at_once();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_that_keeps_coming_back_is_asked_ever_more_rarely() {
+        let start = Instant::now();
+        let mut side = Answering::default();
+        let (mut asked, mut ask) = (0, None);
+        // Ten times a second for ten minutes.
+        for tick in 0..6000 {
+            let now = start + Duration::from_millis(100) * tick;
+            let wait = side.comes_back(now, 1.0);
+            ask.get_or_insert(now + wait);
+            if ask.take_if(|due| *due <= now).is_some() {
+                asked += 1;
+            }
+        }
+        assert!((1..40).contains(&asked), "{asked}");
+        let later = start + Duration::from_secs(600) + STEADY;
+        assert_eq!(
+            side.comes_back(later, 1.0),
+            Duration::ZERO,
+            "it was steady, and is asked at once"
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! The record at the edge of the types that were ever synced: what a restart needs to find copies that no config
+//! selects any more (DESIGN section 4, Restart). Types, not objects; one small `ConfigMap`, written when a type is new.
+//!
+//! A type is synced only once the record names it, so that a copy whose type is forgotten cannot exist. Its form is that of
+//! [`kept`].
+
+pub(crate) mod kept;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use std::time::Duration;
+
+use self::kept::{Kept, Names};
+use super::timers::Timer;
+use super::{Model, Request};
+use crate::cluster::{Error, ObjectName, Side};
+use crate::plan::{Direction, SyncedType};
+use crate::report::Subject;
+
+/// How often the versions are written, if they have grown.
+const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);
+/// How often it is written though nothing has changed: somebody may have deleted it.
+const RENEWAL: Duration = Duration::from_secs(7200);
+
+/// The record as this process knows it.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+pub(super) struct Record {
+    /// The types that the edge has; absent until it was read. While the edge refuses to keep a record, those that it
+    /// should have.
+    pub(super) saved: Option<BTreeSet<SyncedType>>,
+    /// Types that it should have too, and lacks since the edge has gone back to an older one.
+    lost: BTreeSet<SyncedType>,
+    /// Types that have left it, since no copy of them was left.
+    dropped: BTreeSet<SyncedType>,
+    /// It has been read, and the edge has not gone back since.
+    is_read: bool,
+    /// What it says of the hub is known.
+    hub_is_known: bool,
+    /// The types that it should have.
+    wanted: BTreeSet<SyncedType>,
+    /// The edge refuses to keep a record, and this was said. It is asked again from time to time.
+    refused: bool,
+    /// The versions that the edge has.
+    saved_versions: BTreeMap<String, u64>,
+    /// The first lists of this run were complete.
+    has_first_versions: bool,
+}
+
+impl Record {
+    /// The edge has these types in it. Others may be known already: it was refused until now, or the edge has gone back.
+    fn has(&mut self, types: BTreeSet<SyncedType>) {
+        self.lost = self.wanted.difference(&types).cloned().collect();
+        self.saved = Some(types);
+    }
+
+    /// The types that copies may be of; absent until it was read.
+    pub(super) fn types(&self) -> Option<BTreeSet<SyncedType>> {
+        Some(self.saved.as_ref()?.union(&self.lost).cloned().collect())
+    }
+
+    /// True once the record names the type (or the edge refuses to keep one).
+    pub(super) fn names(&self, synced: &SyncedType) -> bool {
+        self.saved
+            .as_ref()
+            .is_some_and(|saved| self.refused || saved.contains(synced))
+    }
+
+    /// What the record should say from now on. True if it has to be written for that.
+    fn set(&mut self, wanted: BTreeSet<SyncedType>) -> bool {
+        let dropped = self.wanted.difference(&wanted).cloned();
+        self.dropped.extend(dropped);
+        self.dropped.retain(|known| !wanted.contains(known));
+        self.wanted = wanted;
+        if self.refused {
+            self.saved = Some(self.wanted.clone());
+        }
+        self.saved.as_ref().is_some_and(|saved| *saved != self.wanted)
+    }
+}
+
+impl Model {
+    /// What the record should say from now on.
+    pub(super) fn set_record(&mut self, wanted: BTreeSet<SyncedType>) {
+        if self.record.set(wanted) {
+            self.hasten_record();
+        }
+    }
+
+    /// It is written now, though it may have been planned for later. A failed write keeps its back-off.
+    fn hasten_record(&mut self) {
+        if self.timers.failures(Timer::Record) == 0 {
+            self.timers.set(Timer::Record, self.now);
+        } else {
+            self.timers.set_if_idle(Timer::Record, self.now);
+        }
+    }
+
+    /// It is read whatever the sides are, since it says which hub is expected.
+    pub(super) fn may_keep_record(&self) -> bool {
+        !self.record.is_read || self.may_write()
+    }
+
+    /// Reads or writes the record where that is due.
+    pub(super) fn keep_record(&mut self) {
+        if !self.may_keep_record() || !self.timers.fires(Timer::Record, self.now) {
+            return;
+        }
+        self.timers.starts(Timer::Record);
+        let names = self.record_names();
+        self.request(if self.record.is_read {
+            Request::WriteRecord(names.own, self.to_be_kept())
+        } else {
+            Request::ReadRecord(names)
+        });
+    }
+
+    /// What has grown since the last write, to be written before the process ends.
+    pub(crate) fn last_record(&self) -> Option<(ObjectName, Kept)> {
+        let (name, kept) = (self.record_names().own, self.to_be_kept());
+        let is_due = self.timers.is_at_hand(Timer::Record, self.now);
+        let has_news = is_due || self.record.saved_versions != kept.hub_versions;
+        let is_to_be_written = self.may_write() && self.record.is_read && !self.record.refused && has_news;
+        is_to_be_written.then_some((name, kept))
+    }
+
+    /// It lies in the syncer's own namespace, or in `default` where it has none.
+    fn record_names(&self) -> Names {
+        let namespace = self.settings.own_namespace.as_deref().unwrap_or("default");
+        Names::of(&self.settings.policy.sync_target, namespace)
+    }
+
+    fn the_record(&self) -> Subject {
+        Subject::Thing(Side::Edge, format!("ConfigMap {}", self.record_names().own.name))
+    }
+
+    fn to_be_kept(&self) -> Kept {
+        Kept {
+            types: self.record.wanted.clone(),
+            hub: self.hub_identity.expected().unwrap_or_default(),
+            hub_versions: self.hub_versions(),
+            hub_definitions: self.definitions_of_record(),
+            holds: self.guard.lines(),
+        }
+    }
+
+    fn hub_versions(&self) -> BTreeMap<String, u64> {
+        self.guard.versions.of_hub(self.guard.distrusts(Direction::Down))
+    }
+
+    /// What tells a restored or another hub is no longer what the record says.
+    pub(super) fn keep_guard_in_record(&mut self) {
+        if self.record.saved.is_some() && !self.record.refused {
+            self.hasten_record();
+        }
+    }
+
+    /// The versions of the hub have grown: the record learns it in a while.
+    pub(super) fn keep_versions_in_record(&mut self) {
+        let is_kept = self.record.saved.is_some() && !self.record.refused;
+        if is_kept && !self.timers.is_running(Timer::Record) {
+            self.timers.set_earlier(Timer::Record, self.now + VERSIONS_INTERVAL);
+        }
+    }
+
+    /// The first lists are complete: the record learns their versions at once, since a run may be short.
+    pub(super) fn keep_first_versions_in_record(&mut self) {
+        let is_first = !std::mem::replace(&mut self.record.has_first_versions, true);
+        if is_first && self.record.saved_versions != self.hub_versions() {
+            self.keep_guard_in_record();
+        }
+    }
+
+    /// Reads the record as soon as possible.
+    pub(super) fn read_record(&mut self) {
+        self.timers.set(Timer::Record, self.now);
+    }
+
+    pub(super) fn recorded(&mut self, result: Result<Kept, Error>, is_read: bool) {
+        self.timers.ends(Timer::Record);
+        match result {
+            Ok(kept) => self.record_is(kept, is_read),
+            Err(error) => {
+                self.timers.retry(Timer::Record, self.now, self.chance.f64());
+                if !is_refusal(&error) {
+                    self.record_failed(&error);
+                    return;
+                }
+                if std::mem::replace(&mut self.record.refused, true) {
+                    return;
+                }
+                log::warn!(
+                    "cannot keep the record of synced types at the edge; copies that are deselected while the syncer is \
+                     down will stay error={:?} advice=\"allow it to get, create and patch the ConfigMap {}\"",
+                    error.to_string(),
+                    self.record_names().own.name
+                );
+                self.record.saved.get_or_insert_default();
+                self.ask_identity(Side::Hub);
+                self.ask_identity(Side::Edge);
+            }
+        }
+        self.replan();
+    }
+
+    /// The record has been read, or written.
+    fn record_is(&mut self, kept: Kept, is_read: bool) {
+        let the_record = self.the_record();
+        self.report.works(&the_record);
+        let record = &mut self.record;
+        self.timers.succeeds(Timer::Record);
+        self.timers.set_earlier(Timer::Record, self.now + RENEWAL);
+        if std::mem::take(&mut record.refused) {
+            log::info!("the record of synced types can be kept at the edge now");
+        }
+        record.is_read |= is_read;
+        record.has(kept.types);
+        record.saved_versions.clone_from(&kept.hub_versions);
+        if !std::mem::replace(&mut record.hub_is_known, true) {
+            self.remember_holds(&kept.holds);
+            self.remember_definitions(kept.hub_definitions);
+            self.remember_hub(kept.hub, kept.hub_versions);
+        }
+    }
+
+    /// The edge has gone back to older versions, and the record with it: it may lack types, or name some whose copies are
+    /// there again. Others that have left it may have done so since, before that was noticed.
+    pub(super) fn read_record_again(&mut self) {
+        let dropped = std::mem::take(&mut self.record.dropped);
+        self.record.lost.extend(dropped.iter().cloned());
+        self.record.wanted.extend(dropped);
+        if std::mem::take(&mut self.record.is_read) {
+            self.hasten_record();
+        }
+    }
+
+    fn record_failed(&mut self, error: &Error) {
+        let doing = "keeping the record";
+        if error.is_unreachable() {
+            self.side_is_silent(Side::Edge, doing, error);
+        } else {
+            self.fails(self.the_record(), doing, error);
+        }
+    }
+
+    /// The record of an earlier run says which hub the copies are from.
+    fn remember_hub(&mut self, hub: String, versions: BTreeMap<String, u64>) {
+        if !hub.is_empty() {
+            self.hub_identity.expect(hub);
+        }
+        self.remember_versions(versions);
+        self.ask_identity(Side::Hub);
+        self.ask_identity(Side::Edge);
+    }
+}
+
+/// True if the edge refuses to keep a record: it may not be read or written, or its namespace is not there. A 404 that says
+/// nothing of either is that of something that stands before the edge.
+fn is_refusal(error: &Error) -> bool {
+    let code = error.status().map(|status| status.code);
+    matches!(code, Some(403 | 404 | 422)) && !error.is_type_not_served()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kept::tests::synced;
+    use super::*;
+
+    #[test]
+    fn types_that_the_record_of_a_restored_edge_lacks_are_not_forgotten() {
+        let (old, new) = (synced("", "v1", "configmaps"), synced("apps", "v1", "deployments"));
+        let both = BTreeSet::from([old.clone(), new.clone()]);
+        let mut record = Record::default();
+        assert_eq!(record.types(), None, "it was not read");
+        record.has(BTreeSet::new());
+        assert!(record.set(both.clone()));
+        record.has(both.clone());
+        assert!(record.names(&new));
+        record.has(BTreeSet::from([old]));
+        assert_eq!(record.types(), Some(both.clone()));
+        assert!(!record.names(&new), "it has to be written first");
+        record.has(both.clone());
+        assert!(record.names(&new));
+        assert_eq!(record.types(), Some(both));
+    }
+}

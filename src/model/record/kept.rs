@@ -1,0 +1,229 @@
+//! The form of the record: the data of a `ConfigMap`, a line for each type.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::cluster::{Error, ObjectName, is_word};
+use crate::plan::{Direction, Origins, SyncedType};
+use crate::sync::definition::Known;
+use crate::sync::meta::Meta;
+use crate::sync::own_objects::{LEGACY_RECORD, record_name};
+use crate::sync::ownership::SyncTarget;
+
+/// Keys in it, by the direction that the types travelled.
+const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up, "upsynced")];
+
+/// Key of the UID of the hub that the copies are from.
+const HUB: &str = "hub";
+/// Key of the versions that its types were seen at, one `resource.group version` a line.
+const HUB_VERSIONS: &str = "hub-versions";
+/// Key of what defines its types, one `resource.group uid` a line; the UID is `-` where nothing does that could be deleted.
+const HUB_DEFINITIONS: &str = "hub-definitions";
+const NOTHING: &str = "-";
+
+/// Key of the holds that only people or time end, a line each; what is in it, the guard knows.
+const HOLDS: &str = "holds";
+
+/// What the record says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(super) holds: String,
+    pub(crate) types: BTreeSet<SyncedType>,
+    /// The hub that the copies are from; empty if it cannot be told.
+    pub(crate) hub: String,
+    pub(super) hub_versions: BTreeMap<String, u64>,
+    pub(super) hub_definitions: BTreeMap<String, Known>,
+}
+
+/// The names that records of one sync target have or had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    /// Its own, which it reads and writes.
+    pub(crate) own: ObjectName,
+    /// The one of versions from before each sync target had its own: read as long as there is no own one.
+    pub(crate) legacy: ObjectName,
+    /// Those of the sync targets whose copies it has taken over: their types are its own.
+    pub(crate) former: Vec<ObjectName>,
+}
+
+impl Names {
+    pub(crate) fn of(sync_target: &SyncTarget, namespace: &str) -> Self {
+        let named = |uid: &String| ObjectName::new(namespace, &record_name(uid));
+        Self {
+            own: named(&sync_target.uid),
+            legacy: ObjectName::new(namespace, LEGACY_RECORD),
+            former: sync_target.former.iter().map(named).collect(),
+        }
+    }
+}
+
+/// Reads the object of that name.
+pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error> {
+    Meta::of(name, body)?;
+    let object: Value = serde_json::from_slice(body)
+        .map_err(|error| Error::BadAnswer(format!("the record of synced types: {error}")))?;
+    let text = |key: &str| object["data"][key].as_str().unwrap_or_default();
+    let types = KEYS.iter().flat_map(|&(direction, key)| parse(direction, text(key)));
+    let versions = text(HUB_VERSIONS).lines().filter_map(|line| {
+        let (resource, version) = line.split_once(' ')?;
+        Some((resource.to_owned(), version.parse().ok()?))
+    });
+    let definitions = text(HUB_DEFINITIONS).lines().filter_map(|line| {
+        let (resource, uid) = line.split_once(' ')?;
+        let known = if uid == NOTHING {
+            Known::Nothing
+        } else {
+            Known::Uid(uid.to_owned())
+        };
+        Some((resource.to_owned(), known))
+    });
+    Ok(Kept {
+        holds: text(HOLDS).to_owned(),
+        hub_definitions: definitions.collect(),
+        types: types.collect(),
+        hub: text(HUB).to_owned(),
+        hub_versions: versions.collect(),
+    })
+}
+
+/// The object of that name.
+pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
+    let mut versions = String::new();
+    for (resource, version) in &kept.hub_versions {
+        let _ = writeln!(versions, "{resource} {version}");
+    }
+    let mut definitions = String::new();
+    for (resource, known) in &kept.hub_definitions {
+        let uid = match known {
+            Known::Nothing => NOTHING,
+            Known::Uid(uid) => uid,
+        };
+        let _ = writeln!(definitions, "{resource} {uid}");
+    }
+    let data: BTreeMap<&str, String> = KEYS
+        .iter()
+        .map(|&(direction, key)| (key, render(direction, &kept.types)))
+        .chain([
+            (HUB, kept.hub.clone()),
+            (HUB_VERSIONS, versions),
+            (HUB_DEFINITIONS, definitions),
+            (HOLDS, kept.holds.clone()),
+        ])
+        .filter(|(_, text)| !text.is_empty())
+        .collect();
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "namespace": &*name.namespace,
+            "name": &*name.name,
+            "annotations": {"edge.kubestellar.io/description":
+                "The resource types that edge-syncer has synced to this cluster and from it, by group/version/resource. It finds its copies by them after a restart."},
+        },
+        "data": data,
+    });
+    Bytes::from(object.to_string())
+}
+
+/// One `group/version/resource` a line, and ` of group/resource/Kind` where the origins are of another type.
+fn render(direction: Direction, types: &BTreeSet<SyncedType>) -> String {
+    let line = |known: &SyncedType| {
+        let of = known
+            .of
+            .as_ref()
+            .map(|of| format!(" of {}/{}/{}", of.group, of.resource, of.kind));
+        let of = of.unwrap_or_default();
+        format!("{}/{}/{}{of}\n", known.group, known.version, known.resource)
+    };
+    types
+        .iter()
+        .filter(|known| known.direction == direction)
+        .map(line)
+        .collect()
+}
+
+/// Reads what [`render`] has written; lines of another form are left out.
+fn parse(direction: Direction, text: &str) -> BTreeSet<SyncedType> {
+    let line = |line: &str| {
+        let (line, of) = line.trim().split_once(" of ").unwrap_or((line.trim(), ""));
+        let of = of.split_once('/').map(|(group, of)| {
+            let (resource, kind) = of.split_once('/').unwrap_or((of, ""));
+            Origins {
+                group: group.to_owned(),
+                resource: resource.to_owned(),
+                kind: kind.to_owned(),
+            }
+        });
+        let mut parts = line.splitn(3, '/').map(str::to_owned);
+        let (group, version, resource) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_group = |group: &str| group.is_empty() || is_word(group);
+        let origins_are = |of: &Origins| is_group(&of.group) && is_word(&of.resource);
+        let can_be = is_group(&group) && is_word(&version) && is_word(&resource);
+        (can_be && of.as_ref().is_none_or(origins_are)).then_some(SyncedType {
+            direction,
+            group,
+            version,
+            resource,
+            of,
+        })
+    };
+    text.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::model::record) fn synced(group: &str, version: &str, resource: &str) -> SyncedType {
+        SyncedType {
+            direction: Direction::Down,
+            group: group.into(),
+            version: version.into(),
+            resource: resource.into(),
+            of: None,
+        }
+    }
+
+    #[test]
+    fn reads_what_it_writes_and_leaves_out_the_rest() {
+        let converted = SyncedType {
+            of: Some(Origins {
+                group: "a.org".into(),
+                resource: "widgets".into(),
+                kind: "Widget".into(),
+            }),
+            ..synced("b.org", "v1", "gadgets")
+        };
+        let types = BTreeSet::from([
+            synced("", "v1", "configmaps"),
+            synced("apps", "v1", "deployments"),
+            converted,
+        ]);
+        let text = "/v1/configmaps\napps/v1/deployments\nb.org/v1/gadgets of a.org/widgets/Widget\n";
+        assert_eq!(render(Direction::Down, &types), text);
+        assert_eq!(parse(Direction::Down, &render(Direction::Down, &types)), types);
+        assert_eq!(render(Direction::Up, &types), "");
+        assert_eq!(
+            parse(
+                Direction::Down,
+                "nonsense\n/v1/configmaps\n//\n../v1/pods\n/v1/..\n/v1/pods/proxy\n/%2e/pods\n/v1/pods of a/../b/C\n"
+            ),
+            BTreeSet::from([synced("", "v1", "configmaps")])
+        );
+    }
+
+    #[test]
+    fn fuzz_record() {
+        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n"}}"#;
+        let name = ObjectName::new("default", LEGACY_RECORD);
+        crate::fuzz::fuzz("record", &[RECORD.as_bytes()], |text, _| {
+            if let Ok(kept) = parse_record(&name, text) {
+                let can_be = |known: &SyncedType| is_word(&known.version) && is_word(&known.resource);
+                assert!(kept.types.iter().all(can_be));
+            }
+        });
+    }
+}

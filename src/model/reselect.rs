@@ -1,0 +1,77 @@
+//! A config that selects more, or less, of a type that is synced already: what runs goes on, and what is new in it is read
+//! by name or by scope, so that an edit of a config costs what it adds and not what there is.
+
+use super::{Model, TypeId, TypeState};
+use crate::cluster::ObjectName;
+use crate::plan::{Added, Direction, Selection, TypePlan};
+use crate::sync::own_objects::is_record;
+
+/// Above this many new names, lists are cheaper.
+const NAMES: usize = 200;
+
+impl Model {
+    /// Takes over a plan of the same type. What its sources do not tell is read beside them; where more has changed than what
+    /// is selected, both sides are looked at again.
+    pub(super) fn change_plan(&mut self, type_id: TypeId, planned: TypePlan) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let goes_on = state.goes_on_with(&planned);
+        let added = planned.selector.added_to(&state.plan.selector).with_names_up_to(NAMES);
+        if state.plan.status != planned.status {
+            state.inventory.forget_written_statuses();
+        }
+        state.plan = planned;
+        state.deselect();
+        self.forget_failures(type_id, false);
+        if goes_on {
+            self.read_what_is_added(type_id, added);
+        } else {
+            self.restart_type(type_id);
+        }
+    }
+
+    fn read_what_is_added(&mut self, type_id: TypeId, added: Added) {
+        let Some(state) = self.types.get_mut(&type_id).filter(|_| !added.is_empty()) else {
+            return;
+        };
+        if state.plan.direction == Direction::Down {
+            // What is at the edge already has to be known, also of origins that come later. This asks for metadata alone.
+            if let Some(id) = state.copy_source.take() {
+                self.end_source(id);
+            }
+            self.start_copy_source(type_id);
+        }
+        self.read_by_name(type_id, added.names);
+        self.read_once(type_id, added.scopes);
+    }
+
+    fn read_by_name(&mut self, type_id: TypeId, mut names: Vec<ObjectName>) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        names.retain(|name| {
+            if let (Some(why), Some((origin, _))) = (state.refusal(name), state.both(name)) {
+                self.report.refused(&origin.for_people(), &why);
+            }
+            state.allowed(name) != Selection::None && !is_record(&state.plan.at_edge, &name.name)
+        });
+        for name in &names {
+            state.inventory.ask_for(name);
+        }
+        for name in names {
+            self.enqueue(type_id, name, None);
+        }
+    }
+}
+
+impl TypeState {
+    /// True if what reads the type can go on with another plan: nothing but what is selected changes.
+    fn goes_on_with(&self, planned: &TypePlan) -> bool {
+        let only_selector = TypePlan {
+            selector: self.plan.selector.clone(),
+            ..planned.clone()
+        };
+        only_selector == self.plan && planned.selected && self.looked && self.strays().is_empty()
+    }
+}

@@ -1,0 +1,400 @@
+//! Which sources a type needs: of its copies first, then of its origins, and of objects that no label finds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::config_kind::ConfigKind;
+use super::inventory::Generation;
+use super::status::status_of;
+use super::{Effect, Model, TypeId};
+use crate::cluster::{Error, ObjectName, Scope, Side};
+use crate::plan::{Direction, Selection, Selector};
+use crate::report::Subject;
+use crate::source::{Covers, Pace, Reading, SourceId, Style};
+use crate::sync::meta::Meta;
+use crate::sync::ownership::mark_selector;
+
+/// All sources that run.
+pub(super) type Sources = BTreeMap<SourceId, SourceState>;
+
+/// What a source is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feed {
+    /// Configs of a kind at the hub.
+    Configs(ConfigKind),
+    /// CRDs of a side, to learn when a missing type appears.
+    Definitions(Side),
+    /// Origins of a type.
+    Origins(TypeId, Side),
+    /// Copies of a type.
+    Copies(TypeId, Side),
+    /// Objects of a type at the edge that no list by label names, and whose status goes up all the same.
+    Unlabelled(TypeId),
+    /// Namespaces at the hub that upsync has made.
+    HubNamespaces,
+}
+
+impl Feed {
+    pub(crate) fn side(self) -> Side {
+        match self {
+            Self::Configs(_) | Self::HubNamespaces => Side::Hub,
+            Self::Unlabelled(_) => Side::Edge,
+            Self::Definitions(side) | Self::Origins(_, side) | Self::Copies(_, side) => side,
+        }
+    }
+}
+
+pub(super) struct SourceState {
+    pub(super) feed: Feed,
+    pub(super) reading: Reading,
+    /// The list that is under way or was the last.
+    pub(super) list: Generation,
+    /// A list is under way.
+    pub(super) listing: bool,
+    /// What that list covers.
+    pub(super) covers: Covers,
+    /// It has completed a list, or has said that it cannot.
+    pub(super) settled: bool,
+    /// It has said that it cannot read, and not that it can since.
+    pub(super) fails: bool,
+    /// What the server is known to have reached before this source began.
+    pub(super) known: u64,
+    /// The version of its last complete list; 0 before.
+    pub(super) listed_at: u64,
+    /// When a read has shown last what is older than what was told of.
+    pub(super) doubted: Option<Instant>,
+    /// Objects without our label that the list under way has not named yet.
+    pub(super) unnamed: BTreeSet<ObjectName>,
+}
+
+impl SourceState {
+    /// True if what it tells now is whole objects, not their metadata alone.
+    pub(super) fn tells_whole(&self) -> bool {
+        match self.reading.style {
+            Style::Whole | Style::Labelled(_) => true,
+            Style::Metadata => false,
+            Style::LookThenWatch(_) => !self.listing || self.covers == Covers::Labelled,
+        }
+    }
+}
+
+impl Model {
+    pub(super) fn start_source(&mut self, feed: Feed, reading: Reading) -> SourceId {
+        let id = self.next_source;
+        self.next_source += 1;
+        self.effects.push(Effect::Read(id, feed, reading.clone()));
+        let state = SourceState {
+            feed,
+            reading,
+            list: 0,
+            listing: false,
+            covers: Covers::Everything,
+            settled: false,
+            fails: false,
+            known: self.known_version(feed),
+            listed_at: 0,
+            doubted: None,
+            unnamed: BTreeSet::new(),
+        };
+        self.sources.insert(id, state);
+        id
+    }
+
+    /// Starts the sources of origins of every type whose copies have been looked at: first those that others need, and
+    /// the others once those are read, so that an object rarely comes before its namespace.
+    pub(super) fn start_origin_sources(&mut self) {
+        let read = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
+        let first_read = self.types.values().filter(|state| state.is_first()).all(|state| {
+            // Without permission to look at the edge there is nothing to wait for.
+            let refused = !state.looked && state.copy_source.as_ref().is_some_and(read);
+            let started = !state.origin_sources.is_empty() || !state.plan.selected || state.origin_scopes().is_empty();
+            refused || state.looked && started && state.origin_sources.values().all(read)
+        });
+        let ready: Vec<TypeId> = self
+            .types
+            .iter()
+            .filter(|(_, state)| state.looked && (state.is_first() || first_read))
+            .map(|(&id, _)| id)
+            .collect();
+        for type_id in ready {
+            let Some(state) = self.types.get_mut(&type_id) else {
+                continue;
+            };
+            let scopes = state.origin_scopes();
+            let resource = state.origin_type().clone();
+            let feed = Feed::Origins(type_id, state.plan.direction.origin());
+            let old = std::mem::take(&mut state.origin_sources);
+            let now = self.sources_of(feed, old, scopes, |scope| Reading {
+                resource: resource.clone(),
+                scope,
+                style: Style::Whole,
+            });
+            if let Some(state) = self.types.get_mut(&type_id) {
+                state.origin_sources = now;
+            }
+        }
+    }
+
+    /// Reads the origins in these scopes once, beside the sources that tell of them but have passed over what was not
+    /// selected. What is not read yet at all is left to its source.
+    pub(super) fn read_once(&mut self, type_id: TypeId, scopes: BTreeSet<Scope>) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let (resource, feed) = (
+            state.origin_type().clone(),
+            Feed::Origins(type_id, state.plan.direction.origin()),
+        );
+        let mut to_come = state.origin_scopes();
+        to_come.retain(|scope| !state.origin_sources.contains_key(scope));
+        let mut scopes: Vec<Scope> = scopes.into_iter().map(|scope| state.at_origin(scope)).collect();
+        scopes.retain(|scope| !to_come.iter().any(|other| other.covers(scope)));
+        for scope in scopes {
+            if self.lists_again(type_id, &scope) {
+                continue;
+            }
+            let id = self.start_source(
+                feed,
+                Reading {
+                    resource: resource.clone(),
+                    scope: scope.clone(),
+                    style: Style::Whole,
+                },
+            );
+            let known = self
+                .types
+                .get_mut(&type_id)
+                .and_then(|state| state.read_once.insert(scope, id));
+            if let Some(known) = known {
+                self.end_source(known);
+            }
+        }
+    }
+
+    /// A source that is about to watch, and that is reading the scope, or will, reads it from the beginning, and passes over
+    /// nothing that is selected now. True if there is such a one.
+    fn lists_again(&mut self, type_id: TypeId, scope: &Scope) -> bool {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return false;
+        };
+        let mut covering = state.origin_sources.iter().filter(|(known, _)| known.covers(scope));
+        let Some((known, id)) = covering.next().map(|(known, &id)| (known.clone(), id)) else {
+            return false;
+        };
+        let side = state.plan.direction.origin();
+        let Some(source) = self
+            .sources
+            .get(&id)
+            .filter(|_| self.settings.pace(side) == Pace::Watch)
+        else {
+            return false;
+        };
+        if source.list == 0 {
+            return true;
+        }
+        if !source.listing {
+            return false;
+        }
+        if let Some(state) = self.types.get_mut(&type_id) {
+            // It is started again with all others that are to be.
+            state.origin_sources.remove(&known);
+        }
+        self.end_source(id);
+        true
+    }
+
+    /// A source that watches begins another list: nobody else needs to read what is in it.
+    pub(super) fn reads_all_again(&mut self, type_id: TypeId, side: Side, id: SourceId) {
+        if self.settings.pace(side) != Pace::Watch {
+            return;
+        }
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        let Some((scope, _)) = state.origin_sources.iter().find(|(_, known)| **known == id) else {
+            return;
+        };
+        let scope = scope.clone();
+        let mut needless = Vec::new();
+        state.read_once.retain(|other, id| {
+            let is_in_it = scope.covers(other);
+            needless.extend(is_in_it.then_some(*id));
+            !is_in_it
+        });
+        for id in needless {
+            self.end_source(id);
+        }
+    }
+
+    /// True for a source that ends once it has told what others have passed over.
+    pub(super) fn is_read_once(&self, type_id: TypeId, id: SourceId) -> bool {
+        let state = self.types.get(&type_id);
+        state.is_some_and(|state| state.read_once.values().any(|&known| known == id))
+    }
+
+    /// Ends such a source if it has come as far, at this version, as others had: of all that comes later they tell. One that
+    /// was shown older things goes on until then.
+    pub(super) fn has_read_once(&mut self, type_id: TypeId, id: SourceId, version: u64, known: u64) {
+        if version < known {
+            return;
+        }
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.read_once.retain(|_, known| *known != id);
+        }
+        self.end_source(id);
+    }
+
+    /// Keeps the running sources that are still needed, starts those that are not there, and ends the others.
+    fn sources_of(
+        &mut self,
+        feed: Feed,
+        mut old: BTreeMap<Scope, SourceId>,
+        scopes: BTreeSet<Scope>,
+        reading: impl Fn(Scope) -> Reading,
+    ) -> BTreeMap<Scope, SourceId> {
+        let mut now = BTreeMap::new();
+        for scope in scopes {
+            let id = old
+                .remove(&scope)
+                .unwrap_or_else(|| self.start_source(feed, reading(scope.clone())));
+            now.insert(scope, id);
+        }
+        for id in old.into_values() {
+            self.end_source(id);
+        }
+        now
+    }
+
+    /// What nothing selects any more fails no longer; with `all`, nor does anything else of the type.
+    pub(super) fn forget_failures(&mut self, type_id: TypeId, all: bool) {
+        let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
+            return;
+        };
+        let direction = state.plan.direction;
+        if all || state.plan.status.is_none() {
+            for side in [Side::Hub, Side::Edge] {
+                self.report.forget(&status_of(side, &state.plan.at_hub));
+            }
+        }
+        for name in state.inventory.names(|_| true, None) {
+            let selected = !all && state.selection(&name) != Selection::None;
+            let Some((origin, copy)) = state.both(&name).filter(|_| !selected) else {
+                continue;
+            };
+            for (side, object) in [(direction.origin(), origin), (direction.copy(), copy)] {
+                self.report.forget(&Subject::Thing(side, object.for_people()));
+            }
+        }
+    }
+
+    /// Ends a source. That it fails is no longer so.
+    pub(super) fn end_source(&mut self, id: SourceId) {
+        if let Some((side, thing)) = self.source_name(id)
+            && !self.fails_in_another(id)
+        {
+            self.report.forget(&Subject::Thing(side, thing));
+        }
+        self.remove_source(id);
+    }
+
+    /// Ends a source, whatever was said of it.
+    pub(super) fn remove_source(&mut self, id: SourceId) {
+        if self.sources.remove(&id).is_some() {
+            self.effects.push(Effect::End(id));
+        }
+    }
+
+    pub(super) fn start_copy_source(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let direction = state.plan.direction;
+        let labels = mark_selector(direction);
+        let reading = Reading {
+            resource: state.copy_type().clone(),
+            scope: Scope::default(),
+            style: match direction {
+                // What is there already has to be known before it is overwritten.
+                Direction::Down => Style::LookThenWatch(labels),
+                // Somebody else's objects are never touched, so they need not be known.
+                Direction::Up => Style::Labelled(labels),
+            },
+        };
+        let id = self.start_source(Feed::Copies(type_id, direction.copy()), reading);
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.copy_source = Some(id);
+        }
+    }
+
+    /// Starts and ends sources for the objects of a type that carry no label of ours and whose status goes up all the
+    /// same (spec 3.6).
+    pub(super) fn watch_unlabelled(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        if state.plan.direction == Direction::Up {
+            return;
+        }
+        let scopes = Selector::default().scopes(state.inventory.unlabelled());
+        if scopes.is_empty() && state.unlabelled_sources.is_empty() {
+            return;
+        }
+        let resource = state.plan.at_edge.clone();
+        let old = std::mem::take(&mut state.unlabelled_sources);
+        let now = self.sources_of(Feed::Unlabelled(type_id), old, scopes, |scope| Reading {
+            resource: resource.clone(),
+            scope,
+            style: Style::Whole,
+        });
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.unlabelled_sources = now;
+        }
+    }
+
+    /// An object without our label is there.
+    pub(super) fn unlabelled(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
+        let meta = Meta::parse(&object)?;
+        let name = meta.object_name();
+        self.unlabelled_named(id, &name);
+        let state = self.types.get(&type_id);
+        if state.is_none_or(|state| state.inventory.get(&name).is_none()) {
+            return Ok(());
+        }
+        self.copy_seen(type_id, &name, None, &meta, object, true)
+    }
+
+    pub(super) fn unlabelled_list_begins(&mut self, id: SourceId, type_id: TypeId) {
+        let (Some(source), Some(state)) = (self.sources.get_mut(&id), self.types.get(&type_id)) else {
+            return;
+        };
+        let scope = &source.reading.scope;
+        source.unnamed = state
+            .inventory
+            .unlabelled()
+            .filter(|name| scope.contains(name))
+            .cloned()
+            .collect();
+    }
+
+    pub(super) fn unlabelled_named(&mut self, id: SourceId, name: &ObjectName) {
+        if let Some(source) = self.sources.get_mut(&id) {
+            source.unnamed.remove(name);
+        }
+    }
+
+    /// What the list did not name is gone.
+    pub(super) fn unlabelled_listed(&mut self, id: SourceId, type_id: TypeId) {
+        let unnamed = match self.sources.get_mut(&id) {
+            Some(source) => std::mem::take(&mut source.unnamed),
+            None => return,
+        };
+        for name in unnamed {
+            let state = self.types.get_mut(&type_id);
+            if state.is_some_and(|state| state.inventory.copy_gone(&name, 0)) {
+                self.enqueue(type_id, name, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Status on its way to the hub: noticing that it differs, and keeping to a pace.
+//!
+//! The first change of an object goes at once; further ones wait until [`super::Settings::status_interval`] after the last
+//! write, and then the newest goes. What somebody else keeps writing to the hub's status is written over ever more
+//! rarely, as with copies.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use tokio::time::Duration;
+
+use super::{Key, Model, Task, TypeId, drift};
+use crate::cluster::{Error, ObjectName, ResourceType, Side};
+use crate::plan::{Direction, Selection, StatusPath};
+use crate::queue::{self, Class};
+use crate::report::Subject;
+use crate::sync::job::Failure;
+use crate::sync::ownership::CopyState;
+use crate::sync::status_return::{Returned, StatusJob};
+
+/// Between two tries of a status whose object is not there, or is another one. Whoever tells of either object brings it back
+/// before that; who polls may tell late.
+const UNTOLD_WAIT: Duration = Duration::from_secs(300);
+
+impl Model {
+    /// Brings the status of an object to the hub, if the hub does not have it. `body` is the edge object, if it is at
+    /// hand.
+    pub(super) fn return_status(&mut self, type_id: TypeId, name: &ObjectName, body: Option<Bytes>) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        if state.plan.status.is_none() || !state.returns_status_of(name) {
+            return;
+        }
+        let is_last = body.is_some() && state.inventory.get(name).is_some_and(|record| record.finished);
+        let Some(status) = state
+            .inventory
+            .status(name)
+            .filter(|status| status.wants_worker(is_last))
+        else {
+            return;
+        };
+        let now = self.now;
+        let (wait, contested) = (status.wait(self.settings.status_interval, now), status.is_contested());
+        let key = Key::new(type_id, Task::Status, name.clone());
+        let wait = if is_last {
+            None
+        } else if contested {
+            let changes = self.fights.count(&key, now);
+            wait.max(drift::wait(changes, self.chance.f64()))
+        } else {
+            wait
+        };
+        match wait {
+            None => self.queue.add(key, Class::Normal, body),
+            Some(wait) => self.queue.add_after(key, Class::Normal, wait, now),
+        }
+    }
+
+    /// The hub has gone back to older versions: statuses that were written to it since are not there. Its objects tell
+    /// nothing of that where they are what they were when they were last told of.
+    pub(super) fn statuses_may_be_lost(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
+        state.inventory.forget_written_statuses();
+        for name in state.status_due(None) {
+            self.return_status(type_id, &name, None);
+        }
+    }
+
+    pub(super) fn status_job(&mut self, key: &Key, body: Option<Bytes>) -> Option<StatusJob> {
+        let state = self.types.get_mut(&key.type_id)?;
+        let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;
+        let at_hub = state.at_hub(&key.name)?;
+        // What is left of a finished Job is its last status, if that is at hand: it cannot be read any more.
+        if body.is_none() && state.inventory.get(&key.name)?.finished {
+            return None;
+        }
+        let status = state.inventory.status(&key.name).filter(|status| status.is_due())?;
+        status.write_begins();
+        let hub_status = status.hub;
+        let record = state.inventory.get(&key.name)?;
+        let edge_told = match state.plan.direction {
+            Direction::Down => record.seen.version,
+            Direction::Up => record.origin_version,
+        };
+        Some(StatusJob {
+            at_edge: state.at_edge(&key.name),
+            at_hub,
+            path,
+            direction: state.plan.direction,
+            body,
+            edge_told,
+            hub_status,
+            policy: Rc::clone(&self.settings.policy),
+        })
+    }
+
+    pub(super) fn status_returned(&mut self, key: &Key, result: Result<Returned, Failure>) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        if let (Err(failure), Some(status)) = (&result, state.inventory.status(&key.name)) {
+            status.write_failed(failure.side, self.now);
+        }
+        match result {
+            Ok(returned) => self.status_has_gone_up(key, returned),
+            Err(Failure { side, doing, error, .. }) if error.is_unreachable() => {
+                self.side_is_silent(side, doing, &error);
+                queue::Done::Unreachable(side)
+            }
+            Err(Failure { side, doing, error, .. }) => {
+                let resource = state.plan.at_hub.clone();
+                if side == Side::Hub && error.is_type_not_served() {
+                    // It may have lost its subresource.
+                    self.forget(side, &resource);
+                }
+                if matches!(error, Error::Outdated { .. }) {
+                    // A list tells more, to people too.
+                    log::debug!(
+                        "{doing} of {} gave something old name={:?} error={error}",
+                        resource.qualified(),
+                        key.name
+                    );
+                    self.doubt(key.type_id, side);
+                } else if !error.is_conflict() {
+                    self.fails(status_of(side, &resource), doing, &error);
+                }
+                queue::Done::Retry(error.retry_after())
+            }
+        }
+    }
+
+    /// A worker has brought a status to the hub, or found that there is nothing to bring.
+    fn status_has_gone_up(&mut self, key: &Key, returned: Returned) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        let (path, resource) = (state.plan.status, state.plan.at_hub.clone());
+        let mut was_ignored = false;
+        if let Some(status) = state.inventory.status(&key.name) {
+            was_ignored = path == Some(StatusPath::Main) && status.was_ignored(returned);
+            status.write_ended(returned, self.now);
+        }
+        let is_taken = returned == Returned::NotOurs && state.inventory.was_wrong_about(&key.name);
+        if was_ignored {
+            self.forget(Side::Hub, &resource);
+        }
+        if matches!(returned, Returned::Written { .. } | Returned::Equal(_)) {
+            self.statuses_work(key.type_id, Side::Edge);
+        }
+        match returned {
+            Returned::NotOurs if is_taken => self.enqueue(key.type_id, key.name.clone(), None),
+            Returned::NoSubresource => {
+                self.forget(Side::Hub, &resource);
+                return queue::Done::Retry(None);
+            }
+            Returned::Gone | Returned::Another => return queue::Done::Later(UNTOLD_WAIT),
+            Returned::Written { .. } => {
+                let object = key.name.of_kind(&resource.kind).to_string();
+                log::debug!("status returned object={object}");
+                self.statuses_work(key.type_id, Side::Hub);
+                self.report.wrote(Side::Hub, "status");
+            }
+            Returned::Equal(_) | Returned::NotOurs => {}
+        }
+        queue::Done::Finished
+    }
+}
+
+impl Model {
+    /// A status of the type has got through. There is one line for all, so it ends when none of them fails any more: what
+    /// one of them meets must not be told anew each time that another one gets through.
+    fn statuses_work(&mut self, type_id: TypeId, side: Side) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let subject = status_of(side, &state.plan.at_hub);
+        if self.report.is_failing(&subject) && !state.inventory.any_status(|status| status.fails_at(side)) {
+            self.report.works(&subject);
+        }
+    }
+
+    /// What is gone has no status that could still fail.
+    pub(super) fn forget_status_failures(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
+            return;
+        };
+        if state.status_due(None).is_empty() {
+            for side in [Side::Hub, Side::Edge] {
+                self.report.forget(&status_of(side, &state.plan.at_hub));
+            }
+        }
+    }
+}
+
+/// One line a type: what is wrong with one status, a permission mostly, is wrong with all.
+pub(super) fn status_of(side: Side, resource: &ResourceType) -> Subject {
+    Subject::Thing(side, format!("the status of {}", resource.qualified()))
+}
+
+impl super::TypeState {
+    /// Names of the objects whose status is to go to the hub, in order, from the given one on.
+    pub(super) fn status_due(&self, from: Option<&ObjectName>) -> Vec<ObjectName> {
+        let is_due = |record: &super::inventory::Record| record.status.as_ref().is_some_and(|status| status.is_due());
+        let mut names = self.inventory.names(is_due, from);
+        names.retain(|name| self.plan.status.is_some() && self.returns_status_of(name));
+        names
+    }
+
+    /// True if the hub object is to have the edge object's status (spec sections 4 and 5).
+    fn returns_status_of(&self, name: &ObjectName) -> bool {
+        let Some(record) = self.inventory.get(name) else {
+            return false;
+        };
+        let copy = record.seen.copy;
+        let ours = match self.plan.direction {
+            Direction::Down if record.finished => true,
+            Direction::Down => copy.state == CopyState::Ours || copy.state == CopyState::Foreign && copy.hands_off,
+            Direction::Up => copy.state == CopyState::Ours,
+        };
+        ours && record.wanted != 0 && self.selection(name) == Selection::Full
+    }
+}

@@ -1,0 +1,246 @@
+//! What is known of the status of one object.
+
+use tokio::time::{Duration, Instant};
+
+use crate::cluster::Side;
+use crate::sync::status_return::Returned;
+
+/// What is known of the status of one object. Hashes are 0 where there is no status.
+#[derive(Debug, Default)]
+pub(super) struct StatusRecord {
+    /// At the edge; absent if not known.
+    edge: Option<u64>,
+    /// At the hub; absent if not known.
+    pub(super) hub: Option<u64>,
+    /// The resource version of the hub object that `hub` was seen in.
+    hub_version: u64,
+    written: Option<Written>,
+    /// When that was, or when the hub refused one.
+    last: Option<Instant>,
+    /// A worker has it.
+    under_way: bool,
+    /// The edge has told of it since a worker took it, so that the worker may know less.
+    told: bool,
+    /// The side at which the last try failed.
+    failed_at: Option<Side>,
+}
+
+/// Our last write.
+#[derive(Debug)]
+struct Written {
+    /// What the edge had.
+    status: u64,
+    /// The version of the hub object then.
+    version: u64,
+    /// What the hub made of it: a schema may leave out parts.
+    kept: Option<u64>,
+}
+
+impl StatusRecord {
+    /// The edge has told of the object; `None` if it told of its metadata alone.
+    pub(super) fn edge_tells(&mut self, status: Option<u64>) {
+        self.edge = status;
+        self.told = true;
+    }
+
+    /// A worker takes it.
+    pub(super) fn write_begins(&mut self) {
+        self.told = false;
+        self.under_way = true;
+    }
+
+    /// The hub has told of the whole object.
+    pub(super) fn hub_tells(&mut self, status: u64, version: u64) {
+        if version < self.hub_version {
+            // Restored from a backup: what was written to it is no longer there.
+            self.written = None;
+        }
+        self.hub = Some(status);
+        self.hub_version = version;
+        if let Some(written) = &mut self.written
+            && written.version == version
+        {
+            written.kept = Some(status);
+        }
+    }
+
+    pub(super) fn write_failed(&mut self, at: Side, now: Instant) {
+        self.under_way = false;
+        self.failed_at = Some(at);
+        self.last = Some(now);
+    }
+
+    pub(super) fn write_ended(&mut self, returned: Returned, now: Instant) {
+        self.under_way = false;
+        self.failed_at = None;
+        match returned {
+            Returned::Written { status, version } => {
+                self.edge = if self.told { self.edge } else { Some(status) };
+                self.last = Some(now);
+                let kept = self.hub.filter(|_| self.hub_version == version);
+                self.written = Some(Written { status, version, kept });
+            }
+            Returned::Equal(status) if !self.told => self.edge = Some(status),
+            Returned::Equal(_) | Returned::Gone | Returned::NotOurs | Returned::Another | Returned::NoSubresource => {}
+        }
+    }
+
+    /// True if a write has changed nothing at the hub: a type that has got a subresource for its status since ignores what
+    /// is written in the object itself.
+    pub(super) fn was_ignored(&self, returned: Returned) -> bool {
+        matches!(returned, Returned::Written { version, .. } if version != 0 && version == self.hub_version)
+    }
+
+    /// It is written elsewhere from now on.
+    pub(super) fn forget_written(&mut self) {
+        self.written = None;
+    }
+
+    /// True if there is something to write and nobody writes it: what comes meanwhile is looked at when the write ends, so
+    /// that it keeps to the pace. The `last` one, of a copy that is gone, cannot be looked at any more, and is kept at hand.
+    pub(super) fn wants_worker(&self, last: bool) -> bool {
+        self.is_due() && (last || !self.under_way)
+    }
+
+    /// True if the hub does not have what the edge has, or either is not known.
+    pub(super) fn is_due(&self) -> bool {
+        let Some(edge) = self.edge else { return true };
+        if edge == 0 || self.hub == Some(edge) {
+            return false;
+        }
+        !self.written.as_ref().is_some_and(|written| {
+            let kept = self.hub_version <= written.version || written.kept.is_some() && written.kept == self.hub;
+            written.status == edge && kept
+        })
+    }
+
+    /// True if the hub's status was ours and somebody else has changed it.
+    pub(super) fn is_contested(&self) -> bool {
+        let ours = |written: &Written| Some(written.status) == self.edge && self.hub_version > written.version;
+        self.written.as_ref().is_some_and(ours) && self.is_due()
+    }
+
+    /// True if it does not get to the hub because of that side.
+    pub(super) fn fails_at(&self, side: Side) -> bool {
+        self.failed_at == Some(side) && self.is_due()
+    }
+
+    /// How long the next write has to wait.
+    pub(super) fn wait(&self, interval: Duration, now: Instant) -> Option<Duration> {
+        let next = self.last? + interval;
+        (next > now).then(|| next - now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(status: u64, version: u64) -> Returned {
+        Returned::Written { status, version }
+    }
+
+    #[test]
+    fn a_status_goes_up_when_it_differs_and_only_then() {
+        let now = Instant::now();
+        let mut record = StatusRecord::default();
+        assert!(record.is_due(), "nothing is known");
+        record.edge_tells(Some(0));
+        assert!(!record.is_due(), "the edge has none");
+        record.hub_tells(5, 1);
+        record.edge_tells(Some(5));
+        assert!(!record.is_due(), "equal");
+        record.edge_tells(Some(6));
+        assert!(record.is_due() && !record.is_contested());
+        record.write_ended(written(6, 2), now);
+        assert!(!record.is_due(), "written, though the hub has not told of it yet");
+        record.hub_tells(6, 2);
+        assert!(!record.is_due());
+        record.hub_tells(7, 3);
+        assert!(record.is_due() && record.is_contested(), "somebody else wrote it");
+        record.edge_tells(None);
+        assert!(record.is_due(), "it has to be read");
+    }
+
+    #[test]
+    fn what_a_schema_leaves_out_is_not_written_again() {
+        let now = Instant::now();
+        for told_first in [true, false] {
+            let mut record = StatusRecord::default();
+            record.edge_tells(Some(6));
+            record.hub_tells(0, 1);
+            if told_first {
+                record.hub_tells(60, 2);
+            }
+            record.write_ended(written(6, 2), now);
+            if !told_first {
+                record.hub_tells(60, 2);
+            }
+            assert!(!record.is_due());
+            record.hub_tells(60, 3);
+            assert!(!record.is_due(), "an edit of something else");
+            record.hub_tells(61, 4);
+            assert!(record.is_due());
+        }
+    }
+
+    #[test]
+    fn what_the_edge_tells_while_a_write_is_under_way_is_not_forgotten() {
+        let mut record = StatusRecord::default();
+        record.edge_tells(Some(6));
+        record.write_begins();
+        record.edge_tells(Some(7));
+        assert!(!record.wants_worker(false), "the pace begins when the write ends");
+        let now = Instant::now();
+        record.write_ended(written(6, 2), now);
+        assert!(record.wants_worker(false));
+        assert!(record.wait(Duration::from_secs(1), now).is_some());
+    }
+
+    #[test]
+    fn a_refused_status_keeps_to_the_pace_as_well() {
+        let now = Instant::now();
+        let mut record = StatusRecord::default();
+        record.edge_tells(Some(6));
+        record.write_begins();
+        record.write_failed(Side::Hub, now);
+        assert!(record.wants_worker(false));
+        assert!(record.wait(Duration::from_secs(1), now).is_some());
+    }
+
+    #[test]
+    fn a_status_fails_until_it_gets_through_or_is_not_due_any_more() {
+        let now = Instant::now();
+        let mut record = StatusRecord::default();
+        record.edge_tells(Some(6));
+        record.write_failed(Side::Hub, now);
+        assert!(record.fails_at(Side::Hub) && !record.fails_at(Side::Edge));
+        record.edge_tells(Some(0));
+        assert!(!record.fails_at(Side::Hub), "there is nothing to bring");
+        record.edge_tells(Some(7));
+        record.write_ended(written(7, 2), now);
+        assert!(!record.fails_at(Side::Hub));
+    }
+
+    #[test]
+    fn a_restored_hub_gets_its_status_again() {
+        let mut record = StatusRecord::default();
+        record.edge_tells(Some(6));
+        record.hub_tells(0, 100);
+        record.write_ended(written(6, 101), Instant::now());
+        record.hub_tells(6, 101);
+        record.hub_tells(0, 50);
+        assert!(record.is_due());
+    }
+
+    #[test]
+    fn a_second_change_waits_for_the_rest_of_the_interval() {
+        let now = Instant::now();
+        let interval = Duration::from_secs(1);
+        let mut record = StatusRecord::default();
+        assert_eq!(record.wait(interval, now), None);
+        record.write_ended(written(6, 2), now);
+        assert_eq!(record.wait(interval, now + interval / 4), Some(interval * 3 / 4));
+        assert_eq!(record.wait(interval, now + interval), None);
+    }
+}

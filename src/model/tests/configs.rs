@@ -1,0 +1,236 @@
+//! What configs select, and what becomes of what they select no longer.
+
+use super::*;
+use crate::plan::Filter;
+
+fn feeds(bench: &Bench) -> usize {
+    bench.world.sources.len()
+}
+
+fn reads_origins(bench: &Bench) -> bool {
+    bench.origins_of(Side::Hub, "configmaps").is_some()
+}
+
+#[test]
+fn nothing_is_planned_before_both_kinds_of_configs_are_known() {
+    let mut bench = Bench::new();
+    bench.run();
+    bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
+    bench.pass(60 * SECOND);
+    assert_eq!(feeds(&bench), 2, "{:?}", bench.world.sources);
+    assert_eq!(bench.count("beat"), 0);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[]);
+    assert!(bench.copies_of(Side::Edge, "configmaps").is_some());
+}
+
+#[test]
+fn a_hub_that_serves_one_kind_of_configs_is_enough_and_one_that_serves_none_is_not() {
+    let mut bench = Bench::new();
+    bench.run();
+    let [syncer, edge] = ConfigKind::ALL.map(|kind| bench.source(Feed::Configs(kind)));
+    bench.breaks(edge, not_served());
+    bench.breaks(syncer, not_served());
+    bench.pass(60 * SECOND);
+    assert_eq!(bench.count("beat"), 0, "it may not be the hub at all");
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.source_says(syncer, SourceEvent::Up);
+    bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
+    assert_eq!(bench.model.report.failing(), 0);
+    assert!(bench.copies_of(Side::Edge, "configmaps").is_some());
+}
+
+#[test]
+fn a_kind_of_configs_that_the_hub_does_not_serve_is_looked_for_rarely() {
+    let mut bench = Bench::new();
+    bench.run();
+    bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
+    let feed = Feed::Configs(ConfigKind::EdgeSyncConfig);
+    let source = bench.source(feed);
+    for _ in 0..6 {
+        assert!(bench.world.sources.contains_key(&source), "it may be starting");
+        bench.breaks(source, not_served());
+    }
+    assert!(!bench.world.sources.contains_key(&source));
+    bench.pass(Duration::from_secs(299));
+    assert!(bench.world.sources.values().all(|(known, _)| *known != feed));
+    bench.pass(Duration::from_secs(302));
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[]);
+}
+
+#[test]
+fn configs_that_were_read_stay_in_force_when_the_hub_serves_them_no_longer() {
+    let mut bench = Bench::listed();
+    for kind in ConfigKind::ALL {
+        let source = bench.source(Feed::Configs(kind));
+        bench.breaks(source, not_served());
+    }
+    bench.pass(60 * SECOND);
+    bench.bring_down(&["a"]);
+}
+
+#[test]
+fn a_config_that_cannot_be_read_stays_in_force_in_its_last_readable_form() {
+    let mut bench = Bench::listed();
+    bench.config_says(&json!({"metadata": {"name": "all", "uid": "all"}, "spec": {"namespaceScope": 7}}));
+    assert!(reads_origins(&bench));
+    bench.bring_down(&["a"]);
+    bench.config_says(&config("all", &json!({})));
+    bench.listed.clear();
+    let copies = bench.copies();
+    bench.list(copies, &[], 2000);
+    assert!(!reads_origins(&bench));
+}
+
+#[test]
+fn a_config_that_a_list_lacks_counts_no_longer() {
+    let mut bench = Bench::listed();
+    bench.list_configs(ConfigKind::SyncerConfig, &[]);
+    assert!(!reads_origins(&bench));
+}
+
+#[test]
+fn a_list_of_configs_that_breaks_off_deletes_none_and_holds_up_no_other_kind() {
+    let mut bench = Bench::listed();
+    let source = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
+    bench.source_says(source, SourceEvent::Begin(Covers::Everything));
+    let other = bench.source(Feed::Configs(ConfigKind::EdgeSyncConfig));
+    let spec =
+        json!({"downSyncedResources": [{"version": "v1", "kind": "ConfigMap", "namespace": "mall", "name": "x"}]});
+    bench.says(other, &config("x", &spec));
+    let mall = |bench: &Bench| {
+        let mut readings = bench.world.sources.values();
+        readings.any(|(_, reading)| reading.scope.namespace.as_deref() == Some("mall"))
+    };
+    assert!(!mall(&bench), "what the list has yet to say may change it");
+    bench.breaks(source, unreachable());
+    bench.list_rest(1);
+    assert!(reads_origins(&bench) && mall(&bench), "{:?}", bench.world.sources);
+}
+
+#[test]
+fn two_configs_for_one_type_are_added_up_and_each_counts_until_it_goes() {
+    let mut bench = Bench::new();
+    bench.run();
+    bench.configure(&[config("one", &named(&["a", "b"])), config("two", &named(&["b", "c"]))]);
+    bench.list_all(1);
+    let origins = bench.origins();
+    for name in ["a", "b", "c", "d"] {
+        bench.says(origins, &config_map(name, 10));
+    }
+    assert_eq!(bench.working(), ["a", "b", "c"]);
+    for _ in 0..3 {
+        bench.succeed(Change::Created);
+    }
+    let source = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
+    bench.says_gone(source, &config("one", &json!({})));
+    bench.list_rest(1);
+    let origins = bench.origins();
+    for name in ["a", "b", "c"] {
+        bench.says(origins, &config_map(name, 20));
+    }
+    assert_eq!(bench.working(), ["b", "c"]);
+}
+
+#[test]
+fn what_a_config_selects_in_addition_is_read_by_name_and_the_rest_is_left_alone() {
+    let mut bench = Bench::new().with_spec(&named(&["a", "b"]));
+    bench.bring_down(&["a"]);
+    let origins = bench.origins();
+    bench.config_says(&config("all", &named(&["a", "b", "c"])));
+    assert_eq!(bench.origins(), origins, "the watch goes on");
+    let copies = bench.copies();
+    bench.list(copies, &[copy_of("a", bench.world.version)], 2001);
+    bench.list_rest(2001);
+    assert_eq!(bench.working(), ["c"]);
+    assert!(bench.job("c").body.is_none() && bench.job("c").unread.is_some());
+}
+
+#[test]
+fn a_copy_that_is_selected_no_longer_stays_until_its_origin_is_gone() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c"]);
+    bench.config_says(&config("all", &json!({})));
+    let copies = bench.copies();
+    let known = ["a", "b", "c"].map(|name| copy_of(name, 2000));
+    bench.list_namespaces(2001);
+    bench.list(copies, &known, 2001);
+    let origins = bench.origins();
+    bench.list(origins, &[config_map("a", 10), config_map("b", 10)], 40);
+    assert_eq!(bench.working(), ["c"]);
+    assert!(bench.job("c").may_delete);
+    bench.succeed(Change::Deleted);
+    bench.says(origins, &config_map("a", 41));
+    assert!(bench.work.is_empty(), "it is left as it is");
+    bench.says_gone(origins, &config_map("a", 42));
+    assert!(bench.job("a").may_delete);
+}
+
+#[test]
+fn a_copy_that_is_selected_no_longer_may_be_changed_or_deleted_by_anybody() {
+    let mut bench = Bench::new().with_spec(&named(&["a", "b"]));
+    bench.bring_down(&["a", "b"]);
+    bench.config_says(&config("all", &named(&["b"])));
+    bench.list_rest(2000);
+    let copies = bench.copies();
+    bench.says(copies, &changed(copy_of("a", 0), 3000));
+    bench.says_gone(copies, &copy_of("a", 3001));
+    while !bench.work.is_empty() {
+        assert!(!bench.work[0].1.may_delete && bench.job("a").selection == crate::plan::Selection::None);
+        bench.end_with("a", Change::Left(crate::sync::job::Why::Gone));
+    }
+    bench.says(copies, &changed(copy_of("b", 0), 3002));
+    assert_eq!(bench.working(), ["b"]);
+}
+
+#[test]
+fn a_heartbeat_on_a_config_changes_nothing_that_is_read() {
+    let mut bench = Bench::listed();
+    let before: Vec<SourceId> = bench.world.sources.keys().copied().collect();
+    let mut echo = shop(&["configmaps"]);
+    echo["metadata"]["resourceVersion"] = json!("2");
+    echo["status"] = json!({"lastSyncerHeartbeatTime": "now"});
+    bench.log.clear();
+    bench.config_says(&echo);
+    assert_eq!(bench.world.sources.keys().copied().collect::<Vec<_>>(), before);
+    assert!(bench.log.is_empty(), "{:?}", bench.log);
+}
+
+#[test]
+fn a_conversion_gives_the_copy_another_name() {
+    let mut bench = Bench::new();
+    bench.run();
+    let spec = json!({
+        "downSyncedResources": [{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "a.hub"}],
+        "conversions": [{"upstream": {"kind": "ConfigMap", "name": "a.hub"},
+            "downstream": {"kind": "ConfigMap", "name": "a"}}]});
+    bench.list_configs(ConfigKind::SyncerConfig, &[]);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[config("all", &spec)]);
+    bench.list_all(1);
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a.hub", 10));
+    bench.says(origins, &config_map("b.hub", 10));
+    let (_, job) = &bench.work[0];
+    assert_eq!((&*job.origin.name.name, &*job.copy_at.name.name), ("a.hub", "a"));
+    assert_eq!(bench.work.len(), 1);
+}
+
+fn filtered(rules: &str) -> Bench {
+    let mut filter = Filter::default();
+    filter.add_file("rules", rules).expect("they are rules");
+    Bench::with(|settings| settings.filter = Rc::new(filter)).selecting(&["configmaps"])
+}
+
+#[test]
+fn what_the_edge_denies_is_not_worked_on_and_a_denied_type_is_not_even_read() {
+    let mut bench = filtered("deny-namespace shop");
+    if let Some(origins) = bench.origins_of(Side::Hub, "configmaps") {
+        bench.says(origins, &config_map("a", 10));
+    }
+    assert!(bench.work.is_empty() && bench.model.report.failing() == 0);
+    let bench = filtered("deny configmaps");
+    assert!(!reads_origins(&bench));
+    let mut bench = filtered("deny-namespace mall");
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 10));
+    assert_eq!(bench.working(), ["a"]);
+}

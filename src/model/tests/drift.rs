@@ -1,0 +1,167 @@
+//! Copies that somebody else changes or deletes.
+
+use super::*;
+
+/// How long it takes until a worker has the copy again; up to ten minutes.
+fn wait_for_work(bench: &mut Bench) -> Duration {
+    let start = bench.now;
+    while bench.work.is_empty() {
+        let due = bench.model.next_due().expect("something is due");
+        assert!(due < start + Duration::from_secs(600));
+        bench.pass(due.saturating_duration_since(bench.now) + Duration::from_millis(1));
+    }
+    bench.now - start
+}
+
+/// How long the copy waits each time that somebody has interfered with it.
+fn waits(bench: &mut Bench, mut interfere: impl FnMut(&mut Bench, u64)) -> Vec<Duration> {
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        bench.world.version += 1;
+        let version = bench.world.version;
+        interfere(bench, version);
+        waits.push(wait_for_work(bench));
+        bench.succeed(Change::Updated);
+    }
+    waits
+}
+
+#[test]
+fn what_a_worker_has_written_is_no_change_by_somebody_else() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    bench.says(copies, &copy_of("a", bench.world.version));
+    assert!(bench.work.is_empty());
+    bench.says(copies, &changed(copy_of("a", 0), bench.world.version + 1));
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn a_copy_that_is_changed_is_put_right_at_once_and_then_ever_more_rarely() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    let waits = waits(&mut bench, |bench, version| {
+        bench.says(copies, &changed(copy_of("a", 0), version));
+    });
+    assert_eq!(waits[..3], [Duration::ZERO; 3]);
+    assert!(waits[3] > Duration::ZERO && waits[7] > 4 * waits[3], "{waits:?}");
+}
+
+#[test]
+fn a_copy_that_is_deleted_is_created_again_at_once_and_then_ever_more_rarely() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    let waits = waits(&mut bench, |bench, version| {
+        bench.says_gone(copies, &copy_of("a", version));
+    });
+    assert_eq!(waits[..3], [Duration::ZERO; 3]);
+    assert!(waits[3] > Duration::ZERO && waits[7] > 4 * waits[3], "{waits:?}");
+}
+
+#[test]
+fn a_copy_that_was_left_alone_for_ten_minutes_is_put_right_at_once_again() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    let interfere = |bench: &mut Bench, version| bench.says(copies, &changed(copy_of("a", 0), version));
+    waits(&mut bench, interfere);
+    bench.pass(Duration::from_secs(600));
+    assert_eq!(waits(&mut bench, interfere)[..3], [Duration::ZERO; 3]);
+}
+
+#[test]
+fn a_copy_that_is_deleted_again_and_again_is_looked_for_first() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    bench.world.version += 1;
+    bench.says_gone(copies, &copy_of("a", bench.world.version));
+    assert!(bench.job("a").look_first, "it may have lost no more than its label");
+}
+
+#[test]
+fn what_the_edge_tells_while_a_worker_has_the_copy_is_judged_by_what_the_worker_has_done() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let (origins, copies) = (bench.origins(), bench.copies());
+    bench.says(origins, &config_map("a", 20));
+    // Its own write, told before the answer to it.
+    bench.says(copies, &copy_of("a", bench.world.version + 1));
+    bench.succeed(Change::Updated);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.says(origins, &config_map("a", 21));
+    bench.says(copies, &changed(copy_of("a", 0), bench.world.version + 2));
+    bench.succeed(Change::Updated);
+    assert_eq!(bench.working(), ["a"], "somebody has changed what it wrote");
+}
+
+#[test]
+fn what_happens_to_copies_while_the_hub_is_away_is_no_fight() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    let origins = bench.origins();
+    bench.contacts[0].answers = false;
+    bench.breaks(origins, unreachable());
+    bench.world.fails.insert("ask the hub who it is".into(), unreachable());
+    for _ in 0..10 {
+        bench.world.version += 1;
+        bench.says(copies, &changed(copy_of("a", 0), bench.world.version));
+    }
+    assert!(bench.work.is_empty());
+    bench.world.fails.clear();
+    bench.contacts[0].answers = true;
+    bench.pass(SECOND);
+    assert_eq!(bench.working(), ["a"]);
+    bench.succeed(Change::Updated);
+    bench.world.version += 1;
+    bench.says(copies, &changed(copy_of("a", 0), bench.world.version));
+    assert_eq!(bench.working(), ["a"], "it is the second change that counts");
+}
+
+#[test]
+fn a_list_that_lacks_a_copy_has_it_created_again() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    let copies = bench.copies();
+    let left = copy_of("a", bench.world.version - 1);
+    bench.list(copies, &[left], bench.world.version + 1);
+    assert_eq!(bench.working(), ["b"]);
+    assert!(!bench.job("b").may_delete);
+}
+
+#[test]
+fn an_edge_that_has_gone_back_to_older_versions_is_looked_at_again_with_its_record() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    bench.log.clear();
+    let copies = bench.copies();
+    bench.list_after(copies, &[], 5, 2000);
+    assert!(bench.log.contains(&"read the record".to_owned()), "{:?}", bench.log);
+    assert_ne!(bench.copies(), copies, "they are read from the beginning");
+    bench.listed.clear();
+    bench.list_rest(6);
+    let origins = bench.origins();
+    bench.list(origins, &[config_map("a", 10)], 40);
+    assert_eq!(bench.working(), ["a"], "the restored edge does not have it");
+}
+
+#[test]
+fn an_object_of_somebody_else_in_the_place_of_a_copy_is_looked_at_again_and_never_deleted() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 10));
+    bench.end_with("a", Change::Conflict(Some("other".into())));
+    assert_eq!(bench.model.report.failing(), 1);
+    assert!(wait_for_work(&mut bench) > Duration::ZERO);
+    bench.end_with("a", Change::Conflict(Some("other".into())));
+    bench.says_gone(origins, &config_map("a", 11));
+    assert_eq!(bench.working(), ["a"], "there may be a copy of ours all the same");
+    bench.end_with("a", Change::Left(crate::sync::job::Why::NotOurs));
+    bench.pass(3600 * SECOND);
+    assert!(bench.work.is_empty());
+    assert_eq!(bench.model.report.failing(), 0);
+}

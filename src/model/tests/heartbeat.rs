@@ -1,0 +1,131 @@
+//! What the configs are told, and when.
+
+use std::cell::Cell;
+
+use super::*;
+
+thread_local! {
+    static TICKS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A clock that shows another time each time.
+fn clock() -> String {
+    TICKS.set(TICKS.get() + 1);
+    TICKS.get().to_string()
+}
+
+fn beating() -> Bench {
+    Bench::with(|settings| settings.clock = clock).selecting(&["configmaps"])
+}
+
+#[test]
+fn the_condition_says_whether_deletes_are_held_and_since_when() {
+    let mut bench = beating();
+    assert_eq!(bench.condition()["status"], "False");
+    assert_eq!(bench.condition()["reason"], "NothingHeld");
+    bench.bring_down(&["a", "b", "c", "d"]);
+    let origins = bench.origins();
+    bench.log.clear();
+    bench.list(origins, &[config_map("a", 10)], 30);
+    assert!(bench.count("beat") >= 1, "at once: {:?}", bench.log);
+    assert_eq!(bench.condition()["status"], "True");
+    assert_eq!(bench.condition()["reason"], "TooMany");
+    let since = bench.condition()["lastTransitionTime"].clone();
+    bench.pass(GRACE / 2);
+    assert_eq!(bench.condition()["lastTransitionTime"], since);
+    bench.pass(GRACE / 2 + SECOND);
+    assert_eq!(bench.condition()["status"], "False");
+    assert_ne!(bench.condition()["lastTransitionTime"], since);
+}
+
+#[test]
+fn a_new_config_is_marked_within_a_second_and_a_known_one_is_not_marked_for_being_told_again() {
+    let mut bench = Bench::listed();
+    bench.log.clear();
+    bench.config_says(&shop(&["configmaps"]));
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.count("beat"), 0);
+    bench.config_says(&config("new", &json!({})));
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.count("beat on 2"), 1, "{:?}", bench.log);
+}
+
+#[test]
+fn no_config_is_marked_where_no_heartbeat_is_wanted() {
+    let mut bench = Bench::with(|settings| settings.heartbeat = None).selecting(&["configmaps"]);
+    bench.bring_down(&["a", "b", "c", "d"]);
+    let origins = bench.origins();
+    bench.list(origins, &[config_map("a", 10)], 30);
+    bench.pass(GRACE / 2);
+    assert_eq!(bench.count("beat"), 0);
+}
+
+#[test]
+fn an_unreadable_config_is_marked_as_well() {
+    let mut bench = Bench::listed();
+    bench.config_says(&json!({"metadata": {"name": "bad", "uid": "x"}, "spec": {"upsync": 7}}));
+    bench.log.clear();
+    bench.pass(120 * SECOND);
+    assert!(bench.count("beat on 2") >= 1, "{:?}", bench.log);
+}
+
+#[test]
+fn a_config_that_is_not_where_the_heartbeat_goes_raises_the_question_which_hub_answers() {
+    let mut bench = Bench::listed();
+    bench
+        .world
+        .fails
+        .insert("beat on 1".into(), not_found("syncerconfigs", "all"));
+    bench.log.clear();
+    bench.pass(70 * SECOND);
+    assert_eq!(bench.count("ask the hub who it is"), 1, "{:?}", bench.log);
+}
+
+#[test]
+fn a_hub_that_gives_a_config_an_older_version_than_before_holds_deletes() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c"]);
+    bench.world.beaten_at = 500;
+    bench.pass(70 * SECOND);
+    bench.world.beaten_at = 400;
+    bench.pass(70 * SECOND);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    assert!(bench.work.is_empty());
+    assert_eq!(bench.held_for(Direction::Down, crate::api::OLDER_VERSIONS), Some(1));
+}
+
+#[test]
+fn a_hub_that_takes_no_heartbeat_is_tried_at_the_interval_and_counted_as_failing() {
+    let mut bench = Bench::listed();
+    bench.world.fails.insert("beat on 1".into(), forbidden());
+    bench.log.clear();
+    bench.pass(600 * SECOND);
+    assert!((8..=12).contains(&bench.count("beat")), "{:?}", bench.log);
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.world.fails.clear();
+    bench.world.beaten_at = 1;
+    bench.pass(70 * SECOND);
+    assert_eq!(bench.model.report.failing(), 0);
+}
+
+#[test]
+fn a_config_that_is_gone_is_marked_no_longer_and_its_heartbeat_fails_no_longer() {
+    let mut bench = Bench::listed();
+    bench.config_says(&config("other", &json!({})));
+    bench.world.fails.insert("beat on 2".into(), forbidden());
+    bench.pass(70 * SECOND);
+    assert_eq!(bench.model.report.failing(), 2);
+    let source = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
+    bench.world.beaten_at = 1;
+    bench.says_gone(source, &config("other", &json!({})));
+    bench.log.clear();
+    bench.pass(70 * SECOND);
+    assert_eq!(
+        (bench.count("beat on 1"), bench.count("beat on 2")),
+        (1, 0),
+        "{:?}",
+        bench.log
+    );
+    assert_eq!(bench.model.report.failing(), 0);
+}

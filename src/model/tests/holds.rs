@@ -1,0 +1,301 @@
+//! Which deletes are held, for how long, and what lets them go.
+
+use super::*;
+use crate::api::{NOT_EMPTY, OLDER_VERSIONS, OTHER_CLUSTER, TOO_MANY};
+use crate::sync::identity::Doubt;
+
+/// Four copies, of which the hub has only `a` left, so that three deletes are held.
+fn held() -> Bench {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d"]);
+    bench.lose_all_but_a(30);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(3));
+    bench
+}
+
+impl Bench {
+    fn lose_all_but_a(&mut self, version: u64) {
+        let origins = self.origins();
+        self.list(origins, &[config_map("a", 10)], version);
+    }
+
+    fn delete_one(&mut self, name: &str) {
+        let origins = self.origins();
+        self.says_gone(origins, &config_map(name, 50));
+        assert_eq!(self.working(), [name]);
+        self.succeed(Change::Deleted);
+    }
+
+    fn another_hub(&mut self) {
+        self.uids[0] = "another";
+        self.contacts[0].moves += 1;
+        self.tell(Event::Due);
+    }
+}
+
+#[test]
+fn many_deletes_are_not_held_if_they_are_no_more_than_half_of_all() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+    let origins = bench.origins();
+    let left = [("a", 10), ("b", 11), ("c", 12)].map(|(name, version)| config_map(name, version));
+    bench.list(origins, &left, 30);
+    assert_eq!(bench.working(), ["d", "e", "f"]);
+}
+
+#[test]
+fn deletes_one_by_one_are_held_once_they_are_too_many_for_one_minute() {
+    for (wait, is_held) in [(1, true), (61, false)] {
+        let mut bench = Bench::listed();
+        bench.bring_down(&["a", "b", "c", "d", "e"]);
+        bench.delete_one("a");
+        bench.delete_one("b");
+        bench.pass(wait * SECOND);
+        let origins = bench.origins();
+        bench.says_gone(origins, &config_map("c", 50));
+        assert_eq!(bench.work.is_empty(), is_held, "after {wait} s");
+        assert_eq!(bench.held_for(Direction::Down, TOO_MANY), is_held.then_some(1));
+    }
+}
+
+#[test]
+fn nothing_is_held_where_no_grace_is_wanted() {
+    let mut bench = Bench::with(|settings| settings.delete_limits.grace = Duration::ZERO).selecting(&["configmaps"]);
+    bench.bring_down(&["a", "b", "c", "d"]);
+    bench.lose_all_but_a(30);
+    assert_eq!(bench.working(), ["b", "c", "d"]);
+}
+
+#[test]
+fn a_token_lets_go_what_it_was_made_for_and_another_word_does_not() {
+    let mut bench = held();
+    let token = bench.token();
+    bench.confirm("0");
+    bench.confirm(&token[1..]);
+    bench.pass(SECOND);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.confirm(&format!("0 {token}"));
+    assert_eq!(bench.working(), ["b", "c", "d"]);
+    assert!(bench.work.iter().all(|(_, job)| job.may_delete));
+}
+
+#[test]
+fn an_edge_sync_config_confirms_deletes_as_well() {
+    let mut bench = held();
+    let mut config = config("any", &json!({}));
+    config["metadata"]["annotations"] = json!({crate::api::CONFIRM_DELETES: bench.token()});
+    let source = bench.source(Feed::Configs(ConfigKind::EdgeSyncConfig));
+    bench.says(source, &config);
+    assert_eq!(bench.working(), ["b", "c", "d"]);
+}
+
+#[test]
+fn a_token_that_stays_on_a_config_does_not_let_the_next_deletes_go() {
+    let mut bench = held();
+    let first = bench.token();
+    bench.confirm(&first);
+    for _ in 0..3 {
+        bench.succeed(Change::Deleted);
+    }
+    bench.pass(61 * SECOND);
+    bench.bring_down(&["b", "c", "d"]);
+    bench.lose_all_but_a(60);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_ne!(bench.token(), first);
+    bench.confirm(&first);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+}
+
+#[test]
+fn a_copy_whose_origin_comes_back_is_held_no_longer_and_is_not_deleted() {
+    let mut bench = held();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("b", 70));
+    assert_eq!(bench.working(), ["b"]);
+    assert!(!bench.job("b").may_delete && bench.job("b").deletes_are_held);
+    bench.succeed(Change::Updated);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(2));
+    bench.pass(GRACE + SECOND);
+    assert_eq!(bench.working(), ["c", "d"]);
+}
+
+#[test]
+fn a_hub_that_has_been_away_has_to_answer_for_the_whole_time_of_a_hold_again() {
+    let mut bench = held();
+    bench.pass(GRACE / 2);
+    let origins = bench.origins();
+    bench.breaks(origins, unreachable());
+    bench.tell(Event::Due);
+    bench.pass(GRACE / 2 + SECOND);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.pass(GRACE / 2);
+    assert_eq!(bench.working(), ["b", "c", "d"]);
+}
+
+#[test]
+fn no_hold_ends_while_the_hub_does_not_answer() {
+    let mut bench = held();
+    bench.contacts[0].answers = false;
+    let origins = bench.origins();
+    bench.breaks(origins, unreachable());
+    bench.world.fails.insert("ask the hub who it is".into(), unreachable());
+    bench.pass(3 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.world.fails.clear();
+    bench.contacts[0].answers = true;
+    bench.tell(Event::Due);
+    bench.pass(GRACE / 2);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.pass(GRACE / 2 + SECOND);
+    assert_eq!(bench.working(), ["b", "c", "d"]);
+}
+
+#[test]
+fn what_a_hub_lacks_that_has_gone_back_to_older_versions_stays_until_people_confirm() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    let origins = bench.origins();
+    bench.list_after(origins, &[config_map("a", 10)], 5, 90);
+    bench.pass(3 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, OLDER_VERSIONS), Some(1));
+    bench.confirm(&bench.token());
+    assert_eq!(bench.working(), ["b"]);
+}
+
+#[test]
+fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
+    let changes = [
+        (Change::WentBack(5), OLDER_VERSIONS),
+        (Change::Doubted(Doubt::Older { from: 9, to: 5 }), OLDER_VERSIONS),
+        (Change::Doubted(Doubt::MadeFrom("elder".into())), OTHER_CLUSTER),
+    ];
+    for (change, reason) in changes {
+        let mut bench = Bench::listed();
+        bench.bring_down(&["a", "b", "c", "d", "e"]);
+        let origins = bench.origins();
+        bench.says_gone(origins, &config_map("a", 50));
+        bench.end_with("a", change);
+        bench.says_gone(origins, &config_map("b", 51));
+        bench.pass(2 * GRACE);
+        let is_back = bench.turns > 0;
+        assert!(bench.work.is_empty() && !is_back, "{reason} {:?}", bench.working());
+        assert_eq!(bench.held_for(Direction::Down, reason), Some(2));
+    }
+}
+
+#[test]
+fn what_a_worker_was_told_by_another_cluster_is_judged_anew_when_the_right_one_answers() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.log.clear();
+    bench.end_with("a", Change::OtherCluster("another".into()));
+    assert!(
+        bench.log.contains(&"ask the hub who it is".to_owned()),
+        "{:?}",
+        bench.log
+    );
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn what_another_cluster_lacks_is_deleted_once_people_have_confirmed_that_it_is_the_hub() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    bench.another_hub();
+    let origins = bench.origins();
+    bench.list(origins, &[], 3);
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(2));
+    bench.confirm(&bench.token());
+    assert_eq!(bench.working(), ["a", "b"]);
+    assert_eq!(bench.job("a").identity.expected().as_deref(), Some("another"));
+}
+
+#[test]
+fn a_graver_reason_needs_a_token_of_its_own() {
+    let mut bench = held();
+    let first = bench.token();
+    bench.another_hub();
+    assert_eq!(bench.condition()["reason"], OTHER_CLUSTER);
+    assert_ne!(bench.token(), first);
+    bench.confirm(&first);
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+}
+
+#[test]
+fn the_right_hub_is_looked_for_with_each_heartbeat_and_begins_anew_when_it_is_back() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    bench.another_hub();
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.log.clear();
+    bench.pass(Duration::from_secs(200));
+    assert!(bench.count("ask the hub who it is") >= 2, "{:?}", bench.log);
+    bench.uids[0] = "the-hub";
+    bench.log.clear();
+    bench.pass(Duration::from_secs(70));
+    assert_eq!(bench.turns, 1);
+    assert!(bench.log.contains(&"read the record".to_owned()), "{:?}", bench.log);
+    assert!(
+        bench.work.is_empty(),
+        "what another cluster has told of counts for nothing"
+    );
+}
+
+#[test]
+fn a_copy_that_turns_up_without_an_origin_is_deleted_only_once_a_worker_has_asked_for_that() {
+    let mut bench = Bench::listed();
+    let copies = bench.copies();
+    bench.says(copies, &copy_of("x", 2000));
+    assert_eq!(bench.working(), ["x"]);
+    assert!(bench.job("x").suspect && !bench.job("x").may_delete);
+    bench.end_with("x", Change::Held);
+    assert_eq!(bench.working(), ["x"]);
+    assert!(bench.job("x").may_delete);
+}
+
+#[test]
+fn copies_that_turn_up_without_origins_are_held_if_they_turn_out_to_be_too_many() {
+    let mut bench = Bench::listed();
+    let copies = bench.copies();
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        bench.says(copies, &copy_of(name, 2000));
+    }
+    assert_eq!(bench.working(), names);
+    for name in names {
+        bench.end_with(name, Change::Held);
+    }
+    bench.pass(60 * SECOND);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(4));
+}
+
+#[test]
+fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
+    let spec = json!({"clusterScope": [{"resource": "namespaces", "apiVersion": "v1", "objects": ["shop"]}]});
+    let mut bench = Bench::new().with_spec(&spec);
+    let origins = bench.origins_of(Side::Hub, "namespaces").expect("they are read");
+    let namespace = object(&ResourceType::namespaces(), "", "shop", 10);
+    bench.says(origins, &namespace);
+    bench.succeed(Change::Created);
+    bench.says_gone(origins, &namespace);
+    assert!(bench.job("shop").may_delete && !bench.job("shop").may_cascade);
+    bench.end_with("shop", Change::WouldCascade("ConfigMap/shop/x".into()));
+    assert!(bench.work.is_empty());
+    assert_eq!(bench.held_for(Direction::Down, NOT_EMPTY), Some(1));
+    bench.pass(2 * SECOND);
+    assert!(!bench.job("shop").may_cascade, "it is looked into again");
+    bench.end_with("shop", Change::WouldCascade("ConfigMap/shop/x".into()));
+    bench.confirm(&bench.token());
+    assert!(bench.job("shop").may_cascade);
+    bench.succeed(Change::Deleted);
+    assert_eq!(bench.held_for(Direction::Down, NOT_EMPTY), None);
+}

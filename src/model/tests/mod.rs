@@ -1,0 +1,369 @@
+//! The model by itself: events go in, effects come out, and time is what the test says. The bench is here; what the world
+//! around it answers is in `world`, and what objects look like in `things`.
+
+mod configs;
+mod drift;
+mod flow;
+mod heartbeat;
+mod holds;
+mod one_cluster;
+mod outages;
+mod record;
+mod status;
+mod things;
+mod types;
+mod upsync;
+mod withdrawn;
+mod workers;
+mod world;
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use self::things::*;
+use self::world::World;
+use crate::cluster::{Error, ObjectName, ResourceType, Side, Standing};
+use crate::model::effect::{Answer, ConfigKind, Done, Effect, Feed, Known, NamespaceDone, Request, Step};
+use crate::model::{Course, Event, Key, Limits, Model, Moment, OneCluster, Settings};
+use crate::plan::Direction;
+use crate::source::{Covers, Pace, Reading, SourceEvent, SourceId, Versions};
+use crate::sync::job::{Change, Failure, Job, Outcome, Policy, Seen};
+use crate::sync::meta::Meta;
+use crate::sync::object::{Desired, Status};
+use crate::sync::ownership::SyncTarget;
+use crate::sync::status_return::{Returned, StatusJob};
+
+const GRACE: Duration = Duration::from_secs(600);
+const SECOND: Duration = Duration::from_secs(1);
+/// More turns of the loop for one event show that it does not come to rest.
+const MOST_TURNS: usize = 1000;
+
+/// A model, and a world around it that answers what is asked about the sides themselves, and lets the test answer the rest.
+struct Bench {
+    model: Model,
+    now: Instant,
+    contacts: [Standing; 2],
+    world: World,
+    /// Who answers as each side; nobody knows if it is empty.
+    uids: [&'static str; 2],
+    /// What workers have.
+    work: Vec<(Key, Box<Job>)>,
+    /// The same of statuses.
+    statuses: Vec<(Key, Box<StatusJob>)>,
+    /// What is to be done about namespaces at the hub.
+    namespaces: Vec<(String, Step)>,
+    /// What else was asked or written, in order, in a word.
+    log: Vec<String>,
+    /// How often the model has asked for a new beginning.
+    turns: u32,
+    /// Sources that have completed a list.
+    listed: BTreeSet<SourceId>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = settings();
+        change(&mut settings);
+        let now = Instant::now();
+        let answers = Standing {
+            answers: true,
+            accepts_credentials: true,
+            ..Standing::default()
+        };
+        let contacts = [answers.clone(), answers];
+        let moment = Moment {
+            now,
+            contacts: contacts.clone(),
+        };
+        let mut model = Model::new(settings, 1, moment);
+        model.begin();
+        Self {
+            model,
+            now,
+            contacts,
+            world: World::default(),
+            uids: ["the-hub", "the-edge"],
+            work: Vec::new(),
+            statuses: Vec::new(),
+            namespaces: Vec::new(),
+            log: Vec::new(),
+            turns: 0,
+            listed: BTreeSet::new(),
+        }
+    }
+
+    /// One that selects the `ConfigMap`s of the namespace `shop`, and has listed all there is: nothing.
+    fn listed() -> Self {
+        Self::new().selecting(&["configmaps"])
+    }
+
+    /// Selects these of the namespace `shop`, and lists all there is: nothing.
+    fn selecting(mut self, resources: &[&str]) -> Self {
+        self.run();
+        self.select(resources);
+        self.list_all(1);
+        self
+    }
+
+    /// Has this spec in a `SyncerConfig`, and lists all there is: nothing.
+    fn with_spec(mut self, spec: &Value) -> Self {
+        self.run();
+        self.configure(&[config("all", spec)]);
+        self.list_all(1);
+        self
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            now: self.now,
+            contacts: self.contacts.clone(),
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        assert_eq!(self.hand(event), Ok(Course::On));
+        self.run();
+    }
+
+    fn hand(&mut self, event: Event) -> Result<Course, OneCluster> {
+        self.model.handle(event, self.moment())
+    }
+
+    /// Lets the model do what it has to, and answers what it asks.
+    fn run(&mut self) {
+        for _ in 0..MOST_TURNS {
+            self.model.advance();
+            let effects = self.model.effects();
+            let is_idle = effects.is_empty();
+            for effect in effects {
+                let Some(answer) = self.perform(effect) else { continue };
+                if self.hand(Event::Answer(answer)).expect("they are two clusters") == Course::Again {
+                    self.begin_anew();
+                    break;
+                }
+            }
+            if is_idle && self.model.next_due().is_none_or(|due| due > self.now) {
+                return;
+            }
+        }
+        panic!("it turns without end: {:?}", self.log);
+    }
+
+    /// Does what the shell does when the model asks for a new beginning.
+    fn begin_anew(&mut self) {
+        let moment = self.moment();
+        let new = Self::new();
+        let old = std::mem::replace(&mut self.model, new.model);
+        self.model = old.anew(moment);
+        self.model.begin();
+        self.world.sources.clear();
+        self.work.clear();
+        self.statuses.clear();
+        self.turns += 1;
+    }
+
+    /// Every source that reads objects lists that there are none, also those that begin for it.
+    fn list_all(&mut self, version: u64) {
+        self.listed.clear();
+        self.list_rest(version);
+    }
+
+    /// The same of those that have not listed anything.
+    fn list_rest(&mut self, version: u64) {
+        let reads_objects = |feed: &Feed| matches!(feed, Feed::Origins(..) | Feed::Copies(..) | Feed::HubNamespaces);
+        let is_next = |bench: &Self| {
+            let mut sources = bench.world.sources.iter();
+            let next = sources.find(|(id, (feed, _))| !bench.listed.contains(id) && reads_objects(feed));
+            next.map(|(&id, _)| id)
+        };
+        while let Some(id) = is_next(self) {
+            self.list(id, &[], version);
+        }
+    }
+
+    fn list(&mut self, id: SourceId, objects: &[Value], version: u64) {
+        self.list_after(id, objects, version, 0);
+    }
+
+    /// A list of a source that has told of a version `before`.
+    fn list_after(&mut self, id: SourceId, objects: &[Value], version: u64, before: u64) {
+        self.listed.insert(id);
+        self.source_says(id, SourceEvent::Begin(Covers::Everything));
+        self.world.forget_origins(id);
+        for object in objects {
+            self.says(id, object);
+        }
+        self.source_says(id, SourceEvent::Complete(Versions { list: version, before }));
+    }
+
+    fn says(&mut self, id: SourceId, object: &Value) {
+        self.source_says(id, SourceEvent::Object(bytes(object)));
+    }
+
+    fn says_gone(&mut self, id: SourceId, object: &Value) {
+        self.source_says(id, SourceEvent::Gone(bytes(object)));
+    }
+
+    fn breaks(&mut self, id: SourceId, error: Error) {
+        self.source_says(id, SourceEvent::Down(error));
+    }
+
+    fn source_says(&mut self, id: SourceId, event: SourceEvent) {
+        self.world.remember_origin(id, &event);
+        self.tell(Event::Source(id, event));
+    }
+
+    /// The first worker that has a key is done as it should be.
+    fn succeed(&mut self, change: Change) {
+        let (key, job) = self.work.remove(0);
+        self.done(key, &job, change);
+    }
+
+    /// The worker that has the object of this name is done as it should be.
+    fn succeed_with(&mut self, name: &str, change: Change) {
+        let (key, job) = self.take(name);
+        self.done(key, &job, change);
+    }
+
+    fn done(&mut self, key: Key, job: &Job, change: Change) {
+        let body = job.body.clone().or_else(|| self.world.origin(&key));
+        let desired = body.and_then(|body| {
+            Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body).expect("it can be copied")
+        });
+        self.world.version += 1;
+        let version = self.world.version;
+        let made = desired.as_ref().map(|desired| {
+            let made = copy(job.direction, &job.copy_at, &desired.origin, version);
+            let policy = &job.policy;
+            Seen::of(
+                job.direction,
+                &job.copy_at.resource,
+                &bytes(&made),
+                policy,
+                job.selection,
+            )
+            .expect("it is an object")
+        });
+        let outcome = Outcome {
+            desired_hash: desired.as_ref().map_or(0, |desired| desired.hash),
+            copy: made,
+            ..outcome(change)
+        };
+        self.ends(key, Ok(outcome));
+    }
+
+    /// The worker that has the object of this name ends so, without more words.
+    fn end_with(&mut self, name: &str, change: Change) {
+        let (key, _) = self.take(name);
+        self.ends(key, Ok(outcome(change)));
+    }
+
+    fn ends(&mut self, key: Key, result: Result<Outcome, Failure>) {
+        self.tell(Event::Answer(Answer::Worked(key, Done::Object(result))));
+    }
+
+    fn take(&mut self, name: &str) -> (Key, Box<Job>) {
+        let at = self.work.iter().position(|(key, _)| *key.name.name == *name);
+        self.work
+            .remove(at.unwrap_or_else(|| panic!("nobody has {name}: {:?}", self.working())))
+    }
+
+    /// What the worker is to do that has the object of this name.
+    fn job(&self, name: &str) -> &Job {
+        let (_, job) = self.work.iter().find(|(key, _)| *key.name.name == *name).expect(name);
+        job
+    }
+
+    fn fail(&mut self, side: Side, error: Error) {
+        let (key, _) = self.work.remove(0);
+        self.ends(key, Err(failure(side, error)));
+    }
+
+    /// The first status that is on its way ends so.
+    fn return_status(&mut self, result: Result<Returned, Failure>) {
+        let (key, _) = self.statuses.remove(0);
+        self.tell(Event::Answer(Answer::Worked(key, Done::Status(result))));
+    }
+
+    /// Those that are on their way turn out to be empty.
+    fn there_are_no_statuses(&mut self) {
+        while !self.statuses.is_empty() {
+            self.return_status(Ok(Returned::Equal(0)));
+        }
+    }
+
+    /// The first status that is on its way is written, which gives the hub object this version.
+    fn write_status(&mut self, of: &Value, version: u64) {
+        let status = Status::hash_of(&bytes(of)).expect("it has a status");
+        self.return_status(Ok(Returned::Written { status, version }));
+    }
+
+    fn namespace_done(&mut self, result: Result<crate::model::effect::End, Error>) {
+        let (namespace, _) = self.namespaces.remove(0);
+        self.tell(Event::Answer(Answer::Namespace(NamespaceDone { namespace, result })));
+    }
+
+    /// As many origins come down as there are names, and are done.
+    fn bring_down(&mut self, names: &[&str]) {
+        let origins = self.origins();
+        for (index, name) in names.iter().enumerate() {
+            self.says(origins, &config_map(name, 10 + index as u64));
+            self.succeed(Change::Created);
+        }
+        assert!(self.work.is_empty());
+    }
+
+    /// The names of what workers have.
+    fn working(&self) -> Vec<&str> {
+        self.work.iter().map(|(_, job)| &*job.origin.name.name).collect()
+    }
+
+    /// How often this was asked or written.
+    fn count(&self, word: &str) -> usize {
+        self.log.iter().filter(|line| line.starts_with(word)).count()
+    }
+
+    /// Time passes, and the model is woken whenever it wants to be.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some(due) = self.model.next_due().filter(|due| *due <= end) {
+            self.now = due.max(self.now + Duration::from_millis(1));
+            self.tell(Event::Due);
+        }
+        self.now = end;
+        self.tell(Event::Due);
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        hub_pace: Pace::Watch,
+        edge_pace: Pace::Watch,
+        own_namespace: None,
+        workers: 4,
+        queue_capacity: 64,
+        policy: Rc::new(Policy {
+            sync_target: SyncTarget {
+                uid: "st".into(),
+                former: Vec::new(),
+            },
+            delete_adopted: false,
+            take_back_from: Vec::new(),
+        }),
+        filter: Rc::default(),
+        status_interval: SECOND,
+        heartbeat: Some(Duration::from_secs(60)),
+        clock: || "2026-01-01T00:00:00Z".to_owned(),
+        delete_limits: Limits { most: 2, grace: GRACE },
+        renaming: true,
+    }
+}

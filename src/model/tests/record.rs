@@ -1,0 +1,216 @@
+//! The record of synced types: when it is read and written, and what an earlier run has left in it.
+
+use super::*;
+use crate::api::{OLDER_VERSIONS, OTHER_CLUSTER, TOO_MANY};
+
+const READ: &str = "read the record";
+const WRITE: &str = "write the record";
+const TYPES: &str = "/v1/configmaps\n/v1/namespaces\n";
+
+/// A run after another one that has left this record and these copies; the hub has `a` alone.
+fn after(record: &Value, copies: &[&str]) -> Bench {
+    let mut bench = Bench::new();
+    bench.world.keep(record);
+    bench.run();
+    bench.select(&["configmaps"]);
+    let known: Vec<Value> = copies.iter().map(|name| copy_of(name, 2000)).collect();
+    let source = bench.copies();
+    bench.list(source, &known, 2001);
+    let namespaces = bench.copies_of(Side::Edge, "namespaces").expect("they are implied");
+    bench.list(namespaces, &[], 2001);
+    let namespaces = bench.origins_of(Side::Hub, "namespaces").expect("they are read");
+    bench.list(namespaces, &[], 40);
+    let origins = bench.origins();
+    bench.list(origins, &[config_map("a", 10)], 40);
+    while bench.working().contains(&"a") {
+        bench.succeed_with("a", Change::Unchanged);
+    }
+    bench
+}
+
+#[test]
+fn copies_of_an_earlier_run_whose_origins_are_gone_are_deleted() {
+    let bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a", "b"]);
+    assert_eq!(bench.working(), ["b"]);
+    assert!(bench.job("b").may_delete);
+}
+
+#[test]
+fn copies_of_an_earlier_run_are_held_if_another_hub_answers() {
+    let mut bench = after(&json!({"types": TYPES, "hub": "elder"}), &["a", "b"]);
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(1));
+}
+
+#[test]
+fn copies_of_an_earlier_run_are_held_if_the_hub_is_older_than_it_was_then() {
+    let mut bench = after(
+        &json!({"types": TYPES, "hub": "the-hub", "hub-versions": "configmaps 900\n"}),
+        &["a", "b"],
+    );
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, OLDER_VERSIONS), Some(1));
+}
+
+#[test]
+fn a_hold_of_an_earlier_run_goes_on_with_its_token() {
+    let record = json!({"types": TYPES, "hub": "the-hub", "holds": "downsync TooMany cafe0001 3 4\n"});
+    let mut bench = after(&record, &["a", "b"]);
+    bench.pass(GRACE / 2);
+    assert!(bench.work.is_empty(), "one is not too many by itself");
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(1));
+    assert_eq!(bench.token(), "cafe0001");
+    bench.confirm("cafe0001");
+    assert_eq!(bench.working(), ["b"]);
+}
+
+#[test]
+fn a_hold_is_in_the_record_as_long_as_it_lasts() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d"]);
+    let origins = bench.origins();
+    bench.list(origins, &[config_map("a", 10)], 30);
+    let token = bench.token();
+    let written = format!("{:?}", bench.world.kept);
+    assert!(written.contains(&format!("downsync TooMany {token} ")), "{written}");
+    bench.confirm(&token);
+    let written = format!("{:?}", bench.world.kept);
+    assert!(!written.contains(&token), "{written}");
+}
+
+#[test]
+fn a_token_that_stands_on_a_config_at_the_start_lets_go_what_an_earlier_run_has_held() {
+    let mut bench = Bench::new();
+    bench
+        .world
+        .keep(&json!({"types": TYPES, "hub": "the-hub", "holds": "downsync TooMany cafe0001 3 4\n"}));
+    bench.world.fails.insert(READ.into(), unreachable());
+    bench.run();
+    let mut confirming = shop(&["configmaps"]);
+    confirming["metadata"]["annotations"] = json!({crate::api::CONFIRM_DELETES: "cafe0001"});
+    bench.configure(&[confirming]);
+    bench.world.fails.clear();
+    bench.pass(10 * SECOND);
+    assert_eq!(bench.condition()["status"], "False");
+}
+
+/// Nothing is read while this fails, which is tried with increasing back-off; gives how many things fail before and after.
+fn reads_nothing_while_it_fails(what: &str) -> [usize; 2] {
+    let mut bench = Bench::new();
+    bench.world.fails.insert(what.into(), broken());
+    bench.run();
+    bench.select(&["configmaps"]);
+    bench.pass(600 * SECOND);
+    assert!(bench.copies_of(Side::Edge, "configmaps").is_none());
+    let tries = bench.count(what);
+    assert!((8..16).contains(&tries), "{tries} in ten minutes");
+    let failing = bench.model.report.failing();
+    bench.world.fails.clear();
+    bench.pass(301 * SECOND);
+    assert!(bench.copies_of(Side::Edge, "configmaps").is_some());
+    [failing, bench.model.report.failing()]
+}
+
+#[test]
+fn nothing_is_read_before_the_record_is_and_it_is_asked_for_ever_more_rarely() {
+    assert_eq!(reads_nothing_while_it_fails(READ), [1, 0]);
+}
+
+#[test]
+fn a_type_is_not_read_before_the_record_names_it() {
+    assert_eq!(reads_nothing_while_it_fails(WRITE), [1, 0]);
+}
+
+#[test]
+fn an_edge_that_refuses_to_keep_a_record_is_synced_all_the_same_and_asked_again() {
+    let mut bench = Bench::new();
+    bench.world.fails.insert(READ.into(), forbidden());
+    let mut bench = bench.selecting(&["configmaps"]);
+    bench.bring_down(&["a"]);
+    bench.world.fails.clear();
+    bench.pass(60 * SECOND);
+    assert!(bench.count(READ) >= 2 && bench.count(WRITE) == 1, "{:?}", bench.log);
+}
+
+#[test]
+fn the_record_is_written_for_news_and_now_and_then_and_not_for_every_object() {
+    let mut bench = Bench::listed();
+    bench.pass(60 * SECOND);
+    bench.log.clear();
+    let origins = bench.origins();
+    for version in 10..60 {
+        bench.says(origins, &config_map("a", version));
+        bench.succeed(Change::Updated);
+        bench.pass(20 * SECOND);
+    }
+    assert!(
+        (1..=2).contains(&bench.count(WRITE)),
+        "the versions grow: {}",
+        bench.count(WRITE)
+    );
+    bench.pass(601 * SECOND);
+    bench.log.clear();
+    bench.pass(Duration::from_secs(7200));
+    assert_eq!(bench.count(WRITE), 1, "somebody may have deleted it");
+}
+
+#[test]
+fn a_type_that_nothing_selects_leaves_the_record_with_its_last_copy() {
+    let mut bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a"]);
+    bench.config_says(&config("all", &json!({})));
+    let copies = bench.copies();
+    bench.list(copies, &[copy_of("a", 2000)], 3000);
+    assert!(
+        bench
+            .world
+            .kept
+            .types
+            .iter()
+            .any(|known| known.resource == "configmaps")
+    );
+    bench.says_gone(copies, &copy_of("a", 3001));
+    while !bench.work.is_empty() {
+        bench.end_with("a", Change::Left(crate::sync::job::Why::Gone));
+    }
+    assert!(bench.copies_of(Side::Edge, "configmaps").is_none());
+    assert!(
+        bench
+            .world
+            .kept
+            .types
+            .iter()
+            .all(|known| known.resource != "configmaps"),
+        "{:?}",
+        bench.world.kept
+    );
+}
+
+#[test]
+fn copies_of_a_type_that_was_deselected_between_two_runs_are_found_by_the_record() {
+    let mut bench = Bench::new();
+    bench
+        .world
+        .keep(&json!({"types": "/v1/configmaps\n", "hub": "the-hub"}));
+    bench.run();
+    bench.configure(&[]);
+    let copies = bench.copies();
+    bench.list(copies, &[copy_of("a", 2000), copy_of("b", 2000)], 2001);
+    let origins = bench.origins();
+    bench.list(origins, &[config_map("a", 10)], 40);
+    assert_eq!(bench.working(), ["b"]);
+    assert!(bench.job("b").may_delete);
+}
+
+#[test]
+fn the_record_learns_which_hub_the_copies_are_from() {
+    let bench = Bench::listed();
+    assert_eq!(bench.world.kept.hub, "the-hub");
+    let mut bench = after(&json!({"types": TYPES, "hub": "elder"}), &["a"]);
+    bench.pass(3 * 7200 * SECOND);
+    assert_eq!(
+        bench.world.kept.hub, "elder",
+        "another one that answers is not remembered"
+    );
+}

@@ -1,0 +1,272 @@
+//! Statuses on their way to the hub.
+
+use super::*;
+use crate::plan::StatusPath;
+
+/// The hub object; nothing but its version and its status ever changes.
+fn widget(version: u64) -> Value {
+    let mut widget = object(&widgets(), "shop", "a", version);
+    widget["data"] = json!({});
+    widget
+}
+
+/// The copy with a status at the edge.
+fn with_state(version: u64, state: u32) -> Value {
+    let copy = copy(Direction::Down, &in_shop(&widgets(), "a"), "a", version);
+    with_status(copy, &json!({"state": state}))
+}
+
+/// One whose widget `a` is at the edge, without a status.
+fn bench() -> Bench {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.selecting(&["widgets.example.org"]);
+    let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
+    bench.says(origins, &widget(10));
+    bench.succeed(Change::Created);
+    let version = bench.world.version;
+    bench.edge_says(&copy(Direction::Down, &in_shop(&widgets(), "a"), "a", version + 1));
+    bench.there_are_no_statuses();
+    bench
+}
+
+impl Bench {
+    fn edge_says(&mut self, object: &Value) {
+        let copies = self.copies_of(Side::Edge, "widgets").expect("they are read");
+        self.says(copies, object);
+    }
+
+    fn hub_says(&mut self, object: &Value) {
+        let origins = self.origins_of(Side::Hub, "widgets").expect("they are read");
+        self.says(origins, object);
+    }
+}
+
+#[test]
+fn a_status_goes_up_when_it_differs_and_only_then() {
+    let mut bench = bench();
+    bench.pass(60 * SECOND);
+    assert!(bench.statuses.is_empty(), "there is none");
+    let first = with_state(2000, 1);
+    bench.edge_says(&first);
+    assert_eq!(bench.statuses.len(), 1);
+    let job = &bench.statuses[0].1;
+    assert_eq!((job.path, job.body.is_some()), (StatusPath::Subresource, true));
+    bench.write_status(&first, 11);
+    bench.hub_says(&with_status(widget(11), &first["status"]));
+    bench.edge_says(&with_state(2001, 1));
+    bench.pass(60 * SECOND);
+    assert!(bench.statuses.is_empty(), "the hub has it");
+}
+
+#[test]
+fn a_status_that_the_hub_has_already_is_not_written() {
+    let mut bench = bench();
+    bench.hub_says(&with_status(widget(11), &json!({"state": 1})));
+    bench.edge_says(&with_state(2000, 1));
+    assert!(bench.statuses.is_empty() && bench.work.is_empty());
+    bench.edge_says(&with_state(2001, 2));
+    assert_eq!(bench.statuses.len(), 1);
+}
+
+#[test]
+fn statuses_of_one_object_keep_to_the_pace_and_the_newest_goes() {
+    let mut bench = bench();
+    let first = with_state(2000, 1);
+    bench.edge_says(&first);
+    bench.write_status(&first, 11);
+    for state in 2..5 {
+        bench.edge_says(&with_state(2000 + u64::from(state), state));
+    }
+    assert!(bench.statuses.is_empty(), "it has just been written");
+    bench.pass(SECOND + Duration::from_millis(10));
+    assert_eq!(bench.statuses.len(), 1);
+    let (_, job) = &bench.statuses[0];
+    assert!(
+        job.body.is_none() && job.edge_told == 2004,
+        "it is read, and not older than what was told"
+    );
+}
+
+#[test]
+fn what_the_edge_tells_while_a_status_is_under_way_goes_up_after_it() {
+    let mut bench = bench();
+    let first = with_state(2000, 1);
+    bench.edge_says(&first);
+    bench.edge_says(&with_state(2001, 2));
+    assert_eq!(bench.statuses.len(), 1, "one worker at a time");
+    bench.write_status(&first, 11);
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.statuses.len(), 1);
+}
+
+#[test]
+fn a_status_that_somebody_else_keeps_writing_at_the_hub_is_written_over_ever_more_rarely() {
+    let mut bench = bench();
+    let ours = with_state(2000, 1);
+    bench.edge_says(&ours);
+    let (mut version, mut writes) = (10, 0);
+    for _ in 0..600 {
+        if !bench.statuses.is_empty() {
+            writes += 1;
+            bench.write_status(&ours, version + 1);
+            bench.hub_says(&with_status(widget(version + 2), &json!({"state": version})));
+            version += 2;
+        }
+        bench.pass(SECOND);
+    }
+    assert!((8..=16).contains(&writes), "{writes} in ten minutes");
+}
+
+#[test]
+fn a_hub_that_has_lost_the_subresource_is_asked_what_it_serves_and_the_status_goes_on() {
+    let mut bench = bench();
+    bench.edge_says(&with_state(2000, 1));
+    bench.world.withdraw_at(Side::Hub, &widgets());
+    bench.world.serve_at(Side::Hub, &widgets());
+    bench.world.served[0]
+        .last_mut()
+        .expect("it is served")
+        .status_subresource = false;
+    bench.log.clear();
+    bench.return_status(Ok(Returned::NoSubresource));
+    bench.pass(10 * SECOND);
+    assert!(bench.count("ask the hub what it serves") >= 1, "{:?}", bench.log);
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("they are read");
+    bench.list(copies, &[with_state(2000, 1)], 2001);
+    let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
+    bench.list(origins, &[widget(10)], 40);
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.statuses[0].1.path, StatusPath::Main);
+}
+
+#[test]
+fn a_status_whose_hub_object_is_not_there_waits_for_news_or_minutes() {
+    for returned in [Returned::Gone, Returned::Another] {
+        let mut bench = bench();
+        bench.edge_says(&with_state(2000, 1));
+        bench.return_status(Ok(returned));
+        bench.pass(100 * SECOND);
+        assert!(bench.statuses.is_empty());
+        bench.pass(300 * SECOND);
+        assert_eq!(bench.statuses.len(), 1);
+    }
+}
+
+#[test]
+fn a_status_that_is_refused_is_tried_again_ever_more_rarely_and_fails_until_it_gets_through() {
+    let mut bench = bench();
+    let state = with_state(2000, 1);
+    bench.edge_says(&state);
+    let mut tries = 0;
+    for _ in 0..600 {
+        if !bench.statuses.is_empty() {
+            tries += 1;
+            bench.return_status(Err(failure(Side::Hub, forbidden())));
+        }
+        bench.pass(SECOND);
+    }
+    assert!((6..=15).contains(&tries), "{tries} in ten minutes");
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.pass(600 * SECOND);
+    bench.write_status(&state, 11);
+    assert_eq!(bench.model.report.failing(), 0);
+}
+
+#[test]
+fn a_hub_that_has_gone_back_gets_its_statuses_again() {
+    let mut bench = bench();
+    let state = with_state(2000, 1);
+    bench.edge_says(&state);
+    bench.write_status(&state, 500);
+    bench.hub_says(&with_status(widget(500), &state["status"]));
+    let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
+    bench.list_after(origins, &[widget(10)], 20, 500);
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.statuses.len(), 1);
+}
+
+#[test]
+fn the_status_of_what_is_selected_no_longer_does_not_go_up() {
+    let mut bench = bench();
+    bench.config_says(&config("all", &json!({})));
+    let at = in_shop(&widgets(), "a");
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("there is a copy");
+    bench.list(copies, &[copy(Direction::Down, &at, "a", 3000)], 3001);
+    bench.says(copies, &with_state(3002, 1));
+    bench.pass(60 * SECOND);
+    assert!(bench.statuses.is_empty());
+}
+
+#[test]
+fn the_status_of_an_upsynced_object_goes_up_from_its_origin() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let spec = json!({"upsync": [{"apiGroup": "example.org", "resources": ["widgets"], "namespaces": ["shop"],
+        "names": ["*"]}]});
+    let mut bench = bench.with_spec(&spec);
+    let origins = bench.origins_of(Side::Edge, "widgets").expect("they are read");
+    bench.says(origins, &with_status(widget(10), &json!({"state": 1})));
+    assert!(bench.statuses.is_empty(), "there is no copy yet");
+    bench.succeed(Change::Created);
+    assert_eq!(bench.statuses.len(), 1);
+    assert_eq!(bench.statuses[0].1.direction, Direction::Up);
+}
+
+#[test]
+fn the_status_of_an_object_that_is_left_to_the_edge_goes_up_though_it_has_no_label() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    bench.run();
+    bench.select(&["widgets.example.org"]);
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("they are read");
+    let mut theirs = widget(7);
+    theirs["metadata"]["annotations"] = json!({crate::api::DOWNSYNC_OVERWRITE: "false"});
+    bench.list(copies, &[theirs.clone()], 8);
+    bench.list_rest(1);
+    bench.hub_says(&widget(10));
+    let hash = bench.job("a").body.clone().expect("it is at hand");
+    let at = in_shop(&widgets(), "a");
+    let selection = bench.job("a").selection;
+    let desired = Desired::from_origin(&at, &at, selection, &hash).expect("it is an object");
+    let left = Outcome {
+        desired_hash: desired.map_or(0, |desired| desired.hash),
+        ..outcome(Change::Left(crate::sync::job::Why::HandsOff))
+    };
+    let (key, _) = bench.take("a");
+    bench.ends(key, Ok(left));
+    let unlabelled = bench
+        .find(|feed| matches!(feed, Feed::Unlabelled(_)), "widgets")
+        .expect("no label finds it");
+    theirs["metadata"]["resourceVersion"] = json!("9");
+    bench.there_are_no_statuses();
+    bench.says(unlabelled, &with_status(theirs, &json!({"state": 1})));
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.statuses.len(), 1);
+    assert!(bench.work.is_empty());
+}
+
+/// A Job is at the edge, and goes from there with this status.
+fn job_that_goes_with(status: &Value) -> Bench {
+    let mut bench = Bench::new();
+    bench.world.serve(&jobs());
+    let mut bench = bench.selecting(&["jobs.batch"]);
+    let origins = bench.origins_of(Side::Hub, "jobs").expect("they are read");
+    bench.says(origins, &object(&jobs(), "shop", "a", 10));
+    bench.succeed(Change::Created);
+    bench.there_are_no_statuses();
+    let last = copy(Direction::Down, &in_shop(&jobs(), "a"), "a", 3000);
+    let copies = bench.copies_of(Side::Edge, "jobs").expect("they are read");
+    bench.says_gone(copies, &with_status(last, status));
+    bench
+}
+
+#[test]
+fn a_job_that_has_run_to_its_end_is_not_run_again_and_its_last_status_goes_up() {
+    let mut bench = job_that_goes_with(&json!({"conditions": [{"type": "Complete", "status": "True"}]}));
+    bench.pass(600 * SECOND);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert!(bench.statuses[0].1.body.is_some(), "it cannot be read any more");
+    let bench = job_that_goes_with(&json!({"active": 1}));
+    assert_eq!(bench.working(), ["a"], "it has not run to its end");
+}

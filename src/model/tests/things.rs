@@ -1,0 +1,187 @@
+//! What objects, configs and errors look like.
+
+use super::*;
+use crate::api::{DOWNSYNCED, OWNER, SOURCE, UPSYNCED};
+use crate::sync::object::Address;
+
+pub(super) fn bytes(object: &Value) -> Bytes {
+    Bytes::from(object.to_string())
+}
+
+/// A `ConfigMap` of the namespace `shop` at the hub.
+pub(super) fn config_map(name: &str, version: u64) -> Value {
+    object(&ResourceType::config_maps(), "shop", name, version)
+}
+
+/// An object whose content differs with its version.
+pub(super) fn object(resource: &ResourceType, namespace: &str, name: &str, version: u64) -> Value {
+    let mut object = json!({"apiVersion": resource.api_version(), "kind": resource.kind,
+        "data": {"at": version.to_string()},
+        "metadata": {"name": name, "uid": name, "resourceVersion": version.to_string()}});
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+/// A copy of ours as this sync target makes it, of the object with the UID `origin`.
+pub(super) fn copy(direction: Direction, at: &Address, origin: &str, version: u64) -> Value {
+    let Address { resource, name } = at;
+    let mark = match direction {
+        Direction::Down => DOWNSYNCED,
+        Direction::Up => UPSYNCED,
+    };
+    let cluster = match direction {
+        Direction::Down => "the-hub",
+        Direction::Up => "the-edge",
+    };
+    let mut copy = object(resource, &name.namespace, &name.name, version);
+    copy["metadata"]["uid"] = json!(format!("copy-of-{origin}"));
+    copy["metadata"]["labels"] = json!({mark: "true"});
+    copy["metadata"]["annotations"] = json!({
+        mark: at.for_people(),
+        OWNER: format!("{origin}/{}/st", resource.qualified()),
+        SOURCE: format!("{cluster}/1"),
+    });
+    copy
+}
+
+/// The copy of a `ConfigMap` of the namespace `shop` at the edge.
+pub(super) fn copy_of(name: &str, version: u64) -> Value {
+    let at = Address {
+        resource: ResourceType::config_maps(),
+        name: ObjectName::new("shop", name),
+    };
+    copy(Direction::Down, &at, name, version)
+}
+
+/// The same after somebody has changed what we had written.
+pub(super) fn changed(mut copy: Value, version: u64) -> Value {
+    copy["metadata"]["resourceVersion"] = json!(version.to_string());
+    copy["metadata"]["managedFields"] = json!([{"manager": "edge-syncer", "operation": "Apply",
+        "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:at": {}, "f:n": version.to_string()}}}]);
+    copy
+}
+
+/// The same on its way out.
+pub(super) fn ending(mut object: Value) -> Value {
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    object
+}
+
+pub(super) fn with_status(mut object: Value, status: &Value) -> Value {
+    object["status"] = status.clone();
+    object
+}
+
+pub(super) fn widgets() -> ResourceType {
+    ResourceType {
+        group: "example.org".into(),
+        version: "v1".into(),
+        resource: "widgets".into(),
+        kind: "Widget".into(),
+        namespaced: true,
+    }
+}
+
+pub(super) fn jobs() -> ResourceType {
+    ResourceType {
+        group: "batch".into(),
+        version: "v1".into(),
+        resource: "jobs".into(),
+        kind: "Job".into(),
+        namespaced: true,
+    }
+}
+
+pub(super) fn in_shop(resource: &ResourceType, name: &str) -> Address {
+    Address {
+        resource: resource.clone(),
+        name: ObjectName::new("shop", name),
+    }
+}
+
+/// A `SyncerConfig`.
+pub(super) fn config(name: &str, spec: &Value) -> Value {
+    json!({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "spec": spec})
+}
+
+/// One that selects these of the namespace `shop`, each `resource` or `resource.group`.
+pub(super) fn shop(resources: &[&str]) -> Value {
+    let resources: Vec<Value> = resources
+        .iter()
+        .map(|resource| {
+            let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+            json!({"group": group, "resource": resource, "apiVersion": "v1"})
+        })
+        .collect();
+    config(
+        "all",
+        &json!({"namespaceScope": {"namespaces": ["shop"], "resources": resources}}),
+    )
+}
+
+/// A spec that selects these `ConfigMap`s of the namespace `shop`.
+pub(super) fn named(names: &[&str]) -> Value {
+    json!({"namespacedObjects": [{"resource": "configmaps", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": "shop", "names": names}]}]})
+}
+
+/// A spec that sends up the `ConfigMap`s of these namespaces.
+pub(super) fn upsync(namespaces: &[&str]) -> Value {
+    json!({"upsync": [{"apiGroup": "", "resources": ["configmaps"], "namespaces": namespaces, "names": ["*"]}]})
+}
+
+pub(super) fn outcome(change: Change) -> Outcome {
+    Outcome {
+        change,
+        desired_hash: 0,
+        copy: None,
+        status: None,
+        origin: None,
+        waits_for: Vec::new(),
+    }
+}
+
+pub(super) fn failure(side: Side, error: Error) -> Failure {
+    Failure {
+        side,
+        doing: "applying",
+        desired_hash: 0,
+        error,
+    }
+}
+
+pub(super) fn unreachable() -> Error {
+    Error::Unreachable("no route".into())
+}
+
+pub(super) fn answer(code: u16, reason: &str, message: &str) -> Error {
+    let body = json!({"kind": "Status", "code": code, "reason": reason, "message": message});
+    Error::from_answer(code, None, body.to_string().as_bytes())
+}
+
+pub(super) fn forbidden() -> Error {
+    answer(403, "Forbidden", "not allowed")
+}
+
+pub(super) fn invalid() -> Error {
+    answer(422, "Invalid", "no")
+}
+
+pub(super) fn conflict() -> Error {
+    answer(409, "Conflict", "it has been modified")
+}
+
+pub(super) fn broken() -> Error {
+    answer(500, "InternalError", "no")
+}
+
+pub(super) fn not_served() -> Error {
+    answer(404, "NotFound", "the server could not find the requested resource")
+}
+
+pub(super) fn not_found(kind: &str, name: &str) -> Error {
+    let body = json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"kind": kind, "name": name}});
+    Error::from_answer(404, None, body.to_string().as_bytes())
+}

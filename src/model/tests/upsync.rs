@@ -1,0 +1,263 @@
+//! What travels up, and the namespaces that are made for it at the hub.
+
+use super::*;
+use crate::api::{DOWNSYNCED, OWNER, UPSYNCED};
+use crate::cluster::Precondition;
+use crate::model::effect::End;
+
+fn at_edge(name: &str, version: u64) -> Value {
+    object(&ResourceType::config_maps(), "field", name, version)
+}
+
+fn upsyncing() -> Bench {
+    Bench::new().with_spec(&upsync(&["field"]))
+}
+
+impl Bench {
+    fn edge_origins(&self) -> SourceId {
+        self.origins_of(Side::Edge, "configmaps").expect("they are read")
+    }
+
+    /// One object goes up, and the hub has told of the namespace that was made for it.
+    fn bring_up(&mut self, name: &str) {
+        let origins = self.edge_origins();
+        self.says(origins, &at_edge(name, 10));
+        self.succeed(Change::Created);
+        let namespaces = self.source(Feed::HubNamespaces);
+        self.says(namespaces, &namespace_of_ours());
+    }
+
+    /// It goes from both sides again.
+    fn take_back(&mut self, name: &str) {
+        let origins = self.edge_origins();
+        self.says_gone(origins, &at_edge(name, 50));
+        assert!(self.job(name).may_delete);
+        self.succeed(Change::Deleted);
+    }
+
+    fn steps(&self) -> Vec<&str> {
+        let steps = self.namespaces.iter().map(|(_, step)| match step {
+            Step::Make => "make",
+            Step::Look => "look",
+            Step::Clear(_) => "clear",
+        });
+        steps.collect()
+    }
+}
+
+fn namespace_of_ours() -> Value {
+    let mut namespace = object(&ResourceType::namespaces(), "", "field", 5);
+    namespace["metadata"]["labels"] = json!({UPSYNCED: "true"});
+    namespace["metadata"]["annotations"] = json!({UPSYNCED: "Namespace//field", OWNER: "/namespaces/st"});
+    namespace
+}
+
+fn empty() -> End {
+    End::Empty(Precondition {
+        uid: "field".into(),
+        resource_version: "5".into(),
+    })
+}
+
+#[test]
+fn an_object_of_the_edge_goes_up_and_again_when_it_has_changed() {
+    let mut bench = upsyncing();
+    let origins = bench.edge_origins();
+    bench.says(origins, &at_edge("a", 10));
+    let job = bench.job("a");
+    assert_eq!((job.direction, job.may_delete), (Direction::Up, false));
+    bench.succeed(Change::Created);
+    bench.says(origins, &at_edge("a", 10));
+    assert!(bench.work.is_empty());
+    bench.says(origins, &at_edge("a", 11));
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn what_came_down_does_not_go_up_again() {
+    let mut bench = upsyncing();
+    let origins = bench.edge_origins();
+    let mut object = at_edge("a", 10);
+    object["metadata"]["annotations"] = json!({DOWNSYNCED: "ConfigMap/field/a"});
+    bench.says(origins, &object);
+    bench.says(origins, &at_edge("kube-root-ca.crt", 10));
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.says(origins, &at_edge("b", 11));
+    assert_eq!(bench.working(), ["b"]);
+}
+
+#[test]
+fn the_namespace_of_the_syncer_goes_up_only_if_it_is_named() {
+    for (namespaces, goes_up) in [("*", false), ("field", true)] {
+        let mut bench = Bench::with(|settings| settings.own_namespace = Some("field".into()));
+        bench = bench.with_spec(&upsync(&[namespaces]));
+        let origins = bench.edge_origins();
+        bench.says(origins, &at_edge("a", 10));
+        assert_eq!(!bench.work.is_empty(), goes_up, "{namespaces}");
+    }
+}
+
+#[test]
+fn a_namespace_that_is_missing_at_the_hub_is_made_and_what_waits_for_it_goes_on_at_once() {
+    let mut bench = upsyncing();
+    let origins = bench.edge_origins();
+    bench.says(origins, &at_edge("a", 10));
+    bench.fail(Side::Hub, not_found("namespaces", "field"));
+    assert_eq!(bench.steps(), ["make"]);
+    assert!(bench.work.is_empty());
+    assert_eq!(bench.model.report.failing(), 0, "that is no failure");
+    bench.namespace_done(Ok(End::Made));
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn a_namespace_that_cannot_be_made_is_tried_again_and_fails_until_nothing_needs_it() {
+    let mut bench = upsyncing();
+    let origins = bench.edge_origins();
+    bench.says(origins, &at_edge("a", 10));
+    let mut tries = 0;
+    for _ in 0..600 {
+        while !bench.work.is_empty() {
+            bench.fail(Side::Hub, not_found("namespaces", "field"));
+        }
+        while !bench.namespaces.is_empty() {
+            tries += 1;
+            bench.namespace_done(Err(forbidden()));
+        }
+        bench.pass(SECOND);
+    }
+    assert!((6..20).contains(&tries), "{tries} in ten minutes");
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.says_gone(origins, &at_edge("a", 11));
+    while !bench.work.is_empty() {
+        bench.end_with("a", Change::Left(crate::sync::job::Why::Gone));
+    }
+    bench.pass(600 * SECOND);
+    assert_eq!(bench.model.report.failing(), 0);
+}
+
+#[test]
+fn a_namespace_that_upsync_has_left_is_cleared_after_a_while() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.pass(60 * SECOND);
+    assert!(bench.namespaces.is_empty(), "it is in use");
+    bench.take_back("a");
+    bench.pass(9 * SECOND);
+    assert!(bench.namespaces.is_empty(), "it may be needed again");
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.steps(), ["look"]);
+    bench.namespace_done(Ok(empty()));
+    assert_eq!(bench.steps(), ["clear"]);
+    bench.namespace_done(Ok(End::Cleared));
+    bench.pass(3600 * SECOND);
+    assert!(bench.namespaces.is_empty());
+}
+
+#[test]
+fn nothing_goes_into_a_namespace_that_is_being_cleared_before_that_has_ended() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.take_back("a");
+    bench.pass(11 * SECOND);
+    bench.namespace_done(Ok(empty()));
+    let origins = bench.edge_origins();
+    bench.says(origins, &at_edge("b", 60));
+    bench.pass(SECOND);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.namespace_done(Ok(End::Cleared));
+    assert_eq!(bench.working(), ["b"]);
+}
+
+#[test]
+fn a_namespace_that_is_needed_again_while_it_is_looked_at_is_not_cleared() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.take_back("a");
+    bench.pass(11 * SECOND);
+    assert_eq!(bench.steps(), ["look"]);
+    let origins = bench.edge_origins();
+    bench.says(origins, &at_edge("b", 60));
+    bench.namespace_done(Ok(empty()));
+    assert!(bench.namespaces.is_empty());
+}
+
+#[test]
+fn a_namespace_with_something_in_it_is_looked_at_again_after_ten_minutes() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.take_back("a");
+    bench.pass(11 * SECOND);
+    bench.namespace_done(Ok(End::NotEmpty("secrets/x".into())));
+    bench.pass(Duration::from_secs(580));
+    assert!(bench.namespaces.is_empty());
+    bench.pass(Duration::from_secs(30));
+    assert_eq!(bench.steps(), ["look"]);
+}
+
+#[test]
+fn a_namespace_that_upsync_has_not_made_is_never_cleared() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    let namespaces = bench.source(Feed::HubNamespaces);
+    let mut anothers = namespace_of_ours();
+    anothers["metadata"]["annotations"][OWNER] = json!("/namespaces/another");
+    bench.says(namespaces, &anothers);
+    bench.take_back("a");
+    bench.pass(3600 * SECOND);
+    assert!(bench.namespaces.is_empty());
+}
+
+#[test]
+fn deletes_at_the_hub_are_held_by_another_edge_and_those_at_the_edge_go_on() {
+    let spec = json!({"namespaceScope": {"namespaces": ["shop"],
+        "resources": [{"resource": "configmaps", "apiVersion": "v1"}]}, "upsync": upsync(&["field"])["upsync"]});
+    let mut bench = Bench::new().with_spec(&spec);
+    bench.bring_down(&["down"]);
+    bench.bring_up("up");
+    bench.uids[1] = "another";
+    bench.contacts[1].moves += 1;
+    bench.tell(Event::Due);
+    let (down, up) = (bench.origins(), bench.edge_origins());
+    bench.says_gone(down, &config_map("down", 50));
+    bench.says_gone(up, &at_edge("up", 50));
+    assert_eq!(bench.working(), ["down"]);
+    assert_eq!(bench.held_for(Direction::Up, crate::api::OTHER_CLUSTER), Some(1));
+}
+
+#[test]
+fn a_copy_at_the_hub_that_somebody_changes_is_put_right() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    let copies = bench.copies_of(Side::Hub, "configmaps").expect("they are read");
+    let at = crate::sync::object::Address {
+        resource: ResourceType::config_maps(),
+        name: ObjectName::new("field", "a"),
+    };
+    let known = copy(Direction::Up, &at, "a", bench.world.version);
+    bench.says(copies, &known);
+    assert!(bench.work.is_empty());
+    bench.says(copies, &changed(known, bench.world.version + 1));
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn a_copy_at_the_hub_from_an_earlier_run_that_is_as_it_should_be_is_not_written_again() {
+    let mut bench = Bench::new();
+    bench.run();
+    bench.configure(&[config("all", &upsync(&["field"]))]);
+    let copies = bench.copies_of(Side::Hub, "configmaps").expect("they are read");
+    let at = crate::sync::object::Address {
+        resource: ResourceType::config_maps(),
+        name: ObjectName::new("field", "a"),
+    };
+    let mut known = copy(Direction::Up, &at, "a", 10);
+    let mut other = at.clone();
+    other.name = ObjectName::new("field", "b");
+    let changed = copy(Direction::Up, &other, "b", 11);
+    known["data"] = at_edge("a", 10)["data"].clone();
+    bench.list(copies, &[known, changed], 20);
+    let origins = bench.edge_origins();
+    bench.list(origins, &[at_edge("a", 10), at_edge("b", 10)], 30);
+    assert_eq!(bench.working(), ["b"]);
+}

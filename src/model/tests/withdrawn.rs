@@ -1,0 +1,169 @@
+//! Types that the hub takes away, or has no longer.
+
+use super::*;
+use crate::api::TYPE_WITHDRAWN;
+use crate::sync::definition::{Definition, Withdrawal};
+
+const VERIFY: &str = "ask whether a type goes";
+const LEFT: &str = "look for what is left";
+
+/// One with two widgets at the edge.
+fn bench() -> Bench {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    bench.world.definition = Some(Definition {
+        uid: "crd".into(),
+        going: false,
+    });
+    let mut bench = bench.selecting(&["widgets.example.org"]);
+    let origins = origins(&bench);
+    for name in ["a", "b"] {
+        bench.says(origins, &object(&widgets(), "shop", name, 10));
+        bench.succeed(Change::Created);
+    }
+    bench.there_are_no_statuses();
+    bench
+}
+
+fn origins(bench: &Bench) -> SourceId {
+    bench.origins_of(Side::Hub, "widgets").expect("they are read")
+}
+
+fn going() -> Withdrawal {
+    Withdrawal::Going(Some("crd".into()))
+}
+
+/// The hub has begun to delete the type, and with it the widget `a`.
+fn withdrawing() -> Bench {
+    let mut bench = bench();
+    let origins = origins(&bench);
+    bench.says_gone(origins, &object(&widgets(), "shop", "a", 20));
+    assert!(bench.job("a").may_delete);
+    bench.end_with("a", Change::Withdrawn(going()));
+    assert!(bench.work.is_empty());
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(1));
+    bench
+}
+
+#[test]
+fn copies_of_a_type_that_is_being_deleted_stay_and_the_hub_is_asked_each_minute() {
+    let mut bench = withdrawing();
+    bench.world.withdrawal = Some(going());
+    let origins = origins(&bench);
+    bench.says_gone(origins, &object(&widgets(), "shop", "b", 21));
+    bench.pass(601 * SECOND);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
+    assert!((9..=10).contains(&bench.count(VERIFY)), "{:?}", bench.log);
+    bench.world.withdrawal = None;
+    bench.pass(61 * SECOND);
+    assert_eq!(bench.working(), ["a", "b"], "it is not taken away after all");
+}
+
+#[test]
+fn copies_of_a_type_that_is_defined_anew_stay_for_the_time_of_a_hold() {
+    let mut bench = withdrawing();
+    bench.world.withdrawal = Some(Withdrawal::Anew("next".into()));
+    bench.pass(61 * SECOND);
+    bench.pass(GRACE.saturating_sub(2 * SECOND));
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.pass(3 * SECOND);
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn people_may_let_go_the_copies_of_a_type_that_is_taken_away() {
+    let mut bench = withdrawing();
+    bench.confirm(&bench.token());
+    assert_eq!(bench.working(), ["a"]);
+    assert!(bench.job("a").may_delete);
+}
+
+#[test]
+fn a_hub_that_cannot_say_whether_it_takes_a_type_away_has_its_copies_kept() {
+    let mut bench = withdrawing();
+    bench.world.fails.insert(VERIFY.into(), broken());
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert!(bench.count(VERIFY) > 10);
+}
+
+/// The hub has the type no longer.
+fn vanished(left: usize) -> Bench {
+    let mut bench = bench();
+    bench.world.withdraw_at(Side::Hub, &widgets());
+    bench.world.left = left;
+    let origins = origins(&bench);
+    bench.breaks(origins, not_served());
+    bench.pass(60 * SECOND);
+    bench
+}
+
+#[test]
+fn copies_of_a_type_that_the_hub_has_no_longer_stay_and_people_are_told_so() {
+    let mut bench = vanished(2);
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
+    assert_eq!(bench.condition()["reason"], TYPE_WITHDRAWN);
+    bench.log.clear();
+    bench.pass(24 * 3600 * SECOND);
+    assert!((20..30).contains(&bench.count(LEFT)), "{} in a day", bench.count(LEFT));
+}
+
+#[test]
+fn a_type_that_the_hub_has_again_is_held_no_longer_and_goes_on() {
+    let mut bench = vanished(2);
+    bench.world.serve_at(Side::Hub, &widgets());
+    bench.pass(301 * SECOND);
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), None);
+    bench.listed.clear();
+    bench.list_rest(3000);
+    assert!(bench.origins_of(Side::Hub, "widgets").is_some());
+}
+
+#[test]
+fn a_type_that_the_hub_has_no_longer_and_that_has_no_copies_is_worth_no_word() {
+    let mut bench = vanished(0);
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), None);
+    assert_eq!(bench.condition()["status"], "False");
+}
+
+#[test]
+fn people_may_let_go_the_copies_of_a_type_that_the_hub_has_no_longer() {
+    let mut bench = vanished(2);
+    bench.confirm(&bench.token());
+    bench.pass(SECOND);
+    assert!(
+        bench.copies_of(Side::Edge, "widgets").is_none(),
+        "the hub has to say it again and again"
+    );
+    bench.pass(60 * SECOND);
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("they are looked for");
+    let known = ["a", "b"].map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
+    bench.list(copies, &known, 2001);
+    assert_eq!(bench.working(), ["a", "b"]);
+    assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
+}
+
+#[test]
+fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_is_certain() {
+    let mut bench = bench();
+    bench.config_says(&config("all", &json!({})));
+    let known = ["a", "b"].map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
+    bench.list_namespaces(2001);
+    bench.list(copies, &known, 2001);
+    let origins = origins(&bench);
+    bench.world.withdraw_at(Side::Hub, &widgets());
+    bench.breaks(origins, not_served());
+    bench.pass(3 * SECOND);
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
+    bench.list(copies, &known, 2002);
+    assert!(bench.work.is_empty(), "it has said so once: {:?}", bench.working());
+    bench.pass(60 * SECOND);
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
+    bench.list(copies, &known, 2003);
+    assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
+    assert_eq!(bench.working(), ["a", "b"]);
+}

@@ -1,0 +1,327 @@
+//! Who is worked on when, what comes of it, and what people get to know of that.
+
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::serve::Question;
+use crate::sync::job::Why;
+
+/// One that brings down the namespace `shop` with all that is in it.
+fn with_namespace() -> Bench {
+    let mut bench = Bench::new();
+    bench.run();
+    let spec = json!({"namespaceScope": {"namespaces": ["shop"],
+        "resources": [{"resource": "configmaps", "apiVersion": "v1"}]},
+        "clusterScope": [{"resource": "namespaces", "apiVersion": "v1", "objects": ["shop"]}]});
+    bench.with_spec(&spec)
+}
+
+fn namespace(version: u64) -> Value {
+    object(&ResourceType::namespaces(), "", "shop", version)
+}
+
+fn namespaces(bench: &Bench) -> SourceId {
+    bench.origins_of(Side::Hub, "namespaces").expect("they are read")
+}
+
+fn metrics(bench: &mut Bench) -> String {
+    let (answer, mut page) = oneshot::channel();
+    bench.pass(2 * SECOND);
+    let now = Duration::from_secs(1_000_000);
+    bench.tell(Event::Asked(Question::Metrics { now, answer }));
+    String::from_utf8(page.try_recv().expect("it is answered").to_vec()).expect("it is text")
+}
+
+fn ready(bench: &mut Bench) -> bool {
+    let (answer, mut is_ready) = oneshot::channel();
+    bench.tell(Event::Asked(Question::Ready(answer)));
+    is_ready.try_recv().expect("it is answered").is_ok()
+}
+
+#[test]
+fn a_namespace_goes_before_what_is_in_it() {
+    let mut bench = with_namespace();
+    let (first, others) = (namespaces(&bench), bench.origins());
+    bench.says(first, &namespace(10));
+    bench.says(others, &config_map("a", 10));
+    assert_eq!(bench.working(), ["shop"]);
+    bench.succeed(Change::Created);
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn a_namespace_that_hangs_does_not_hold_up_the_others_for_long() {
+    let mut bench = with_namespace();
+    let (first, others) = (namespaces(&bench), bench.origins());
+    bench.says(first, &namespace(10));
+    bench.says(others, &config_map("a", 10));
+    bench.pass(4 * SECOND);
+    assert_eq!(bench.working(), ["shop"]);
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.working(), ["shop", "a"]);
+}
+
+#[test]
+fn a_namespace_is_deleted_after_all_else() {
+    let mut bench = with_namespace();
+    let (first, others) = (namespaces(&bench), bench.origins());
+    bench.says(first, &namespace(10));
+    bench.succeed(Change::Created);
+    bench.bring_down(&["a", "b", "c"]);
+    bench.says(others, &config_map("b", 20));
+    bench.says_gone(first, &namespace(21));
+    bench.says_gone(others, &config_map("a", 22));
+    assert_eq!(bench.working(), ["b", "a"]);
+    bench.succeed(Change::Updated);
+    assert_eq!(bench.working(), ["a"]);
+    bench.succeed(Change::Deleted);
+    assert_eq!(bench.working(), ["shop"]);
+}
+
+#[test]
+fn a_namespace_that_is_to_go_waits_for_a_quiet_moment_no_longer_than_a_minute() {
+    let mut bench = with_namespace();
+    let (first, others) = (namespaces(&bench), bench.origins());
+    bench.says(first, &namespace(10));
+    bench.succeed(Change::Created);
+    bench.bring_down(&["a", "b"]);
+    bench.says(others, &config_map("a", 20));
+    bench.says_gone(first, &namespace(21));
+    let (start, mut version, mut busy) = (bench.now, 22, ["a", "b"]);
+    while !bench.working().contains(&"shop") {
+        // There is always something else to do.
+        bench.says(others, &config_map(busy[1], version));
+        bench.pass(SECOND);
+        bench.succeed_with(busy[0], Change::Updated);
+        version += 1;
+        busy.reverse();
+        assert!(version < 100, "{:?}", bench.working());
+    }
+    let waited = (bench.now - start).as_secs();
+    assert!((58..64).contains(&waited), "{waited}");
+}
+
+#[test]
+fn what_waits_for_its_namespace_at_the_edge_goes_on_when_that_has_come() {
+    let mut bench = with_namespace();
+    let (first, others) = (namespaces(&bench), bench.origins());
+    bench.says(others, &config_map("a", 10));
+    for _ in 0..5 {
+        bench.fail(Side::Edge, not_found("namespaces", "shop"));
+        bench.pass(20 * SECOND);
+    }
+    bench.fail(Side::Edge, not_found("namespaces", "shop"));
+    assert_eq!(bench.model.report.failing(), 0, "that is no failure");
+    bench.says(first, &namespace(10));
+    assert_eq!(bench.working(), ["shop"]);
+    bench.succeed(Change::Created);
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn a_namespace_that_turns_out_to_be_missing_at_the_edge_is_created_again() {
+    let mut bench = with_namespace();
+    let (first, others) = (namespaces(&bench), bench.origins());
+    bench.says(first, &namespace(10));
+    bench.succeed(Change::Created);
+    bench.says(others, &config_map("a", 10));
+    bench.fail(Side::Edge, not_found("namespaces", "shop"));
+    assert_eq!(bench.working(), ["shop"]);
+}
+
+#[test]
+fn more_objects_than_the_queue_has_room_for_all_arrive() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    let names: Vec<String> = (0..200).map(|index| format!("n{index:03}")).collect();
+    for name in &names {
+        bench.says(origins, &config_map(name, 10));
+    }
+    assert!(!bench.model.has_room());
+    let page = metrics(&mut bench);
+    assert!(page.contains("edge_syncer_queue_overflowed_groups 1"), "{page}");
+    let mut arrived = BTreeSet::new();
+    while !bench.work.is_empty() {
+        arrived.insert(bench.working()[0].to_owned());
+        bench.succeed(Change::Created);
+    }
+    assert_eq!(arrived.into_iter().collect::<Vec<_>>(), names);
+    assert!(bench.model.has_room() && bench.model.queue.is_empty());
+}
+
+#[test]
+fn what_hangs_gives_its_workers_to_others_and_is_begun_a_few_at_a_time() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.selecting(&["configmaps", "widgets.example.org"]);
+    let (slow, quick) = (
+        bench.origins(),
+        bench.origins_of(Side::Hub, "widgets").expect("they are read"),
+    );
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        bench.says(slow, &config_map(name, 10));
+    }
+    bench.says(quick, &object(&widgets(), "shop", "w", 10));
+    assert_eq!(bench.working(), ["a", "b", "c", "d"]);
+    bench.pass(4 * SECOND);
+    assert_eq!(bench.work.len(), 4);
+    bench.pass(2 * SECOND);
+    assert_eq!(
+        bench.working(),
+        ["a", "b", "c", "d", "w"],
+        "there are enough of the others"
+    );
+}
+
+#[test]
+fn an_origin_that_changes_while_a_worker_has_it_is_taken_up_once_more_with_its_newest_form() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 10));
+    for version in 11..15 {
+        bench.says(origins, &config_map("a", version));
+    }
+    bench.fail(Side::Edge, invalid());
+    assert_eq!(bench.working(), ["a"], "it is another one than was refused");
+    let body = bench.job("a").body.clone().expect("it is at hand");
+    assert_eq!(Meta::parse(&body).expect("it is an object").version_number(), 14);
+    bench.succeed(Change::Created);
+    bench.pass(3600 * SECOND);
+    assert!(bench.work.is_empty());
+}
+
+#[test]
+fn a_conflict_is_a_failure_only_if_it_lasts() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 10));
+    for failing in [0, 0, 0, 0, 1] {
+        bench.fail(Side::Edge, conflict());
+        assert_eq!(bench.model.report.failing(), failing);
+        bench.pass(60 * SECOND);
+    }
+    bench.succeed(Change::Created);
+    assert_eq!(bench.model.report.failing(), 0);
+}
+
+#[test]
+fn a_copy_that_cannot_be_changed_waits_for_a_change_and_not_for_the_clock() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 10));
+    let (key, job) = bench.take("a");
+    let body = job.body.clone().expect("it is at hand");
+    let desired = Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body).expect("it is an object");
+    let refused = Failure {
+        desired_hash: desired.map_or(0, |desired| desired.hash),
+        ..failure(Side::Edge, answer(422, "Invalid", "spec.x: field is immutable"))
+    };
+    bench.ends(key, Err(refused));
+    bench.pass(3600 * SECOND);
+    assert!(bench.work.is_empty());
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.says(origins, &config_map("a", 11));
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn a_worker_that_finds_no_origin_of_what_the_hub_has_told_of_is_not_believed() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    bench.says(copies, &changed(copy_of("a", 0), 2000));
+    bench.end_with("a", Change::Left(Why::Gone));
+    bench.pass(60 * SECOND);
+    assert_eq!(bench.working(), ["a"], "whoever says so may be another cluster");
+    assert!(!bench.job("a").may_delete);
+}
+
+#[test]
+fn a_copy_that_is_on_its_way_out_is_made_anew_when_it_is_gone() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let (origins, copies) = (bench.origins(), bench.copies());
+    bench.says(copies, &ending(copy_of("a", 2000)));
+    while !bench.work.is_empty() {
+        let (key, job) = bench.take("a");
+        let body = job
+            .body
+            .clone()
+            .or_else(|| bench.world.origin(&key))
+            .expect("the hub has it");
+        let desired = Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body).expect("it is an object");
+        let ending = ending(copy_of("a", 2000));
+        let seen = Seen::of(
+            Direction::Down,
+            &job.copy_at.resource,
+            &bytes(&ending),
+            &job.policy,
+            job.selection,
+        );
+        let left = Outcome {
+            desired_hash: desired.map_or(0, |desired| desired.hash),
+            copy: Some(seen.expect("it is an object")),
+            waits_for: vec!["example.org/wait".into()],
+            ..outcome(Change::Left(Why::Terminating))
+        };
+        bench.ends(key, Ok(left));
+    }
+    assert_eq!(bench.model.report.failing(), 1, "its finalizers keep it");
+    bench.pass(3600 * SECOND);
+    assert!(bench.work.is_empty());
+    bench.says_gone(copies, &ending(copy_of("a", 2001)));
+    bench.pass(SECOND);
+    assert_eq!(bench.working(), ["a"]);
+    bench.succeed(Change::Created);
+    assert_eq!(bench.model.report.failing(), 0);
+    bench.says(origins, &config_map("a", 10));
+    assert!(bench.work.is_empty());
+}
+
+#[test]
+fn a_source_is_told_what_workers_have_seen_so_that_a_poll_reads_less() {
+    let mut bench = Bench::with(|settings| settings.edge_pace = Pace::Poll(60 * SECOND)).selecting(&["configmaps"]);
+    bench.bring_down(&["a"]);
+    assert_eq!(bench.world.known, [("a".to_owned(), Known::At(bench.world.version))]);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 20));
+    bench.succeed(Change::Deleted);
+    assert_eq!(bench.world.known[1..], [("a".to_owned(), Known::Gone)]);
+}
+
+#[test]
+fn it_is_ready_once_all_is_listed_and_stays_so() {
+    let mut bench = Bench::new();
+    bench.run();
+    assert!(!ready(&mut bench));
+    bench.select(&["configmaps"]);
+    assert!(!ready(&mut bench));
+    bench.list_rest(1);
+    assert!(ready(&mut bench));
+    bench.config_says(&shop(&["configmaps", "widgets.example.org"]));
+    assert!(ready(&mut bench), "a new config does not make it new");
+}
+
+#[test]
+fn the_figures_say_how_many_objects_are_in_step_and_what_fails_and_is_held() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+    let origins = bench.origins();
+    bench.list(origins, &[config_map("a", 10), config_map("b", 11)], 30);
+    bench.says(origins, &config_map("b", 31));
+    bench.fail(Side::Edge, forbidden());
+    let page = metrics(&mut bench);
+    for line in [
+        "side_up{side=\"hub\"} 1",
+        "objects{direction=\"downsync\",state=\"in_step\"} 1",
+        "objects{direction=\"downsync\",state=\"out_of_step\"} 5",
+        "failing 1",
+        "deletes_held{direction=\"downsync\",reason=\"TooMany\"} 4",
+        "writes_total{side=\"edge\",result=\"created\"} 6",
+        "queue_capacity 64",
+    ] {
+        assert!(page.contains(&format!("edge_syncer_{line}\n")), "{line}\n{page}");
+    }
+    bench.contacts[1].answers = false;
+    assert!(metrics(&mut bench).contains("side_up{side=\"edge\"} 0"));
+}

@@ -1,0 +1,359 @@
+//! What is around the model: what both sides answer about themselves, and what is read of them.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::cluster::discovery::{Served, ServedResource};
+use crate::model::effect::{Answers, Beat, Beaten, BeatenConfig, Kept, Names, Questions, parse_record};
+use crate::sync::definition::{Definition, Withdrawal};
+
+/// See the module's doc.
+pub(super) struct World {
+    /// What is read.
+    pub(super) sources: BTreeMap<SourceId, (Feed, Reading)>,
+    /// What each side serves.
+    pub(super) served: [Vec<ServedResource>; 2],
+    /// Questions that fail, each in the words of the log.
+    pub(super) fails: BTreeMap<String, Error>,
+    /// The record at the edge.
+    pub(super) kept: Kept,
+    /// What defines types at the hub that are not of the core group.
+    pub(super) definition: Option<Definition>,
+    /// What the hub says of a type that it is said to take away.
+    pub(super) withdrawal: Option<Withdrawal>,
+    /// How many copies are left of a type that the hub has no longer.
+    pub(super) left: usize,
+    /// The conditions that heartbeats have told.
+    pub(super) conditions: Vec<Value>,
+    /// The version of all configs after a heartbeat; 0 if it reaches none.
+    pub(super) beaten_at: u64,
+    /// What sources would tell that was known already.
+    pub(super) known: Vec<(String, Known)>,
+    /// How many writes workers have made.
+    pub(super) version: u64,
+    origins: BTreeMap<(u32, ObjectName), Bytes>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let core = || {
+            let types = [ResourceType::config_maps(), ResourceType::namespaces()];
+            types.into_iter().map(|resource| served(resource, false)).collect()
+        };
+        Self {
+            sources: BTreeMap::new(),
+            served: [core(), core()],
+            fails: BTreeMap::new(),
+            kept: Kept::default(),
+            definition: None,
+            withdrawal: None,
+            left: 0,
+            conditions: Vec::new(),
+            beaten_at: 0,
+            known: Vec::new(),
+            version: 1000,
+            origins: BTreeMap::new(),
+        }
+    }
+}
+
+impl World {
+    /// What a worker would read of an origin.
+    pub(super) fn origin(&self, key: &Key) -> Option<Bytes> {
+        self.origins.get(&(key.type_id, key.name.clone())).cloned()
+    }
+
+    /// A source of origins tells of an object.
+    pub(super) fn remember_origin(&mut self, id: SourceId, event: &SourceEvent) {
+        let Some(&(Feed::Origins(type_id, _), _)) = self.sources.get(&id) else {
+            return;
+        };
+        match event {
+            SourceEvent::Object(object) => {
+                let meta = Meta::parse(object).expect("it is an object");
+                self.origins.insert((type_id, meta.object_name()), object.clone());
+            }
+            SourceEvent::Gone(object) => {
+                let meta = Meta::parse(object).expect("it is an object");
+                self.origins.remove(&(type_id, meta.object_name()));
+            }
+            _ => {}
+        }
+    }
+
+    /// What a source has told of is gone, as far as the next list does not name it.
+    pub(super) fn forget_origins(&mut self, id: SourceId) {
+        if let Some((Feed::Origins(type_id, _), reading)) = self.sources.get(&id) {
+            let is_read = |of: u32, name: &ObjectName| of == *type_id && reading.scope.contains(name);
+            self.origins.retain(|(of, name), _| !is_read(*of, name));
+        }
+    }
+
+    /// What the record says from the start, as the data of the `ConfigMap` that it is.
+    pub(super) fn keep(&mut self, data: &Value) {
+        let name = Names::of(&settings().policy.sync_target, "default").own;
+        let object = json!({"metadata": {"namespace": &*name.namespace, "name": &*name.name}, "data": data});
+        self.kept = parse_record(&name, &bytes(&object)).expect("it is a record");
+    }
+
+    /// Both sides serve a type, with a subresource for its status.
+    pub(super) fn serve(&mut self, resource: &ResourceType) {
+        for side in [Side::Hub, Side::Edge] {
+            self.serve_at(side, resource);
+        }
+    }
+
+    pub(super) fn serve_at(&mut self, side: Side, resource: &ResourceType) {
+        self.served[side as usize].push(served(resource.clone(), true));
+    }
+
+    pub(super) fn withdraw_at(&mut self, side: Side, resource: &ResourceType) {
+        self.served[side as usize].retain(|served| served.resource != *resource);
+    }
+
+    fn answers(&self, side: Side, questions: Questions, error: Option<&Error>) -> Answers {
+        let types = &self.served[side as usize];
+        let mut groups = BTreeMap::<String, Vec<String>>::new();
+        for ResourceType { group, version, .. } in types.iter().map(|served| &served.resource) {
+            groups.entry(group.clone()).or_default().push(version.clone());
+        }
+        groups.remove("");
+        let asked = |group: &String| questions.open.contains(group) || questions.elsewhere.contains_key(group);
+        let mut group_versions = questions.group_versions.clone();
+        for (group, versions) in groups.iter().filter(|(group, _)| asked(group)) {
+            group_versions.extend(versions.iter().map(|version| (group.clone(), version.clone())));
+        }
+        let served = group_versions.into_iter().map(|(group, version)| {
+            let of_it = |served: &&ServedResource| served.resource.group == group && served.resource.version == version;
+            let found: BTreeMap<_, _> = types
+                .iter()
+                .filter(of_it)
+                .map(|served| (served.resource.resource.clone(), served.clone()))
+                .collect();
+            let answer = match error {
+                Some(error) => Err(error.clone()),
+                None if found.is_empty() => Ok(Served::NotServed),
+                None => Ok(Served::Resources(found)),
+            };
+            ((group, version), answer)
+        });
+        let is_lacking = |(group, resource): &(String, String)| {
+            error.is_none() && !types.iter().any(|served| served.resource.is(group, resource))
+        };
+        Answers {
+            served: served.collect(),
+            lacking: questions.to_confirm.into_iter().filter(is_lacking).collect(),
+            groups: questions
+                .of_groups
+                .then(|| error.map_or(Ok(groups), |error| Err(error.clone()))),
+        }
+    }
+
+    fn beaten(&mut self, beat: Beat, error: Option<&Error>) -> Beaten {
+        let body: Value = serde_json::from_slice(&beat.body).expect("it is an object");
+        self.conditions.push(body["status"]["conditions"][0].clone());
+        let result = |name: &str| match error {
+            Some(error) => Err(error.clone()),
+            None => Ok(Meta {
+                name: name.to_owned(),
+                resource_version: self.beaten_at.to_string(),
+                ..Meta::default()
+            }),
+        };
+        let is_told = error.is_some() || self.beaten_at != 0;
+        let configs = beat.configs.into_iter().filter(|_| is_told);
+        Beaten {
+            places: beat.places,
+            configs: configs
+                .map(|(before, (kind, name))| BeatenConfig {
+                    kind,
+                    result: result(&name),
+                    name,
+                    before,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Bench {
+    /// Notes what is to be done, and answers it where the world can.
+    pub(super) fn perform(&mut self, effect: Effect) -> Option<Answer> {
+        let request = match effect {
+            Effect::Read(id, feed, reading) => {
+                self.world.sources.insert(id, (feed, reading));
+                return None;
+            }
+            Effect::End(id) => {
+                self.world.sources.remove(&id);
+                return None;
+            }
+            Effect::Known(_, name, known) => {
+                self.world.known.push((name.name.to_string(), known));
+                return None;
+            }
+            Effect::Request(request) => request,
+        };
+        match request {
+            Request::Object(key, job) => self.work.push((key, job)),
+            Request::Status(key, job) => self.statuses.push((key, job)),
+            Request::Namespace(namespace, step) => self.namespaces.push((namespace, step)),
+            request => return Some(self.answer(request)),
+        }
+        None
+    }
+
+    fn answer(&mut self, request: Request) -> Answer {
+        let word = word(&request);
+        let error = self.world.fails.get(&word).cloned();
+        self.log.push(word);
+        let or_fails = |error: Option<Error>| error.map_or(Ok(()), Err);
+        match request {
+            Request::Discover(side, questions) => {
+                Answer::Discovered(side, self.world.answers(side, questions, error.as_ref()))
+            }
+            Request::ReadRecord(_) => Answer::Recorded(or_fails(error).map(|()| self.world.kept.clone()), true),
+            Request::WriteRecord(_, kept) => {
+                let result = or_fails(error).map(|()| kept);
+                if let Ok(kept) = &result {
+                    self.world.kept = kept.clone();
+                }
+                Answer::Recorded(result, false)
+            }
+            Request::Identify(side, _) => {
+                let uid = Some(self.uids[side as usize].to_owned()).filter(|uid| !uid.is_empty());
+                Answer::Identified(side, or_fails(error).map(|()| uid))
+            }
+            Request::Beat(beat) => Answer::Beaten(self.world.beaten(beat, error.as_ref())),
+            Request::Define(types, _) => {
+                let learnt = types.into_iter().map(|of| {
+                    let result = or_fails(error.clone()).map(|()| self.world.definition.clone());
+                    (of, result)
+                });
+                Answer::Defined(learnt.collect())
+            }
+            Request::Verify(type_id, ..) => {
+                Answer::Withdrawal(type_id, or_fails(error).map(|()| self.world.withdrawal.clone()))
+            }
+            Request::LookForLeft(resource, ..) => {
+                let left = or_fails(error).map(|()| self.world.left);
+                Answer::Vanished(resource, left.map_err(|error| (Side::Edge, error)))
+            }
+            Request::Object(..) | Request::Status(..) | Request::Namespace(..) => unreachable!("the test answers it"),
+        }
+    }
+
+    /// The source of this kind that reads this type, if there is one.
+    pub(super) fn find(&self, is: impl Fn(&Feed) -> bool, resource: &str) -> Option<SourceId> {
+        let mut sources = self.world.sources.iter();
+        let found = sources.find(|(_, (feed, reading))| is(feed) && reading.resource.resource == resource);
+        found.map(|(&id, _)| id)
+    }
+
+    pub(super) fn origins_of(&self, side: Side, resource: &str) -> Option<SourceId> {
+        self.find(|feed| matches!(feed, Feed::Origins(_, at) if *at == side), resource)
+    }
+
+    pub(super) fn copies_of(&self, side: Side, resource: &str) -> Option<SourceId> {
+        self.find(|feed| matches!(feed, Feed::Copies(_, at) if *at == side), resource)
+    }
+
+    /// The source of the `ConfigMap`s at the hub.
+    pub(super) fn origins(&self) -> SourceId {
+        self.origins_of(Side::Hub, "configmaps").expect("they are read")
+    }
+
+    /// The source of their copies.
+    pub(super) fn copies(&self) -> SourceId {
+        self.copies_of(Side::Edge, "configmaps").expect("they are read")
+    }
+
+    pub(super) fn source(&self, feed: Feed) -> SourceId {
+        let of_feed = self.world.sources.iter().find(|(_, (known, _))| *known == feed);
+        *of_feed.expect("it is read").0
+    }
+
+    /// A config that selects these of the namespace `shop` is all that the hub has.
+    pub(super) fn select(&mut self, resources: &[&str]) {
+        self.configure(&[shop(resources)]);
+    }
+
+    /// Namespaces are listed on both sides, without any, as far as they are read.
+    pub(super) fn list_namespaces(&mut self, version: u64) {
+        if let Some(copies) = self.copies_of(Side::Edge, "namespaces") {
+            self.list(copies, &[], version);
+        }
+        if let Some(origins) = self.origins_of(Side::Hub, "namespaces") {
+            self.list(origins, &[], version);
+        }
+    }
+
+    /// These `SyncerConfig`s are all that the hub has.
+    pub(super) fn configure(&mut self, configs: &[Value]) {
+        self.list_configs(ConfigKind::SyncerConfig, configs);
+        self.list_configs(ConfigKind::EdgeSyncConfig, &[]);
+    }
+
+    pub(super) fn list_configs(&mut self, kind: ConfigKind, configs: &[Value]) {
+        let source = self.source(Feed::Configs(kind));
+        self.list(source, configs, 1);
+    }
+
+    /// A `SyncerConfig` is there, or changes.
+    pub(super) fn config_says(&mut self, config: &Value) {
+        let source = self.source(Feed::Configs(ConfigKind::SyncerConfig));
+        self.says(source, config);
+    }
+
+    /// A config says that the deletes with this token may go on.
+    pub(super) fn confirm(&mut self, token: &str) {
+        let mut config = config("confirms", &json!({}));
+        config["metadata"]["annotations"] = json!({crate::api::CONFIRM_DELETES: token});
+        self.config_says(&config);
+    }
+
+    /// What the configs have been told of holds last.
+    pub(super) fn condition(&self) -> &Value {
+        self.world.conditions.last().expect("there was a heartbeat")
+    }
+
+    /// What confirms that which is held, as people read it.
+    pub(super) fn token(&self) -> String {
+        let message = self.condition()["message"].as_str().unwrap_or_default();
+        let (_, token) = message.split_once("confirm-deletes=").expect("something is held");
+        token.chars().take_while(char::is_ascii_alphanumeric).collect()
+    }
+
+    /// How many deletes are held for this reason.
+    pub(super) fn held_for(&mut self, direction: Direction, reason: &str) -> Option<usize> {
+        let held = self.model.held();
+        let mut held = held.into_iter();
+        held.find_map(|((of, why), objects)| (of == direction && why == reason).then_some(objects))
+    }
+}
+
+/// A request as the log names it.
+fn word(request: &Request) -> String {
+    match request {
+        Request::Discover(side, _) => format!("ask the {side} what it serves"),
+        Request::ReadRecord(_) => "read the record".to_owned(),
+        Request::WriteRecord(..) => "write the record".to_owned(),
+        Request::Identify(side, _) => format!("ask the {side} who it is"),
+        Request::Beat(beat) => format!("beat on {}", beat.configs.len()),
+        Request::Define(..) => "ask what defines types".to_owned(),
+        Request::Verify(..) => "ask whether a type goes".to_owned(),
+        Request::LookForLeft(..) => "look for what is left".to_owned(),
+        Request::Object(..) | Request::Status(..) | Request::Namespace(..) => String::new(),
+    }
+}
+
+fn served(resource: ResourceType, status_subresource: bool) -> ServedResource {
+    ServedResource {
+        resource,
+        watchable: true,
+        listable: true,
+        holds_objects: true,
+        status_subresource,
+        aliases: "".into(),
+    }
+}

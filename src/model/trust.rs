@@ -1,0 +1,325 @@
+//! Whether a side still is what the copies are from: the same cluster, and no older state of it (DESIGN section 4).
+//!
+//! Each cluster is known by the UID of a namespace, asked for at the start and whenever the side comes back; and by its
+//! versions, which only a restore from a backup takes back. Those are told by complete lists, and by the hub's answers to
+//! heartbeats, since a watch from a version that a server does not have yet hears nothing.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::config_kind::ConfigKind;
+use super::guard::Reason;
+use super::guard::questions::Settled;
+use super::timers::Timer;
+use super::{Effect, Feed, Model, Request, SourceState, TypeId};
+use crate::cluster::{Error, Side};
+use crate::plan::Direction;
+use crate::queue::back_off;
+use crate::report::Subject;
+use crate::source::{SourceId, Versions};
+use crate::sync::identity;
+
+/// How often in a row a side is asked that cannot tell who it is. A new cluster can after a few seconds.
+const TRIES: u32 = 10;
+/// How often it is asked before others go on without its answer.
+const PATIENCE: u32 = 3;
+/// How often a type is listed again while reads of it show what is too old.
+const DOUBT_INTERVAL: Duration = Duration::from_secs(60);
+
+impl Model {
+    /// A source has completed a list. One of origins or configs that is older than what the same source told before, or
+    /// than what was known when it began, comes from a restored backup. (What other sources tell meanwhile may well be
+    /// newer, and so may what is read beside a list.)
+    pub(super) fn source_has_listed(&mut self, id: SourceId, versions: Versions) {
+        let Some(source) = self.sources.get_mut(&id) else {
+            return;
+        };
+        source.listed_at = versions.list;
+        let versions = Versions {
+            before: versions.before.max(source.known),
+            ..versions
+        };
+        let feed = source.feed;
+        match self.versions_key(feed) {
+            Some((direction, resource)) if versions.go_back() => {
+                self.went_back(direction, resource, versions.before, versions.list);
+                if let Feed::Origins(type_id, Side::Hub) = feed {
+                    self.statuses_may_be_lost(type_id);
+                }
+            }
+            _ => self.source_is_at(feed, versions.list),
+        }
+    }
+
+    /// A source of origins or configs has told of something at this version.
+    pub(super) fn source_is_at(&mut self, feed: Feed, version: u64) {
+        let Some((direction, resource)) = self.versions_key(feed) else {
+            return;
+        };
+        let is_higher = self.guard.versions.is_at(direction, resource, version);
+        // Those of configs grow with every heartbeat, and are written with others or at the end. Those of the edge are
+        // not in the record, which lies there and may be among them itself.
+        if is_higher && direction == Direction::Down && matches!(feed, Feed::Origins(..)) {
+            self.keep_versions_in_record();
+        }
+    }
+
+    /// What the versions that a source tells are kept by; `None` if they do not matter.
+    fn versions_key(&self, feed: Feed) -> Option<(Direction, String)> {
+        match feed {
+            Feed::Origins(type_id, _) => {
+                let state = self.types.get(&type_id)?;
+                Some((state.plan.direction, state.origin_type().qualified()))
+            }
+            Feed::Configs(kind) => Some((Direction::Down, kind.resource_type().qualified())),
+            _ => None,
+        }
+    }
+
+    fn went_back(&mut self, direction: Direction, resource: String, from: u64, to: u64) {
+        let reason = Reason::WentBack { resource, from, to };
+        self.hold_deletes(direction, reason, None);
+    }
+
+    /// The version that what a source reads is known to have reached.
+    pub(super) fn known_version(&self, feed: Feed) -> u64 {
+        if let Feed::Copies(type_id, _) = feed {
+            let state = self.types.get(&type_id);
+            return state.map_or(0, |state| state.inventory.copies_reached());
+        }
+        self.versions_key(feed)
+            .map_or(0, |(direction, resource)| self.reached_by(direction, &resource))
+    }
+
+    /// The version that the origins of a type (`resource.group`) are known to have reached; 0 if none is known.
+    pub(super) fn reached_by(&self, direction: Direction, resource: &str) -> u64 {
+        self.guard.versions.of(direction, resource)
+    }
+
+    /// The hub has given a config this version with a heartbeat, and had given it `before` with the one before.
+    pub(super) fn config_written_at(&mut self, kind: ConfigKind, before: u64, version: u64) {
+        let resource = kind.resource_type().qualified();
+        if version < before && version != 0 {
+            self.went_back(Direction::Down, resource, before, version);
+        } else {
+            self.guard.versions.is_at(Direction::Down, resource, version);
+        }
+    }
+
+    /// An earlier run knew the hub at these versions. The configs may have been listed before this was known, and another
+    /// syncer may have written the record since: a list that begins now tells whether the hub has gone back.
+    pub(super) fn remember_versions(&mut self, versions: BTreeMap<String, u64>) {
+        for (resource, version) in versions {
+            let configs = self.sources.iter_mut().find(|(_, source)| {
+                matches!(source.feed, Feed::Configs(_)) && source.reading.resource.qualified() == resource
+            });
+            let listed_before = configs.and_then(|(&id, source)| {
+                source.known = source.known.max(version);
+                let has_begun = source.listing || source.listed_at != 0;
+                (has_begun && source.listed_at < version).then_some(id)
+            });
+            self.guard.versions.was_at(Direction::Down, resource, version);
+            if let Some(id) = listed_before {
+                self.read_source_anew(id);
+            }
+        }
+    }
+
+    /// The origins' side begins anew, as people have confirmed.
+    pub(super) fn forget_versions(&mut self, direction: Direction) {
+        self.guard.versions.forget(direction);
+        for source in self.sources.values_mut() {
+            if source.feed.side() == direction.origin() {
+                source.known = 0;
+            }
+        }
+        self.keep_guard_in_record();
+    }
+
+    /// All sources of a side begin anew with a list: what they know of it proves nothing.
+    pub(super) fn read_anew(&mut self, side: Side) {
+        if side == Side::Hub {
+            // Whether statuses that were written to it are there, the lists tell.
+            let inventories = self.types.values_mut().map(|state| &mut state.inventory);
+            inventories.for_each(super::inventory::Inventory::forget_written_statuses);
+        }
+        let of_side = self.sources.iter().filter(|(_, source)| source.feed.side() == side);
+        let of_side: Vec<SourceId> = of_side.map(|(&id, _)| id).collect();
+        for id in of_side {
+            self.read_source_anew(id);
+        }
+    }
+
+    /// A read of an object of the type has shown something older than what this side has told of. A watch of a side that was
+    /// restored from a backup may hear nothing for an hour: a list tells.
+    pub(super) fn doubt(&mut self, type_id: TypeId, side: Side) {
+        let now = self.now;
+        let is_of_type =
+            |feed: Feed| matches!(feed, Feed::Origins(of, at) | Feed::Copies(of, at) if of == type_id && at == side);
+        let is_recent = |source: &SourceState| source.doubted.is_some_and(|at| now.duration_since(at) < DOUBT_INTERVAL);
+        let sources = self.sources.iter().filter(|(_, source)| is_of_type(source.feed));
+        let doubted = sources.filter(|(_, source)| !source.listing && !is_recent(source));
+        let doubted: Vec<SourceId> = doubted.map(|(&id, _)| id).collect();
+        for id in doubted {
+            self.sources.entry(id).and_modify(|source| source.doubted = Some(now));
+            self.read_source_anew(id);
+        }
+    }
+
+    fn read_source_anew(&mut self, id: SourceId) {
+        let Some(source) = self.sources.get_mut(&id) else {
+            return;
+        };
+        if let Feed::Copies(type_id, _) = source.feed {
+            // The new source does not know what the old one was told.
+            let known = self.types.get(&type_id).map(|state| state.inventory.copies_reached());
+            source.known = known.unwrap_or_default();
+        }
+        let (feed, reading) = (source.feed, source.reading.clone());
+        self.effects.push(Effect::Read(id, feed, reading));
+    }
+
+    /// Asks a side who it is: at the start, when it comes back, and when it may be another.
+    pub(super) fn ask_identity(&mut self, side: Side) {
+        self.timers.clear(Timer::Identity(side));
+        if !self.timers.starts(Timer::Identity(side)) {
+            return;
+        }
+        self.guard.questions.to(side).moves = self.contact(side).moves;
+        let expected = self.identity(side).expected();
+        self.request(Request::Identify(side, expected));
+    }
+
+    /// Asks a side again that could not tell, where that is due.
+    pub(super) fn ask_identities_again(&mut self) {
+        for side in [Side::Hub, Side::Edge] {
+            if self.timers.fires(Timer::Identity(side), self.now) {
+                self.ask_identity(side);
+            }
+        }
+    }
+
+    /// A side was asked who it is. True if it is the right one again, after another.
+    pub(super) fn identified(&mut self, side: Side, result: Result<Option<String>, Error>) -> bool {
+        let timer = Timer::Identity(side);
+        self.timers.ends(timer);
+        let subject = Subject::Thing(side, "Namespace//kube-system (it tells clusters apart)".to_owned());
+        let mut is_back = false;
+        match result {
+            Ok(Some(found)) => {
+                self.timers.succeeds(timer);
+                self.guard.questions.to(side).settled = Settled::Yes;
+                self.report.works(&subject);
+                is_back = self.side_is(side, found);
+            }
+            // A new cluster is asked before it has its namespaces.
+            Ok(None) => {
+                self.ask_identity_later(side);
+                self.warn_of_a_nameless(side);
+            }
+            // It is asked when it comes back. It may have done so before this question was given up, and nobody asks it
+            // anything for an hour.
+            Err(error) if error.is_unreachable() => {
+                self.ask_identity_later(side);
+                self.side_is_silent(side, "asking", &error);
+                return false;
+            }
+            Err(error) => {
+                if error.is_forbidden() {
+                    self.guard.questions.to(side).settled = Settled::Yes;
+                } else {
+                    self.ask_identity_later(side);
+                }
+                // Nothing tells when what has held up one question no longer does, or when it is allowed.
+                if error.is_forbidden() || matches!(error, Error::Unanswered(_)) {
+                    let due = self.now + back_off(u32::MAX, self.chance.f64());
+                    self.timers.set_if_idle(timer, due);
+                }
+                self.fails(subject, "reading", &error);
+            }
+        }
+        let question = self.guard.questions.to(side);
+        if question.settled == Settled::No && self.timers.failures(timer) >= PATIENCE {
+            question.settled = Settled::Yes;
+        }
+        is_back
+    }
+
+    /// Says that nothing tells a side from another one, when it has been asked often enough.
+    fn warn_of_a_nameless(&mut self, side: Side) {
+        let question = self.guard.questions.to(side);
+        if self.timers.failures(Timer::Identity(side)) == TRIES
+            && std::mem::replace(&mut question.settled, Settled::Nameless) != Settled::Nameless
+        {
+            log::warn!(
+                "cannot tell the {side} from another one, so that no delete is held if it is recreated: it has neither a \
+                 namespace kube-system nor one called default advice=\"create a namespace default there, or allow it to get \
+                 logicalclusters in kcp\""
+            );
+        }
+    }
+
+    fn ask_identity_later(&mut self, side: Side) {
+        if self.timers.failures(Timer::Identity(side)) < TRIES {
+            self.timers.retry(Timer::Identity(side), self.now, self.chance.f64());
+        }
+    }
+
+    /// Asks the sides again that were last found to be another cluster: the right one may be back.
+    pub(super) fn ask_strangers_again(&mut self) {
+        for direction in [Direction::Down, Direction::Up] {
+            if self.guard.distrusts(direction) {
+                self.ask_identity(direction.origin());
+            }
+        }
+    }
+
+    /// True if it is the right one again, after another: nothing may follow from what that one has told.
+    fn side_is(&mut self, side: Side, found: String) -> bool {
+        let direction = Direction::from(side);
+        self.identity(side).answers(&found);
+        match self.identity(side).expected() {
+            None => {
+                self.identity(side).expect(found);
+                // The record lies at the edge, so it says nothing of the edge.
+                if side == Side::Hub {
+                    self.keep_guard_in_record();
+                }
+            }
+            Some(expected) if expected != found => {
+                self.guard.questions.to(side).was_other = true;
+                let reason = Reason::OtherCluster { expected, found };
+                self.hold_deletes(direction, reason, None);
+            }
+            Some(_) => {
+                if self.guard.distrusts(direction) {
+                    self.judge_anew(direction);
+                }
+                if self.guard.questions.to(side).was_other {
+                    self.guard.versions.go_back_to_proved(direction);
+                    return true;
+                }
+                self.guard.versions.prove(direction);
+            }
+        }
+        false
+    }
+
+    /// A copy says that it is from that cluster, and another one answers: nothing had told so until now.
+    pub(super) fn copies_are_from(&mut self, side: Side, cluster: &str) -> Reason {
+        let found = self.identity(side).present().unwrap_or_default();
+        self.identity(side).expect(cluster.to_owned());
+        Reason::OtherCluster {
+            expected: cluster.to_owned(),
+            found,
+        }
+    }
+
+    pub(super) fn identity(&self, side: Side) -> &Rc<identity::Identity> {
+        match side {
+            Side::Hub => &self.hub_identity,
+            Side::Edge => &self.edge_identity,
+        }
+    }
+}

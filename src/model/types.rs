@@ -1,0 +1,388 @@
+//! One type that is synced one way: what the plan says of it, what is known of its objects, and what reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::Inventory;
+use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side, qualified};
+use crate::plan::{Direction, Filter, Selection, TypePlan};
+use crate::queue::Class;
+use crate::source::SourceId;
+use crate::sync::meta::Meta;
+use crate::sync::object::Address;
+use crate::sync::ownership::SyncTarget;
+
+/// One type that is synced, or has copies left that were. Its objects are known by their names at the edge.
+pub(super) struct TypeState {
+    pub(super) plan: TypePlan,
+    /// What may not be synced, whatever the configs say.
+    filter: Rc<Filter>,
+    pub(super) inventory: Inventory,
+    pub(super) copy_source: Option<SourceId>,
+    /// The copies have been looked at completely, so that what was there before is known.
+    pub(super) looked: bool,
+    pub(super) origin_sources: BTreeMap<Scope, SourceId>,
+    /// Sources that read what the configs have added, and then end.
+    pub(super) read_once: BTreeMap<Scope, SourceId>,
+    pub(super) unlabelled_sources: BTreeMap<Scope, SourceId>,
+    /// Copies that a conversion made which is no longer in force, by the names that they are known by here: at the edge
+    /// that of the object there, and at the hub that of the copy, since its origin may have another one by now.
+    strays: BTreeMap<ObjectName, Stray>,
+}
+
+/// What a conversion that is no longer in force has called an object.
+struct Stray {
+    hub: ObjectName,
+    edge: ObjectName,
+}
+
+impl Stray {
+    fn origin(&self, direction: Direction) -> &ObjectName {
+        match direction {
+            Direction::Down => &self.hub,
+            Direction::Up => &self.edge,
+        }
+    }
+}
+
+impl TypeState {
+    pub(super) fn new(plan: TypePlan, filter: Rc<Filter>) -> Self {
+        Self {
+            plan,
+            filter,
+            inventory: Inventory::default(),
+            copy_source: None,
+            looked: false,
+            origin_sources: BTreeMap::new(),
+            read_once: BTreeMap::new(),
+            unlabelled_sources: BTreeMap::new(),
+            strays: BTreeMap::new(),
+        }
+    }
+
+    /// The type as the side of its origins serves it.
+    pub(super) fn origin_type(&self) -> &ResourceType {
+        self.type_at(self.plan.direction.origin())
+    }
+
+    /// The type as the side of its copies serves it.
+    pub(super) fn copy_type(&self) -> &ResourceType {
+        self.type_at(self.plan.direction.copy())
+    }
+
+    fn type_at(&self, side: Side) -> &ResourceType {
+        match side {
+            Side::Hub => &self.plan.at_hub,
+            Side::Edge => &self.plan.at_edge,
+        }
+    }
+
+    /// The object at the edge.
+    pub(super) fn at_edge(&self, name: &ObjectName) -> Address {
+        Address {
+            resource: self.plan.at_edge.clone(),
+            name: self.edge_name(name).clone(),
+        }
+    }
+
+    /// The object at the hub; `None` if the name does not belong to this type.
+    pub(super) fn at_hub(&self, name: &ObjectName) -> Option<Address> {
+        Some(Address {
+            resource: self.plan.at_hub.clone(),
+            name: self.hub_name(name)?,
+        })
+    }
+
+    /// Origin and copy of an object.
+    pub(super) fn both(&self, name: &ObjectName) -> Option<(Address, Address)> {
+        let (hub, edge) = (self.at_hub(name)?, self.at_edge(name));
+        Some(match self.plan.direction {
+            Direction::Down => (hub, edge),
+            Direction::Up => (edge, hub),
+        })
+    }
+
+    fn hub_name(&self, name: &ObjectName) -> Option<ObjectName> {
+        match self.strays.get(name) {
+            Some(stray) => Some(stray.hub.clone()),
+            None => self.plan.naming.at_hub(name),
+        }
+    }
+
+    fn edge_name<'a>(&'a self, name: &'a ObjectName) -> &'a ObjectName {
+        self.strays.get(name).map_or(name, |stray| &stray.edge)
+    }
+
+    fn origin_name(&self, name: &ObjectName) -> Option<ObjectName> {
+        match self.plan.direction {
+            Direction::Down => self.hub_name(name),
+            Direction::Up => Some(self.edge_name(name).clone()),
+        }
+    }
+
+    /// The objects that an origin is about: the one it is copied to, first, and copies that earlier conversions made of
+    /// it.
+    pub(super) fn of_origin(&self, origin: &ObjectName) -> Vec<ObjectName> {
+        let direction = self.plan.direction;
+        let now = match direction {
+            Direction::Up => self.plan.naming.at_hub(origin).map(|_| origin.clone()),
+            Direction::Down => self.plan.naming.at_edge(origin),
+        };
+        // One whose place an earlier conversion has given to another has to wait for that.
+        let mut names: Vec<_> = now.into_iter().filter(|name| !self.strays.contains_key(name)).collect();
+        // From before there was a conversion.
+        let unconverted = direction == Direction::Down
+            && self.inventory.get(origin).is_some()
+            && self.hub_name(origin).as_ref() == Some(origin);
+        if unconverted && !names.contains(origin) {
+            names.push(origin.clone());
+        }
+        let strays = self
+            .strays
+            .iter()
+            .filter(|(_, stray)| stray.origin(direction) == origin);
+        for (name, _) in strays {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
+    /// The copy that an origin cannot have, since one that a former conversion has made of another origin has its name; and
+    /// that other origin.
+    pub(super) fn displaced(&self, origin: &ObjectName) -> Option<(Address, Address)> {
+        if self.strays.is_empty() {
+            return None;
+        }
+        let name = match self.plan.direction {
+            Direction::Up => self.plan.naming.at_hub(origin).map(|_| origin.clone()),
+            Direction::Down => self.plan.naming.at_edge(origin),
+        }?;
+        let stray = self.strays.get(&name)?;
+        let (others, copy) = self.both(&name)?;
+        (stray.origin(self.plan.direction) != origin).then_some((copy, others))
+    }
+
+    /// What the edge has under a name goes up under it, rather than that the name is kept for what an earlier conversion
+    /// has brought there.
+    pub(super) fn takes_its_name_back(&mut self, origin: &ObjectName) {
+        let anothers = |stray: &Stray| stray.edge != *origin;
+        if self.plan.direction == Direction::Up
+            && self.strays.get(origin).is_some_and(anothers)
+            && self.plan.selector.selects(origin) == Selection::Full
+        {
+            self.strays.remove(origin);
+        }
+    }
+
+    /// The object that a copy is of; `None` if it is no copy of this type. Remembers what an earlier conversion made.
+    pub(super) fn of_copy(&mut self, meta: &Meta, we: &SyncTarget) -> Option<ObjectName> {
+        let copy = meta.object_name();
+        let origin_type = self.origin_type();
+        let kind = qualified(&origin_type.group, &origin_type.kind);
+        let ours = meta.is_ours(self.plan.direction, self.copy_type(), we);
+        let origin = match meta.renamed_from() {
+            Some((of_kind, _)) if of_kind != kind => return None,
+            Some((_, origin)) => Some(ObjectName {
+                namespace: copy.namespace.clone(),
+                name: origin.into(),
+            }),
+            // From before there was a conversion that gives it another kind.
+            None if ours && self.plan.naming.is_elsewhere(&copy) => Some(copy.clone()),
+            None => None,
+        };
+        match self.plan.direction {
+            Direction::Down => {
+                let now = self.plan.naming.at_hub(&copy);
+                match origin {
+                    Some(origin) if ours && now.as_ref() != Some(&origin) => {
+                        let stray = Stray {
+                            hub: origin,
+                            edge: copy.clone(),
+                        };
+                        self.strays.insert(copy.clone(), stray);
+                    }
+                    _ => {
+                        now?;
+                        self.strays.remove(&copy);
+                    }
+                }
+                Some(copy)
+            }
+            Direction::Up => {
+                if let Some(origin) = origin {
+                    return self.of_renamed_copy(origin, copy);
+                }
+                self.strays.remove(&copy);
+                self.plan.naming.at_edge(&copy)
+            }
+        }
+    }
+
+    /// The object that a copy at the hub is of which was called `origin` at the edge when it was made.
+    fn of_renamed_copy(&mut self, origin: ObjectName, copy: ObjectName) -> Option<ObjectName> {
+        let name = match self.plan.naming.at_hub(&origin) {
+            Some(now) if now == copy => return Some(origin),
+            None => origin.clone(),
+            // Its origin goes up under another name now. Nothing else is known by this one here, unless another object of
+            // the edge is called so, or goes up so.
+            Some(_) if self.plan.naming.at_edge(&copy).as_ref() != Some(&copy) => return None,
+            Some(_) if self.inventory.is_wanted(&copy) => return Some(copy),
+            Some(_) => copy.clone(),
+        };
+        let stray = Stray {
+            hub: copy,
+            edge: origin,
+        };
+        self.strays.insert(name.clone(), stray);
+        Some(name)
+    }
+
+    /// Names of the copies that a conversion made which is no longer in force.
+    pub(super) fn strays(&self) -> Vec<ObjectName> {
+        let known = |name: &&ObjectName| self.inventory.get(name).is_some();
+        self.strays.keys().filter(known).cloned().collect()
+    }
+
+    /// True if such a copy is there no longer, for the first time.
+    pub(super) fn is_rid_of_stray(&mut self, name: &ObjectName) -> bool {
+        self.inventory.get(name).is_none() && self.strays.remove(name).is_some()
+    }
+
+    /// How an object is selected.
+    pub(super) fn selection(&self, name: &ObjectName) -> Selection {
+        let belongs = match self.hub_name(name) {
+            Some(hub) => !self.strays.contains_key(name) && self.plan.naming.at_edge(&hub).as_ref() == Some(name),
+            None => false,
+        };
+        if !belongs {
+            return Selection::None;
+        }
+        // One that is implied does not yield: what is in it needs it, and one that is not at the edge has nothing to go up.
+        match self.plan.selector.selects(name) {
+            Selection::Full if self.plan.yields_to.selects(name) == Selection::Full => Selection::None,
+            selected => selected,
+        }
+    }
+
+    /// What is selected has changed: what no longer is, is wanted no longer.
+    pub(super) fn deselect(&mut self) {
+        let mut wanted = self.inventory.names(|record| record.wanted != 0, None);
+        wanted.retain(|name| self.selection(name) == Selection::None);
+        self.inventory.deselect(&wanted);
+    }
+
+    /// A side has told of the status of an object: at which version, and its hash, `None` where the status was not seen.
+    pub(super) fn status_told(
+        &mut self,
+        name: &ObjectName,
+        side: Side,
+        version: u64,
+        hash: impl FnOnce() -> Result<Option<u64>, Error>,
+    ) -> Result<(), Error> {
+        if self.plan.status.is_none() {
+            return Ok(());
+        }
+        let Some(status) = self.inventory.status(name) else {
+            return Ok(());
+        };
+        match (side, hash()?) {
+            (Side::Edge, hash) => status.edge_tells(hash),
+            (Side::Hub, Some(hash)) => status.hub_tells(hash, version),
+            (Side::Hub, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Why the edge's owner does not allow an object that is selected; `None` if it is allowed, or not selected.
+    pub(super) fn refusal(&self, name: &ObjectName) -> Option<String> {
+        if self.selection(name) == Selection::None {
+            return None;
+        }
+        self.filter.refuses(self.plan.direction, &self.plan.at_edge, name)
+    }
+
+    /// Why the edge's owner does not allow the syncer to make the namespace that a copy at the edge needs.
+    pub(super) fn refuses_namespace(&self, name: &ObjectName) -> Option<String> {
+        if self.plan.direction == Direction::Up || name.namespace.is_empty() {
+            return None;
+        }
+        let namespace = ObjectName::new("", &name.namespace);
+        self.filter
+            .refuses(Direction::Down, &ResourceType::namespaces(), &namespace)
+    }
+
+    /// How an object is selected, as far as the edge's owner allows it.
+    pub(super) fn allowed(&self, name: &ObjectName) -> Selection {
+        match self.refusal(name) {
+            Some(_) => Selection::None,
+            None => self.selection(name),
+        }
+    }
+
+    /// Namespaces and CRDs at the edge: what other objects need before they can be.
+    pub(super) fn is_first(&self) -> bool {
+        let resource = &self.plan.at_edge;
+        self.plan.direction == Direction::Down
+            && (resource.is("", "namespaces") || resource.is("apiextensions.k8s.io", "customresourcedefinitions"))
+    }
+
+    /// What has to be read of the origins: what is selected, and what there are copies of.
+    pub(super) fn origin_scopes(&self) -> BTreeSet<Scope> {
+        if self.plan.gone_at_origin {
+            return BTreeSet::new();
+        }
+        let selected = |name: &&ObjectName| self.selection(name) != Selection::None;
+        let scopes = self
+            .plan
+            .selector
+            .scopes(self.inventory.ours().filter(|name| !selected(name)));
+        scopes.into_iter().map(|scope| self.at_origin(scope)).collect()
+    }
+
+    /// A scope in the names of the origins.
+    pub(super) fn at_origin(&self, scope: Scope) -> Scope {
+        let Some(name) = &scope.name else { return scope };
+        let name = ObjectName::new(scope.namespace.as_deref().unwrap_or_default(), name);
+        Scope {
+            name: Some(self.origin_name(&name).unwrap_or(name).name.into()),
+            ..scope
+        }
+    }
+
+    /// All that is reading origins.
+    pub(super) fn origin_readers(&self) -> impl Iterator<Item = SourceId> {
+        self.origin_sources.values().chain(self.read_once.values()).copied()
+    }
+
+    /// The source that tells of the origin of an object, if one does.
+    pub(super) fn origin_source(&self, name: &ObjectName) -> Option<SourceId> {
+        let origin = self.origin_name(name)?;
+        let mut sources = self.origin_sources.iter();
+        sources.find(|(scope, _)| scope.contains(&origin)).map(|(_, &id)| id)
+    }
+
+    /// The objects with a copy of ours that a complete list of origins in `scope` did not name.
+    pub(super) fn origins_listed(&mut self, scope: &Scope, list: super::Generation) -> Vec<ObjectName> {
+        let (strays, plan) = (&self.strays, &self.plan);
+        let covers = |name: &ObjectName| {
+            let origin = match (plan.direction, strays.get(name)) {
+                (direction, Some(stray)) => Some(stray.origin(direction).clone()),
+                (Direction::Down, None) => plan.naming.at_hub(name),
+                (Direction::Up, None) => Some(name.clone()),
+            };
+            origin.is_some_and(|origin| scope.contains(&origin))
+        };
+        self.inventory.origins_listed(covers, list)
+    }
+
+    /// Namespaces and CRDs first; last if they are to go, because they take others along.
+    pub(super) fn class(&self, name: &ObjectName) -> Class {
+        match (self.is_first(), self.inventory.is_wanted(name)) {
+            (false, _) => Class::Normal,
+            (true, true) => Class::First,
+            (true, false) => Class::Last,
+        }
+    }
+}

@@ -1,0 +1,575 @@
+//! Workers: taking keys from the queue, and what their outcomes mean.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::effect::Known;
+use super::guard::Reason;
+use super::inventory::LeftOpen;
+use super::workers::HELD_BACK;
+use super::{Done, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
+use crate::cluster::{Error, ObjectName, Side};
+use crate::plan::{Direction, Selection};
+use crate::queue::{self, Class};
+use crate::report::Subject;
+use crate::source::SourceId;
+use crate::sync::identity::Doubt;
+use crate::sync::job::{Change, Failure, Job, Outcome, Seen, Why};
+use crate::sync::object::Address;
+use crate::sync::ownership::is_protected_namespace;
+
+/// Conflicts in a row before one is a failure that is reported: somebody changes the object all the time.
+const LASTING_CONFLICT: u32 = 4;
+
+/// How long what takes others along waits for a moment in which there is nothing else to do.
+const LAST_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Model {
+    /// Asks for what found no room in the queue.
+    pub(super) fn refill(&mut self) {
+        let (types, guard, now) = (&self.types, &self.guard, self.now);
+        let out_of_step = |type_id: TypeId, from: Option<Key>| {
+            let keys = types.get(&type_id).map(|state| {
+                let mut keys = out_of_step(type_id, state, from.as_ref());
+                // They are asked for when the hold ends; before that, they would only be asked for again and again.
+                keys.retain(|(key, _)| {
+                    !(state.inventory.is_doomed(&key.name) && guard.holds(key, state.plan.direction))
+                });
+                keys
+            });
+            keys.into_iter().flatten()
+        };
+        while self.queue.refill(now, out_of_step) {}
+    }
+
+    /// Starts workers while there are keys and room.
+    pub(super) fn start_work(&mut self) {
+        self.workers.look(self.now);
+        while self.workers.have_room() {
+            // Others wait while a namespace or CRD is on its way: they would only be refused. What takes others along
+            // when it goes waits until there is nothing else to do, and nothing more to be expected from first lists.
+            let last = match () {
+                () if self.workers.have_first() => Class::First,
+                () if !self.all_listed() => Class::Normal,
+                () if self.workers.are_busy() && !self.last_is_overdue() => Class::Normal,
+                () => Class::Last,
+            };
+            let Some((key, body)) = self.queue.take(self.now, last, self.workers.rank()) else {
+                break;
+            };
+            if self.has_to_wait(&key) {
+                let again = queue::Done::Retry(None);
+                self.queue.done(&key, again, self.now, self.chance.f64());
+            } else if !self.workers.may_begin(&key) {
+                let later = queue::Done::Later(HELD_BACK);
+                self.queue.done(&key, later, self.now, self.chance.f64());
+            } else if !self.start_worker(&key, body) {
+                self.queue.done(&key, queue::Done::Finished, self.now, 0.0);
+            }
+        }
+        if self.queue.is_empty() {
+            self.report.idle();
+        }
+    }
+
+    /// True if what takes others along has waited long enough for a moment in which there is nothing else to do. There may
+    /// never be one.
+    fn last_is_overdue(&mut self) -> bool {
+        if !self.queue.has_ready(Class::Last) {
+            self.last_waits_since = None;
+            return false;
+        }
+        let now = self.now;
+        now.duration_since(*self.last_waits_since.get_or_insert(now)) >= LAST_PATIENCE
+    }
+
+    /// True for what goes up into a namespace that is being deleted, which is woken when that has ended, and for what may be
+    /// one of too many that are to go.
+    fn has_to_wait(&mut self, key: &Key) -> bool {
+        let Some(state) = self.types.get(&key.type_id) else {
+            return false;
+        };
+        let direction = state.plan.direction;
+        let doomed = key.task == Task::Object && state.inventory.is_doomed(&key.name);
+        direction == Direction::Up && self.is_being_cleared(&key.name.namespace)
+            || doomed && self.may_be_one_of_too_many(key, direction)
+    }
+
+    /// Starts a worker for a key. False if there is nothing to do for it any more.
+    fn start_worker(&mut self, key: &Key, body: Option<Bytes>) -> bool {
+        let payload = body.as_ref().map_or(0, Bytes::len);
+        let is_first = self.types.get(&key.type_id).is_some_and(TypeState::is_first);
+        let first = key.task == Task::Object && is_first;
+        let request = match key.task {
+            Task::Object => {
+                let job = self.job(key, body);
+                job.map(|job| Request::Object(key.clone(), Box::new(job)))
+            }
+            Task::Status => {
+                let job = self.status_job(key, body);
+                job.map(|job| Request::Status(key.clone(), Box::new(job)))
+            }
+        };
+        let Some(request) = request else { return false };
+        self.request(request);
+        let list = self.complete_list(key);
+        self.workers.begin(key, first, payload, list, self.now);
+        true
+    }
+
+    /// The list of the source that tells of the origin, if it is complete; otherwise 0.
+    fn complete_list(&self, key: &Key) -> Generation {
+        let state = self.types.get(&key.type_id);
+        let source = state.and_then(|state| self.sources.get(&state.origin_source(&key.name)?));
+        source.filter(|source| !source.listing).map_or(0, |source| source.list)
+    }
+
+    /// True once every type has been listed on both sides, or cannot be.
+    pub(super) fn all_listed(&self) -> bool {
+        let mut states = self.types.values();
+        states.all(|state| self.has_listed_copies(state) && (!state.looked || self.has_listed_origins(state)))
+    }
+
+    /// True if the copies of a type have been listed, or cannot be.
+    pub(super) fn has_listed_copies(&self, state: &TypeState) -> bool {
+        state.copy_source.is_some_and(|id| self.has_settled_source(id))
+    }
+
+    /// The same of its origins.
+    pub(super) fn has_listed_origins(&self, state: &TypeState) -> bool {
+        let started = state.plan.gone_at_origin || !state.origin_sources.is_empty() || state.origin_scopes().is_empty();
+        started && state.origin_readers().all(|id| self.has_settled_source(id))
+    }
+
+    fn has_settled_source(&self, id: SourceId) -> bool {
+        self.sources.get(&id).is_some_and(|source| source.settled)
+    }
+
+    /// What is to be done for a key; `None` if nothing is any more.
+    fn job(&mut self, key: &Key, body: Option<Bytes>) -> Option<Job> {
+        let state = self.types.get(&key.type_id)?;
+        let direction = state.plan.direction;
+        let doomed = state.inventory.is_doomed(&key.name);
+        if doomed && !self.may_delete(key, direction) {
+            return None;
+        }
+        let state = self.types.get(&key.type_id)?;
+        let identity = Rc::clone(self.identity(direction.origin()));
+        let origin_type = state.origin_type().qualified();
+        let origin_version = self.reached_by(direction, &origin_type);
+        let deletes_are_held = self.guard.holds_deletes(key.type_id, direction);
+        let may_cascade = self.guard.may_cascade(key);
+        let state = self.types.get_mut(&key.type_id)?;
+        let (origin, copy_at) = state.both(&key.name)?;
+        let selection = state.allowed(&key.name);
+        let origins = state.origin_source(&key.name).and_then(|id| self.sources.get(&id));
+        let listed_at = origins.map_or(0, |source| source.listed_at);
+        let record = state.inventory.take(&key.name)?;
+        let own = self.settings.own_namespace.as_deref();
+        let is_namespace = copy_at.resource.is("", "namespaces");
+        Some(Job {
+            direction,
+            may_delete: doomed,
+            may_cascade,
+            deletes_are_held,
+            identity,
+            definitions: Rc::clone(&self.defined),
+            origin_version,
+            type_gone: state.plan.gone_at_origin,
+            policy: Rc::clone(&self.settings.policy),
+            selection,
+            body,
+            copy: record.seen.copy,
+            copy_version: record.seen.version,
+            origin_told: record.origin_version,
+            origin_unnamed: if record.origin_list == 0 { listed_at } else { 0 },
+            look_first: record.needs_look(),
+            suspect: record.suspect,
+            unread: record.unread(),
+            protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
+            namespace_refused: state.refuses_namespace(&copy_at.name).is_some(),
+            origin,
+            copy_at,
+        })
+    }
+
+    pub(super) fn worked(&mut self, key: &Key, done: Done) {
+        let success = matches!(done, Done::Object(Ok(_)) | Done::Status(Ok(_)));
+        let list = self.workers.end(key, success, self.now);
+        let verdict = match done {
+            Done::Object(Ok(outcome)) => self.succeeded(key, &outcome, list),
+            Done::Object(Err(failure)) => self.failed(key, &failure),
+            Done::Status(result) => self.status_returned(key, result),
+        };
+        let wait = self.queue.done(key, verdict, self.now, self.chance.f64());
+        if let Some(state) = self.types.get(&key.type_id) {
+            self.suspect_is_judged(state.plan.direction);
+        }
+        if let Some(wait) = wait {
+            log::debug!("next try in={wait:?} task={:?} name={:?}", key.task, key.name);
+        } else {
+            self.return_status(key.type_id, &key.name, None);
+        }
+    }
+
+    fn succeeded(&mut self, key: &Key, outcome: &Outcome, list: Generation) -> queue::Done {
+        let Key { type_id, name, .. } = key;
+        let Some(state) = self.types.get_mut(type_id) else {
+            return queue::Done::Finished;
+        };
+        let direction = state.plan.direction;
+        let side = direction.copy();
+        let Some((origin_at, copy_at)) = state.both(name) else {
+            return queue::Done::Finished;
+        };
+        let (origin, object) = (origin_at.for_people(), copy_at.for_people());
+        match &outcome.change {
+            // Both sides have answered what was asked of them.
+            Change::OtherCluster(_)
+            | Change::WentBack(_)
+            | Change::Doubted(_)
+            | Change::Withdrawn(_)
+            | Change::Held => {
+                self.both_work(direction, origin, object, &[]);
+                return self.delete_held(key, outcome);
+            }
+            Change::WouldCascade(first) => {
+                self.both_work(direction, origin, object.clone(), &[]);
+                return self.hold_cascade(key, &object, first);
+            }
+            Change::Conflict(owner) => {
+                state.inventory.failed(name, LeftOpen::Unsure);
+                self.guard.seen_to(key, direction);
+                self.report.conflict(side, &object, owner.as_deref());
+                return queue::Done::Retry(None);
+            }
+            Change::Deleted | Change::Released => self.guard.deleted(key, direction, self.now),
+            _ => self.guard.seen_to(key, direction),
+        }
+        self.cascade_is_over(key);
+        if self.says_too_little(key, outcome) {
+            if !outcome.waits_for.is_empty() {
+                self.both_work(direction, origin, object, &outcome.waits_for);
+            }
+            return queue::Done::Retry(None);
+        }
+        let (again, forsaken) = self.settle(key, &copy_at.name, outcome, list);
+        self.note_status(*type_id, name, outcome);
+        self.both_work(direction, origin, object.clone(), &outcome.waits_for);
+        self.report.change(side, &object, &outcome.change);
+        if !forsaken {
+            self.stray_may_be_gone(*type_id, name);
+        }
+        self.others_follow(*type_id, &copy_at, &outcome.change);
+        let state = self.types.get(type_id);
+        if outcome.change == Change::Left(Why::NotSelected)
+            && state.is_some_and(|state| state.origin_source(name).is_none())
+        {
+            // A copy has been found again that had lost its label, and nobody tells when its origin goes.
+            self.start_origin_sources();
+        }
+        // Again without a new entry: news that came meanwhile may have left a body at hand.
+        if again {
+            queue::Done::Again
+        } else {
+            queue::Done::Finished
+        }
+    }
+
+    /// An origin and its copy no longer fail, but for what is in the copy's place and is to go first.
+    fn both_work(&mut self, direction: Direction, origin: String, copy: String, waits_for: &[String]) {
+        self.report.works(&Subject::Thing(direction.origin(), origin));
+        let copy = Subject::Thing(direction.copy(), copy);
+        if waits_for.is_empty() {
+            self.report.works(&copy);
+        } else {
+            self.fails(copy, "creating", &Error::Ending(waits_for.to_vec()));
+        }
+    }
+
+    /// True for an outcome that cannot be the last word, though nobody would tell of another one: it is to be tried again.
+    fn says_too_little(&mut self, key: &Key, outcome: &Outcome) -> bool {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return false;
+        };
+        let Change::Left(why) = outcome.change else {
+            return false;
+        };
+        let inventory = &mut state.inventory;
+        let wants_nothing = outcome.desired_hash == 0;
+        // Without its label nobody tells when the copy is gone.
+        let goes_unseen = why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
+        // Its origin's side has told that it is there, and will tell that it is gone. Who says so now may be another cluster.
+        let is_denied = why != Why::NotSelected && wants_nothing && inventory.is_told_of(&key.name);
+        if goes_unseen || is_denied {
+            let left_open = if goes_unseen {
+                LeftOpen::Unsure
+            } else {
+                LeftOpen::Nothing
+            };
+            inventory.failed(&key.name, left_open);
+        }
+        if is_denied {
+            let side = state.plan.direction.origin();
+            self.doubt(key.type_id, side);
+        }
+        goes_unseen || is_denied
+    }
+
+    /// Takes in what a worker has brought to an end. Whether it is to be done again, and whether it was a copy that nobody
+    /// waits for, nor tells when it is gone: one without its label that is being deleted. `list` is what it began with.
+    fn settle(&mut self, key: &Key, copy_at: &ObjectName, outcome: &Outcome, list: Generation) -> (bool, bool) {
+        let Key { type_id, name, .. } = key;
+        let Some(state) = self.types.get_mut(type_id) else {
+            return (false, false);
+        };
+        let forsaken = outcome.change == Change::Left(Why::Terminating)
+            && outcome.desired_hash == 0
+            && state.inventory.is_unlabelled(name);
+        if outcome.change == Change::Left(Why::Finished) {
+            state.inventory.has_finished(name, outcome.desired_hash);
+        }
+        // What is told of a deleted one from now on is news, also at the version that it had: a backup may bring it back.
+        let deleted = outcome.change == Change::Deleted;
+        let gone = (deleted || forsaken).then_some(Seen::ABSENT);
+        let copy = outcome.copy.or(gone);
+        let again = state.inventory.settle(name, outcome.desired_hash, copy);
+        if outcome.desired_hash != 0 || outcome.change == Change::Left(Why::NotSelected) {
+            // A list that has begun since may know that it is gone.
+            let source = state.origin_source(name).and_then(|id| self.sources.get(&id));
+            let list = source.map(|source| source.list).filter(|&now| now == list);
+            state.inventory.found_at_origin(name, list);
+        }
+        // A status that somebody has written between two of our requests has not been seen yet.
+        let status_is_open = state.plan.status.is_some() && outcome.copy.is_some() && outcome.status.is_none();
+        if let Some(id) = state.copy_source
+            && let Some(known) = known_by(outcome)
+            && !status_is_open
+        {
+            self.effects.push(Effect::Known(id, copy_at.clone(), known));
+        }
+        (again, forsaken)
+    }
+
+    /// A copy whose origin is gone was held back from its end.
+    fn delete_held(&mut self, key: &Key, outcome: &Outcome) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
+        state.inventory.failed(&key.name, LeftOpen::Nothing);
+        // One that was to be replaced is still wanted, and its turn comes without anybody's word.
+        let is_wanted = outcome.desired_hash != 0;
+        let reason = match &outcome.change {
+            Change::OtherCluster(found) => Reason::OtherCluster {
+                expected: self.identity(direction.origin()).expected().unwrap_or_default(),
+                found: found.clone(),
+            },
+            Change::WentBack(to) => Reason::WentBack {
+                from: self.reached_by(direction, &resource),
+                resource,
+                to: *to,
+            },
+            Change::Doubted(Doubt::MadeFrom(cluster)) => self.copies_are_from(direction.origin(), cluster),
+            &Change::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
+            Change::Withdrawn(_) | Change::Held if is_wanted => return queue::Done::Retry(None),
+            Change::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
+            _ => {
+                // It was not known to be gone when the worker began. What has been told meanwhile is newer.
+                if state.inventory.found_absent(&key.name) {
+                    self.more_are_doomed(direction, 1);
+                }
+                return queue::Done::Again;
+            }
+        };
+        if is_wanted {
+            self.hold_deletes(direction, reason, None);
+            return queue::Done::Retry(None);
+        }
+        self.hold_deletes(direction, reason, Some(key.clone()));
+        queue::Done::Finished
+    }
+
+    /// What the end of one object's work means for others.
+    fn others_follow(&mut self, type_id: TypeId, copy_at: &Address, change: &Change) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        match change {
+            Change::Created | Change::Adopted | Change::Updated if copy_at.resource.is("", "namespaces") => {
+                self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);
+            }
+            Change::Deleted | Change::Released | Change::Left(Why::Gone | Why::NotOurs) => {
+                self.upsync_left_a_namespace();
+                self.forget_status_failures(type_id);
+                self.drop_type_without_copies(type_id);
+            }
+            Change::MarkedHandsOff | Change::Left(Why::HandsOff) => self.watch_unlabelled(type_id),
+            _ => {}
+        }
+    }
+
+    /// What a worker's last answer says of the status of the copy, unless the copies' side has told of a newer one since.
+    fn note_status(&mut self, type_id: TypeId, name: &ObjectName, outcome: &Outcome) {
+        if let (Some((version, hash)), Some(state)) = (outcome.origin, self.types.get_mut(&type_id))
+            && state
+                .inventory
+                .get(name)
+                .is_some_and(|record| record.origin_version <= version)
+        {
+            let side = state.plan.direction.origin();
+            state.inventory.origin_told(name, version);
+            let told = state.status_told(name, side, version, || Ok(Some(hash)));
+            told.expect("the hash is at hand");
+        }
+        if let (Some(hash), Some(seen)) = (outcome.status, outcome.copy)
+            && let Some(state) = self.types.get_mut(&type_id)
+            && state
+                .inventory
+                .get(name)
+                .is_some_and(|record| record.seen.version == seen.version)
+        {
+            let side = state.plan.direction.copy();
+            let told = state.status_told(name, side, seen.version, || Ok(Some(hash)));
+            told.expect("the hash is at hand");
+        }
+    }
+
+    /// A namespace has come: what could not be created for want of it goes on.
+    pub(super) fn namespace_is_there(&mut self, side: Side, namespace: &str) {
+        let types = &self.types;
+        self.queue.wake_where(|waiting| {
+            let copies = types.get(&waiting.type_id).map(|state| state.plan.direction.copy());
+            copies == Some(side) && *waiting.name.namespace == *namespace
+        });
+    }
+
+    /// An object could not be created for want of its namespace. At the edge, one that was there before carries no
+    /// label, so that the edge does not tell when it goes; at the hub it is made when it is needed.
+    fn namespace_is_missing(&mut self, side: Side, namespace: &str) {
+        if side == Side::Hub {
+            self.need_hub_namespace(namespace);
+            return;
+        }
+        let namespace = ObjectName::new("", namespace);
+        let known = self
+            .types
+            .iter_mut()
+            .find(|(_, state)| state.plan.direction == Direction::Down && state.plan.at_edge.is("", "namespaces"));
+        if let Some((&type_id, state)) = known
+            && state.inventory.was_wrong_about(&namespace)
+        {
+            self.enqueue(type_id, namespace, None);
+        }
+    }
+
+    fn failed(&mut self, key: &Key, failure: &Failure) -> queue::Done {
+        let Key { type_id, name, .. } = key;
+        let Failure { side, error, .. } = failure;
+        let retry = queue::Done::Retry(error.retry_after());
+        let Some(state) = self.types.get_mut(type_id) else {
+            return queue::Done::Finished;
+        };
+        let at_copy = *side == state.plan.direction.copy();
+        let left_open = match () {
+            () if !at_copy => LeftOpen::Nothing,
+            () if error.is_refusal() => LeftOpen::Refused,
+            () => LeftOpen::Unsure,
+        };
+        state.inventory.failed(name, left_open);
+        if error.is_unreachable() {
+            self.side_is_silent(*side, failure.doing, error);
+            return queue::Done::Unreachable(*side);
+        }
+        let Some((origin_at, copy_at)) = state.both(name) else {
+            return queue::Done::Finished;
+        };
+        let (here, elsewhere) = if at_copy {
+            (copy_at, origin_at)
+        } else {
+            (origin_at, copy_at)
+        };
+        let object = here.for_people();
+        let is_selected = state.selection(name) != Selection::None;
+        if at_copy && is_selected && error.missing_namespace().is_some() {
+            log::debug!("waits for its namespace object={object}");
+            if let Some(why) = state.refuses_namespace(name) {
+                self.report.refused(&format!("Namespace//{}", name.namespace), &why);
+            } else if *side == Side::Edge
+                && let Some(place) = self.selecting.wanted.without_namespace(&name.namespace)
+            {
+                self.report.homeless(&name.namespace, &place.config, &place.field);
+            }
+            self.namespace_is_missing(*side, &name.namespace);
+            return retry;
+        }
+        if error.is_conflict() && self.queue.failures(key) < LASTING_CONFLICT {
+            log::debug!("changed meanwhile, looking again object={object} error={error}");
+            return retry;
+        }
+        if error.is_type_not_served() {
+            let state = self.types.get(type_id).expect("looked up above");
+            let resource = if at_copy {
+                state.copy_type()
+            } else {
+                state.origin_type()
+            }
+            .clone();
+            self.forget(*side, &resource);
+        }
+        if matches!(error, Error::Outdated { .. }) {
+            self.doubt(*type_id, *side);
+        }
+        // Work ends at its first failure, so an object fails on one side at a time.
+        let other = Direction::from(*side).copy();
+        self.report.forget(&Subject::Thing(other, elsewhere.for_people()));
+        self.fails(Subject::Thing(*side, object), failure.doing, error);
+        if at_copy && error.is_immutable() && failure.desired_hash != 0 {
+            // The same request cannot succeed: wait for a change at either side instead of the clock.
+            let state = self.types.get_mut(type_id).expect("looked up above");
+            let again = state.inventory.settle(name, failure.desired_hash, None);
+            return if again {
+                queue::Done::Again
+            } else {
+                queue::Done::Finished
+            };
+        }
+        retry
+    }
+}
+
+/// What a source would tell next, as far as a worker has seen it.
+fn known_by(outcome: &Outcome) -> Option<Known> {
+    match outcome.copy {
+        Some(seen) if seen.version != 0 => Some(Known::At(seen.version)),
+        _ if matches!(outcome.change, Change::Deleted | Change::Left(Why::Gone)) => Some(Known::Gone),
+        _ => None,
+    }
+}
+
+/// The tasks of a type that have to be done, in the order of their keys, from the given one on.
+fn out_of_step(type_id: TypeId, state: &TypeState, from: Option<&Key>) -> Vec<(Key, Class)> {
+    let mut keys = Vec::new();
+    for task in [Task::Object, Task::Status] {
+        let from = match from {
+            Some(from) if from.task > task => continue,
+            Some(from) if from.task == task => Some(&from.name),
+            _ => None,
+        };
+        let names = match task {
+            Task::Object => state.inventory.out_of_step(from),
+            Task::Status => state.status_due(from),
+        };
+        let class = |name: &ObjectName| match task {
+            Task::Object => state.class(name),
+            Task::Status => Class::Normal,
+        };
+        keys.extend(names.into_iter().map(|name| {
+            let class = class(&name);
+            (Key::new(type_id, task, name), class)
+        }));
+    }
+    keys
+}

@@ -1,0 +1,71 @@
+//! Looking at what is in the place of a copy.
+
+use serde::Deserialize;
+
+use super::job::{Job, Seen};
+use super::look::{at_least, look_at, not_older};
+use super::meta::Meta;
+use super::object::Address;
+use crate::bounded::at_most;
+use crate::cluster::{Cluster, Content, Error};
+
+/// The metadata of what is in the copy's place now; `None` if there is nothing.
+pub(super) async fn look(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    look_at(copies, resource, name).await
+}
+
+/// What is in the copy's place now; `None` if there is nothing.
+pub(super) async fn see(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    match copies.get(resource, name, Content::Metadata).await {
+        Ok(object) => {
+            not_older(&Meta::of(name, &object)?, job.copy_version)?;
+            Seen::of(job.direction, resource, &object, &job.policy, job.selection).map(Some)
+        }
+        Err(error) if error.proves_absent(&name.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The finalizers of what is being deleted in the copy's place: what has to be done before it is gone, by whoever removes
+/// each of these.
+pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<String>, Error> {
+    #[derive(Deserialize)]
+    struct Wire {
+        metadata: WireMeta,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct WireMeta {
+        deletion_timestamp: Option<String>,
+        #[serde(default, deserialize_with = "at_most::<_, _, MOST_FINALIZERS>")]
+        finalizers: Vec<String>,
+    }
+    let Address { resource, name } = &job.copy_at;
+    let object = match copies.get(resource, name, Content::Metadata).await {
+        Ok(object) => object,
+        Err(error) if error.proves_absent(&name.name) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let wire: Wire = serde_json::from_slice(&object).map_err(|error| Error::BadAnswer(error.to_string()))?;
+    let is_ending = wire.metadata.deletion_timestamp.is_some();
+    Ok(if is_ending {
+        wire.metadata.finalizers
+    } else {
+        Vec::new()
+    })
+}
+
+/// More than any object has.
+const MOST_FINALIZERS: usize = 1000;
+
+/// A read has not found a copy that was there when it was last told of: either nobody has told yet that it went, or what
+/// was read is older than the copy. A list says how old it is.
+pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<(), Error> {
+    let Address { resource, name } = &job.copy_at;
+    match copies.find(resource, name).await? {
+        (true, _) => Err(Error::BadAnswer("a list names what a read said does not exist".into())),
+        (false, version) => at_least(version, job.copy_version),
+    }
+}

@@ -1,0 +1,21 @@
+//! Editing one object as raw JSON.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::cluster::Error;
+
+/// An object with one field set to that JSON, whatever the others hold.
+pub(super) fn with_field(object: &RawValue, field: &str, value: &str) -> Result<String, Error> {
+    let mut fields: BTreeMap<String, &RawValue> =
+        serde_json::from_str(object.get()).map_err(|error| no_object(&error))?;
+    let value: &RawValue = serde_json::from_str(value).map_err(|error| no_object(&error))?;
+    fields.insert(field.to_owned(), value);
+    serde_json::to_string(&fields).map_err(|error| no_object(&error))
+}
+
+/// What is no object.
+pub(super) fn no_object(error: &serde_json::Error) -> Error {
+    Error::BadAnswer(format!("an object: {error}"))
+}

@@ -1,0 +1,258 @@
+use super::*;
+use crate::cluster::{ResourceType, Side};
+use crate::sync::ownership::{Copy, CopyState};
+use crate::sync::scripted::scripted;
+
+pub(in crate::sync) const OURS: Copy = Copy {
+    state: CopyState::Ours,
+    hands_off: false,
+    adopted: false,
+    terminating: false,
+    origin: 0,
+    made_at: 0,
+};
+pub(in crate::sync) const FOREIGN: Copy = Copy {
+    state: CopyState::Foreign,
+    ..OURS
+};
+pub(in crate::sync) const ABSENT: Copy = Copy {
+    state: CopyState::Absent,
+    ..OURS
+};
+
+/// That of a `ConfigMap` which travels down.
+pub(in crate::sync) fn job() -> Job {
+    let address = Address {
+        resource: ResourceType::config_maps(),
+        name: ObjectName::new("shop", "a"),
+    };
+    Job {
+        direction: Direction::Down,
+        origin: address.clone(),
+        copy_at: address,
+        type_gone: false,
+        policy: Rc::default(),
+        selection: Selection::Full,
+        body: None,
+        copy: OURS,
+        copy_version: 0,
+        origin_told: 0,
+        origin_unnamed: 0,
+        look_first: false,
+        suspect: false,
+        protected: false,
+        namespace_refused: false,
+        identity: Rc::default(),
+        definitions: Rc::default(),
+        origin_version: 0,
+        may_delete: true,
+        may_cascade: false,
+        deletes_are_held: false,
+        unread: None,
+    }
+}
+
+pub(in crate::sync) const GONE: &str =
+    r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
+pub(in crate::sync) const LIST_WITHOUT: &str =
+    r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"50"},"items":null}"#;
+/// What an ordinary hub serves.
+pub(in crate::sync) const GROUPS: &str =
+    r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;
+pub(in crate::sync) const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a","edge.kubestellar.io/owner":"u9/configmaps/"}}}"#;
+
+// A look at the copy alone says nothing of an origin of which nobody has told.
+#[tokio::test]
+async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is_asked_for_at_the_origins_side() {
+    let origin = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9","resourceVersion":"9"}}"#;
+    for (answer, change) in [
+        ((404, GONE), Change::Held),
+        ((200, origin), Change::Left(Why::NotSelected)),
+    ] {
+        let (hub, _) = scripted(Side::Hub, &[answer]);
+        let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+        let suspect = Job {
+            selection: Selection::None,
+            look_first: true,
+            suspect: true,
+            may_delete: false,
+            ..job()
+        };
+        assert_eq!(reconcile(&hub, &edge, suspect).await.unwrap().change, change);
+        assert_eq!(asked.borrow().len(), 1, "the copy may be gone, too");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_is_not_replaced_by_what_the_edge_would_not_create() {
+    let invalid =
+        r#"{"kind":"Status","reason":"Invalid","message":"field is immutable","details":{"name":"a"},"code":422}"#;
+    let wanted = r#"{"metadata":{"namespace":"shop","name":"a","annotations":{"edge.kubestellar.io/replace":"true"}},"data":{"k":"v"}}"#;
+    let (hub, _) = scripted(Side::Hub, &[(200, wanted)]);
+    let (edge, asked) = scripted(Side::Edge, &[(422, invalid), (422, invalid)]);
+    assert!(reconcile(&hub, &edge, job()).await.unwrap_err().error.is_invalid());
+    assert!(
+        asked.borrow()[1].starts_with("POST /api/v1/namespaces/shop/configmaps?dryRun=All"),
+        "{asked:?}"
+    );
+}
+
+// A create without an answer may have taken effect, or somebody else may have created the object since.
+#[tokio::test]
+async fn an_object_that_appeared_after_an_unanswered_create_is_told_by_its_marks() {
+    let wanted = r#"{"metadata":{"namespace":"shop","name":"a"},"data":{"k":"v"}}"#;
+    let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
+    for (copy, adopted) in [(OUR_COPY, false), (theirs, true)] {
+        let (hub, _) = scripted(Side::Hub, &[(200, wanted)]);
+        let (edge, asked) = scripted(Side::Edge, &[(200, copy), (200, OUR_COPY)]);
+        let unsure = Job {
+            copy: ABSENT,
+            look_first: true,
+            ..job()
+        };
+        reconcile(&hub, &edge, unsure).await.unwrap();
+        let apply = asked.borrow()[1].clone();
+        assert!(apply.starts_with("PATCH"), "{apply}");
+        assert_eq!(apply.contains("edge.kubestellar.io/adopted"), adopted, "{apply}");
+    }
+}
+
+fn up() -> Job {
+    Job {
+        direction: Direction::Up,
+        copy: ABSENT,
+        ..job()
+    }
+}
+
+const EDGE_OBJECT: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"3"},"data":{"k":"v"}}"#;
+const UPSYNCED: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/upsynced":"ConfigMap/shop/a","edge.kubestellar.io/owner":"u3/configmaps/"}}}"#;
+const EXISTS: &str = r#"{"kind":"Status","reason":"AlreadyExists","details":{"name":"a"},"code":409}"#;
+
+#[tokio::test]
+async fn an_upsynced_copy_is_made_by_a_create_and_changed_at_the_version_that_was_seen() {
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, asked) = scripted(Side::Hub, &[(201, UPSYNCED)]);
+    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().change, Change::Created);
+    assert!(
+        asked.borrow()[0].starts_with("POST /api/v1/namespaces/shop/configmaps?"),
+        "{asked:?}"
+    );
+
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, asked) = scripted(Side::Hub, &[(200, UPSYNCED)]);
+    let ours = Job {
+        copy: OURS,
+        copy_version: 6,
+        ..up()
+    };
+    assert_eq!(reconcile(&hub, &edge, ours).await.unwrap().change, Change::Updated);
+    let apply = asked.borrow()[0].clone();
+    assert!(
+        apply.starts_with("PATCH") && apply.contains(r#""resourceVersion":"6""#),
+        "{apply}"
+    );
+}
+
+#[tokio::test]
+async fn a_hub_object_of_somebody_else_is_left_alone() {
+    let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, asked) = scripted(Side::Hub, &[(409, EXISTS), (200, theirs)]);
+    assert_eq!(
+        reconcile(&hub, &edge, up()).await.unwrap().change,
+        Change::Conflict(None)
+    );
+    assert_eq!(asked.borrow().len(), 2);
+}
+
+#[tokio::test]
+async fn a_create_whose_answer_was_lost_is_found_to_be_ours() {
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, asked) = scripted(Side::Hub, &[(409, EXISTS), (200, UPSYNCED), (200, UPSYNCED)]);
+    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().change, Change::Updated);
+    assert!(asked.borrow()[2].contains(r#""resourceVersion":"7""#), "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_goes_while_it_is_in_the_way_is_not_taken_for_an_end() {
+    const ABSENT_NOW: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a"},"code":404}"#;
+    // The next try creates it.
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, _) = scripted(Side::Hub, &[(409, EXISTS), (404, ABSENT_NOW)]);
+    assert!(reconcile(&hub, &edge, up()).await.unwrap_err().error.is_conflict());
+    // Somebody else's object was there when it was last heard of.
+    let foreign = Job { copy: FOREIGN, ..up() };
+    let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
+    let (hub, _) = scripted(Side::Hub, &[(404, ABSENT_NOW), (201, UPSYNCED)]);
+    assert_eq!(reconcile(&hub, &edge, foreign).await.unwrap().change, Change::Created);
+}
+
+#[tokio::test]
+async fn a_copy_does_not_travel_back() {
+    let (hub, _) = scripted(Side::Hub, &[(200, UPSYNCED)]);
+    let (edge, asked) = scripted(Side::Edge, &[]);
+    let outcome = reconcile(&hub, &edge, job()).await.unwrap();
+    assert_eq!(outcome.change, Change::Left(Why::NotSelected));
+    let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+    let (hub, _) = scripted(Side::Hub, &[]);
+    let outcome = reconcile(&hub, &edge, up()).await.unwrap();
+    assert_eq!(outcome.change, Change::Left(Why::NotSelected));
+    assert!(asked.borrow().is_empty());
+}
+
+#[tokio::test]
+async fn a_namespace_that_upsync_has_made_is_lent_to_what_goes_into_it_and_to_nothing_else() {
+    const WANTED: &str = r#"{"metadata":{"namespace":"shop","name":"a"},"data":{"k":"v"}}"#;
+    const COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7"}}"#;
+    const NO_NAMESPACE: &str = r#"{"kind":"Status","reason":"NotFound","message":"namespaces \"shop\" not found","details":{"name":"shop","kind":"namespaces"},"code":404}"#;
+    const OF_UPSYNC: &str =
+        r#"{"metadata":{"name":"shop","annotations":{"edge.kubestellar.io/upsynced":"Namespace//shop"}}}"#;
+    const OF_PEOPLE: &str = r#"{"metadata":{"name":"shop"}}"#;
+    let absent = Job { copy: ABSENT, ..job() };
+    let (hub, _) = scripted(Side::Hub, &[(200, WANTED), (200, OF_UPSYNC)]);
+    let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE), (201, OF_PEOPLE), (201, COPY)]);
+    assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().change, Change::Created);
+    let created = r#"POST /api/v1/namespaces?fieldManager=edge-syncer {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}"#;
+    assert_eq!(asked.borrow()[1], created);
+    // The edge's owner has the last word.
+    let refused = Job {
+        copy: ABSENT,
+        namespace_refused: true,
+        ..job()
+    };
+    let (hub, _) = scripted(Side::Hub, &[(200, WANTED)]);
+    let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE)]);
+    reconcile(&hub, &edge, refused).await.unwrap_err();
+    assert_eq!(asked.borrow().len(), 1, "{asked:?}");
+    for answer in [(200, OF_PEOPLE), (404, NO_NAMESPACE), (503, "")] {
+        let (hub, _) = scripted(Side::Hub, &[(200, WANTED), answer]);
+        let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE)]);
+        let absent = Job { copy: ABSENT, ..job() };
+        reconcile(&hub, &edge, absent).await.unwrap_err();
+        assert_eq!(asked.borrow().len(), 1, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_to_be_as_it_was_is_not_written() {
+    const WANTED: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"3"},"data":{"k":"v"}}"#;
+    let ask = async |unread, answers: &[(u16, &'static str)]| {
+        let (hub, _) = scripted(Side::Hub, &[(200, WANTED)]);
+        let (edge, asked) = scripted(Side::Edge, answers);
+        let outcome = reconcile(&hub, &edge, Job { unread, ..job() }).await.unwrap();
+        let requests = asked.borrow().len();
+        (outcome, requests)
+    };
+    let (outcome, requests) = ask(Some(0), &[(200, OUR_COPY)]).await;
+    assert!(requests == 1 && outcome.origin.is_some(), "{outcome:?}");
+    let (again, requests) = ask(Some(outcome.desired_hash), &[]).await;
+    assert_eq!((requests, &again.change), (0, &Change::Unchanged));
+    assert_eq!(
+        (again.origin, again.desired_hash),
+        (outcome.origin, outcome.desired_hash)
+    );
+    // Where its side tells of it, nobody reads its status a second time.
+    let (outcome, _) = ask(None, &[(200, OUR_COPY)]).await;
+    assert_eq!(outcome.origin, None);
+}
