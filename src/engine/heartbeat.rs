@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::api::{GROUP, VERSION};
 use crate::cluster::discovery::{Served, discover};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
-use crate::model::effect::{Beat, Beaten, BeatenConfig, ConfigKind, Places};
+use crate::model::effect::{Beat, BeatConfig, Beaten, BeatenConfig, ConfigKind, Places};
 use crate::plan::StatusPath;
 use crate::sync::meta::Meta;
 
@@ -21,13 +21,13 @@ pub(super) async fn beat(hub: &Cluster, beat: Beat) -> Beaten {
     let Beat {
         configs,
         body,
-        is_new,
         places,
     } = beat;
     let mut writer = Writer::new(hub, places);
     let mut beaten = Vec::new();
-    for (before, (kind, name)) in configs {
-        let result = writer.write(kind, &name, &body, Some(before).filter(|_| is_new)).await;
+    for config in configs {
+        let result = writer.write(&config, &body).await;
+        let BeatConfig { kind, name, before, .. } = config;
         let unreachable = matches!(&result, Err(error) if error.is_unreachable());
         beaten.push(BeatenConfig {
             kind,
@@ -61,10 +61,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a status, and gives the metadata that the config has with it. `before` is the last known version of the config,
-    /// if the status differs from the one that was written last: a config that has that version still has not taken it.
-    async fn write(&mut self, kind: ConfigKind, name: &str, body: &Bytes, before: Option<u64>) -> Result<Meta, Error> {
-        let has_kept = |meta: &Meta| before != Some(meta.version_number());
+    /// Writes a status, and gives the metadata that the config has with it. A config that has its former version still has
+    /// not taken it, unless it had it already.
+    async fn write(&mut self, config: &BeatConfig, body: &Bytes) -> Result<Meta, Error> {
+        let (kind, name) = (config.kind, config.name.as_str());
+        let has_kept = |meta: &Meta| config.is_kept || config.before != meta.version_number();
         let place = self.place(kind).await?;
         let mut answer = self.patch(kind, name, place, body).await;
         let is_wrong_place = match &answer {

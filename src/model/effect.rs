@@ -6,7 +6,7 @@ pub(crate) use super::asking::{Answers, Groups, Questions};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::defined::Learnt;
 pub(crate) use super::guard::vanished::Left;
-pub(crate) use super::heartbeat::{Beat, Beaten, BeatenConfig, Places};
+pub(crate) use super::heartbeat::{Beat, BeatConfig, Beaten, BeatenConfig, Places};
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 pub(crate) use super::sources::Feed;

@@ -29,10 +29,18 @@ pub(super) struct Heartbeat {
     condition: Option<(Condition, String)>,
     /// What was written last.
     body: Bytes,
-    /// The last version of each config that the hub has told of, or answered a beat with.
-    versions: BTreeMap<(ConfigKind, String), u64>,
+    marks: BTreeMap<(ConfigKind, String), Mark>,
     /// Where the hub keeps the status of configs.
     places: Places,
+}
+
+/// What is known of a config.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    /// The last version that the hub has told of, or answered a beat with; 0 if none is known.
+    version: u64,
+    /// It has kept the status that was written last.
+    is_kept: bool,
 }
 
 /// Where the status of each kind is written. Empty if discovery was not asked.
@@ -40,14 +48,21 @@ pub(crate) type Places = BTreeMap<ConfigKind, StatusPath>;
 
 /// What is to be written.
 pub(crate) struct Beat {
-    /// The configs, each with its last known version; 0 if none is known.
-    pub(crate) configs: Vec<(u64, (ConfigKind, String))>,
+    pub(crate) configs: Vec<BeatConfig>,
     /// The status.
     pub(crate) body: Bytes,
-    /// It differs from the one that was written last.
-    pub(crate) is_new: bool,
     /// Where it goes, as far as that is known.
     pub(crate) places: Places,
+}
+
+/// A config to write it to.
+pub(crate) struct BeatConfig {
+    pub(crate) kind: ConfigKind,
+    pub(crate) name: String,
+    /// Its last known version; 0 if none is known.
+    pub(crate) before: u64,
+    /// It has this status already: two beats were in one second.
+    pub(crate) is_kept: bool,
 }
 
 /// What a beat ended with.
@@ -69,12 +84,12 @@ pub(crate) struct BeatenConfig {
 impl Heartbeat {
     /// There is no such config any more.
     pub(super) fn forget(&mut self, config: &(ConfigKind, String)) {
-        self.versions.remove(config);
+        self.marks.remove(config);
     }
 
     /// The hub has told of a config.
     pub(super) fn told(&mut self, kind: ConfigKind, meta: &Meta) {
-        self.versions.insert((kind, meta.name.clone()), meta.version_number());
+        self.marks.entry((kind, meta.name.clone())).or_default().version = meta.version_number();
     }
 }
 
@@ -109,13 +124,24 @@ impl Model {
         self.heartbeat.condition = Some((condition, since));
         let body = Bytes::from(body.to_string());
         let is_new = std::mem::replace(&mut self.heartbeat.body, body.clone()) != body;
-        let before = |config: &(ConfigKind, String)| self.heartbeat.versions.get(config).copied().unwrap_or_default();
-        let configs = configs.into_iter().map(|config| (before(&config), config)).collect();
+        for mark in self.heartbeat.marks.values_mut() {
+            mark.is_kept &= !is_new;
+        }
+        let marked = |config: (ConfigKind, String)| {
+            let Mark { version, is_kept } = self.heartbeat.marks.get(&config).copied().unwrap_or_default();
+            let (kind, name) = config;
+            BeatConfig {
+                kind,
+                name,
+                before: version,
+                is_kept,
+            }
+        };
+        let configs = configs.into_iter().map(marked).collect();
         let places = self.heartbeat.places.clone();
         self.request(Request::Beat(Beat {
             configs,
             body,
-            is_new,
             places,
         }));
     }
@@ -170,9 +196,10 @@ impl Model {
                     self.told.beaten = Some(self.now);
                     let version = meta.version_number();
                     // A watch may have told of a newer one meanwhile. What was forgotten meanwhile was another hub's.
-                    let known = self.heartbeat.versions.entry((kind, name)).or_default();
-                    let before = if *known < before { 0 } else { before };
-                    *known = version.max(*known);
+                    let known = self.heartbeat.marks.entry((kind, name)).or_default();
+                    let before = if known.version < before { 0 } else { before };
+                    known.version = version.max(known.version);
+                    known.is_kept = true;
                     self.config_written_at(kind, before, version);
                 }
                 Err(error) if error.is_unreachable() => {
@@ -181,7 +208,7 @@ impl Model {
                 // It has gone meanwhile, or another hub answers.
                 Err(error) if error.proves_absent(&name) => {
                     self.report.forget(&subject);
-                    self.heartbeat.versions.remove(&(kind, name));
+                    self.heartbeat.forget(&(kind, name));
                     self.ask_identity(Side::Hub);
                 }
                 Err(error) => {

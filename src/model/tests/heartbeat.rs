@@ -109,6 +109,20 @@ fn a_hub_that_takes_no_heartbeat_is_tried_at_the_interval_and_counted_as_failing
     assert_eq!(bench.model.report.failing(), 0);
 }
 
+// Two in one second have the same content: the second one changes nothing where the first was kept, and has to change
+// something where it was not.
+#[test]
+fn a_heartbeat_that_was_not_kept_is_not_kept_by_writing_the_same_once_more() {
+    let mut bench = Bench::listed();
+    bench.world.beaten_at = 1;
+    bench.world.fails.insert("beat on 1".into(), forbidden());
+    bench.pass(130 * SECOND);
+    assert_eq!(bench.world.kept_before, 0);
+    bench.world.fails.clear();
+    bench.pass(130 * SECOND);
+    assert_eq!(bench.world.kept_before, 1);
+}
+
 #[test]
 fn a_config_that_is_gone_is_marked_no_longer_and_its_heartbeat_fails_no_longer() {
     let mut bench = Bench::listed();

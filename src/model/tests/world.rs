@@ -23,6 +23,8 @@ pub(super) struct World {
     pub(super) withdrawal: Option<Withdrawal>,
     /// How many copies are left of a type that the hub has no longer.
     pub(super) left: usize,
+    /// How many configs had the status of the last heartbeat already.
+    pub(super) kept_before: usize,
     /// The conditions that heartbeats have told.
     pub(super) conditions: Vec<Value>,
     /// The version of all configs after a heartbeat; 0 if it reaches none.
@@ -41,6 +43,7 @@ impl Default for World {
             types.into_iter().map(|resource| served(resource, false)).collect()
         };
         Self {
+            kept_before: 0,
             sources: BTreeMap::new(),
             served: [core(), core()],
             fails: BTreeMap::new(),
@@ -152,6 +155,7 @@ impl World {
     fn beaten(&mut self, beat: Beat, error: Option<&Error>) -> Beaten {
         let body: Value = serde_json::from_slice(&beat.body).expect("it is an object");
         self.conditions.push(body["status"]["conditions"][0].clone());
+        self.kept_before = beat.configs.iter().filter(|config| config.is_kept).count();
         let result = |name: &str| match error {
             Some(error) => Err(error.clone()),
             None => Ok(Meta {
@@ -165,11 +169,11 @@ impl World {
         Beaten {
             places: beat.places,
             configs: configs
-                .map(|(before, (kind, name))| BeatenConfig {
-                    kind,
-                    result: result(&name),
-                    name,
-                    before,
+                .map(|config| BeatenConfig {
+                    kind: config.kind,
+                    result: result(&config.name),
+                    name: config.name,
+                    before: config.before,
                 })
                 .collect(),
         }
