@@ -18,11 +18,7 @@ use crate::sync::meta::Meta;
 
 /// Writes to all configs, until one shows that the hub does not answer.
 pub(super) async fn beat(hub: &Cluster, beat: Beat) -> Beaten {
-    let Beat {
-        configs,
-        body,
-        places,
-    } = beat;
+    let Beat { configs, body, places } = beat;
     let mut writer = Writer::new(hub, places);
     let mut beaten = Vec::new();
     for config in configs {

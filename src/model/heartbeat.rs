@@ -139,11 +139,7 @@ impl Model {
         };
         let configs = configs.into_iter().map(marked).collect();
         let places = self.heartbeat.places.clone();
-        self.request(Request::Beat(Beat {
-            configs,
-            body,
-            places,
-        }));
+        self.request(Request::Beat(Beat { configs, body, places }));
     }
 
     /// What the configs say of holds is no longer so: they are told at once.

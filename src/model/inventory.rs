@@ -3,14 +3,17 @@
 //! Plain data, changed by what sources and workers tell; each change says whether the object needs a worker.
 
 mod asked;
-mod record;
+mod link;
+mod states;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
-pub(super) use self::record::{LeftOpen, Record};
+pub(super) use self::link::Link;
+pub(super) use self::states::LeftOpen;
+use self::states::{News, Told, Trace, Work};
 use super::count::Count;
 use super::status_record::StatusRecord;
 use crate::cluster::ObjectName;
@@ -31,7 +34,7 @@ type Hashing = BuildHasherDefault<DefaultHasher>;
 /// All objects of one type.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
-    objects: HashMap<ObjectName, Record, Hashing>,
+    objects: HashMap<ObjectName, Link, Hashing>,
     namespaces: HashSet<Rc<str>, Hashing>,
     /// How many namespaces were left after those were forgotten that nothing is in.
     namespaces_left: usize,
@@ -42,88 +45,86 @@ impl Inventory {
     pub(super) fn ours(&self) -> impl Iterator<Item = &ObjectName> {
         self.objects
             .iter()
-            .filter(|(_, record)| record.has_ours())
+            .filter(|(_, link)| link.has_ours())
             .map(|(name, _)| name)
     }
 
     /// True if there is a copy of ours, as far as the copies' side has told.
     pub(super) fn has_ours(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(Record::has_ours)
+        self.objects.get(name).is_some_and(Link::has_ours)
     }
 
     /// True if there is a copy of ours, or a worker has to find out.
     pub(super) fn may_have_ours(&self) -> bool {
-        let may_have = |record: &Record| record.has_ours() || record.busy || record.needs_worker();
+        let may_have = |link: &Link| link.has_ours() || link.is_busy() || link.needs_worker();
         self.objects.values().any(may_have)
     }
 
     /// The highest version that any copy was seen at, or seen to go at.
     pub(super) fn copies_reached(&self) -> u64 {
-        let versions = self.objects.values().map(|record| record.seen.version);
+        let versions = self.objects.values().map(|link| link.seen.version);
         versions.max().unwrap_or_default()
     }
 
     /// True if there is an origin that wants a copy.
     pub(super) fn is_wanted(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(|record| record.wanted != 0)
+        self.objects.get(name).is_some_and(|link| link.wanted != 0)
     }
 
     /// There is a selected origin that wants its copy to have `hash`. True if it needs a worker. So does one that a worker
     /// has, whatever it was settled at before: that worker changes it, and what came before this is to be forgotten.
     pub(super) fn at_origin(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
-        let record = self.entry(name);
-        record.origin_tells(list, hash);
-        record.busy || record.has_open_try() || record.settled != hash || record.drifted()
+        let link = self.entry(name);
+        link.origin_tells(list, hash);
+        link.is_busy() || link.has_open_try() || link.settled != hash || link.drifted()
     }
 
     /// The origin has the UID with this hash.
     pub(super) fn origin_is(&mut self, name: &ObjectName, origin: u32) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.origin = origin;
+        if let Some(link) = self.objects.get_mut(name) {
+            link.origin_uid = origin;
         }
     }
 
     /// The origin's side has told of the object, or that it went, at this version.
     pub(super) fn origin_told(&mut self, name: &ObjectName, version: u64) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.origin_version = version;
+        if let Some(link) = self.objects.get_mut(name) {
+            link.origin_version = version;
         }
     }
 
     /// There is an origin that nothing selects. It is remembered only if there is a copy of it.
     pub(super) fn unselected_at_origin(&mut self, name: &ObjectName, list: Generation) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.origin_tells(list, 0);
+        if let Some(link) = self.objects.get_mut(name) {
+            link.origin_tells(list, 0);
         }
     }
 
     /// A list of origins has named an object of which there is no news.
     pub(super) fn still_at_origin(&mut self, name: &ObjectName, list: Generation) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.origin_list = list;
-            record.is_at_origin();
+        if let Some(link) = self.objects.get_mut(name) {
+            link.origin_is(News::NamedBy(list));
         }
     }
 
     /// A worker has found an origin that lists may not have named: it counts as named by `list`, where that was complete
     /// before, unless the origin's side has told anything since.
     pub(super) fn found_at_origin(&mut self, name: &ObjectName, list: Option<Generation>) {
-        if let Some(record) = self.objects.get_mut(name)
-            && !record.told
-            && record.has_copy()
+        if let Some(link) = self.objects.get_mut(name)
+            && !link.told.of_origin()
+            && link.has_copy()
         {
-            record.origin_list = list.unwrap_or(record.origin_list);
-            record.is_at_origin();
+            link.origin_is(list.map_or(News::Found, News::NamedBy));
         }
     }
 
     /// The origin's side says that the object is gone. True if there is a copy that needs a worker.
     pub(super) fn gone_from_origin(&mut self, name: &ObjectName) -> bool {
-        let Some(record) = self.objects.get_mut(name) else {
+        let Some(link) = self.objects.get_mut(name) else {
             return false;
         };
-        record.leaves_origin();
-        if record.may_have_copy() {
+        link.leaves_origin();
+        if link.may_have_copy() {
             return true;
         }
         self.objects.remove(name);
@@ -132,38 +133,38 @@ impl Inventory {
 
     /// A copy has turned up after the list of origins had begun that covers it: its origin has to be asked for.
     pub(super) fn suspect(&mut self, name: &ObjectName) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.suspect = true;
+        if let Some(link) = self.objects.get_mut(name) {
+            link.origin_is(News::CopyTurnedUp);
         }
     }
 
     /// A worker has found no origin. False if the origin's side has told anything since, which is newer.
     pub(super) fn found_absent(&mut self, name: &ObjectName) -> bool {
-        let Some(record) = self.objects.get_mut(name).filter(|record| !record.told) else {
+        let Some(link) = self.objects.get_mut(name).filter(|link| !link.told.of_origin()) else {
             return false;
         };
-        record.leaves_origin();
+        link.leaves_origin();
         true
     }
 
     /// True if the origin's side has told that there is an origin that wants a copy, and has told nothing since a worker
     /// took it.
     pub(super) fn is_told_of(&self, name: &ObjectName) -> bool {
-        let record = self.objects.get(name);
-        record.is_some_and(|record| record.wanted != 0 && record.origin_list != 0 && !record.told)
+        let link = self.objects.get(name);
+        link.is_some_and(|link| link.wanted != 0 && link.origin_list() != 0 && !link.told.of_origin())
     }
 
     /// These are no longer selected. What has no copy is forgotten, since nothing will tell of it any more; a copy that may
     /// be there all the same is looked for.
     pub(super) fn deselect(&mut self, names: &[ObjectName]) {
         for name in names {
-            let Some(record) = self.objects.get_mut(name) else {
+            let Some(link) = self.objects.get_mut(name) else {
                 continue;
             };
-            record.wanted = 0;
-            record.told = true;
-            if !record.has_copy() && !record.busy {
-                record.vanished = record.may_have_copy();
+            link.wants(0);
+            link.told = link.told.and_origin();
+            if !link.has_copy() && !link.is_busy() {
+                link.trace = if link.may_have_copy() { Trace::Lost } else { Trace::Seen };
                 self.drop_if_nothing(name);
             }
         }
@@ -171,10 +172,10 @@ impl Inventory {
 
     /// Sources begin anew, and nothing is queued: what was judged to be missing is to be judged again.
     pub(super) fn look_again(&mut self) {
-        for record in self.objects.values_mut() {
-            record.missed = false;
+        for link in self.objects.values_mut() {
             // No list of copies names one that may have lost its label.
-            record.suspect &= record.vanished;
+            let is_hidden = link.is_lost();
+            link.origin_is(if is_hidden { News::CopyChanged } else { News::LooksAgain });
         }
     }
 
@@ -182,43 +183,38 @@ impl Inventory {
     /// name, once. All are doomed but those that are suspect, whose copies may be newer than the list.
     pub(super) fn origins_listed(&mut self, covers: impl Fn(&ObjectName) -> bool, list: Generation) -> Vec<ObjectName> {
         let mut missing = Vec::new();
-        for (name, record) in &mut self.objects {
-            if record.origin_list != list && !record.missed && covers(name) {
-                if !record.suspect {
-                    record.leaves_origin();
+        for (name, link) in &mut self.objects {
+            if link.awaits(list) && covers(name) {
+                if !link.is_doubtful() {
+                    link.leaves_origin();
                 }
-                if record.may_have_ours() || record.busy {
+                if link.may_have_ours() || link.is_busy() {
                     missing.push(name.clone());
                 }
             }
         }
         self.objects
-            .retain(|_, record| record.origin_list != 0 || record.may_have_copy());
+            .retain(|_, link| link.origin_list() != 0 || link.may_have_copy());
         missing.sort_unstable();
         missing
     }
 
     /// The origins' side has proved that it has no object of the type: gives those with a copy of ours.
     pub(super) fn origin_has_none(&mut self) -> Vec<ObjectName> {
-        let list = self
-            .objects
-            .values()
-            .map(|record| record.origin_list)
-            .max()
-            .unwrap_or_default();
+        let list = self.objects.values().map(Link::origin_list).max().unwrap_or_default();
         self.origins_listed(|_| true, list.wrapping_add(1))
     }
 
     /// A copy of ours is seen for the first time, whole: it already is what an origin would want it to be that wants
     /// `content`.
     pub(super) fn copy_is(&mut self, name: &ObjectName, content: u64) {
-        if let Some(record) = self.objects.get_mut(name)
-            && record.has_ours()
-            && record.settled == 0
-            && !record.busy
+        if let Some(link) = self.objects.get_mut(name)
+            && link.has_ours()
+            && link.settled == 0
+            && !link.is_busy()
         {
-            record.settled = content;
-            record.written = record.seen.hash;
+            link.settled = content;
+            link.written = link.seen.hash;
         }
     }
 
@@ -227,64 +223,68 @@ impl Inventory {
         if !keep && !self.objects.contains_key(name) {
             return false;
         }
-        let record = self.entry(name);
-        record.copy_list = list;
-        if seen.version < record.seen.version {
+        let link = self.entry(name);
+        link.copy_list = list;
+        if seen.version < link.seen.version {
             // Told late: a worker has seen something newer.
             return false;
         }
-        let same_version = seen.version == record.seen.version && seen.version != 0;
+        let same_version = seen.version == link.seen.version && seen.version != 0;
         if same_version {
             return false;
         }
-        record.seen = seen;
-        record.copy_told = true;
-        record.missed = false;
+        link.seen = seen;
+        link.told = link.told.and_copy();
+        link.origin_is(News::CopyChanged);
+        if link.is_lost() {
+            link.trace = Trace::Seen;
+        }
         // Also a refused object, of which nothing was written, gets another try when its copy changes.
-        let changed = record.drifted() || record.written == 0;
-        !record.busy && record.settled != 0 && record.origin_list != 0 && changed
+        let changed = link.drifted() || link.written == 0;
+        !link.is_busy() && link.settled != 0 && link.origin_list() != 0 && changed
     }
 
     /// A list of copies has named an object of which there is no news.
     pub(super) fn copy_unchanged(&mut self, name: &ObjectName, list: Generation) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.copy_list = list;
+        if let Some(link) = self.objects.get_mut(name) {
+            link.copy_list = list;
         }
     }
 
     /// The copies' side says that the object is gone. True if its origin wants it back, or if a worker has to look whether
     /// it is.
     pub(super) fn copy_gone(&mut self, name: &ObjectName, version: u64) -> bool {
-        let Some(record) = self.objects.get_mut(name) else {
+        let Some(link) = self.objects.get_mut(name) else {
             return false;
         };
-        if version != 0 && version < record.seen.version {
+        if version != 0 && version < link.seen.version {
             // Told late: it has been created again since.
             return false;
         }
-        record.copy_list = 0;
-        record.copy_told = true;
+        link.copy_list = 0;
+        link.told = link.told.and_copy();
         // Nothing has told of its origin yet.
-        record.suspect |= record.is_orphan();
+        if link.is_orphan() {
+            link.origin_is(News::CopyTurnedUp);
+        }
         // Its origin is gone, not selected or unknown, and it may have lost no more than its label.
-        let is_open = record.retiring || record.suspect || record.origin_list != 0;
-        let hidden = is_open && !record.busy && record.has_ours();
+        let hidden = link.has_open_origin() && !link.is_busy() && link.has_ours();
         // The version stays, so that a worker's older answer does not bring the copy back.
-        record.seen = Seen {
+        link.seen = Seen {
             version,
             ..Seen::ABSENT
         };
-        record.written = 0;
-        if record.finished {
-            record.settled = record.wanted;
+        link.written = 0;
+        if link.is_finished() {
+            link.settled = link.wanted;
             return false;
         }
-        record.settled = 0;
-        record.vanished = true;
-        if record.wanted != 0 || hidden {
+        link.settled = 0;
+        link.trace = Trace::Lost;
+        if link.wanted != 0 || hidden {
             return true;
         }
-        if !record.busy {
+        if !link.is_busy() {
             self.objects.remove(name);
         }
         false
@@ -292,23 +292,26 @@ impl Inventory {
 
     /// The origin wants a Job that has run to its end, as this hash says: as long as it is the same, it needs no copy.
     pub(super) fn has_finished(&mut self, name: &ObjectName, wanted: u64) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.finished |= wanted != 0 && record.wanted == wanted;
+        if let Some(link) = self.objects.get_mut(name)
+            && wanted != 0
+            && link.wanted == wanted
+        {
+            link.trace = Trace::NotNeeded;
         }
     }
 
     /// What the origin wants, if a copy that was made from an object with this [`origin_hash`] (0 if unknown) is of it, and
     /// not of one that had its name before.
     pub(super) fn wanted_by(&self, name: &ObjectName, origin: u32) -> u64 {
-        let record = self.objects.get(name);
-        let same = record.filter(|record| origin == 0 || record.origin == 0 || record.origin == origin);
-        same.map_or(0, |record| record.wanted)
+        let link = self.objects.get(name);
+        let same = link.filter(|link| origin == 0 || link.origin_uid == 0 || link.origin_uid == origin);
+        same.map_or(0, |link| link.wanted)
     }
 
     /// True if a copy that goes now was in step, so that somebody else has deleted it.
     pub(super) fn is_taken_away(&self, name: &ObjectName) -> bool {
-        let record = self.objects.get(name);
-        record.is_some_and(|record| record.wanted != 0 && record.has_ours() && !record.busy)
+        let link = self.objects.get(name);
+        link.is_some_and(|link| link.wanted != 0 && link.has_ours() && !link.is_busy())
     }
 
     /// A list of copies is complete at `version`: gives the objects that it did not name and that need a worker.
@@ -316,25 +319,25 @@ impl Inventory {
     /// A copy that a worker has made since the list was read is not missing, nor is one that it has changed since as the list
     /// has it; both are looked at once more, since the list may as well be that of a server that was restored from a backup.
     pub(super) fn copies_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
-        let unnamed = |record: &Record| {
-            let covered = covers == Covers::Everything || record.seen.labelled;
-            record.copy_list != list && record.has_copy() && covered
+        let unnamed = |link: &Link| {
+            let covered = covers == Covers::Everything || link.seen.labelled;
+            link.copy_list != list && link.has_copy() && covered
         };
-        let is_older = |record: &Record| {
-            let named = record.copy_list == list && record.has_copy();
-            named && record.seen.version > version && version != 0 && !record.busy
+        let is_older = |link: &Link| {
+            let named = link.copy_list == list && link.has_copy();
+            named && link.seen.version > version && version != 0 && !link.is_busy()
         };
-        let looked_for = |record: &Record| unnamed(record) || is_older(record) || record.is_hidden() && !record.busy;
+        let looked_for = |link: &Link| unnamed(link) || is_older(link) || link.is_hidden() && !link.is_busy();
         let mut names = self.names(looked_for, None);
         names.retain(|name| {
-            let record = self.objects.get_mut(name).expect("named above");
-            if !record.has_copy() {
+            let link = self.objects.get_mut(name).expect("named above");
+            if !link.has_copy() {
                 return true;
             }
-            if record.seen.version > version {
-                record.mark_unsure();
-                record.settled = 0;
-                return record.wanted != 0 && !record.busy;
+            if link.seen.version > version {
+                link.mark_unsure();
+                link.settled = 0;
+                return link.wanted != 0 && !link.is_busy();
             }
             self.copy_gone(name, 0)
         });
@@ -346,48 +349,48 @@ impl Inventory {
         let wrong = self
             .objects
             .get(name)
-            .is_some_and(|record| record.has_copy() && !record.busy);
+            .is_some_and(|link| link.has_copy() && !link.is_busy());
         wrong && self.copy_gone(name, 0)
     }
 
     /// True if there is a copy of ours, and no origin of it was ever told of, nor its absence.
     pub(super) fn is_orphan(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(Record::is_orphan)
+        self.objects.get(name).is_some_and(Link::is_orphan)
     }
 
     /// Names of all such copies.
     pub(super) fn orphans(&self) -> Vec<ObjectName> {
-        self.names(Record::is_orphan, None)
+        self.names(Link::is_orphan, None)
     }
 
     /// True if the copies' side will tell when the copy goes: it carries the label by which it is watched.
     pub(super) fn is_watched(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(|record| record.seen.labelled)
+        self.objects.get(name).is_some_and(|link| link.seen.labelled)
     }
 
     /// True if there is a copy without that label.
     pub(super) fn is_unlabelled(&self, name: &ObjectName) -> bool {
-        let unlabelled = |record: &Record| record.has_copy() && !record.seen.labelled;
+        let unlabelled = |link: &Link| link.has_copy() && !link.seen.labelled;
         self.objects.get(name).is_some_and(unlabelled)
     }
 
     /// True if the copy is to go: its origin is gone.
     pub(super) fn is_doomed(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(|record| record.retiring)
+        self.objects.get(name).is_some_and(Link::is_retiring)
     }
 
     /// True if there are copies of ours that may be to go.
     pub(super) fn has_suspects(&self) -> bool {
         let mut all = self.objects.values();
-        all.any(|record| record.suspect && record.has_ours())
+        all.any(|link| link.is_doubtful() && link.has_ours())
     }
 
     /// How many copies of ours are to go, how many may be, and how many there are.
     pub(super) fn count_doomed(&self) -> Count {
-        let ours = self.objects.values().filter(|record| record.has_ours());
+        let ours = self.objects.values().filter(|link| link.has_ours());
         Count {
-            doomed: ours.clone().filter(|record| record.retiring).count(),
-            suspect: ours.clone().filter(|record| record.suspect).count(),
+            doomed: ours.clone().filter(|link| link.is_retiring()).count(),
+            suspect: ours.clone().filter(|link| link.is_doubtful()).count(),
             copies: ours.count(),
         }
     }
@@ -395,21 +398,19 @@ impl Inventory {
     /// How many objects are in step, and for how many there is something to do.
     pub(super) fn count_steps(&self) -> (usize, usize) {
         let all = self.objects.values();
-        let in_step = all.clone().filter(|record| record.in_step() && !record.has_to_end());
-        let out_of_step = all
-            .clone()
-            .filter(|record| record.needs_worker() || record.has_to_end());
+        let in_step = all.clone().filter(|link| link.in_step() && !link.has_to_end());
+        let out_of_step = all.clone().filter(|link| link.needs_worker() || link.has_to_end());
         (in_step.count(), out_of_step.count())
     }
 
     /// Names of the objects that need a worker and that none has, in order, from the given one on.
     pub(super) fn out_of_step(&self, from: Option<&ObjectName>) -> Vec<ObjectName> {
-        self.names(|record| !record.busy && record.needs_worker(), from)
+        self.names(|link| !link.is_busy() && link.needs_worker(), from)
     }
 
     /// Names of the objects that `are` such, in order, from the given one on.
-    pub(super) fn names(&self, are: impl Fn(&Record) -> bool, from: Option<&ObjectName>) -> Vec<ObjectName> {
-        let such = self.objects.iter().filter(|(_, record)| are(record));
+    pub(super) fn names(&self, are: impl Fn(&Link) -> bool, from: Option<&ObjectName>) -> Vec<ObjectName> {
+        let such = self.objects.iter().filter(|(_, link)| are(link));
         let names = such.map(|(name, _)| name);
         let mut names: Vec<_> = names
             .filter(|&name| from.is_none_or(|from| name >= from))
@@ -420,99 +421,104 @@ impl Inventory {
     }
 
     /// What is known of an object.
-    pub(super) fn get(&self, name: &ObjectName) -> Option<&Record> {
+    pub(super) fn get(&self, name: &ObjectName) -> Option<&Link> {
         self.objects.get(name)
     }
 
     /// What is known of the status of an object, to be changed; begun on demand. `None` for an unknown object.
     pub(super) fn status(&mut self, name: &ObjectName) -> Option<&mut StatusRecord> {
-        let record = self.objects.get_mut(name)?;
-        Some(record.status.get_or_insert_default())
+        let link = self.objects.get_mut(name)?;
+        Some(link.status.get_or_insert_default())
     }
 
     /// True if there is a status that `is` such.
     pub(super) fn any_status(&self, is: impl Fn(&StatusRecord) -> bool) -> bool {
-        let mut statuses = self.objects.values().filter_map(|record| record.status.as_ref());
+        let mut statuses = self.objects.values().filter_map(|link| link.status.as_ref());
         statuses.any(|status| is(status))
     }
 
     /// Statuses are written elsewhere from now on.
     pub(super) fn forget_written_statuses(&mut self) {
-        let statuses = self.objects.values_mut().filter_map(|record| record.status.as_mut());
+        let statuses = self.objects.values_mut().filter_map(|link| link.status.as_mut());
         statuses.for_each(|status| status.forget_written());
     }
 
     /// Names of the unlabelled objects whose content is left to the edge: no list by label names them.
     pub(super) fn unlabelled(&self) -> impl Iterator<Item = &ObjectName> {
-        let unlabelled = |record: &Record| {
-            record.wanted != 0 && record.has_copy() && record.seen.copy.hands_off && !record.seen.labelled
-        };
+        let unlabelled =
+            |link: &Link| link.wanted != 0 && link.has_copy() && link.seen.copy.hands_off && !link.seen.labelled;
         self.objects
             .iter()
-            .filter(move |(_, record)| unlabelled(record))
+            .filter(move |(_, link)| unlabelled(link))
             .map(|(name, _)| name)
     }
 
     /// Namespaces in which there is an object, or may be. A copy that has lost its label and that nothing wants is none: nobody
     /// tells when it is gone.
     pub(super) fn namespaces_in_use(&self) -> impl Iterator<Item = String> {
-        let is_told_of = |record: &Record| record.wanted != 0 || !record.has_copy() || record.seen.labelled;
-        let told_of = self.objects.iter().filter(|(_, record)| is_told_of(record));
+        let is_told_of = |link: &Link| link.wanted != 0 || !link.has_copy() || link.seen.labelled;
+        let told_of = self.objects.iter().filter(|(_, link)| is_told_of(link));
         let namespaces: HashSet<_, Hashing> = told_of.map(|(name, _)| &name.namespace).collect();
         namespaces.into_iter().map(ToString::to_string)
     }
 
     /// A worker takes the object. `None` if there is nothing to do for it.
-    pub(super) fn take(&mut self, name: &ObjectName) -> Option<&Record> {
-        let record = self.objects.get_mut(name)?;
-        if record.in_step() {
+    pub(super) fn take(&mut self, name: &ObjectName) -> Option<&Link> {
+        let link = self.objects.get_mut(name)?;
+        if link.in_step() {
             return None;
         }
-        record.busy = true;
-        record.told = false;
-        record.copy_told = false;
-        Some(record)
+        link.work = Work::Running(link.work.left_open());
+        link.told = Told::Nothing;
+        Some(link)
     }
 
     /// A worker has ended without success, and left this open.
     pub(super) fn failed(&mut self, name: &ObjectName, left_open: LeftOpen) {
-        if let Some(record) = self.objects.get_mut(name) {
-            record.busy = false;
-            record.left_open = record.left_open.max(left_open);
+        if let Some(link) = self.objects.get_mut(name) {
+            link.work = Work::Idle(link.work.left_open().max(left_open));
+            if link.wanted == 0 {
+                self.drop_if_nothing(name);
+            }
         }
     }
 
     /// A worker has brought the object in step with `wanted`. True if it is out of step again.
     pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>) -> bool {
-        let Some(record) = self.objects.get_mut(name) else {
+        let Some(link) = self.objects.get_mut(name) else {
             return false;
         };
-        record.busy = false;
-        record.settled = wanted;
-        record.left_open = LeftOpen::Nothing;
-        record.retiring &= record.told;
-        if !record.told {
+        link.work = Work::Idle(LeftOpen::Nothing);
+        link.settled = wanted;
+        let is_late = link.told.of_origin();
+        if !is_late {
             // The worker may have read the origin, and nobody knows anything newer. If it is gone and the copy stays, there is
             // nothing more to ask.
-            record.wanted = wanted;
-            record.missed |= record.suspect && wanted == 0;
+            link.wants(wanted);
         }
-        record.suspect = false;
+        link.origin_is(match wanted {
+            _ if is_late => News::SeenToLate,
+            0 => News::SeenToWithoutOrigin,
+            _ => News::SeenTo,
+        });
         let mut lost = false;
         match seen {
             Some(seen) => {
-                record.written = seen.hash;
+                link.written = seen.hash;
                 // An answer that is older than what was known before the request comes from a restored backup.
-                if seen.version >= record.seen.version || seen.version == 0 || !record.copy_told {
-                    record.seen = seen;
+                if seen.version >= link.seen.version || seen.version == 0 || !link.told.of_copy() {
+                    link.seen = seen;
                 }
-                lost = seen.copy.state != CopyState::Absent && !record.has_copy();
+                lost = seen.copy.state != CopyState::Absent && !link.has_copy();
             }
-            None => record.written = record.seen.hash,
+            None => link.written = link.seen.hash,
         }
         // Its side has told that it is gone, and the worker saw it before that: it may have lost no more than its label.
-        record.vanished = !record.has_copy() && (record.wanted != 0 && !record.finished || lost);
-        let again = record.wanted != 0 && (record.wanted != record.settled || record.drifted() || lost);
+        if !link.is_finished() {
+            let is_lost = !link.has_copy() && (link.wanted != 0 || lost);
+            link.trace = if is_lost { Trace::Lost } else { Trace::Seen };
+        }
+        let again = link.wanted != 0 && (link.wanted != link.settled || link.drifted() || lost);
         self.drop_if_nothing(name);
         again
     }
@@ -522,13 +528,13 @@ impl Inventory {
         if self
             .objects
             .get(name)
-            .is_some_and(|record| (record.origin_list == 0 || record.wanted == 0) && !record.may_have_copy())
+            .is_some_and(|link| (link.origin_list() == 0 || link.wanted == 0) && !link.may_have_copy())
         {
             self.objects.remove(name);
         }
     }
 
-    fn entry(&mut self, name: &ObjectName) -> &mut Record {
+    fn entry(&mut self, name: &ObjectName) -> &mut Link {
         if !self.objects.contains_key(name) {
             if self.namespaces.len() >= MANY.max(2 * self.namespaces_left) {
                 self.namespaces.retain(|namespace| Rc::strong_count(namespace) > 1);
@@ -540,7 +546,7 @@ impl Inventory {
                 namespace: Rc::clone(shared),
                 name: name.name.clone(),
             };
-            self.objects.insert(key, Record::default());
+            self.objects.insert(key, Link::default());
         }
         self.objects.get_mut(name).expect("inserted above")
     }
@@ -549,3 +555,6 @@ impl Inventory {
 #[cfg(test)]
 #[path = "inventory_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod walk_tests;

@@ -120,7 +120,7 @@ impl Model {
         let mut names = state.of_origin(&meta.object_name());
         if is_once {
             // The other source may have told of what came after this list.
-            let is_older = |known: &super::inventory::Record| meta.version_number() < known.origin_version;
+            let is_older = |known: &super::inventory::Link| meta.version_number() < known.origin_version;
             names.retain(|name| !state.inventory.get(name).is_some_and(is_older));
         }
         for name in names {
@@ -230,7 +230,7 @@ impl Model {
         let seen = Seen::of(direction, state.copy_type(), &object, &self.settings.policy, selection)?;
         let keep = seen.copy.state == CopyState::Ours || selection != Selection::None;
         let known = state.inventory.get(name);
-        let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Record::copy_list));
+        let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Link::copy_list));
         let is_news = known.is_none_or(|known| known.seen.version != seen.version);
         let drifted = state.inventory.copy_seen(name, list, seen, keep);
         if direction == Direction::Up && whole && is_news && state.inventory.has_ours(name) {

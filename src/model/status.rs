@@ -32,7 +32,7 @@ impl Model {
         if state.plan.status.is_none() || !state.returns_status_of(name) {
             return;
         }
-        let is_last = body.is_some() && state.inventory.get(name).is_some_and(|record| record.finished);
+        let is_last = body.is_some() && state.inventory.get(name).is_some_and(|record| record.is_finished());
         let Some(status) = state
             .inventory
             .status(name)
@@ -74,7 +74,7 @@ impl Model {
         let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;
         let at_hub = state.at_hub(&key.name)?;
         // What is left of a finished Job is its last status, if that is at hand: it cannot be read any more.
-        if body.is_none() && state.inventory.get(&key.name)?.finished {
+        if body.is_none() && state.inventory.get(&key.name)?.is_finished() {
             return None;
         }
         let status = state.inventory.status(&key.name).filter(|status| status.is_due())?;
@@ -203,7 +203,7 @@ pub(super) fn status_of(side: Side, resource: &ResourceType) -> Subject {
 impl super::TypeState {
     /// Names of the objects whose status is to go to the hub, in order, from the given one on.
     pub(super) fn status_due(&self, from: Option<&ObjectName>) -> Vec<ObjectName> {
-        let is_due = |record: &super::inventory::Record| record.status.as_ref().is_some_and(|status| status.is_due());
+        let is_due = |record: &super::inventory::Link| record.status.as_ref().is_some_and(|status| status.is_due());
         let mut names = self.inventory.names(is_due, from);
         names.retain(|name| self.plan.status.is_some() && self.returns_status_of(name));
         names
@@ -216,7 +216,7 @@ impl super::TypeState {
         };
         let copy = record.seen.copy;
         let ours = match self.plan.direction {
-            Direction::Down if record.finished => true,
+            Direction::Down if record.is_finished() => true,
             Direction::Down => copy.state == CopyState::Ours || copy.state == CopyState::Foreign && copy.hands_off,
             Direction::Up => copy.state == CopyState::Ours,
         };

@@ -1,7 +1,7 @@
 //! Objects that are selected anew, whose origins have been there all the time without being wanted: what they want is not
 //! known, and nothing will tell of it, so a worker reads them by their names.
 
-use super::{Inventory, Record};
+use super::{Inventory, Link};
 use crate::cluster::ObjectName;
 
 /// In place of the hash of what an origin wants: it has to be read. As a hash it would be as rare as any other, and would
@@ -11,29 +11,29 @@ const UNREAD: u64 = 1;
 impl Inventory {
     /// A worker has to read the origin, if there is one.
     pub(in crate::model) fn ask_for(&mut self, name: &ObjectName) {
-        let record = self.entry(name);
-        record.wanted = UNREAD;
-        record.told = true;
+        let link = self.entry(name);
+        link.wants(UNREAD);
+        link.told = link.told.and_origin();
         // Only what is selected is known of objects that are not ours.
-        if !record.has_ours() {
-            record.mark_unsure();
+        if !link.has_ours() {
+            link.mark_unsure();
         }
     }
 
     /// Whether a copy is there has not been told yet: a worker looks first.
     pub(in crate::model) fn look_first(&mut self, name: &ObjectName) {
-        if let Some(record) = self.objects.get_mut(name).filter(|record| !record.has_copy()) {
-            record.mark_unsure();
+        if let Some(link) = self.objects.get_mut(name).filter(|link| !link.has_copy()) {
+            link.mark_unsure();
         }
     }
 }
 
-impl Record {
+impl Link {
     /// What its copy was brought in step with, if the origin has to be read to tell whether that is still so: 0 if the copy
     /// is not known to be in step with anything.
     pub(in crate::model) fn unread(&self) -> Option<u64> {
         let undisturbed =
-            self.has_ours() && self.written != 0 && !self.drifted() && !self.has_open_try() && !self.vanished;
+            self.has_ours() && self.written != 0 && !self.drifted() && !self.has_open_try() && !self.is_lost();
         (self.wanted == UNREAD).then_some(if undisturbed { self.settled } else { 0 })
     }
 }

@@ -1,0 +1,233 @@
+//! The states that a link goes through, and how it gets from one to the next.
+//!
+//! Every change of what is known of an origin is a [`News`] taken in by [`Origin::after`], which is the whole table.
+
+use super::Generation;
+
+/// What is known of an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) enum Origin {
+    /// Nothing has told of it.
+    Unknown,
+    /// Its copy has turned up after a list of origins had begun, which did not name it: somebody else has made the copy,
+    /// perhaps of what is newer than that list. It has to be asked for.
+    Doubtful,
+    /// It is there. The list that named it last; what it wants is [`Link::wanted`](super::Link::wanted), nothing if nothing
+    /// selects it.
+    Named(Generation),
+    /// It is not there, as its side has told.
+    Absent(Retirement),
+}
+
+/// How far the copy of an absent origin has been seen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) enum Retirement {
+    /// It has to be deleted or released.
+    Due,
+    /// The same, and the copies' side has told of it since, so that the next list of origins judges it again.
+    DueAnew,
+    /// A worker has seen to it.
+    Done,
+}
+
+/// What changes what is known of an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// A list or watch has named it, or a worker has found it where this list was complete.
+    NamedBy(Generation),
+    /// A worker has found it where no list is complete.
+    Found,
+    /// Its side has told that it is not there.
+    Gone,
+    /// A copy has turned up of which a list should have told the origin.
+    CopyTurnedUp,
+    /// The copies' side has told of a change of the copy, or everything is looked at again.
+    CopyChanged,
+    /// Everything is looked at again, and a list of copies will name the copy.
+    LooksAgain,
+    /// A worker has seen to it. Its side has told nothing meanwhile, and there is no origin.
+    SeenToWithoutOrigin,
+    /// A worker has seen to it. Its side has told nothing meanwhile, and the origin wants a copy.
+    SeenTo,
+    /// A worker has seen to it, and its side has told something meanwhile, which counts.
+    SeenToLate,
+}
+
+impl Origin {
+    /// The state that follows from one with what has come.
+    pub(super) fn after(self, news: News) -> Self {
+        use Origin::{Absent, Doubtful, Named, Unknown};
+        use Retirement::{Done, Due, DueAnew};
+        match (self, news) {
+            (_, News::NamedBy(list)) => Named(list),
+            (Named(list), _) if news != News::Gone => Named(list),
+            (_, News::Gone) => Absent(Due),
+            (_, News::Found) => Unknown,
+
+            (Unknown, News::CopyTurnedUp) => Doubtful,
+            (Absent(Due), News::CopyChanged | News::LooksAgain) => Absent(DueAnew),
+            // Nothing is known of what goes with it as it is now.
+            (Absent(Done), News::CopyChanged | News::LooksAgain) => Unknown,
+            (Doubtful, News::LooksAgain) => Unknown,
+
+            (Doubtful, News::SeenToWithoutOrigin) => Absent(Done),
+            (Doubtful, News::SeenToLate) | (_, News::SeenTo) => Unknown,
+            (Absent(Due), News::SeenToWithoutOrigin) => Absent(Done),
+            (Absent(DueAnew), News::SeenToWithoutOrigin) => Unknown,
+
+            (unchanged, _) => unchanged,
+        }
+    }
+
+    /// The list that named it last; 0 if it is not known to be there.
+    pub(super) fn list(self) -> Generation {
+        match self {
+            Self::Named(list) => list,
+            _ => 0,
+        }
+    }
+
+    /// True if its copy is to be deleted or released.
+    pub(super) fn is_retiring(self) -> bool {
+        matches!(self, Self::Absent(Retirement::Due | Retirement::DueAnew))
+    }
+}
+
+/// Where the copy is, beyond what was seen of it last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) enum Trace {
+    /// It is as it was seen last.
+    Seen,
+    /// The copies' side said that it is gone. It may have lost no more than the label by which it is watched.
+    Lost,
+    /// Its origin is a Job that has run to its end: it needs no copy any more.
+    NotNeeded,
+}
+
+/// Whether a worker has it, and what the last try has left open at the copies' side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// None has.
+    Idle(LeftOpen),
+    /// One has. What the copies' side tells meanwhile may be the worker's own write, so it is judged by the outcome.
+    Running(LeftOpen),
+}
+
+/// What a try has left open at the copies' side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::model) enum LeftOpen {
+    /// It came to an end.
+    Nothing,
+    /// It was refused: nothing has changed, and a worker has to see to the object again.
+    Refused,
+    /// A write may have taken effect without an answer, or there may be what was not told of: a worker looks first.
+    Unsure,
+}
+
+impl Work {
+    pub(super) fn is_running(self) -> bool {
+        matches!(self, Self::Running(_))
+    }
+
+    pub(super) fn left_open(self) -> LeftOpen {
+        match self {
+            Self::Idle(left_open) | Self::Running(left_open) => left_open,
+        }
+    }
+
+    /// The same, with something left open.
+    pub(super) fn with(self, left_open: LeftOpen) -> Self {
+        match self {
+            Self::Idle(_) => Self::Idle(left_open),
+            Self::Running(_) => Self::Running(left_open),
+        }
+    }
+}
+
+/// Which sides have told of the object since a worker took it, so that the worker may know less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Nothing,
+    Origin,
+    Copy,
+    Both,
+}
+
+impl Told {
+    pub(super) fn of_origin(self) -> bool {
+        matches!(self, Self::Origin | Self::Both)
+    }
+
+    pub(super) fn of_copy(self) -> bool {
+        matches!(self, Self::Copy | Self::Both)
+    }
+
+    pub(super) fn and_origin(self) -> Self {
+        if self.of_copy() { Self::Both } else { Self::Origin }
+    }
+
+    pub(super) fn and_copy(self) -> Self {
+        if self.of_origin() { Self::Both } else { Self::Copy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Origin::{Absent, Doubtful, Named, Unknown};
+    use super::Retirement::{Done, Due, DueAnew};
+    use super::*;
+
+    const FROM: [Origin; 6] = [Unknown, Doubtful, Named(1), Absent(Due), Absent(DueAnew), Absent(Done)];
+
+    // Each row: what comes, and what each of `FROM` becomes by it.
+    #[test]
+    fn an_origin_goes_from_state_to_state_as_the_table_says() {
+        let table = [
+            (News::NamedBy(2), [Named(2); 6]),
+            (News::Gone, [Absent(Due); 6]),
+            (News::Found, [Unknown, Unknown, Named(1), Unknown, Unknown, Unknown]),
+            (
+                News::CopyTurnedUp,
+                [Doubtful, Doubtful, Named(1), Absent(Due), Absent(DueAnew), Absent(Done)],
+            ),
+            (
+                News::CopyChanged,
+                [Unknown, Doubtful, Named(1), Absent(DueAnew), Absent(DueAnew), Unknown],
+            ),
+            (
+                News::LooksAgain,
+                [Unknown, Unknown, Named(1), Absent(DueAnew), Absent(DueAnew), Unknown],
+            ),
+            (
+                News::SeenToWithoutOrigin,
+                [Unknown, Absent(Done), Named(1), Absent(Done), Unknown, Absent(Done)],
+            ),
+            (News::SeenTo, [Unknown, Unknown, Named(1), Unknown, Unknown, Unknown]),
+            (
+                News::SeenToLate,
+                [Unknown, Unknown, Named(1), Absent(Due), Absent(DueAnew), Absent(Done)],
+            ),
+        ];
+        for (news, after) in table {
+            assert_eq!(FROM.map(|origin| origin.after(news)), after, "{news:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_its_own_side_makes_a_copy_retire() {
+        for origin in FROM.into_iter().filter(|origin| !origin.is_retiring()) {
+            for news in [
+                News::NamedBy(2),
+                News::Found,
+                News::CopyTurnedUp,
+                News::CopyChanged,
+                News::LooksAgain,
+                News::SeenToWithoutOrigin,
+                News::SeenTo,
+                News::SeenToLate,
+            ] {
+                assert!(!origin.after(news).is_retiring(), "{origin:?} {news:?}");
+            }
+        }
+    }
+}
