@@ -376,8 +376,13 @@ impl Model {
             &Change::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
             Change::Withdrawn(_) | Change::Held if is_wanted => return queue::Done::Retry(None),
             Change::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
+            // It was not known to be gone when the worker began.
+            _ if state.inventory.is_told_of(&key.name) => {
+                self.doubt(key.type_id, direction.origin());
+                return queue::Done::Retry(None);
+            }
             _ => {
-                // It was not known to be gone when the worker began. What has been told meanwhile is newer.
+                // What has been told meanwhile is newer.
                 if state.inventory.found_absent(&key.name) {
                     self.more_are_doomed(direction, 1);
                 }

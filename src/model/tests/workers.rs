@@ -226,14 +226,20 @@ fn a_copy_that_cannot_be_changed_waits_for_a_change_and_not_for_the_clock() {
 
 #[test]
 fn a_worker_that_finds_no_origin_of_what_the_hub_has_told_of_is_not_believed() {
-    let mut bench = Bench::listed();
-    bench.bring_down(&["a"]);
-    let copies = bench.copies();
-    bench.says(copies, &changed(copy_of("a", 0), 2000));
-    bench.end_with("a", Change::Left(Why::Gone));
-    bench.pass(60 * SECOND);
-    assert_eq!(bench.working(), ["a"], "whoever says so may be another cluster");
-    assert!(!bench.job("a").may_delete);
+    for found in [Change::Left(Why::Gone), Change::Held] {
+        let mut bench = Bench::listed();
+        bench.bring_down(&["a"]);
+        let copies = bench.copies();
+        bench.says(copies, &changed(copy_of("a", 0), 2000));
+        bench.end_with("a", found);
+        bench.pass(60 * SECOND);
+        assert_eq!(
+            bench.working(),
+            ["a"],
+            "whoever says so may be another cluster, or a stale cache"
+        );
+        assert!(!bench.job("a").may_delete);
+    }
 }
 
 #[test]
