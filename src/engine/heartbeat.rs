@@ -69,8 +69,7 @@ impl<'a> Writer<'a> {
             Err(error) => place == StatusPath::Subresource && (error.proves_absent(name) || error.is_type_not_served()),
         };
         if is_wrong_place && !self.has_asked {
-            self.places.clear();
-            let right = self.place(kind).await?;
+            let right = self.ask_place(kind).await?;
             if right != place {
                 answer = self.patch(kind, name, right, body).await;
             }
@@ -107,9 +106,14 @@ impl<'a> Writer<'a> {
     }
 
     async fn place(&mut self, kind: ConfigKind) -> Result<StatusPath, Error> {
-        if let Some(&place) = self.places.get(&kind) {
-            return Ok(place);
+        match self.places.get(&kind) {
+            Some(&place) => Ok(place),
+            None => self.ask_place(kind).await,
         }
+    }
+
+    /// Asks for the places of all kinds. What was known before stays if there is no answer.
+    async fn ask_place(&mut self, kind: ConfigKind) -> Result<StatusPath, Error> {
         self.has_asked = true;
         let served = discover(self.hub, &(GROUP.into(), VERSION.into())).await?;
         let has_subresource = |kind: ConfigKind| match &served {

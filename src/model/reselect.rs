@@ -22,8 +22,11 @@ impl Model {
             state.inventory.forget_written_statuses();
         }
         state.plan = planned;
-        state.deselect();
+        // Before what has no copy is forgotten.
         self.forget_failures(type_id, false);
+        if let Some(state) = self.types.get_mut(&type_id) {
+            state.deselect();
+        }
         if goes_on {
             self.read_what_is_added(type_id, added);
         } else {

@@ -66,11 +66,28 @@ impl Model {
                 let later = queue::Done::Later(HELD_BACK);
                 self.queue.done(&key, later, self.now, self.chance.f64());
             } else if !self.start_worker(&key, body) {
+                self.nothing_fails_of(&key);
                 self.queue.done(&key, queue::Done::Finished, self.now, 0.0);
             }
         }
         if self.queue.is_empty() {
             self.report.idle();
+        }
+    }
+
+    /// Of an object of which nothing is known any more, nothing fails either: it may have failed after it was deselected, or
+    /// gone before it was tried again.
+    fn nothing_fails_of(&mut self, key: &Key) {
+        let state = self.types.get(&key.type_id).filter(|_| key.task == Task::Object);
+        let unknown = state.filter(|state| state.inventory.get(&key.name).is_none());
+        if let Some(state) = unknown
+            && self.report.failing() > 0
+            && let Some((origin, copy)) = state.both(&key.name)
+        {
+            let direction = state.plan.direction;
+            self.report
+                .forget(&Subject::Thing(direction.origin(), origin.for_people()));
+            self.report.forget(&Subject::Thing(direction.copy(), copy.for_people()));
         }
     }
 

@@ -69,3 +69,9 @@ pub fn is_another_targets(copy: &Value) -> bool {
     let owner = copy["metadata"]["annotations"][OWNER].as_str();
     owner.is_some_and(|owner| owner.rsplit('/').next() != Some(SYNC_TARGET))
 }
+
+/// UID of the object that a copy was made of, as its second mark says.
+pub fn origin_uid(copy: &Value) -> Option<&str> {
+    let owner = copy["metadata"]["annotations"][OWNER].as_str()?;
+    owner.split_once('/').map(|(uid, _)| uid)
+}

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::choices::Choices;
 use super::converged;
 use super::converged_up;
-use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets};
+use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets, origin_uid};
 use super::request::{Ask, Verb};
 use super::store::{Change, Key};
 use super::taken::Taken;
@@ -131,6 +131,14 @@ pub struct Mass {
 /// How many requests there were, by side and verb; the pages of a list are one.
 pub type Counts = BTreeMap<(Side, Verb), u64>;
 
+/// An origin that a disaster took.
+pub struct Lost {
+    /// Its UID.
+    pub uid: String,
+    /// What took it.
+    pub why: &'static str,
+}
+
 /// See the module's doc.
 pub struct Ledger {
     /// What happened.
@@ -158,7 +166,7 @@ pub struct Ledger {
     /// What any config ever asked for.
     specs: Vec<Value>,
     /// Origins that a disaster took, whose copies are to stay until people confirm that they may go.
-    pub lost: BTreeMap<(Side, Key), &'static str>,
+    pub lost: BTreeMap<(Side, Key), Lost>,
     /// Origins that went with their type.
     pub taken: Taken,
     /// What a backup has brought back.
@@ -408,7 +416,7 @@ impl Ledger {
             if let Some(time) = write.origin_type_hidden {
                 self.check_hidden(flow, &key, time);
             } else {
-                self.check_proof(write.process, flow, &key, write.origin_type_served);
+                self.check_proof(write.process, flow, (&key, before), write.origin_type_served);
             }
         }
     }
@@ -529,7 +537,7 @@ impl Ledger {
         }
     }
 
-    fn check_proof(&mut self, process: u32, flow: &Flow, key: &Key, origin_type_served: bool) {
+    fn check_proof(&mut self, process: u32, flow: &Flow, (key, copy): (&Key, &Value), origin_type_served: bool) {
         let now = self.clock();
         let age = PROOF_AGE + self.staleness;
         let recent = |at: Duration| now.saturating_sub(at) <= age;
@@ -543,7 +551,10 @@ impl Ledger {
             self.break_promise(what, &[key]);
             return;
         }
-        if let Some(why) = self.lost.get(&(flow.from, key.clone())) {
+        // One of its name that was deleted before may have been what the copy was made of.
+        if let Some(Lost { uid, why }) = self.lost.get(&(flow.from, key.clone()))
+            && origin_uid(copy).is_none_or(|origin| origin == uid)
+        {
             self.break_promise(format!("deleted {key} although {why}"), &[key]);
         }
         // What nothing selects any more goes, with its type or alone.

@@ -8,6 +8,7 @@ use tokio::task::spawn_local;
 use tokio::time::Instant;
 
 use super::fields::Writer;
+use super::ledger::Lost;
 use super::refusal::Refusal;
 use super::server::Server;
 use super::store::{Key, Object, Store};
@@ -155,7 +156,8 @@ impl Server {
             after,
         };
         for (key, object) in lost {
-            ledger.lost.insert((self.side, key.clone()), why);
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            ledger.lost.insert((self.side, key.clone()), Lost { uid, why });
             ledger.changed(self.side, &change(&key, Some(object), None));
         }
         for (key, object) in store.all() {

@@ -331,3 +331,25 @@ fn the_figures_say_how_many_objects_are_in_step_and_what_fails_and_is_held() {
     bench.contacts[1].answers = false;
     assert!(metrics(&mut bench).contains("side_up{side=\"edge\"} 0"));
 }
+
+#[test]
+fn what_is_deselected_or_gone_fails_no_longer() {
+    for end in ["deselected", "deselected while a worker has it", "gone"] {
+        let mut bench = Bench::listed();
+        let origins = bench.origins();
+        bench.says(origins, &config_map("a", 10));
+        bench.fail(Side::Hub, forbidden());
+        assert_eq!(bench.model.report.failing(), 1, "{end}");
+        match end {
+            "gone" => bench.says_gone(origins, &config_map("a", 11)),
+            "deselected" => bench.config_says(&config("all", &named(&["b"]))),
+            _ => {
+                bench.pass(5 * SECOND);
+                bench.config_says(&config("all", &named(&["b"])));
+                bench.fail(Side::Hub, forbidden());
+            }
+        }
+        bench.pass(600 * SECOND);
+        assert_eq!(bench.model.report.failing(), 0, "{end}");
+    }
+}
