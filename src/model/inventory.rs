@@ -6,8 +6,9 @@ mod asked;
 mod link;
 mod states;
 
+use std::cmp::Reverse;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
@@ -328,7 +329,7 @@ impl Inventory {
             named && link.seen.version > version && version != 0 && !link.is_busy()
         };
         let looked_for = |link: &Link| unnamed(link) || is_older(link) || link.is_hidden() && !link.is_busy();
-        let mut names = self.names(looked_for, None);
+        let mut names = self.names(looked_for);
         names.retain(|name| {
             let link = self.objects.get_mut(name).expect("named above");
             if !link.has_copy() {
@@ -360,7 +361,7 @@ impl Inventory {
 
     /// Names of all such copies.
     pub(super) fn orphans(&self) -> Vec<ObjectName> {
-        self.names(Link::is_orphan, None)
+        self.names(Link::is_orphan)
     }
 
     /// True if the copies' side will tell when the copy goes: it carries the label by which it is watched.
@@ -404,20 +405,25 @@ impl Inventory {
     }
 
     /// Names of the objects that need a worker and that none has, in order, from the given one on.
-    pub(super) fn out_of_step(&self, from: Option<&ObjectName>) -> Vec<ObjectName> {
-        self.names(|link| !link.is_busy() && link.needs_worker(), from)
+    pub(super) fn out_of_step(&self, from: Option<&ObjectName>) -> impl Iterator<Item = &ObjectName> + use<'_> {
+        self.in_order(|link| !link.is_busy() && link.needs_worker(), from)
     }
 
-    /// Names of the objects that `are` such, in order, from the given one on.
-    pub(super) fn names(&self, are: impl Fn(&Link) -> bool, from: Option<&ObjectName>) -> Vec<ObjectName> {
-        let such = self.objects.iter().filter(|(_, link)| are(link));
-        let names = such.map(|(name, _)| name);
-        let mut names: Vec<_> = names
-            .filter(|&name| from.is_none_or(|from| name >= from))
-            .cloned()
-            .collect();
-        names.sort_unstable();
-        names
+    /// Names of the objects that `are` such, in order, from the given one on. Only as many as are asked for are sorted.
+    pub(super) fn in_order<'a, F: Fn(&Link) -> bool>(
+        &'a self,
+        are: F,
+        from: Option<&ObjectName>,
+    ) -> impl Iterator<Item = &'a ObjectName> + use<'a, F> {
+        let is_such = |(name, link): &(&'a ObjectName, &Link)| are(link) && from.is_none_or(|from| *name >= from);
+        let such = self.objects.iter().filter(is_such);
+        let mut such: BinaryHeap<Reverse<&ObjectName>> = such.map(|(name, _)| Reverse(name)).collect();
+        std::iter::from_fn(move || such.pop().map(|Reverse(name)| name))
+    }
+
+    /// Names of all objects that `are` such, in order.
+    pub(super) fn names(&self, are: impl Fn(&Link) -> bool) -> Vec<ObjectName> {
+        self.in_order(are, None).cloned().collect()
     }
 
     /// What is known of an object.

@@ -278,7 +278,7 @@ impl Model {
                 self.report.forget(&status_of(side, &state.plan.at_hub));
             }
         }
-        for name in state.inventory.names(|_| true, None) {
+        for name in state.inventory.names(|_| true) {
             let selected = !all && state.selection(&name) != Selection::None;
             let Some((origin, copy)) = state.both(&name).filter(|_| !selected) else {
                 continue;

@@ -64,7 +64,8 @@ impl Model {
             return;
         };
         state.inventory.forget_written_statuses();
-        for name in state.status_due(None) {
+        let due: Vec<ObjectName> = state.status_due(None).cloned().collect();
+        for name in due {
             self.return_status(type_id, &name, None);
         }
     }
@@ -187,7 +188,7 @@ impl Model {
         let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
             return;
         };
-        if state.status_due(None).is_empty() {
+        if state.status_due(None).next().is_none() {
             for side in [Side::Hub, Side::Edge] {
                 self.report.forget(&status_of(side, &state.plan.at_hub));
             }
@@ -202,11 +203,10 @@ pub(super) fn status_of(side: Side, resource: &ResourceType) -> Subject {
 
 impl super::TypeState {
     /// Names of the objects whose status is to go to the hub, in order, from the given one on.
-    pub(super) fn status_due(&self, from: Option<&ObjectName>) -> Vec<ObjectName> {
-        let is_due = |record: &super::inventory::Link| record.status.as_ref().is_some_and(|status| status.is_due());
-        let mut names = self.inventory.names(is_due, from);
-        names.retain(|name| self.plan.status.is_some() && self.returns_status_of(name));
-        names
+    pub(super) fn status_due(&self, from: Option<&ObjectName>) -> impl Iterator<Item = &ObjectName> + use<'_> {
+        let is_due = |link: &super::inventory::Link| link.status.as_ref().is_some_and(|status| status.is_due());
+        let due = self.inventory.in_order(is_due, from);
+        due.filter(|name| self.plan.status.is_some() && self.returns_status_of(name))
     }
 
     /// True if the hub object is to have the edge object's status (spec sections 4 and 5).

@@ -268,7 +268,7 @@ impl TypeState {
 
     /// What is selected has changed: what no longer is, is wanted no longer.
     pub(super) fn deselect(&mut self) {
-        let mut wanted = self.inventory.names(|record| record.wanted != 0, None);
+        let mut wanted = self.inventory.names(|record| record.wanted != 0);
         wanted.retain(|name| self.selection(name) == Selection::None);
         self.inventory.deselect(&wanted);
     }

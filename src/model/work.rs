@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::effect::Known;
-use super::guard::Reason;
+use super::guard::{Guard, Reason};
 use super::inventory::LeftOpen;
 use super::workers::HELD_BACK;
 use super::{Done, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
@@ -31,14 +31,8 @@ impl Model {
     pub(super) fn refill(&mut self) {
         let (types, guard, now) = (&self.types, &self.guard, self.now);
         let out_of_step = |type_id: TypeId, from: Option<Key>| {
-            let keys = types.get(&type_id).map(|state| {
-                let mut keys = out_of_step(type_id, state, from.as_ref());
-                // They are asked for when the hold ends; before that, they would only be asked for again and again.
-                keys.retain(|(key, _)| {
-                    !(state.inventory.is_doomed(&key.name) && guard.holds(key, state.plan.direction))
-                });
-                keys
-            });
+            let state = types.get(&type_id);
+            let keys = state.map(|state| out_of_step(type_id, state, guard, from.as_ref()));
             keys.into_iter().flatten()
         };
         while self.queue.refill(now, out_of_step) {}
@@ -571,27 +565,31 @@ fn known_by(outcome: &Outcome) -> Option<Known> {
     }
 }
 
-/// The tasks of a type that have to be done, in the order of their keys, from the given one on.
-fn out_of_step(type_id: TypeId, state: &TypeState, from: Option<&Key>) -> Vec<(Key, Class)> {
-    let mut keys = Vec::new();
-    for task in [Task::Object, Task::Status] {
-        let from = match from {
-            Some(from) if from.task > task => continue,
-            Some(from) if from.task == task => Some(&from.name),
-            _ => None,
-        };
-        let names = match task {
-            Task::Object => state.inventory.out_of_step(from),
-            Task::Status => state.status_due(from),
-        };
-        let class = |name: &ObjectName| match task {
-            Task::Object => state.class(name),
-            Task::Status => Class::Normal,
-        };
-        keys.extend(names.into_iter().map(|name| {
-            let class = class(&name);
-            (Key::new(type_id, task, name), class)
-        }));
-    }
-    keys
+/// The tasks of a type that have to be done, in the order of their keys, from the given one on. Those that are held are asked
+/// for when the hold ends; before that, they would only be asked for again and again.
+fn out_of_step<'a>(
+    type_id: TypeId,
+    state: &'a TypeState,
+    guard: &'a Guard,
+    from: Option<&Key>,
+) -> impl Iterator<Item = (Key, Class)> + use<'a> {
+    // The first name of a task to begin with; `None` if the task is behind us.
+    let begin = |task| match from {
+        Some(from) if from.task > task => None,
+        Some(from) if from.task == task => Some(Some(&from.name)),
+        _ => Some(None),
+    };
+    let objects = begin(Task::Object).map(|from| state.inventory.out_of_step(from));
+    let statuses = begin(Task::Status).map(|from| state.status_due(from));
+    let objects = objects.into_iter().flatten().map(move |name| {
+        let key = Key::new(type_id, Task::Object, name.clone());
+        (key, state.class(name))
+    });
+    let statuses = statuses.into_iter().flatten().map(move |name| {
+        let key = Key::new(type_id, Task::Status, name.clone());
+        (key, Class::Normal)
+    });
+    let direction = state.plan.direction;
+    let is_held = move |key: &Key| state.inventory.is_doomed(&key.name) && guard.holds(key, direction);
+    objects.chain(statuses).filter(move |(key, _)| !is_held(key))
 }
