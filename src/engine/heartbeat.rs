@@ -63,25 +63,29 @@ impl<'a> Writer<'a> {
         let (kind, name) = (config.kind, config.name.as_str());
         let has_kept = |meta: &Meta| config.is_kept || config.before != meta.version_number();
         let place = self.place(kind).await?;
-        let mut answer = self.patch(kind, name, place, body).await;
+        let answer = self.patch(kind, name, place, body).await;
         let is_wrong_place = match &answer {
-            Ok(meta) => !has_kept(meta),
+            Ok(meta) => !has_kept(meta) && !self.has(kind, name, body).await?,
             Err(error) => place == StatusPath::Subresource && (error.proves_absent(name) || error.is_type_not_served()),
         };
-        if is_wrong_place && !self.has_asked {
+        if !is_wrong_place {
+            return answer;
+        }
+        if !self.has_asked {
             let right = self.ask_place(kind).await?;
             if right != place {
-                answer = self.patch(kind, name, right, body).await;
+                let meta = self.patch(kind, name, right, body).await?;
+                if has_kept(&meta) || self.has(kind, name, body).await? {
+                    return Ok(meta);
+                }
             }
         }
-        let meta = answer?;
-        if has_kept(&meta) || self.has(kind, name, body).await? {
-            return Ok(meta);
-        }
-        Err(Error::WithoutEffect(format!(
-            "the CRD of {} has to have status.lastSyncerHeartbeatTime and status.conditions in its schema",
-            kind.kind()
-        )))
+        answer.and_then(|_| {
+            Err(Error::WithoutEffect(format!(
+                "the CRD of {} has to have status.lastSyncerHeartbeatTime and status.conditions in its schema",
+                kind.kind()
+            )))
+        })
     }
 
     /// True if the config has the time that `body` would write.

@@ -1,6 +1,5 @@
 //! Copies that somebody else changes or deletes: put right at once, and backed off when that turns into a fight.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,44 +13,28 @@ use crate::sync::managed_fields::last_writer;
 const PATIENCE: u32 = 3;
 /// A copy that was left alone for so long starts anew.
 const FORGIVEN: Duration = Duration::from_secs(600);
-/// Copies in memory before the forgiven ones are forgotten for the first time; later, twice as many as were left.
-const MANY: usize = 256;
 
-/// How often each copy was changed lately. Holds only copies that were.
-#[derive(Default)]
-pub(super) struct Fights {
-    fights: BTreeMap<Key, Fight>,
-    /// How many there were after the forgiven ones were forgotten last.
-    left: usize,
-}
-
-struct Fight {
+/// How often somebody else has changed one copy, or one status, lately.
+#[derive(Debug, Default)]
+pub(super) struct Fight {
     changes: u32,
-    last: Instant,
+    last: Option<Instant>,
 }
 
-impl Fights {
-    /// Counts a change of a copy by somebody else.
-    pub(super) fn count(&mut self, key: &Key, now: Instant) -> u32 {
-        if self.fights.len() >= MANY.max(2 * self.left) {
-            self.fights.retain(|_, fight| now.duration_since(fight.last) < FORGIVEN);
-            self.left = self.fights.len();
+impl Fight {
+    /// Counts a change by somebody else.
+    pub(super) fn count(&mut self, now: Instant) -> u32 {
+        if self.last.is_some_and(|last| now.duration_since(last) >= FORGIVEN) {
+            self.changes = 0;
         }
-        let fight = self
-            .fights
-            .entry(key.clone())
-            .or_insert(Fight { changes: 0, last: now });
-        if now.duration_since(fight.last) >= FORGIVEN {
-            fight.changes = 0;
-        }
-        fight.changes += 1;
-        fight.last = now;
-        fight.changes
+        self.changes += 1;
+        self.last = Some(now);
+        self.changes
     }
 
     /// How often it was changed until now.
-    fn so_far(&self, key: &Key) -> u32 {
-        self.fights.get(key).map_or(0, |fight| fight.changes)
+    fn so_far(&self) -> u32 {
+        self.changes
     }
 }
 
@@ -63,14 +46,14 @@ pub(super) fn wait(changes: u32, jitter: f64) -> Option<Duration> {
 impl Model {
     /// Somebody else has deleted a copy that its origin wants. It is created again, at once for the first few times.
     pub(super) fn taken_away(&mut self, type_id: TypeId, name: ObjectName) {
-        let Some(state) = self.types.get(&type_id) else {
+        let now = self.now;
+        let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
+        let changes = state.inventory.fight(&name).map_or(0, |fight| fight.count(now));
         let (class, side) = (state.class(&name), state.plan.direction.copy());
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let key = Key::new(type_id, Task::Object, name);
-        let now = self.now;
-        let changes = self.fights.count(&key, now);
         let Some(wait) = wait(changes, self.chance.f64()) else {
             log::debug!("deleted at the {side} by somebody else object={copy}");
             self.queue.add(key, class, None);
@@ -89,22 +72,21 @@ impl Model {
     /// Somebody else has changed a copy. The first few times it is put right at once; then it is backed off, and who
     /// does it is said once.
     pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8]) {
-        let Some(state) = self.types.get(&type_id) else {
+        let now = self.now;
+        let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
         let class = state.class(&name);
         let side = state.plan.direction.copy();
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let key = Key::new(type_id, Task::Object, name);
-        let now = self.now;
         // Only a change of what was put right is one of a fight. While the hub is gone nothing is, and what happens
         // meanwhile is not worth a line, nor a wait when the hub is back.
         let counts = !self.queue.waits(&key);
-        let changes = if counts {
-            self.fights.count(&key, now)
-        } else {
-            self.fights.so_far(&key)
-        };
+        let changes = state
+            .inventory
+            .fight(&key.name)
+            .map_or(0, |fight| if counts { fight.count(now) } else { fight.so_far() });
         let writer = last_writer(object).unwrap_or_default();
         let Some(wait) = wait(changes, self.chance.f64()) else {
             log::debug!("changed at the {side} by somebody else object={copy} {writer}");
@@ -132,14 +114,13 @@ mod tests {
 
     #[test]
     fn a_copy_that_keeps_being_changed_waits_ever_longer_and_is_forgiven_in_the_end() {
-        let mut fights = Fights::default();
-        let key = Key::new(1, Task::Object, ObjectName::new("shop", "a"));
+        let mut fight = Fight::default();
         let mut now = Instant::now();
-        let waits: Vec<_> = (0..6).map(|_| wait(fights.count(&key, now), 1.0)).collect();
+        let waits: Vec<_> = (0..6).map(|_| wait(fight.count(now), 1.0)).collect();
         assert_eq!(waits[..3], [None, None, None]);
         assert!(waits[3] < waits[4] && waits[4] < waits[5] && waits[3].is_some());
-        assert_eq!(fights.so_far(&key), 6);
+        assert_eq!(fight.so_far(), 6);
         now += FORGIVEN;
-        assert_eq!(wait(fights.count(&key, now), 1.0), None);
+        assert_eq!(wait(fight.count(now), 1.0), None);
     }
 }

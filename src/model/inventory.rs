@@ -16,6 +16,7 @@ pub(super) use self::link::Link;
 pub(super) use self::states::LeftOpen;
 use self::states::{News, Told, Trace, Work};
 use super::count::Count;
+use super::drift::Fight;
 use super::status_record::StatusRecord;
 use crate::cluster::ObjectName;
 use crate::source::Covers;
@@ -435,6 +436,12 @@ impl Inventory {
     pub(super) fn status(&mut self, name: &ObjectName) -> Option<&mut StatusRecord> {
         let link = self.objects.get_mut(name)?;
         Some(link.status.get_or_insert_default())
+    }
+
+    /// The fight with who else changes or deletes a copy; begun on demand. `None` for an unknown object.
+    pub(super) fn fight(&mut self, name: &ObjectName) -> Option<&mut Fight> {
+        let link = self.objects.get_mut(name)?;
+        Some(link.fight.get_or_insert_default())
     }
 
     /// True if there is a status that `is` such.

@@ -52,7 +52,6 @@ use self::answers::Told;
 use self::asking::Asking;
 use self::configs::Selecting;
 use self::defined::Learning;
-use self::drift::Fights;
 use self::effect::{Answer, Done, Effect, Request};
 use self::guard::Guard;
 pub use self::guard::Limits;
@@ -182,7 +181,6 @@ pub(crate) struct Model {
     next_source: SourceId,
     next_list: Generation,
     record: Record,
-    fights: Fights,
     guard: Guard,
     hub_identity: Rc<Identity>,
     edge_identity: Rc<Identity>,
@@ -252,7 +250,6 @@ impl Model {
             next_source: 0,
             next_list: 0,
             record: Record::default(),
-            fights: Fights::default(),
             guard: Guard::default(),
             hub_identity: Rc::default(),
             edge_identity: Rc::default(),

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use tokio::time::Duration;
 
+use super::inventory::Link;
 use super::{Key, Model, Task, TypeId, drift};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection, StatusPath};
@@ -32,7 +33,7 @@ impl Model {
         if state.plan.status.is_none() || !state.returns_status_of(name) {
             return;
         }
-        let is_last = body.is_some() && state.inventory.get(name).is_some_and(|record| record.is_finished());
+        let is_last = body.is_some() && state.inventory.get(name).is_some_and(Link::is_finished);
         let Some(status) = state
             .inventory
             .status(name)
@@ -41,15 +42,13 @@ impl Model {
             return;
         };
         let now = self.now;
-        let (wait, contested) = (status.wait(self.settings.status_interval, now), status.is_contested());
+        let wait = status.wait(self.settings.status_interval, now);
+        let changes = status.is_contested().then(|| status.fight().count(now));
         let key = Key::new(type_id, Task::Status, name.clone());
-        let wait = if is_last {
-            None
-        } else if contested {
-            let changes = self.fights.count(&key, now);
-            wait.max(drift::wait(changes, self.chance.f64()))
-        } else {
-            wait
+        let wait = match changes {
+            _ if is_last => None,
+            Some(changes) => wait.max(drift::wait(changes, self.chance.f64())),
+            None => wait,
         };
         match wait {
             None => self.queue.add(key, Class::Normal, body),
@@ -204,7 +203,7 @@ pub(super) fn status_of(side: Side, resource: &ResourceType) -> Subject {
 impl super::TypeState {
     /// Names of the objects whose status is to go to the hub, in order, from the given one on.
     pub(super) fn status_due(&self, from: Option<&ObjectName>) -> impl Iterator<Item = &ObjectName> + use<'_> {
-        let is_due = |link: &super::inventory::Link| link.status.as_ref().is_some_and(|status| status.is_due());
+        let is_due = |link: &Link| link.status.as_ref().is_some_and(|status| status.is_due());
         let due = self.inventory.in_order(is_due, from);
         due.filter(|name| self.plan.status.is_some() && self.returns_status_of(name))
     }

@@ -2,6 +2,7 @@
 
 use tokio::time::{Duration, Instant};
 
+use super::drift::Fight;
 use crate::cluster::Side;
 use crate::sync::status_return::Returned;
 
@@ -23,6 +24,8 @@ pub(super) struct StatusRecord {
     told: bool,
     /// The side at which the last try failed.
     failed_at: Option<Side>,
+    /// With who else writes it at the hub.
+    fight: Option<Box<Fight>>,
 }
 
 /// Our last write.
@@ -41,6 +44,11 @@ impl StatusRecord {
     pub(super) fn edge_tells(&mut self, status: Option<u64>) {
         self.edge = status;
         self.told = true;
+    }
+
+    /// The fight with who else writes it; begun on demand.
+    pub(super) fn fight(&mut self) -> &mut Fight {
+        self.fight.get_or_insert_default()
     }
 
     /// A worker takes it.

@@ -2,6 +2,7 @@
 
 use super::Generation;
 use super::states::{LeftOpen, News, Origin, Retirement, Told, Trace, Work};
+use crate::model::drift::Fight;
 use crate::model::status_record::StatusRecord;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
@@ -30,6 +31,8 @@ pub(in crate::model) struct Link {
     pub(super) told: Told,
     /// Its status on both sides, where it has one.
     pub(in crate::model) status: Option<Box<StatusRecord>>,
+    /// With who else changes or deletes the copy.
+    pub(super) fight: Option<Box<Fight>>,
 }
 
 impl Default for Link {
@@ -47,6 +50,7 @@ impl Default for Link {
             work: Work::Idle(LeftOpen::Nothing),
             told: Told::Nothing,
             status: None,
+            fight: None,
         }
     }
 }

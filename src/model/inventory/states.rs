@@ -55,6 +55,7 @@ pub(super) enum News {
 
 impl Origin {
     /// The state that follows from one with what has come.
+    #[expect(clippy::match_same_arms, reason = "a table has a row for each case")]
     pub(super) fn after(self, news: News) -> Self {
         use Origin::{Absent, Doubtful, Named, Unknown};
         use Retirement::{Done, Due, DueAnew};
