@@ -12,7 +12,7 @@ use http::Method;
 
 use serde_json::{Value, json};
 use support::modes::{Mode, POLL, WATCH, in_both_modes, in_mode};
-use support::objects::{JSON_PATCH, config_map, edge_sync_config, namespace, path, syncer_config};
+use support::objects::{JSON_PATCH, MERGE_PATCH, config_map, edge_sync_config, namespace, path, syncer_config};
 use support::rbac::{allow, configs, disallow, limited};
 use support::stage::{
     CONFIG_API, Stage, config_map_ref, config_maps, namespace_ref, select, select_by_kind, stage, stock,
@@ -330,6 +330,16 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
     redefine(&hub, &json!([{"op": "remove", "path": status}])).await;
     hub.create(&syncer_config("the-one", json!({}))).await;
+    let time = json!({"status": {"lastSyncerHeartbeatTime": "2026-01-01T00:00:00Z"}});
+    let target = format!("{}/status", path(CONFIG_API, "syncerconfigs", "", "the-one"));
+    eventually("the new definition is in force", SOON, async || {
+        let answer = hub.send(Method::PATCH, &target, MERGE_PATCH, Some(&time)).await;
+        match answer.expect("it can be sent").get("status") {
+            Some(kept) => Err(format!("{kept} is kept")),
+            None => Ok(()),
+        }
+    })
+    .await;
     let mut syncer = pair.syncer(&[EACH_SECOND, figures::ANYWHERE]);
     let text = "writing the heartbeat failed at the hub object=the heartbeat on SyncerConfig//the-one";
     syncer.wait_for_log(text, SOON).await;

@@ -296,11 +296,11 @@ impl Objects {
 }
 
 /// Sends a request again as long as the server says that it is not ready for it, as one does for a moment that has just
-/// got a CRD or has just started.
+/// got a CRD, or another form of one, or has just started.
 async fn once_ready<T>(request: impl AsyncFn() -> Result<T, kube::Error>) -> Result<T, kube::Error> {
     loop {
         match request().await {
-            Err(error) if code(&error) == 429 => sleep(POLL_INTERVAL).await,
+            Err(error) if matches!(code(&error), 429 | 503) => sleep(POLL_INTERVAL).await,
             other => return other,
         }
     }
