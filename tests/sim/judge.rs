@@ -260,7 +260,8 @@ impl Run {
                 Verb::List if self.pace_at(side) != Pace::Watch => sources * 61 + asked + looks,
                 Verb::List => asked + looks,
                 Verb::Stream => asked,
-                Verb::Discover => looks,
+                // A heartbeat that could not ask where the status goes is tried again at its interval, of half an hour.
+                Verb::Discover => looks + u64::from(side == Side::Hub),
                 // Judged by the object.
                 Verb::Get | Verb::Apply | Verb::MergePatch | Verb::JsonPatch | Verb::Delete => continue,
                 Verb::Create if self.world.habits.upsync => continue,
