@@ -126,6 +126,23 @@ impl Leashed {
         }
     }
 
+    /// Stops the program, and waits until each of its threads stands still: that takes a moment on a busy machine.
+    pub fn pause(&mut self) {
+        self.signal("STOP");
+        let tasks = format!("/proc/{}/task", self.pid());
+        let is_still = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // The state follows the name, which is in brackets. A thread that has ended has none.
+            stat.rsplit_once(") ")
+                .is_none_or(|(_, state)| state.starts_with(['T', 'Z']))
+        };
+        while let Ok(mut tasks) = std::fs::read_dir(&tasks)
+            && !tasks.all(|task| task.is_ok_and(is_still))
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Ends the program with SIGKILL and waits until it is gone.
     pub fn kill(&mut self) -> ExitStatus {
         if self.exited.is_none() {

@@ -230,7 +230,7 @@ impl Server {
         self.apiserver
             .as_mut()
             .expect("the API server has not been stopped")
-            .signal("STOP");
+            .pause();
     }
 
     /// Lets a paused API server go on.
