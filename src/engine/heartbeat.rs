@@ -61,11 +61,10 @@ impl<'a> Writer<'a> {
     /// not taken it, unless it had it already.
     async fn write(&mut self, config: &BeatConfig, body: &Bytes) -> Result<Meta, Error> {
         let (kind, name) = (config.kind, config.name.as_str());
-        let has_kept = |meta: &Meta| config.is_kept || config.before != meta.version_number();
         let place = self.place(kind).await?;
         let answer = self.patch(kind, name, place, body).await;
         let is_wrong_place = match &answer {
-            Ok(meta) => !has_kept(meta) && !self.has(kind, name, body).await?,
+            Ok(meta) => !self.is_kept(config, meta, body).await?,
             Err(error) => place == StatusPath::Subresource && (error.proves_absent(name) || error.is_type_not_served()),
         };
         if !is_wrong_place {
@@ -75,7 +74,7 @@ impl<'a> Writer<'a> {
             let right = self.ask_place(kind).await?;
             if right != place {
                 let meta = self.patch(kind, name, right, body).await?;
-                if has_kept(&meta) || self.has(kind, name, body).await? {
+                if self.is_kept(config, &meta, body).await? {
                     return Ok(meta);
                 }
             }
@@ -86,6 +85,12 @@ impl<'a> Writer<'a> {
                 kind.kind()
             )))
         })
+    }
+
+    /// True if a config that has this metadata after a write has the status.
+    async fn is_kept(&self, config: &BeatConfig, meta: &Meta, body: &[u8]) -> Result<bool, Error> {
+        let shows = config.is_kept || config.before != meta.version_number();
+        Ok(shows || self.has(config.kind, &config.name, body).await?)
     }
 
     /// True if the config has the time that `body` would write.

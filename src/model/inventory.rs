@@ -163,8 +163,7 @@ impl Inventory {
             let Some(link) = self.objects.get_mut(name) else {
                 continue;
             };
-            link.wants(0);
-            link.told = link.told.and_origin();
+            link.is_to_want(0);
             if !link.has_copy() && !link.is_busy() {
                 link.trace = if link.may_have_copy() { Trace::Lost } else { Trace::Seen };
                 self.drop_if_nothing(name);

@@ -12,8 +12,7 @@ impl Inventory {
     /// A worker has to read the origin, if there is one.
     pub(in crate::model) fn ask_for(&mut self, name: &ObjectName) {
         let link = self.entry(name);
-        link.wants(UNREAD);
-        link.told = link.told.and_origin();
+        link.is_to_want(UNREAD);
         // Only what is selected is known of objects that are not ours.
         if !link.has_ours() {
             link.mark_unsure();

@@ -58,17 +58,21 @@ impl Default for Link {
 impl Link {
     /// The origin's side has told what it wants; 0 for nothing.
     pub(super) fn origin_tells(&mut self, list: Generation, wanted: u64) {
-        self.wants(wanted);
-        self.told = self.told.and_origin();
+        self.is_to_want(wanted);
         self.origin_is(News::NamedBy(list));
     }
 
     /// The origin's side has told that it is not there.
     pub(super) fn leaves_origin(&mut self) {
-        self.wants(0);
-        self.told = self.told.and_origin();
+        self.is_to_want(0);
         self.settled = 0;
         self.origin_is(News::Gone);
+    }
+
+    /// What the origin wants has been told: a worker that has it may know less.
+    pub(super) fn is_to_want(&mut self, wanted: u64) {
+        self.wants(wanted);
+        self.told = self.told.and_origin();
     }
 
     /// The origin wants this, as far as is known now. A Job that is another one has not run to its end.

@@ -158,33 +158,25 @@ fn the_record_is_written_for_news_and_now_and_then_and_not_for_every_object() {
 
 #[test]
 fn a_type_that_nothing_selects_leaves_the_record_with_its_last_copy() {
-    let mut bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a"]);
-    bench.config_says(&config("all", &json!({})));
-    let copies = bench.copies();
-    bench.list(copies, &[copy_of("a", 2000)], 3000);
-    assert!(
+    let is_kept = |bench: &Bench| {
         bench
             .world
             .kept
             .types
             .iter()
             .any(|known| known.resource == "configmaps")
-    );
+    };
+    let mut bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a"]);
+    bench.config_says(&config("all", &json!({})));
+    let copies = bench.copies();
+    bench.list(copies, &[copy_of("a", 2000)], 3000);
+    assert!(is_kept(&bench));
     bench.says_gone(copies, &copy_of("a", 3001));
     while !bench.work.is_empty() {
         bench.end_with("a", Change::Left(crate::sync::job::Why::Gone));
     }
     assert!(bench.copies_of(Side::Edge, "configmaps").is_none());
-    assert!(
-        bench
-            .world
-            .kept
-            .types
-            .iter()
-            .all(|known| known.resource != "configmaps"),
-        "{:?}",
-        bench.world.kept
-    );
+    assert!(!is_kept(&bench), "{:?}", bench.world.kept);
 }
 
 #[test]
