@@ -29,15 +29,14 @@ pub(super) struct Record {
     /// The types that the edge has; absent until it was read. While the edge refuses to keep a record, those that it
     /// should have.
     pub(super) saved: Option<BTreeSet<SyncedType>>,
-    /// Types that it should have too, and lacks since the edge has gone back to an older one.
-    lost: BTreeSet<SyncedType>,
     /// Types that have left it, since no copy of them was left.
     dropped: BTreeSet<SyncedType>,
     /// It has been read, and the edge has not gone back since.
     is_read: bool,
     /// What it says of the hub is known.
     hub_is_known: bool,
-    /// The types that it should have.
+    /// The types that it should have: those that copies may be of, once it was read. What the edge has is older while a
+    /// write is under way, and where the edge has gone back.
     wanted: BTreeSet<SyncedType>,
     /// The edge refuses to keep a record, and this was said. It is asked again from time to time.
     refused: bool,
@@ -48,15 +47,22 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// The edge has these types in it. Others may be known already: it was refused until now, or the edge has gone back.
-    fn has(&mut self, types: BTreeSet<SyncedType>) {
-        self.lost = self.wanted.difference(&types).cloned().collect();
+    /// The edge has these types in it, as was read: copies may be of them, beside those that are known already, where it
+    /// was refused until now or the edge has gone back.
+    fn was_read(&mut self, types: BTreeSet<SyncedType>) {
+        self.is_read = true;
+        self.wanted.extend(types.iter().cloned());
+        self.saved = Some(types);
+    }
+
+    /// The edge has these types in it, as was written. Which it should have may have changed meanwhile.
+    fn was_written(&mut self, types: BTreeSet<SyncedType>) {
         self.saved = Some(types);
     }
 
     /// The types that copies may be of; absent until it was read.
     pub(super) fn types(&self) -> Option<BTreeSet<SyncedType>> {
-        Some(self.saved.as_ref()?.union(&self.lost).cloned().collect())
+        self.saved.is_some().then(|| self.wanted.clone())
     }
 
     /// True once the record names the type (or the edge refuses to keep one).
@@ -213,8 +219,11 @@ impl Model {
         if std::mem::take(&mut record.refused) {
             log::info!("the record of synced types can be kept at the edge now");
         }
-        record.is_read |= is_read;
-        record.has(kept.types);
+        if is_read {
+            record.was_read(kept.types);
+        } else {
+            record.was_written(kept.types);
+        }
         record.saved_versions.clone_from(&kept.hub_versions);
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.remember_holds(&kept.holds);
@@ -227,7 +236,6 @@ impl Model {
     /// there again. Others that have left it may have done so since, before that was noticed.
     pub(super) fn read_record_again(&mut self) {
         let dropped = std::mem::take(&mut self.record.dropped);
-        self.record.lost.extend(dropped.iter().cloned());
         self.record.wanted.extend(dropped);
         if std::mem::take(&mut self.record.is_read) {
             self.hasten_record();
@@ -272,15 +280,32 @@ mod tests {
         let both = BTreeSet::from([old.clone(), new.clone()]);
         let mut record = Record::default();
         assert_eq!(record.types(), None, "it was not read");
-        record.has(BTreeSet::new());
+        record.was_read(BTreeSet::new());
         assert!(record.set(both.clone()));
-        record.has(both.clone());
+        record.was_written(both.clone());
         assert!(record.names(&new));
-        record.has(BTreeSet::from([old]));
+        record.was_read(BTreeSet::from([old]));
         assert_eq!(record.types(), Some(both.clone()));
         assert!(!record.names(&new), "it has to be written first");
-        record.has(both.clone());
+        record.was_written(both.clone());
         assert!(record.names(&new));
         assert_eq!(record.types(), Some(both));
+    }
+
+    #[test]
+    fn a_type_that_left_while_the_record_was_written_does_not_come_back_when_that_ends() {
+        let (old, left) = (synced("", "v1", "configmaps"), synced("", "v1", "secrets"));
+        let (both, rest) = (BTreeSet::from([old.clone(), left]), BTreeSet::from([old]));
+        let mut record = Record::default();
+        record.was_read(both.clone());
+        assert!(record.set(rest.clone()), "it has to be written");
+        record.was_written(both);
+        assert_eq!(record.types(), Some(rest.clone()));
+        assert!(
+            record.set(rest.clone()),
+            "once more, since what it lacks now is written in it"
+        );
+        record.was_written(rest.clone());
+        assert!(!record.set(rest), "the edge has it");
     }
 }
