@@ -156,6 +156,12 @@ impl Inventory {
         link.is_some_and(|link| link.wanted != 0 && link.origin_list() != 0 && !link.told.of_origin())
     }
 
+    /// True if the copies' side has told of a copy of ours since a worker took it.
+    pub(super) fn has_copy_turned_up(&self, name: &ObjectName) -> bool {
+        let link = self.objects.get(name);
+        link.is_some_and(|link| link.has_ours() && link.told.of_copy())
+    }
+
     /// These are no longer selected. What has no copy is forgotten, since nothing will tell of it any more; a copy that may
     /// be there all the same is looked for.
     pub(super) fn deselect(&mut self, names: &[ObjectName]) {

@@ -314,7 +314,9 @@ impl Model {
         let goes_unseen = why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
         // Its origin's side has told that it is there, and will tell that it is gone. Who says so now may be another cluster.
         let is_denied = why != Why::NotSelected && wants_nothing && inventory.is_told_of(&key.name);
-        if goes_unseen || is_denied {
+        // The copies' side has told of it since the worker asked: whoever answered may know less, as a cache does.
+        let is_back = why == Why::Gone && wants_nothing && inventory.has_copy_turned_up(&key.name);
+        if goes_unseen || is_denied || is_back {
             let left_open = if goes_unseen {
                 LeftOpen::Unsure
             } else {
@@ -326,7 +328,7 @@ impl Model {
             let side = state.plan.direction.origin();
             self.doubt(key.type_id, side);
         }
-        goes_unseen || is_denied
+        goes_unseen || is_denied || is_back
     }
 
     /// Takes in what a worker has brought to an end. Whether it is to be done again, and whether it was a copy that nobody

@@ -353,3 +353,26 @@ fn what_is_deselected_or_gone_fails_no_longer() {
         assert_eq!(bench.model.report.failing(), 0, "{end}");
     }
 }
+
+#[test]
+fn a_copy_that_turns_up_while_a_worker_finds_none_is_deleted_all_the_same() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d"]);
+    let (copies, origins) = (bench.copies(), bench.origins());
+    bench.says_gone(origins, &config_map("a", 20));
+    assert_eq!(bench.working(), ["a"]);
+    // Somebody, or an earlier run, has made it again; a cache answers the worker.
+    bench.says(copies, &copy_of("a", 3000));
+    let (key, _) = bench.take("a");
+    let found = Outcome {
+        copy: Some(crate::sync::job::Seen::ABSENT),
+        ..outcome(Change::Left(Why::Gone))
+    };
+    bench.ends(key, Ok(found));
+    bench.pass(10 * SECOND);
+    assert_eq!(bench.working(), ["a"], "it is asked for again");
+    assert_eq!(bench.job("a").copy_version, 3000);
+    bench.succeed(Change::Deleted);
+    bench.pass(10 * SECOND);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+}
