@@ -15,7 +15,7 @@ use crate::sync::ownership::{SyncTarget, mark_selector};
 pub(super) async fn count(
     hub: &Cluster,
     edge: &Rc<Cluster>,
-    defined: &Definitions,
+    definitions: &Definitions,
     copies: ResourceType,
     we: &SyncTarget,
 ) -> Left {
@@ -25,7 +25,7 @@ pub(super) async fn count(
     if confirm_lacking(hub, BTreeSet::from([named])).await.is_empty() {
         return Ok(0);
     }
-    match defined.read(hub, &copies).await {
+    match definitions.read(hub, &copies).await {
         Ok(Some(definition)) if !definition.going => return Ok(0),
         // What may not be read is as good as absent: the hub does not serve it.
         Err(error) if !error.is_forbidden() => return Err(at_hub(error)),

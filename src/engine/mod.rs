@@ -74,7 +74,7 @@ fn channels() -> (Outlets, Inlets) {
 impl Outlets {
     fn of(&self, feed: Feed) -> &Sender<(SourceId, SourceEvent)> {
         match feed {
-            Feed::Configs(_) | Feed::Definitions(_) | Feed::HubNamespaces => &self.control,
+            Feed::Configs(_) | Feed::Crds(_) | Feed::HubNamespaces => &self.control,
             Feed::Origins(..) => &self.origins,
             Feed::Copies(..) | Feed::Unlabelled(_) => &self.copies,
         }

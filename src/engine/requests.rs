@@ -42,22 +42,22 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
             let cluster = at(side);
             async move { Answer::Identified(side, identity::read(&cluster, expected.as_deref()).await) }.boxed_local()
         }
-        Request::Define(types, defined) => async move {
-            let mut learnt = Vec::new();
+        Request::Define(types, definitions) => async move {
+            let mut answers = Vec::new();
             for resource in types {
-                let answer = defined.read(&hub, &resource).await;
-                learnt.push((resource, answer));
+                let answer = definitions.read(&hub, &resource).await;
+                answers.push((resource, answer));
             }
-            Answer::Defined(learnt)
+            Answer::Defined(answers)
         }
         .boxed_local(),
-        Request::Verify(type_id, resource, gone, defined) => {
-            async move { Answer::Withdrawal(type_id, defined.verify(&hub, &resource, gone).await) }.boxed_local()
+        Request::Verify(type_id, resource, gone, definitions) => {
+            async move { Answer::Withdrawal(type_id, definitions.verify(&hub, &resource, gone).await) }.boxed_local()
         }
-        Request::LookForLeft(resource, copies, defined) => {
+        Request::LookForLeft(resource, copies, definitions) => {
             let policy = Rc::clone(&setup.settings.policy);
             async move {
-                let left = left::count(&hub, &edge, &defined, copies, &policy.sync_target).await;
+                let left = left::count(&hub, &edge, &definitions, copies, &policy.sync_target).await;
                 Answer::Vanished(resource, left)
             }
             .boxed_local()

@@ -69,7 +69,7 @@ impl Model {
             *in_step += more_in_step;
             *out_of_step += more_out_of_step;
         }
-        let is_up = |side: &Side| self.contact(*side).answers && !self.reach.is_silent(*side);
+        let is_up = |side: &Side| self.contact(*side).answers && !self.reachability.is_silent(*side);
         Snapshot {
             up: [Side::Hub, Side::Edge].into_iter().filter(is_up).collect(),
             objects,

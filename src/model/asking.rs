@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::definitions::Definitions;
+use super::crds::Crds;
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::cluster::discovery::{Discovery, GroupVersion, Served};
@@ -37,7 +37,7 @@ pub(super) struct Asking {
     /// Those of which the side has answered with an error last.
     refused: BTreeSet<GroupVersion>,
     /// CRDs, which are read while something is missing.
-    pub(super) definitions: Option<Definitions>,
+    pub(super) crds: Option<Crds>,
 }
 
 /// What is to be asked of a side.
@@ -198,12 +198,12 @@ impl Model {
             }
             _ => {}
         }
-        let learnt = self.asking(side).discovery != before;
-        if learnt {
+        let is_new = self.asking(side).discovery != before;
+        if is_new {
             self.timers.succeeds(timer);
         }
         let (gone, without_copies) = &lacked_before;
-        if learnt || *gone != self.selecting.gone || *without_copies != self.selecting.without_copies {
+        if is_new || *gone != self.selecting.gone || *without_copies != self.selecting.without_copies {
             self.replan();
         }
         let unknown = self.has_unknown(side);
@@ -306,7 +306,7 @@ impl Model {
 
     /// The plan has changed: asks at once for what it needs to know, and listens for what it misses.
     pub(super) fn ask_for_what_is_unknown(&mut self, side: Side) {
-        self.watch_definitions_while_missing(side);
+        self.watch_crds_while_missing(side);
         let unknown = self.has_unknown(side);
         let missing = self.misses_anything(side) || self.may_have_more(side);
         let timer = Timer::Discovery(side);

@@ -1,127 +1,136 @@
-//! CRDs of a side: their coming is what makes types appear. They are read, names only, while something is missing, and as
-//! long as `*` stands for what there may be.
+//! What defines the types that come from the hub: read when a type is synced for the first time, and kept in the record,
+//! so that a type which was deleted and defined anew meanwhile is told from the one that the copies are from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use bytes::Bytes;
+use super::timers::Timer;
+use super::{Model, Request};
+use crate::cluster::{Error, ResourceType, Side, qualified};
+use crate::plan::Direction;
+use crate::report::Subject;
+use crate::sync::definition::{Definition, Known};
 
-use super::{Feed, Model};
-use crate::cluster::discovery::Discovery;
-use crate::cluster::{Error, ResourceType, Scope, Side};
-use crate::source::{Reading, SourceId, Style};
-use crate::sync::meta::Meta;
-
-/// What is read of the CRDs of a side.
-pub(super) struct Definitions {
-    source: SourceId,
-    /// The side does not let them be read: what may have come is asked for from time to time.
-    refused: bool,
-    /// Those that are there, as `plural.group`.
-    names: BTreeSet<String>,
+/// Asking the hub what defines its types.
+#[derive(Default)]
+pub(super) struct DefinitionReads {
+    /// Types, `resource.group`, of which the hub does not let it be read.
+    refused: BTreeSet<String>,
+    /// Those of which reading it has failed last.
+    failing: BTreeSet<String>,
 }
 
-impl Definitions {
-    fn new(source: SourceId) -> Self {
-        Self {
-            source,
-            refused: false,
-            names: BTreeSet::new(),
-        }
-    }
-
-    /// True if one of these groups has a CRD whose type discovery has not told of: a server serves a type a moment after
-    /// its CRD is there, and tells of it a moment later still.
-    fn announce_more(&self, groups: &BTreeSet<String>, discovery: &Discovery) -> bool {
-        let types = self.names.iter().filter_map(|name| name.split_once('.'));
-        let mut of_groups = types.filter(|(_, group)| groups.contains(*group));
-        of_groups.any(|(resource, group)| !discovery.serves(group, resource))
-    }
-}
+/// What the hub has answered, by type.
+pub(crate) type DefinitionAnswers = Vec<(ResourceType, Result<Option<Definition>, Error>)>;
 
 impl Model {
-    /// Begins to read the CRDs of a side, or ends that, as the plan wants it.
-    pub(super) fn watch_definitions_while_missing(&mut self, side: Side) {
-        let needed = self.misses_anything(side) || self.is_open_ended(side);
-        if let Some(known) = self.asking(side).definitions.take_if(|_| !needed) {
-            self.remove_source(known.source);
+    /// Asks what defines the types of which that is not known.
+    pub(super) fn read_definitions(&mut self) {
+        if !self.timers.fires(Timer::Definitions, self.now) {
+            return;
         }
-        if needed && self.asking(side).definitions.is_none() {
-            let reading = Reading {
-                resource: ResourceType::definitions(),
-                scope: Scope::default(),
-                style: Style::Metadata,
-            };
-            let source = self.start_source(Feed::Definitions(side), reading);
-            self.asking(side).definitions = Some(Definitions::new(source));
+        let downsynced = self
+            .types
+            .values()
+            .filter(|state| state.plan.direction == Direction::Down);
+        let mut unknown: Vec<ResourceType> = downsynced.map(|state| state.origin_type().clone()).collect();
+        unknown.retain(|resource| {
+            let name = resource.qualified();
+            !resource.group.is_empty()
+                && self.definitions.known(&name).is_none()
+                && !self.definition_reads.refused.contains(&name)
+        });
+        // What is not asked for any more fails no longer.
+        let names: BTreeSet<String> = unknown.iter().map(ResourceType::qualified).collect();
+        for name in std::mem::take(&mut self.definition_reads.failing).difference(&names) {
+            self.report.forget(&definition_of(name));
         }
+        if unknown.is_empty() {
+            return;
+        }
+        self.timers.starts(Timer::Definitions);
+        self.request(Request::Define(unknown, Rc::clone(&self.definitions)));
     }
 
-    pub(super) fn definitions_begin(&mut self, side: Side) {
-        if let Some(known) = &mut self.asking(side).definitions {
-            known.names.clear();
-        }
-    }
-
-    /// A CRD is there, as the list under way or a watch says.
-    pub(super) fn definition_seen(&mut self, side: Side, meta: Meta) {
-        if let Some(known) = &mut self.asking(side).definitions {
-            if meta.deletion_timestamp.is_none() {
-                known.names.insert(meta.name);
-            } else {
-                known.names.remove(&meta.name);
+    pub(super) fn definitions_read(&mut self, answers: DefinitionAnswers) {
+        self.timers.ends(Timer::Definitions);
+        let mut failed = false;
+        let mut refused = None;
+        for (resource, answer) in answers {
+            let name = resource.qualified();
+            let subject = definition_of(&name);
+            match answer {
+                Ok(found) => {
+                    self.report.works(&subject);
+                    // That nothing does costs no more than to ask again, and is kept when there is more to keep.
+                    if found.is_some() {
+                        self.keep_guard_in_record();
+                    }
+                    self.definitions
+                        .learn(&name, found.map_or(Known::Nothing, |found| Known::Uid(found.uid)));
+                }
+                Err(error) if error.is_unreachable() => {
+                    failed = true;
+                    self.side_is_silent(Side::Hub, "reading what defines a type", &error);
+                }
+                Err(error) if error.is_forbidden() => {
+                    self.definition_reads.refused.insert(name);
+                    refused = Some(error);
+                }
+                Err(error) => {
+                    failed = true;
+                    self.fails(subject, "reading", &error);
+                    self.definition_reads.failing.insert(name);
+                }
             }
         }
-    }
-
-    /// A CRD came or changed. Of those of the first list, each that matters is seen to have been asked for, or not.
-    pub(super) fn definition_changed(&mut self, id: SourceId, side: Side, object: &Bytes) -> Result<(), Error> {
-        self.definition_seen(side, Meta::parse(object)?);
-        if self.sources.get(&id).is_some_and(|source| source.settled) {
-            self.ask_again_soon(side);
+        if let Some(error) = refused {
+            log::info!(
+                "cannot tell whether the hub takes a whole type away: copies of its objects then go with them \
+                 error={:?} advice=\"allow it to get customresourcedefinitions, and in kcp to list apibindings\"",
+                error.to_string()
+            );
         }
-        Ok(())
-    }
-
-    pub(super) fn definition_gone(&mut self, side: Side, meta: &Meta) {
-        if let Some(known) = &mut self.asking(side).definitions {
-            known.names.remove(&meta.name);
-        }
-        self.ask_again_soon(side);
-    }
-
-    pub(super) fn definitions_are_told(&mut self, side: Side) {
-        if let Some(known) = &mut self.asking(side).definitions {
-            known.refused = false;
+        if failed {
+            self.timers.retry(Timer::Definitions, self.now, self.chance.f64());
+        } else {
+            self.timers.succeeds(Timer::Definitions);
+            // Types that have come meanwhile.
+            self.timers.set(Timer::Definitions, self.now);
         }
     }
 
-    pub(super) fn definitions_listed(&mut self, side: Side) {
-        if self.may_have_more(side) {
-            self.ask_soon_unless_due(side);
+    /// What was known of the hub's types was known of another hub, or of another state of it.
+    pub(super) fn forget_definitions(&mut self) {
+        self.definitions.forget();
+        self.timers.set(Timer::Definitions, self.now);
+        self.keep_guard_in_record();
+    }
+
+    /// An earlier run knew what defines these types.
+    pub(super) fn remember_definitions(&mut self, definitions: BTreeMap<String, Known>) {
+        for (resource, known) in definitions {
+            self.definitions.learn(&resource, known);
         }
     }
 
-    pub(super) fn definitions_refused(&mut self, side: Side, error: &Error) {
-        log::debug!("cannot watch CRDs, asking from time to time side={side} error={error}");
-        if let Some(known) = &mut self.asking(side).definitions {
-            known.refused = true;
-        }
-        if self.may_have_more(side) {
-            self.ask_soon_unless_due(side);
-        }
+    /// What is known of the types that the record names.
+    pub(super) fn definitions_of_record(&self) -> BTreeMap<String, Known> {
+        let types = self.record.types().unwrap_or_default();
+        let origins = types
+            .iter()
+            .filter(|known| known.direction == Direction::Down)
+            .map(|known| {
+                let (group, resource) = known.origin();
+                qualified(group, resource)
+            });
+        let origins: BTreeSet<String> = origins.collect();
+        let mut known = self.definitions.all();
+        known.retain(|resource, _| origins.contains(resource));
+        known
     }
+}
 
-    /// True if a group of which everything is selected may have types that the side has not told of.
-    pub(super) fn may_have_more(&self, side: Side) -> bool {
-        let asking = match side {
-            Side::Hub => &self.hub_asking,
-            Side::Edge => &self.edge_asking,
-        };
-        let known = asking.definitions.as_ref().filter(|_| self.is_open_ended(side));
-        known.is_some_and(|known| known.refused || known.announce_more(&self.open_groups(side), &asking.discovery))
-    }
-
-    fn is_open_ended(&self, side: Side) -> bool {
-        side == Side::Edge && !self.selecting.open.is_empty()
-    }
+fn definition_of(resource: &str) -> Subject {
+    Subject::Thing(Side::Hub, format!("what defines {resource}"))
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 pub(crate) use super::asking::{Answers, Groups, Questions};
 pub(crate) use super::config_kind::ConfigKind;
-pub(crate) use super::defined::Learnt;
+pub(crate) use super::definitions::DefinitionAnswers;
 pub(crate) use super::guard::vanished::Left;
 pub(crate) use super::heartbeat::{Beat, BeatConfig, Beaten, BeatenConfig, Places};
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
@@ -75,7 +75,7 @@ pub(crate) enum Answer {
     /// A side has been asked who it is.
     Identified(Side, Result<Option<String>, Error>),
     /// The hub has been asked what defines its types.
-    Defined(Learnt),
+    Defined(DefinitionAnswers),
     /// The hub has been asked whether it still takes a type away.
     Withdrawal(TypeId, Result<Option<Withdrawal>, Error>),
     /// Both sides have been asked what is left of a type that the hub has no longer.

@@ -45,7 +45,7 @@ impl Feed {
     fn handle<R>(self, act: impl FnOnce(&dyn Handler) -> R) -> R {
         match self {
             Self::Configs(kind) => act(&kind),
-            Self::Definitions(side) => act(&Definitions(side)),
+            Self::Crds(side) => act(&Crds(side)),
             Self::Origins(type_id, side) => act(&Origins(type_id, side)),
             Self::Copies(type_id, _) => act(&Copies(type_id)),
             Self::Unlabelled(type_id) => act(&Unlabelled(type_id)),
@@ -206,35 +206,35 @@ impl Handler for ConfigKind {
 }
 
 /// CRDs of a side.
-struct Definitions(Side);
+struct Crds(Side);
 
-impl Handler for Definitions {
+impl Handler for Crds {
     fn begins(&self, model: &mut Model, _id: SourceId) {
-        model.definitions_begin(self.0);
+        model.crds_begin(self.0);
     }
 
     fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
-        model.definition_changed(id, self.0, &object)
+        model.crd_changed(id, self.0, &object)
     }
 
     fn unchanged(&self, model: &mut Model, _id: SourceId, meta: Meta) {
-        model.definition_seen(self.0, meta);
+        model.crd_seen(self.0, meta);
     }
 
     fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
-        model.definition_gone(self.0, meta);
+        model.crd_gone(self.0, meta);
     }
 
     fn listed(&self, model: &mut Model, _id: SourceId, _versions: Versions) {
-        model.definitions_listed(self.0);
+        model.crds_listed(self.0);
     }
 
     fn up(&self, model: &mut Model) {
-        model.definitions_are_told(self.0);
+        model.crds_are_told(self.0);
     }
 
     fn is_refused(&self, model: &mut Model, error: &Error) -> bool {
-        model.definitions_refused(self.0, error);
+        model.crds_refused(self.0, error);
         true
     }
 }

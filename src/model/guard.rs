@@ -10,9 +10,9 @@
 
 mod cascades;
 mod counting;
+mod highest_versions;
 mod hold;
 pub(super) mod questions;
-mod reached;
 mod tokens;
 pub(super) mod vanished;
 mod withdrawn;
@@ -23,10 +23,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use self::cascades::CascadeHolds;
+use self::highest_versions::HighestVersions;
 use self::hold::Hold;
 pub(super) use self::hold::{Reason, TypeIs};
 use self::questions::Questions;
-use self::reached::Reached;
 use self::tokens::Tokens;
 use self::vanished::VanishedTypes;
 use self::withdrawn::TypeHolds;
@@ -74,7 +74,7 @@ pub(super) struct Guard {
     /// What holds the deletes of single objects that would take others along.
     cascades: CascadeHolds,
     /// The versions that origins have reached.
-    pub(super) versions: Reached,
+    pub(super) versions: HighestVersions,
     /// Tokens on the configs.
     tokens: Tokens,
     /// What the sides are asked about themselves.
@@ -342,7 +342,7 @@ impl Model {
                 .get(&direction)
                 .and_then(|gate| gate.hold.as_ref()?.until);
             let soon = now + self.settings.delete_limits.grace.saturating_sub(PASS);
-            if until.is_some_and(|until| until <= soon) && self.reach.is_silent(direction.origin()) {
+            if until.is_some_and(|until| until <= soon) && self.reachability.is_silent(direction.origin()) {
                 self.origins_are_unsteady(direction);
                 // What is held asks nothing, so it may be that nobody has asked since it came back.
                 self.ask_identity(direction.origin());

@@ -17,7 +17,7 @@ pub(super) use self::states::LeftOpen;
 use self::states::{News, Told, Trace, Work};
 use super::count::Count;
 use super::drift::Fight;
-use super::status_record::StatusRecord;
+use super::link_status::LinkStatus;
 use crate::cluster::ObjectName;
 use crate::source::Covers;
 use crate::sync::job::Seen;
@@ -438,7 +438,7 @@ impl Inventory {
     }
 
     /// What is known of the status of an object, to be changed; begun on demand. `None` for an unknown object.
-    pub(super) fn status(&mut self, name: &ObjectName) -> Option<&mut StatusRecord> {
+    pub(super) fn status(&mut self, name: &ObjectName) -> Option<&mut LinkStatus> {
         let link = self.objects.get_mut(name)?;
         Some(link.status.get_or_insert_default())
     }
@@ -450,7 +450,7 @@ impl Inventory {
     }
 
     /// True if there is a status that `is` such.
-    pub(super) fn any_status(&self, is: impl Fn(&StatusRecord) -> bool) -> bool {
+    pub(super) fn any_status(&self, is: impl Fn(&LinkStatus) -> bool) -> bool {
         let mut statuses = self.objects.values().filter_map(|link| link.status.as_ref());
         statuses.any(|status| is(status))
     }

@@ -17,7 +17,7 @@ mod asking;
 mod config_kind;
 mod configs;
 mod count;
-mod defined;
+mod crds;
 mod definitions;
 mod drift;
 pub(crate) mod effect;
@@ -26,16 +26,16 @@ mod guard;
 mod heartbeat;
 mod hub_namespaces;
 mod inventory;
+mod link_status;
 mod news;
 mod objects;
 mod one_cluster;
-mod reach;
+mod reachability;
 mod record;
 mod replan;
 mod reselect;
 mod sources;
 mod status;
-mod status_record;
 mod timers;
 mod trust;
 mod types;
@@ -51,7 +51,7 @@ use tokio::time::Instant;
 use self::answers::Told;
 use self::asking::Asking;
 use self::configs::Selecting;
-use self::defined::Learning;
+use self::definitions::DefinitionReads;
 use self::effect::{Answer, Done, Effect, Request};
 use self::guard::Guard;
 pub use self::guard::Limits;
@@ -60,7 +60,7 @@ use self::hub_namespaces::HubNamespaces;
 use self::inventory::{Generation, Inventory};
 pub use self::one_cluster::OneCluster;
 use self::one_cluster::Sides;
-use self::reach::Reach;
+use self::reachability::Reachability;
 use self::record::Record;
 use self::sources::{Feed, SourceState, Sources};
 use self::timers::{Timer, Timers};
@@ -185,13 +185,13 @@ pub(crate) struct Model {
     hub_identity: Rc<Identity>,
     edge_identity: Rc<Identity>,
     /// What defines the types of the hub.
-    defined: Rc<Definitions>,
-    learning: Learning,
+    definitions: Rc<Definitions>,
+    definition_reads: DefinitionReads,
     hub_namespaces: HubNamespaces,
     heartbeat: Heartbeat,
     queue: Queue<Key>,
     workers: Workers,
-    reach: Reach,
+    reachability: Reachability,
     sides: Sides,
     /// Since when there is always something that takes others along and has to wait.
     last_waits_since: Option<Instant>,
@@ -253,13 +253,13 @@ impl Model {
             guard: Guard::default(),
             hub_identity: Rc::default(),
             edge_identity: Rc::default(),
-            defined: Rc::default(),
-            learning: Learning::default(),
+            definitions: Rc::default(),
+            definition_reads: DefinitionReads::default(),
             hub_namespaces: HubNamespaces::default(),
             heartbeat: Heartbeat::default(),
             queue,
             workers,
-            reach: Reach::default(),
+            reachability: Reachability::default(),
             sides: Sides::default(),
             last_waits_since: None,
             report: Report::new(moment.now),
@@ -294,7 +294,7 @@ impl Model {
             self.keep_hub_namespaces();
             self.beat();
         }
-        self.learn_definitions();
+        self.read_definitions();
         self.end_holds();
         self.ask_identities_again();
         self.look_for_config_kinds();
@@ -330,7 +330,7 @@ impl Model {
                     return Ok(Course::Again);
                 }
             }
-            Answer::Defined(learnt) => self.definitions_learnt(learnt),
+            Answer::Defined(answers) => self.definitions_read(answers),
             Answer::Withdrawal(type_id, result) => self.withdrawal_is(type_id, result),
             Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
             Answer::Namespace(done) => self.namespace_done(done),

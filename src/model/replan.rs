@@ -158,7 +158,7 @@ impl Model {
     fn drop_type(&mut self, type_id: TypeId) {
         if let Some(state) = self.types.get(&type_id) {
             // What is served again may be defined by something that can be deleted.
-            self.defined.unlearn_if_undefined(&state.plan.at_hub.qualified());
+            self.definitions.unlearn_if_undefined(&state.plan.at_hub.qualified());
         }
         self.forget_failures(type_id, true);
         self.end_sources(type_id);
@@ -179,7 +179,7 @@ impl Model {
         let (resource, is_down) = (state.plan.at_hub.qualified(), state.plan.direction == Direction::Down);
         self.drop_type(type_id);
         if is_down {
-            self.defined.unlearn(&resource);
+            self.definitions.unlearn(&resource);
         }
         if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {
             // A later run has to know that there was upsync, to clear them away.

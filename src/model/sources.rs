@@ -25,7 +25,7 @@ pub(crate) enum Feed {
     /// Configs of a kind at the hub.
     Configs(ConfigKind),
     /// CRDs of a side, to learn when a missing type appears.
-    Definitions(Side),
+    Crds(Side),
     /// Origins of a type.
     Origins(TypeId, Side),
     /// Copies of a type.
@@ -41,7 +41,7 @@ impl Feed {
         match self {
             Self::Configs(_) | Self::HubNamespaces => Side::Hub,
             Self::Unlabelled(_) => Side::Edge,
-            Self::Definitions(side) | Self::Origins(_, side) | Self::Copies(_, side) => side,
+            Self::Crds(side) | Self::Origins(_, side) | Self::Copies(_, side) => side,
         }
     }
 }

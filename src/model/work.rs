@@ -186,7 +186,7 @@ impl Model {
             may_cascade,
             deletes_are_held,
             identity,
-            definitions: Rc::clone(&self.defined),
+            definitions: Rc::clone(&self.definitions),
             origin_version,
             type_gone: state.plan.gone_at_origin,
             policy: Rc::clone(&self.settings.policy),

@@ -175,14 +175,14 @@ impl<K: QueueKey> Queue<K> {
 
     pub(super) fn drop_payload_that_waits(&mut self, key: &K) {
         let needs = self.entry(key).needs;
-        if !self.reach.all_up(needs) {
+        if !self.gates.all_up(needs) {
             self.set_payload(key, None);
         }
     }
 
     /// A side has gone down: what is ready now waits for it.
     pub(super) fn park(&mut self) {
-        for key in self.ready.keys(|needs| !self.reach.all_up(needs)) {
+        for key in self.ready.keys(|needs| !self.gates.all_up(needs)) {
             let entry = self.entries.get_mut(key).expect("ready keys have an entry");
             let payload = entry.payload.take();
             self.payload_bytes -= payload.as_ref().map_or(0, Bytes::len);

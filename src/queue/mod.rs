@@ -78,7 +78,7 @@ use self::back_off::{LONGEST_ASKED, spread};
 use self::entries::{Entry, State};
 use self::lanes::{Lanes, Turn};
 use self::overflow::{Lost, Overflow};
-use self::sides::{Gate, Reach, Sides};
+use self::sides::{Gate, Gates, Sides};
 use crate::cluster::Side;
 
 /// Entries of a queue unless told otherwise: each takes 80 bytes and its key twice, so a full queue is a few
@@ -158,7 +158,7 @@ pub struct Queue<K: QueueKey> {
     news_in_a_row: u32,
     /// Every key with state `Waiting`, by class and by its time.
     waiting: [BTreeMap<(Instant, u64), K>; Class::ALL.len()],
-    reach: Reach,
+    gates: Gates,
     overflow: Overflow<K::Group, K>,
     next_number: u64,
     /// Entries that are `refilled`.
@@ -185,7 +185,7 @@ impl<K: QueueKey> Queue<K> {
             ready: Lanes::new(),
             news_in_a_row: 0,
             waiting: Default::default(),
-            reach: Reach::default(),
+            gates: Gates::default(),
             overflow: Overflow::new(),
             next_number: 0,
             refilled: 0,
@@ -201,7 +201,7 @@ impl<K: QueueKey> Queue<K> {
     pub fn add(&mut self, key: K, class: Class, payload: Option<Bytes>) {
         if !self.entries.contains_key(&key) {
             let needs = Sides::of(key.needs());
-            let runs = self.reach.all_up(needs);
+            let runs = self.gates.all_up(needs);
             if (!runs || self.may_have_news(class)) && self.make_room(class, runs) {
                 self.insert(&key, class, needs, 0);
                 self.set_payload(&key, payload);
@@ -250,7 +250,7 @@ impl<K: QueueKey> Queue<K> {
             .into_iter()
             .find_map(|gate| {
                 self.ready
-                    .first(last, whose, |needs| self.reach.gate(needs, now) == gate, &rank)
+                    .first(last, whose, |needs| self.gates.gate(needs, now) == gate, &rank)
             })?;
         self.news_in_a_row = match place.turn {
             Turn::News => self.news_in_a_row.saturating_add(1),
@@ -258,7 +258,7 @@ impl<K: QueueKey> Queue<K> {
         };
         let key = self.ready.remove(place)?;
         let number = self.number();
-        self.reach.begin(place.needs, number, now);
+        self.gates.begin(place.needs, number, now);
         self.running += 1;
         self.entry(&key).state = State::Running { number, again: false };
         let payload = self.set_payload(&key, None);
@@ -271,7 +271,7 @@ impl<K: QueueKey> Queue<K> {
     /// If the key was not taken.
     pub fn done(&mut self, key: &K, done: Done, now: Instant, jitter: f64) -> Option<Duration> {
         let (number, again) = self.end(key).expect("only taken keys are given back");
-        let probed = self.reach.end(number);
+        let probed = self.gates.end(number);
         let entry = self.entry(key);
         match done {
             Done::Finished if !again => {
@@ -283,14 +283,14 @@ impl<K: QueueKey> Queue<K> {
             Done::Retry(_) => entry.failures = entry.failures.saturating_add(1),
             Done::Unreachable(side) => {
                 entry.needs = entry.needs.with(side);
-                if self.reach.unreachable(side, number, probed, now, jitter) {
+                if self.gates.unreachable(side, number, probed, now, jitter) {
                     self.park();
                 }
             }
         }
         if !matches!(done, Done::Finished | Done::Unreachable(_)) {
             // Were it back, the queue would know by now. Another key at once would be put off just as this one.
-            self.reach.told_nothing(probed, now, jitter);
+            self.gates.told_nothing(probed, now, jitter);
         }
         let failures = self.entry(key).failures;
         let asked = match done {
@@ -313,14 +313,14 @@ impl<K: QueueKey> Queue<K> {
 
     /// This side does not answer, as something else than a key has found out. `jitter` is in 0..1.
     pub fn side_is_down(&mut self, side: Side, now: Instant, jitter: f64) {
-        if self.reach.down(side, now, jitter) {
+        if self.gates.down(side, now, jitter) {
             self.park();
         }
     }
 
     /// True if keys that need this side wait for it to be back.
     pub fn is_down(&self, side: Side) -> bool {
-        self.reach.is_down(side)
+        self.gates.is_down(side)
     }
 
     /// Something answered on this side. `jitter` is in 0..1.
@@ -328,7 +328,7 @@ impl<K: QueueKey> Queue<K> {
     /// True if it was down, and what waits for it now goes on.
     pub fn side_is_back(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
         let parked = self.ready.count(|needs| needs.has(side));
-        self.reach.back(side, parked, self.next_number, now, jitter)
+        self.gates.back(side, parked, self.next_number, now, jitter)
     }
 
     /// The groups that have lost keys and were not yet looked at whole.
@@ -341,7 +341,7 @@ impl<K: QueueKey> Queue<K> {
         let waiting = self.waiting.iter().filter_map(BTreeMap::first_key_value);
         let waiting = waiting.map(|(&(due, _), _)| due).min();
         let gates = Sides::sets().filter(|&needs| self.ready.count(|lane| lane == needs) > 0);
-        let gates = gates.filter_map(|needs| self.reach.opens_at(needs));
+        let gates = gates.filter_map(|needs| self.gates.opens_at(needs));
         let gates = gates.filter(|&at| self.taken_at.is_none_or(|taken| at > taken)).min();
         [waiting, gates, self.refill_due()].into_iter().flatten().min()
     }
@@ -375,12 +375,12 @@ impl<K: QueueKey> Queue<K> {
     /// True if a new key would find a place, or could not be taken now anyway. While it is false, who can wait with its
     /// news should.
     pub fn has_room(&self) -> bool {
-        !self.reach.all_up(Sides::of(&[Side::Hub, Side::Edge])) || self.may_have_news(Class::Normal)
+        !self.gates.all_up(Sides::of(&[Side::Hub, Side::Edge])) || self.may_have_news(Class::Normal)
     }
 
     /// True if a key of this class could be taken.
     pub fn has_ready(&self, class: Class) -> bool {
-        self.ready.newest(class, |needs| self.reach.all_up(needs)).is_some()
+        self.ready.newest(class, |needs| self.gates.all_up(needs)).is_some()
     }
 
     /// True if the key is here and no worker has it.

@@ -33,11 +33,11 @@ pub(super) struct Round<G, K> {
 /// All such groups. Keys of a group that need other sides are counted apart, since they cannot come back at the same
 /// time.
 pub(super) struct Overflow<G, K> {
-    groups: BTreeMap<(G, Sides), Record<K>>,
+    groups: BTreeMap<(G, Sides), Group<K>>,
     next_turn: u64,
 }
 
-struct Record<K> {
+struct Group<K> {
     /// The groups take turns: the lowest comes next.
     turn: u64,
     /// Where the rotation under way goes on; `None` if none is.
@@ -50,7 +50,7 @@ struct Record<K> {
     lost_waiting: Option<(Instant, u32)>,
 }
 
-impl<K> Record<K> {
+impl<K> Group<K> {
     /// Not before this; `None` is at once.
     ///
     /// A rotation that only brings back what was waiting has to wait as long as that. Keys that were ready do not wait
@@ -72,7 +72,7 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
     /// A key of `group` has no entry any more.
     pub(super) fn lost(&mut self, group: G, needs: Sides, lost: Lost) {
         let turn = self.next_turn;
-        let record = self.groups.entry((group, needs)).or_insert_with(|| Record {
+        let of_group = self.groups.entry((group, needs)).or_insert_with(|| Group {
             turn,
             from: None,
             failures: 0,
@@ -81,10 +81,10 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
         });
         self.next_turn += 1;
         match lost {
-            Lost::Ready => record.lost_ready = true,
+            Lost::Ready => of_group.lost_ready = true,
             Lost::Waiting(due, failures) => {
-                let (last_due, most) = record.lost_waiting.unwrap_or((due, failures));
-                record.lost_waiting = Some((last_due.max(due), most.max(failures)));
+                let (last_due, most) = of_group.lost_waiting.unwrap_or((due, failures));
+                of_group.lost_waiting = Some((last_due.max(due), most.max(failures)));
             }
         }
     }
@@ -92,46 +92,46 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
     /// The group whose turn has come, among those whose needs `may` be taken.
     pub(super) fn next(&self, now: Instant, may: impl Fn(Sides) -> bool) -> Option<(G, Sides)> {
         let groups = self.groups.iter().filter(|((_, needs), _)| may(*needs));
-        let ready = groups.filter(|(_, record)| record.not_before().is_none_or(|at| at <= now));
-        let next = ready.min_by_key(|(_, record)| record.turn);
+        let ready = groups.filter(|(_, group)| group.not_before().is_none_or(|at| at <= now));
+        let next = ready.min_by_key(|(_, group)| group.turn);
         next.map(|(group, _)| *group)
     }
 
     /// Begins a round.
     pub(super) fn begin(&mut self, (group, needs): (G, Sides)) -> Option<Round<G, K>> {
-        let record = self.groups.get_mut(&(group, needs))?;
-        record.turn = self.next_turn;
+        let of_group = self.groups.get_mut(&(group, needs))?;
+        of_group.turn = self.next_turn;
         self.next_turn += 1;
-        let from = record.from.take();
+        let from = of_group.from.take();
         if from.is_none() {
             // Ready keys have no failures that anybody remembers, and nobody can tell them from the others.
-            let failures = record.lost_waiting.take().map_or(0, |(_, failures)| failures);
-            record.failures = if record.lost_ready { 0 } else { failures };
-            record.lost_ready = false;
+            let failures = of_group.lost_waiting.take().map_or(0, |(_, failures)| failures);
+            of_group.failures = if of_group.lost_ready { 0 } else { failures };
+            of_group.lost_ready = false;
         }
         Some(Round {
             group,
             needs,
             from,
-            failures: record.failures,
+            failures: of_group.failures,
         })
     }
 
     /// A round ends: at a key that there is no room for, or at the end.
     pub(super) fn end(&mut self, (group, needs): (G, Sides), no_room_for: Option<K>) {
-        let Some(record) = self.groups.get_mut(&(group, needs)) else {
+        let Some(of_group) = self.groups.get_mut(&(group, needs)) else {
             return;
         };
-        record.from = no_room_for;
-        if record.from.is_none() && !record.lost_ready && record.lost_waiting.is_none() {
+        of_group.from = no_room_for;
+        if of_group.from.is_none() && !of_group.lost_ready && of_group.lost_waiting.is_none() {
             self.groups.remove(&(group, needs));
         }
     }
 
     /// For each group its needs, and the time before which it is not looked at.
-    pub(super) fn records(&self) -> impl Iterator<Item = (Sides, Option<Instant>)> {
-        let records = self.groups.iter();
-        records.map(|((_, needs), record)| (*needs, record.not_before()))
+    pub(super) fn wakes_at(&self) -> impl Iterator<Item = (Sides, Option<Instant>)> {
+        let groups = self.groups.iter();
+        groups.map(|((_, needs), of_group)| (*needs, of_group.not_before()))
     }
 
     /// The groups, each once.

@@ -38,7 +38,7 @@ impl<K: QueueKey> Queue<K> {
             let is_enough = runs && self.refilled >= self.share(REFILL_SHARE);
             if !is_enough && self.make_room(class, runs) {
                 self.insert(&key, class, needs, round.failures);
-                let counts = self.reach.all_up(needs);
+                let counts = self.gates.all_up(needs);
                 self.entry(&key).refilled = counts;
                 self.refilled += usize::from(counts);
                 self.make_ready(key, Turn::after(round.failures));
@@ -58,14 +58,14 @@ impl<K: QueueKey> Queue<K> {
     /// When the next refill has something to do, if it has to wait for its time.
     pub(super) fn refill_due(&self) -> Option<Instant> {
         let due = |(needs, not_before): (Sides, Option<Instant>)| {
-            if self.reach.all_up(needs) {
+            if self.gates.all_up(needs) {
                 return not_before;
             }
-            let probe = self.reach.opens_at(needs).filter(|_| self.parked(needs) == 0)?;
+            let probe = self.gates.opens_at(needs).filter(|_| self.parked(needs) == 0)?;
             Some(not_before.map_or(probe, |at| at.max(probe)))
         };
         self.overflow
-            .records()
+            .wakes_at()
             .filter_map(due)
             .min()
             .filter(|_| self.may_refill())
@@ -73,8 +73,8 @@ impl<K: QueueKey> Queue<K> {
 
     /// True if a key with these needs could be taken now, or would be a probe that nobody else can be.
     fn may_run(&self, needs: Sides, now: Instant) -> bool {
-        let may_probe = || self.parked(needs) == 0 && self.reach.gate(needs, now) != Gate::Shut;
-        self.reach.all_up(needs) || may_probe()
+        let may_probe = || self.parked(needs) == 0 && self.gates.gate(needs, now) != Gate::Shut;
+        self.gates.all_up(needs) || may_probe()
     }
 
     /// One in `parts` of the capacity.
@@ -87,7 +87,7 @@ impl<K: QueueKey> Queue<K> {
     pub(super) fn may_have_news(&self, class: Class) -> bool {
         let ready = self
             .ready
-            .count_up_to(class.max(Class::Normal), |needs| self.reach.all_up(needs));
+            .count_up_to(class.max(Class::Normal), |needs| self.gates.all_up(needs));
         let load = self.running + ready;
         let firsts = if class == Class::First {
             self.share(FIRST_SHARE)
@@ -131,7 +131,7 @@ impl<K: QueueKey> Queue<K> {
     /// The key of these classes that gives up its place, if there is one.
     fn victim(&self, classes: &[Class]) -> Option<K> {
         // One of each stays: it is the next probe.
-        let spare = |needs| !self.reach.all_up(needs) && self.parked(needs) > 1;
+        let spare = |needs| !self.gates.all_up(needs) && self.parked(needs) > 1;
         let parked = |class: &Class| self.ready.newest(*class, spare);
         if let Some(key) = classes.iter().find_map(parked) {
             return Some(key.clone());

@@ -64,10 +64,10 @@ pub(super) enum Gate {
 
 /// What is known of both sides.
 #[derive(Debug, Default)]
-pub(super) struct Reach([Reachability; 2]);
+pub(super) struct Gates([SideGate; 2]);
 
 #[derive(Debug, Default)]
-struct Reachability {
+struct SideGate {
     state: State,
     /// Probes that failed since the side went down, and what flapping adds.
     failures: u32,
@@ -112,7 +112,7 @@ struct Pace {
     until: Instant,
 }
 
-impl Reach {
+impl Gates {
     /// True if none of these sides is down.
     pub(super) fn all_up(&self, sides: Sides) -> bool {
         sides.iter().all(|side| !self.is_down(side))
@@ -171,9 +171,9 @@ impl Reach {
     /// The attempt `number`, the probe of `probed`, did not reach `side`. True if this is news.
     pub(super) fn unreachable(&mut self, side: Side, number: u64, probed: Sides, now: Instant, jitter: f64) -> bool {
         if probed.has(side) {
-            let reach = &mut self.0[side as usize];
-            reach.failures = reach.failures.saturating_add(1);
-            reach.probe_later(now, jitter);
+            let gate = &mut self.0[side as usize];
+            gate.failures = gate.failures.saturating_add(1);
+            gate.probe_later(now, jitter);
             return false;
         }
         number > self.of(side).back && self.down(side, now, jitter)
@@ -188,45 +188,45 @@ impl Reach {
 
     /// The side is down. True if this is news.
     pub(super) fn down(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
-        let reach = &mut self.0[side as usize];
-        let State::Up { since, .. } = reach.state else {
+        let gate = &mut self.0[side as usize];
+        let State::Up { since, .. } = gate.state else {
             return false;
         };
         let steady = since.is_none_or(|since| now.duration_since(since) >= STEADY);
-        reach.flaps = if steady { 0 } else { reach.flaps.saturating_add(1) };
-        reach.failures = reach.flaps.saturating_add(1);
-        reach.state = State::Down {
+        gate.flaps = if steady { 0 } else { gate.flaps.saturating_add(1) };
+        gate.failures = gate.flaps.saturating_add(1);
+        gate.state = State::Down {
             probe_at: now,
             probe: None,
         };
-        reach.probe_later(now, jitter);
+        gate.probe_later(now, jitter);
         true
     }
 
     /// Something answered on this side; `parked` keys wait for it, and `number` attempts have begun. True if the side
     /// was down and is believed to be back.
     pub(super) fn back(&mut self, side: Side, parked: usize, number: u64, now: Instant, jitter: f64) -> bool {
-        let reach = &mut self.0[side as usize];
-        let State::Down { probe_at, .. } = reach.state else {
+        let gate = &mut self.0[side as usize];
+        let State::Down { probe_at, .. } = gate.state else {
             return false;
         };
-        if reach.flaps > 0 && now < probe_at {
+        if gate.flaps > 0 && now < probe_at {
             return false;
         }
-        reach.back = number;
-        reach.state = State::Up {
+        gate.back = number;
+        gate.state = State::Up {
             since: Some(now),
             pace: Pace::new(parked, now, jitter),
         };
         true
     }
 
-    fn of(&self, side: Side) -> &Reachability {
+    fn of(&self, side: Side) -> &SideGate {
         &self.0[side as usize]
     }
 }
 
-impl Reachability {
+impl SideGate {
     fn lets_through(&self, now: Instant) -> bool {
         let probing = matches!(self.state, State::Down { probe: Some(_), .. });
         !probing && self.waits_until().is_none_or(|until| now >= until)

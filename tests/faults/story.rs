@@ -65,10 +65,12 @@ impl Story {
         shop
     }
 
-    /// Starts a syncer that cares for one namespace only.
+    /// Starts a syncer that cares for one namespace only, and for a sync target of its own: what other stories delete while
+    /// it hears nothing would count among its copies, and its deletes would be held.
     pub(crate) fn syncer(shop: &str, hub: &Path, edge: &Path, mode: Mode) -> Syncer {
         let only = format!("--allow-namespace={shop}");
-        let mut flags = vec![only.as_str()];
+        let sync_target = format!("--sync-target-uid={shop}");
+        let mut flags = vec![only.as_str(), sync_target.as_str()];
         flags.extend(mode);
         Syncer::start(hub, edge, &flags)
     }

@@ -23,7 +23,8 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    /// Starts a syncer between the servers that the two kubeconfigs lead to, with more arguments for `run`.
+    /// Starts a syncer between the servers that the two kubeconfigs lead to, with more arguments for `run`. Its sync target is
+    /// `test` if these name no other.
     pub fn start(hub: &Path, edge: &Path, extra_args: &[&str]) -> Self {
         Self::start_with_env(hub, edge, extra_args, &[])
     }
@@ -32,14 +33,10 @@ impl Syncer {
     pub fn start_with_env(hub: &Path, edge: &Path, extra_args: &[&str], env: &[(&str, &str)]) -> Self {
         let from = format!("--from-kubeconfig={}", hub.display());
         let to = format!("--to-kubeconfig={}", edge.display());
-        let mut args = vec![
-            "run",
-            &from,
-            &to,
-            "--sync-target-uid=test",
-            "--qps=2000",
-            "--burst=2000",
-        ];
+        let mut args = vec!["run", &from, &to, "--qps=2000", "--burst=2000"];
+        if !extra_args.iter().any(|arg| arg.starts_with("--sync-target-uid=")) {
+            args.push("--sync-target-uid=test");
+        }
         args.extend(extra_args);
         Self::start_raw(&args, env)
     }

@@ -122,7 +122,7 @@ impl Model {
                 continue;
             }
             known.due = None;
-            let request = Request::LookForLeft(resource.clone(), known.copies.clone(), Rc::clone(&self.defined));
+            let request = Request::LookForLeft(resource.clone(), known.copies.clone(), Rc::clone(&self.definitions));
             self.effects.push(Effect::Request(request));
         }
     }

@@ -84,7 +84,7 @@ impl Model {
     /// A copy is held back from its end, because the hub takes its type away or has done so.
     pub(in crate::model) fn hold_type(&mut self, key: &Key, resource: String, withdrawal: &Withdrawal) -> queue::Done {
         if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Anew(_)) {
-            self.defined.accept(&resource, withdrawal.clone());
+            self.definitions.accept(&resource, withdrawal.clone());
             return queue::Done::Again;
         }
         let known = self.guard.types.0.remove(&key.type_id);
@@ -129,7 +129,7 @@ impl Model {
         if self.guard.types.due().is_none_or(|due| due > now) {
             return;
         }
-        if self.reach.is_silent(Side::Hub) {
+        if self.reachability.is_silent(Side::Hub) {
             self.guard.types.are_unsteady(now, self.settings.delete_limits.grace);
             // What is held asks nothing, so it may be that nobody has asked since it came back.
             self.ask_identity(Side::Hub);
@@ -153,7 +153,7 @@ impl Model {
             return;
         };
         let (resource, gone) = (state.origin_type().clone(), state.plan.gone_at_origin);
-        self.request(Request::Verify(type_id, resource, gone, Rc::clone(&self.defined)));
+        self.request(Request::Verify(type_id, resource, gone, Rc::clone(&self.definitions)));
     }
 
     /// The hub has been asked whether it still takes a type away.
@@ -201,7 +201,7 @@ impl Model {
             known.resource,
             known.held.len()
         );
-        self.defined.accept(&known.resource, known.withdrawal);
+        self.definitions.accept(&known.resource, known.withdrawal);
         self.keep_guard_in_record();
         self.go_on_with(known.held);
     }
@@ -230,7 +230,7 @@ impl Model {
                     "all objects are back, deletes are held no longer resource={}",
                     known.resource
                 );
-                self.defined.accept(&known.resource, known.withdrawal);
+                self.definitions.accept(&known.resource, known.withdrawal);
                 self.keep_guard_in_record();
             }
         }

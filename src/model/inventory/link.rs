@@ -3,7 +3,7 @@
 use super::Generation;
 use super::states::{LeftOpen, News, Origin, Retirement, Told, Trace, Work};
 use crate::model::drift::Fight;
-use crate::model::status_record::StatusRecord;
+use crate::model::link_status::LinkStatus;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
 
@@ -30,7 +30,7 @@ pub(in crate::model) struct Link {
     pub(super) work: Work,
     pub(super) told: Told,
     /// Its status on both sides, where it has one.
-    pub(in crate::model) status: Option<Box<StatusRecord>>,
+    pub(in crate::model) status: Option<Box<LinkStatus>>,
     /// With who else changes or deletes the copy.
     pub(super) fight: Option<Box<Fight>>,
 }

@@ -25,7 +25,7 @@ fn a_type_that_is_not_served_holds_up_no_other_and_is_synced_as_soon_as_it_is_se
     bench.bring_down(&["a"]);
     bench.world.serve(&widgets());
     for side in [Side::Hub, Side::Edge] {
-        let definitions = bench.source(Feed::Definitions(side));
+        let definitions = bench.source(Feed::Crds(side));
         bench.list(definitions, &[], 1);
         bench.says(definitions, &definition());
     }
@@ -33,7 +33,7 @@ fn a_type_that_is_not_served_holds_up_no_other_and_is_synced_as_soon_as_it_is_se
     assert!(reads(&bench, "widgets"), "{:?}", bench.log);
     assert!(
         bench
-            .find(|feed| matches!(feed, Feed::Definitions(_)), "customresourcedefinitions")
+            .find(|feed| matches!(feed, Feed::Crds(_)), "customresourcedefinitions")
             .is_none()
     );
 }
@@ -162,7 +162,7 @@ fn everything_of_a_group_is_what_the_edge_has_of_it_also_later() {
     (gadgets.resource, gadgets.kind) = ("gadgets".into(), "Gadget".into());
     bench.world.serve(&gadgets);
     for side in [Side::Hub, Side::Edge] {
-        if let Some(definitions) = bench.find(|feed| *feed == Feed::Definitions(side), "customresourcedefinitions") {
+        if let Some(definitions) = bench.find(|feed| *feed == Feed::Crds(side), "customresourcedefinitions") {
             bench.list(
                 definitions,
                 &[object(&ResourceType::definitions(), "", "gadgets.example.org", 9)],
@@ -178,7 +178,7 @@ fn everything_of_a_group_is_what_the_edge_has_of_it_also_later() {
 fn crds_that_may_not_be_read_are_made_up_for_by_questions() {
     let mut bench = selecting_widgets();
     for side in [Side::Hub, Side::Edge] {
-        let definitions = bench.source(Feed::Definitions(side));
+        let definitions = bench.source(Feed::Crds(side));
         bench.breaks(definitions, forbidden());
     }
     assert_eq!(bench.model.report.failing(), 0, "that is no failure");

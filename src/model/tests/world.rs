@@ -230,11 +230,11 @@ impl Bench {
             }
             Request::Beat(beat) => Answer::Beaten(self.world.beaten(beat, error.as_ref())),
             Request::Define(types, _) => {
-                let learnt = types.into_iter().map(|of| {
+                let answers = types.into_iter().map(|of| {
                     let result = or_fails(error.clone()).map(|()| self.world.definition.clone());
                     (of, result)
                 });
-                Answer::Defined(learnt.collect())
+                Answer::Defined(answers.collect())
             }
             Request::Verify(type_id, ..) => {
                 Answer::Withdrawal(type_id, or_fails(error).map(|()| self.world.withdrawal.clone()))

@@ -8,7 +8,7 @@ use crate::sync::status_return::Returned;
 
 /// What is known of the status of one object. Hashes are 0 where there is no status.
 #[derive(Debug, Default)]
-pub(super) struct StatusRecord {
+pub(super) struct LinkStatus {
     /// At the edge; absent if not known.
     edge: Option<u64>,
     /// At the hub; absent if not known.
@@ -39,7 +39,7 @@ struct Written {
     kept: Option<u64>,
 }
 
-impl StatusRecord {
+impl LinkStatus {
     /// The edge has told of the object; `None` if it told of its metadata alone.
     pub(super) fn edge_tells(&mut self, status: Option<u64>) {
         self.edge = status;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_status_goes_up_when_it_differs_and_only_then() {
         let now = Instant::now();
-        let mut record = StatusRecord::default();
+        let mut record = LinkStatus::default();
         assert!(record.is_due(), "nothing is known");
         record.edge_tells(Some(0));
         assert!(!record.is_due(), "the edge has none");
@@ -174,7 +174,7 @@ mod tests {
     fn what_a_schema_leaves_out_is_not_written_again() {
         let now = Instant::now();
         for told_first in [true, false] {
-            let mut record = StatusRecord::default();
+            let mut record = LinkStatus::default();
             record.edge_tells(Some(6));
             record.hub_tells(0, 1);
             if told_first {
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_the_edge_tells_while_a_write_is_under_way_is_not_forgotten() {
-        let mut record = StatusRecord::default();
+        let mut record = LinkStatus::default();
         record.edge_tells(Some(6));
         record.write_begins();
         record.edge_tells(Some(7));
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_refused_status_keeps_to_the_pace_as_well() {
         let now = Instant::now();
-        let mut record = StatusRecord::default();
+        let mut record = LinkStatus::default();
         record.edge_tells(Some(6));
         record.write_begins();
         record.write_failed(Side::Hub, now);
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_status_fails_until_it_gets_through_or_is_not_due_any_more() {
         let now = Instant::now();
-        let mut record = StatusRecord::default();
+        let mut record = LinkStatus::default();
         record.edge_tells(Some(6));
         record.write_failed(Side::Hub, now);
         assert!(record.fails_at(Side::Hub) && !record.fails_at(Side::Edge));
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_restored_hub_gets_its_status_again() {
-        let mut record = StatusRecord::default();
+        let mut record = LinkStatus::default();
         record.edge_tells(Some(6));
         record.hub_tells(0, 100);
         record.write_ended(written(6, 101), Instant::now());
@@ -245,7 +245,7 @@ mod tests {
     fn a_second_change_waits_for_the_rest_of_the_interval() {
         let now = Instant::now();
         let interval = Duration::from_secs(1);
-        let mut record = StatusRecord::default();
+        let mut record = LinkStatus::default();
         assert_eq!(record.wait(interval, now), None);
         record.write_ended(written(6, 2), now);
         assert_eq!(record.wait(interval, now + interval / 4), Some(interval * 3 / 4));

@@ -16,7 +16,7 @@ const STEADY: Duration = Duration::from_secs(60);
 
 /// How the sides have answered.
 #[derive(Debug, Default)]
-pub(super) struct Reach([Answering; 2]);
+pub(super) struct Reachability([Answering; 2]);
 
 /// How one side has answered.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Answering {
     }
 }
 
-impl Reach {
+impl Reachability {
     fn of(&mut self, side: Side) -> &mut Answering {
         &mut self.0[side as usize]
     }
@@ -70,7 +70,7 @@ impl Reach {
 impl Model {
     /// Nothing answered on this side.
     pub(super) fn side_is_silent(&mut self, side: Side, doing: &str, error: &Error) {
-        self.reach.of(side).is = Is::Silent;
+        self.reachability.of(side).is = Is::Silent;
         self.fails(Subject::Side(side), doing, error);
     }
 
@@ -87,11 +87,11 @@ impl Model {
     /// Sees whether sides that were silent answer again: then what waits for them goes on.
     pub(super) fn notice_answers(&mut self) {
         for side in [Side::Hub, Side::Edge] {
-            if self.reach.of(side).is != Is::Answering && self.contact(side).answers {
+            if self.reachability.of(side).is != Is::Answering && self.contact(side).answers {
                 self.side_answers(side);
             }
             let refuses = !self.contact(side).accepts_credentials;
-            if std::mem::replace(&mut self.reach.of(side).refuses, refuses) && !refuses {
+            if std::mem::replace(&mut self.reachability.of(side).refuses, refuses) && !refuses {
                 self.report.works(&Subject::Credentials(side));
                 self.comes_back(side);
             }
@@ -106,7 +106,7 @@ impl Model {
         self.queue.side_is_back(side, self.now, self.chance.f64());
         let waits = self.queue.is_down(side);
         let is = if waits { Is::Returning } else { Is::Answering };
-        if std::mem::replace(&mut self.reach.of(side).is, is) != Is::Silent {
+        if std::mem::replace(&mut self.reachability.of(side).is, is) != Is::Silent {
             return;
         }
         self.report.works(&Subject::Side(side));
@@ -115,7 +115,7 @@ impl Model {
     }
 
     fn comes_back(&mut self, side: Side) {
-        let wait = self.reach.of(side).comes_back(self.now, self.chance.f64());
+        let wait = self.reachability.of(side).comes_back(self.now, self.chance.f64());
         self.timers.set_if_idle(Timer::Return(side), self.now + wait);
     }
 

@@ -9,13 +9,13 @@ type Highest = BTreeMap<(Direction, String), u64>;
 
 /// The versions that origins are known to have reached.
 #[derive(Debug, Default)]
-pub(in crate::model) struct Reached {
+pub(in crate::model) struct HighestVersions {
     now: Highest,
     /// The same when their side was last known to be the right cluster: another one may have told of higher ones since.
     proved: Highest,
 }
 
-impl Reached {
+impl HighestVersions {
     /// True if that is higher than before.
     pub(in crate::model) fn is_at(&mut self, direction: Direction, resource: String, version: u64) -> bool {
         let known = self.now.entry((direction, resource)).or_default();

@@ -1,0 +1,127 @@
+//! CRDs of a side: their coming is what makes types appear. They are read, names only, while something is missing, and as
+//! long as `*` stands for what there may be.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::{Feed, Model};
+use crate::cluster::discovery::Discovery;
+use crate::cluster::{Error, ResourceType, Scope, Side};
+use crate::source::{Reading, SourceId, Style};
+use crate::sync::meta::Meta;
+
+/// What is read of the CRDs of a side.
+pub(super) struct Crds {
+    source: SourceId,
+    /// The side does not let them be read: what may have come is asked for from time to time.
+    refused: bool,
+    /// Those that are there, as `plural.group`.
+    names: BTreeSet<String>,
+}
+
+impl Crds {
+    fn new(source: SourceId) -> Self {
+        Self {
+            source,
+            refused: false,
+            names: BTreeSet::new(),
+        }
+    }
+
+    /// True if one of these groups has a CRD whose type discovery has not told of: a server serves a type a moment after
+    /// its CRD is there, and tells of it a moment later still.
+    fn announce_more(&self, groups: &BTreeSet<String>, discovery: &Discovery) -> bool {
+        let types = self.names.iter().filter_map(|name| name.split_once('.'));
+        let mut of_groups = types.filter(|(_, group)| groups.contains(*group));
+        of_groups.any(|(resource, group)| !discovery.serves(group, resource))
+    }
+}
+
+impl Model {
+    /// Begins to read the CRDs of a side, or ends that, as the plan wants it.
+    pub(super) fn watch_crds_while_missing(&mut self, side: Side) {
+        let needed = self.misses_anything(side) || self.is_open_ended(side);
+        if let Some(known) = self.asking(side).crds.take_if(|_| !needed) {
+            self.remove_source(known.source);
+        }
+        if needed && self.asking(side).crds.is_none() {
+            let reading = Reading {
+                resource: ResourceType::definitions(),
+                scope: Scope::default(),
+                style: Style::Metadata,
+            };
+            let source = self.start_source(Feed::Crds(side), reading);
+            self.asking(side).crds = Some(Crds::new(source));
+        }
+    }
+
+    pub(super) fn crds_begin(&mut self, side: Side) {
+        if let Some(known) = &mut self.asking(side).crds {
+            known.names.clear();
+        }
+    }
+
+    /// A CRD is there, as the list under way or a watch says.
+    pub(super) fn crd_seen(&mut self, side: Side, meta: Meta) {
+        if let Some(known) = &mut self.asking(side).crds {
+            if meta.deletion_timestamp.is_none() {
+                known.names.insert(meta.name);
+            } else {
+                known.names.remove(&meta.name);
+            }
+        }
+    }
+
+    /// A CRD came or changed. Of those of the first list, each that matters is seen to have been asked for, or not.
+    pub(super) fn crd_changed(&mut self, id: SourceId, side: Side, object: &Bytes) -> Result<(), Error> {
+        self.crd_seen(side, Meta::parse(object)?);
+        if self.sources.get(&id).is_some_and(|source| source.settled) {
+            self.ask_again_soon(side);
+        }
+        Ok(())
+    }
+
+    pub(super) fn crd_gone(&mut self, side: Side, meta: &Meta) {
+        if let Some(known) = &mut self.asking(side).crds {
+            known.names.remove(&meta.name);
+        }
+        self.ask_again_soon(side);
+    }
+
+    pub(super) fn crds_are_told(&mut self, side: Side) {
+        if let Some(known) = &mut self.asking(side).crds {
+            known.refused = false;
+        }
+    }
+
+    pub(super) fn crds_listed(&mut self, side: Side) {
+        if self.may_have_more(side) {
+            self.ask_soon_unless_due(side);
+        }
+    }
+
+    pub(super) fn crds_refused(&mut self, side: Side, error: &Error) {
+        log::debug!("cannot watch CRDs, asking from time to time side={side} error={error}");
+        if let Some(known) = &mut self.asking(side).crds {
+            known.refused = true;
+        }
+        if self.may_have_more(side) {
+            self.ask_soon_unless_due(side);
+        }
+    }
+
+    /// True if a group of which everything is selected may have types that the side has not told of.
+    pub(super) fn may_have_more(&self, side: Side) -> bool {
+        let asking = match side {
+            Side::Hub => &self.hub_asking,
+            Side::Edge => &self.edge_asking,
+        };
+        let known = asking.crds.as_ref().filter(|_| self.is_open_ended(side));
+        known.is_some_and(|known| known.refused || known.announce_more(&self.open_groups(side), &asking.discovery))
+    }
+
+    fn is_open_ended(&self, side: Side) -> bool {
+        side == Side::Edge && !self.selecting.open.is_empty()
+    }
+}
