@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -233,10 +234,16 @@ impl Folder {
         &self.path
     }
 
-    /// Writes a file into the folder and returns its path.
+    /// Writes a file into the folder and returns its path. Who reads it meanwhile gets what it was, or what it is now: several
+    /// syncers of a test have one kubeconfig, which is written before each of them starts.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        static WRITES: AtomicUsize = AtomicUsize::new(0);
         let path = self.path.join(name);
-        std::fs::write(&path, content).expect("the temporary folder can be written");
+        let unfinished = self
+            .path
+            .join(format!("{name}.{}", WRITES.fetch_add(1, Ordering::Relaxed)));
+        std::fs::write(&unfinished, content).expect("the temporary folder can be written");
+        std::fs::rename(&unfinished, &path).expect("the temporary folder can be written");
         path
     }
 
