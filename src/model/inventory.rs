@@ -171,7 +171,8 @@ impl Inventory {
             };
             link.is_to_want(0);
             if !link.has_copy() && !link.is_busy() {
-                link.trace = if link.may_have_copy() { Trace::Lost } else { Trace::Seen };
+                let is_sought = link.may_have_copy() && !link.is_seen_to();
+                link.trace = if is_sought { Trace::Lost } else { Trace::Seen };
                 self.drop_if_nothing(name);
             }
         }
@@ -496,6 +497,10 @@ impl Inventory {
         if let Some(link) = self.objects.get_mut(name) {
             link.work = Work::Idle(link.work.left_open().max(left_open));
             if link.wanted == 0 {
+                // Its copy has gone meanwhile, and nobody would look for it.
+                if link.is_lost() && link.is_seen_to() {
+                    link.trace = Trace::Seen;
+                }
                 self.drop_if_nothing(name);
             }
         }

@@ -281,6 +281,28 @@ fn a_copy_that_may_have_lost_its_label_alone_is_seen_to_when_its_origin_goes() {
 }
 
 #[test]
+fn a_copy_that_goes_after_it_was_seen_to_leaves_nothing_behind() {
+    // It stayed though its origin is gone, as one with a finalizer does.
+    let stays = || {
+        let mut inventory = in_step();
+        inventory.gone_from_origin(&name("a"));
+        inventory.take(&name("a"));
+        inventory.settle(&name("a"), 0, Some(seen(CopyState::Ours, 70, 4)));
+        inventory
+    };
+    let mut inventory = stays();
+    inventory.take(&name("a"));
+    inventory.copy_gone(&name("a"), 9);
+    inventory.failed(&name("a"), LeftOpen::Nothing);
+    assert!(inventory.get(&name("a")).is_none(), "while a worker fails");
+    let mut inventory = stays();
+    inventory.ask_for(&name("a"));
+    inventory.copy_gone(&name("a"), 9);
+    inventory.deselect(&[name("a")]);
+    assert!(inventory.get(&name("a")).is_none(), "selected in between");
+}
+
+#[test]
 fn a_copy_that_turns_up_without_an_origin_is_judged_once() {
     let mut inventory = Inventory::default();
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true);

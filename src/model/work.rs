@@ -16,7 +16,7 @@ use crate::queue::{self, Class};
 use crate::report::Subject;
 use crate::source::SourceId;
 use crate::sync::identity::Doubt;
-use crate::sync::job::{Change, Failure, Job, Outcome, Seen, Why};
+use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Seen, Why};
 use crate::sync::object::Address;
 use crate::sync::ownership::is_protected_namespace;
 
@@ -236,27 +236,23 @@ impl Model {
             return queue::Done::Finished;
         };
         let (origin, object) = (origin_at.for_people(), copy_at.for_people());
-        match &outcome.change {
+        match &outcome.ending {
             // Both sides have answered what was asked of them.
-            Change::OtherCluster(_)
-            | Change::WentBack(_)
-            | Change::Doubted(_)
-            | Change::Withdrawn(_)
-            | Change::Held => {
-                self.both_work(direction, origin, object, &[]);
-                return self.delete_held(key, outcome);
-            }
-            Change::WouldCascade(first) => {
+            Ending::Held(HeldFor::WouldCascade(first)) => {
                 self.both_work(direction, origin, object.clone(), &[]);
                 return self.hold_cascade(key, &object, first);
             }
-            Change::Conflict(owner) => {
+            Ending::Held(held) => {
+                self.both_work(direction, origin, object, &[]);
+                return self.delete_held(key, outcome, held);
+            }
+            Ending::Skipped(Why::Conflict(owner)) => {
                 state.inventory.failed(name, LeftOpen::Unsure);
                 self.guard.seen_to(key, direction);
                 self.report.conflict(side, &object, owner.as_deref());
                 return queue::Done::Retry(None);
             }
-            Change::Deleted | Change::Released => self.guard.deleted(key, direction, self.now),
+            Ending::Changed(Change::Deleted | Change::Released) => self.guard.deleted(key, direction, self.now),
             _ => self.guard.seen_to(key, direction),
         }
         self.cascade_is_over(key);
@@ -269,15 +265,16 @@ impl Model {
         let (again, forsaken) = self.settle(key, &copy_at.name, outcome, list);
         self.note_status(*type_id, name, outcome);
         self.both_work(direction, origin, object.clone(), &outcome.waits_for);
-        self.report.change(side, &object, &outcome.change);
+        if let Ending::Changed(change) = outcome.ending {
+            self.report.change(side, &object, change);
+        }
+        log::debug!("seen to object={object} result={:?}", outcome.ending);
         if !forsaken {
             self.stray_may_be_gone(*type_id, name);
         }
-        self.others_follow(*type_id, &copy_at, &outcome.change);
+        self.others_follow(*type_id, &copy_at, &outcome.ending);
         let state = self.types.get(type_id);
-        if outcome.change == Change::Left(Why::NotSelected)
-            && state.is_some_and(|state| state.origin_source(name).is_none())
-        {
+        if outcome.ending == Why::NotSelected && state.is_some_and(|state| state.origin_source(name).is_none()) {
             // A copy has been found again that had lost its label, and nobody tells when its origin goes.
             self.start_origin_sources();
         }
@@ -305,17 +302,17 @@ impl Model {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return false;
         };
-        let Change::Left(why) = outcome.change else {
+        let Ending::Skipped(why) = &outcome.ending else {
             return false;
         };
         let inventory = &mut state.inventory;
         let wants_nothing = outcome.desired_hash == 0;
         // Without its label nobody tells when the copy is gone.
-        let goes_unseen = why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
+        let goes_unseen = *why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
         // Its origin's side has told that it is there, and will tell that it is gone. Who says so now may be another cluster.
-        let is_denied = why != Why::NotSelected && wants_nothing && inventory.is_told_of(&key.name);
+        let is_denied = *why != Why::NotSelected && wants_nothing && inventory.is_told_of(&key.name);
         // The copies' side has told of it since the worker asked: whoever answered may know less, as a cache does.
-        let is_back = why == Why::Gone && wants_nothing && inventory.has_copy_turned_up(&key.name);
+        let is_back = *why == Why::Gone && wants_nothing && inventory.has_copy_turned_up(&key.name);
         if goes_unseen || is_denied || is_back {
             let left_open = if goes_unseen {
                 LeftOpen::Unsure
@@ -338,18 +335,17 @@ impl Model {
         let Some(state) = self.types.get_mut(type_id) else {
             return (false, false);
         };
-        let forsaken = outcome.change == Change::Left(Why::Terminating)
-            && outcome.desired_hash == 0
-            && state.inventory.is_unlabelled(name);
-        if outcome.change == Change::Left(Why::Finished) {
+        let forsaken =
+            outcome.ending == Why::Terminating && outcome.desired_hash == 0 && state.inventory.is_unlabelled(name);
+        if outcome.ending == Why::Finished {
             state.inventory.has_finished(name, outcome.desired_hash);
         }
         // What is told of a deleted one from now on is news, also at the version that it had: a backup may bring it back.
-        let deleted = outcome.change == Change::Deleted;
+        let deleted = outcome.ending == Change::Deleted;
         let gone = (deleted || forsaken).then_some(Seen::ABSENT);
         let copy = outcome.copy.or(gone);
         let again = state.inventory.settle(name, outcome.desired_hash, copy);
-        if outcome.desired_hash != 0 || outcome.change == Change::Left(Why::NotSelected) {
+        if outcome.desired_hash != 0 || outcome.ending == Why::NotSelected {
             // A list that has begun since may know that it is gone.
             let source = state.origin_source(name).and_then(|id| self.sources.get(&id));
             let list = source.map(|source| source.list).filter(|&now| now == list);
@@ -367,7 +363,7 @@ impl Model {
     }
 
     /// A copy whose origin is gone was held back from its end.
-    fn delete_held(&mut self, key: &Key, outcome: &Outcome) -> queue::Done {
+    fn delete_held(&mut self, key: &Key, outcome: &Outcome, held: &HeldFor) -> queue::Done {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
         };
@@ -375,20 +371,20 @@ impl Model {
         state.inventory.failed(&key.name, LeftOpen::Nothing);
         // One that was to be replaced is still wanted, and its turn comes without anybody's word.
         let is_wanted = outcome.desired_hash != 0;
-        let reason = match &outcome.change {
-            Change::OtherCluster(found) => Reason::OtherCluster {
+        let reason = match held {
+            HeldFor::OtherCluster(found) => Reason::OtherCluster {
                 expected: self.identity(direction.origin()).expected().unwrap_or_default(),
                 found: found.clone(),
             },
-            Change::WentBack(to) => Reason::WentBack {
+            HeldFor::WentBack(to) => Reason::WentBack {
                 from: self.reached_by(direction, &resource),
                 resource,
                 to: *to,
             },
-            Change::Doubted(Doubt::MadeFrom(cluster)) => self.copies_are_from(direction.origin(), cluster),
-            &Change::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
-            Change::Withdrawn(_) | Change::Held if is_wanted => return queue::Done::Retry(None),
-            Change::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
+            HeldFor::Doubted(Doubt::MadeFrom(cluster)) => self.copies_are_from(direction.origin(), cluster),
+            &HeldFor::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
+            HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
+            HeldFor::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
             // It was not known to be gone when the worker began.
             _ if state.inventory.is_told_of(&key.name) => {
                 self.doubt(key.type_id, direction.origin());
@@ -411,20 +407,22 @@ impl Model {
     }
 
     /// What the end of one object's work means for others.
-    fn others_follow(&mut self, type_id: TypeId, copy_at: &Address, change: &Change) {
+    fn others_follow(&mut self, type_id: TypeId, copy_at: &Address, ending: &Ending) {
         let Some(state) = self.types.get(&type_id) else {
             return;
         };
-        match change {
-            Change::Created | Change::Adopted | Change::Updated if copy_at.resource.is("", "namespaces") => {
+        match ending {
+            Ending::Changed(Change::Created | Change::Adopted | Change::Updated)
+                if copy_at.resource.is("", "namespaces") =>
+            {
                 self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);
             }
-            Change::Deleted | Change::Released | Change::Left(Why::Gone | Why::NotOurs) => {
+            Ending::Changed(Change::Deleted | Change::Released) | Ending::Skipped(Why::Gone | Why::NotOurs) => {
                 self.upsync_left_a_namespace();
                 self.forget_status_failures(type_id);
                 self.drop_type_without_copies(type_id);
             }
-            Change::MarkedHandsOff | Change::Left(Why::HandsOff) => self.watch_unlabelled(type_id),
+            Ending::Changed(Change::MarkedHandsOff) | Ending::Skipped(Why::HandsOff) => self.watch_unlabelled(type_id),
             _ => {}
         }
     }
@@ -562,7 +560,7 @@ impl Model {
 fn known_by(outcome: &Outcome) -> Option<Known> {
     match outcome.copy {
         Some(seen) if seen.version != 0 => Some(Known::At(seen.version)),
-        _ if matches!(outcome.change, Change::Deleted | Change::Left(Why::Gone)) => Some(Known::Gone),
+        _ if outcome.ending == Change::Deleted || outcome.ending == Why::Gone => Some(Known::Gone),
         _ => None,
     }
 }

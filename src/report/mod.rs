@@ -95,20 +95,9 @@ impl Report {
     }
 
     /// Tells of a change of a copy on that side.
-    pub fn change(&mut self, side: Side, object: impl Display, change: &Change) {
+    pub fn change(&mut self, side: Side, object: impl Display, change: Change) {
         let word = match change {
-            Change::Unchanged
-            | Change::Left(_)
-            | Change::Conflict(_)
-            | Change::WouldCascade(_)
-            | Change::Held
-            | Change::OtherCluster(_)
-            | Change::WentBack(_)
-            | Change::Doubted(_)
-            | Change::Withdrawn(_) => {
-                log::debug!("in step object={object} result={change:?}");
-                return;
-            }
+            Change::Unchanged => return,
             Change::Created => "created",
             Change::Updated => "updated",
             Change::Adopted => "adopted",

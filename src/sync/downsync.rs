@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::copy_place::look;
 use super::emptied;
-use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
+use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
@@ -28,7 +28,7 @@ const NOWHERE: &str = "1";
 const LOOKS: u32 = 5;
 
 /// What to do at the edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Create the object, or make its fields what the hub says.
     Apply {
@@ -101,7 +101,7 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
         let brought = bring_to(hub, edge, job, desired, &standing).await;
         let has_changed = match &brought {
             // It may have gone since, or changed hands, and nobody tells of what is not ours.
-            Ok(outcome) => matches!(outcome.change, Change::Conflict(_)) && looks == 0,
+            Ok(outcome) => matches!(outcome.ending, Ending::Skipped(Why::Conflict(_))) && looks == 0,
             Err(failure) => failure.side == Side::Edge && failure.error.is_conflict() && looks < LOOKS,
         };
         if !has_changed {
@@ -125,7 +125,7 @@ async fn bring_to(
         Action::Apply { .. } if copy.state == CopyState::Absent && desired.finished => Ok(left(Why::Finished)),
         Action::Apply { adopted } => apply(hub, edge, job, desired, (standing, adopted)).await,
         Action::MarkHandsOff => mark_hands_off(edge, job).await.map_err(failed(Side::Edge, "marking")),
-        Action::Conflict => Ok(done(Change::Conflict(standing.sync_target.clone()), None)),
+        Action::Conflict => Ok(done(Why::Conflict(standing.sync_target.clone()), None)),
         Action::Leave(why) => Ok(left(why)),
     }
 }
@@ -209,10 +209,10 @@ async fn write(
     let mut outcome = done_with(job, change, &object, true)?;
     if outcome.copy.is_some_and(|seen| seen.copy.hands_off) && !desired.hands_off {
         // The hub dropped the annotation. It was written by a patch, so applying without it leaves it there.
-        outcome = set_hands_off(edge, job, outcome.change, None).await?;
+        outcome = set_hands_off(edge, job, change, None).await?;
     }
-    if outcome.change == Change::Updated && outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
-        outcome.change = Change::Unchanged;
+    if outcome.ending == Change::Updated && outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
+        outcome.ending = Change::Unchanged.into();
     }
     Ok(outcome)
 }

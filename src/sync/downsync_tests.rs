@@ -15,8 +15,8 @@ fn hands_off(copy: Copy) -> Copy {
 
 #[test]
 fn decides_as_the_spec_says() {
-    let apply = Action::Apply { adopted: false };
-    let adopt = Action::Apply { adopted: true };
+    let apply = || Action::Apply { adopted: false };
+    let adopt = || Action::Apply { adopted: true };
     let adopted = Copy { adopted: true, ..OURS };
     let anothers = Copy {
         state: CopyState::Anothers,
@@ -27,12 +27,12 @@ fn decides_as_the_spec_says() {
         ..OURS
     };
     for (row, (whole, once), copy, expected) in [
-        ("3.4 create", WHOLE, ABSENT, apply),
-        ("3.4 update", WHOLE, OURS, apply),
-        ("3.4 foreign is overwritten and marked", WHOLE, FOREIGN, adopt),
-        ("adopted stays adopted", WHOLE, adopted, adopt),
-        ("3.2 implied namespace is created", IMPLIED, ABSENT, apply),
-        ("3.2 implied namespace of ours", IMPLIED, OURS, apply),
+        ("3.4 create", WHOLE, ABSENT, apply()),
+        ("3.4 update", WHOLE, OURS, apply()),
+        ("3.4 foreign is overwritten and marked", WHOLE, FOREIGN, adopt()),
+        ("adopted stays adopted", WHOLE, adopted, adopt()),
+        ("3.2 implied namespace is created", IMPLIED, ABSENT, apply()),
+        ("3.2 implied namespace of ours", IMPLIED, OURS, apply()),
         (
             "3.2 implied namespace that was there is not adopted",
             IMPLIED,
@@ -47,7 +47,7 @@ fn decides_as_the_spec_says() {
             anothers,
             Action::Leave(Why::NotOurs),
         ),
-        ("3.6 absent downstream: in full", ONCE, ABSENT, apply),
+        ("3.6 absent downstream: in full", ONCE, ABSENT, apply()),
         (
             "3.6 false on both sides: no write",
             ONCE,
@@ -72,7 +72,7 @@ fn decides_as_the_spec_says() {
             hands_off(FOREIGN),
             Action::Leave(Why::HandsOff),
         ),
-        ("3.6 back to true: overwrite again", WHOLE, hands_off(OURS), apply),
+        ("3.6 back to true: overwrite again", WHOLE, hands_off(OURS), apply()),
         (
             "terminating is waited for",
             WHOLE,
@@ -89,6 +89,7 @@ mod stories {
 
     use super::*;
     use crate::cluster::ResourceType;
+    use crate::sync::job::{Ending, HeldFor};
     use crate::sync::ownership::origin_hash;
     use crate::sync::reconcile::reconcile;
     use crate::sync::reconcile::tests::{GROUPS, OUR_COPY, job};
@@ -135,7 +136,7 @@ mod stories {
             (201, OUR_COPY),
         ];
         let (edge, asked) = scripted(Side::Edge, &answers);
-        assert_eq!(reconcile(&hub, &edge, of_u9()).await.unwrap().change, Change::Replaced);
+        assert_eq!(reconcile(&hub, &edge, of_u9()).await.unwrap().ending, Change::Replaced);
         assert_eq!(verbs(&asked), ["PATCH", "POST", "GET", "DELETE", "PATCH"]);
         // The same object with another value is refused as ever.
         let same = ANOTHER.replace("u10", "u9").leak();
@@ -151,9 +152,9 @@ mod stories {
         let no_default = r#"{"kind":"Status","reason":"NotFound","details":{"name":"default"},"code":404}"#;
         let third = ANOTHER.replace("u10", "u11").leak();
         for (held, answers, expected) in [
-            (true, vec![], Change::Held),
-            (false, vec![(200, &*third)], Change::Held),
-            (false, vec![(200, ANOTHER), (200, &*gone_back)], Change::WentBack(39)),
+            (true, vec![], HeldFor::AnotherLook),
+            (false, vec![(200, &*third)], HeldFor::AnotherLook),
+            (false, vec![(200, ANOTHER), (200, &*gone_back)], HeldFor::WentBack(39)),
             (
                 false,
                 vec![
@@ -163,7 +164,7 @@ mod stories {
                     (404, no_default),
                     (404, "404 page not found"),
                 ],
-                Change::OtherCluster("c2".into()),
+                HeldFor::OtherCluster("c2".into()),
             ),
         ] {
             let answers: Vec<_> = [(200, ANOTHER)].into_iter().chain(answers).collect();
@@ -175,7 +176,7 @@ mod stories {
                 ..of_u9()
             };
             job.identity.expect("c1".into());
-            assert_eq!(reconcile(&hub, &edge, job).await.unwrap().change, expected);
+            assert_eq!(reconcile(&hub, &edge, job).await.unwrap().ending, expected);
             assert_eq!(verbs(&asked), ["PATCH", "POST"]);
         }
     }
@@ -223,9 +224,9 @@ mod stories {
             let mut job = Job { copy: ABSENT, ..job() };
             (job.origin.resource, job.copy_at.resource) =
                 (of_type("batch", "jobs", "Job"), of_type("batch", "jobs", "Job"));
-            let change = reconcile(&hub, &edge, job).await.unwrap().change;
+            let change = reconcile(&hub, &edge, job).await.unwrap().ending;
             assert_eq!(asked.borrow().len(), usize::from(runs), "{condition}");
-            assert_eq!(change == Change::Left(Why::Finished), !runs, "{condition}");
+            assert_eq!(change == Why::Finished, !runs, "{condition}");
         }
         // Created anew at the hub, its status is empty, and the copy of the old one has to go first.
         let (hub, _) = scripted(
@@ -243,7 +244,7 @@ mod stories {
             (of_type("batch", "jobs", "Job"), of_type("batch", "jobs", "Job"));
         job.definitions
             .learn("jobs.batch", crate::sync::definition::Known::Nothing);
-        assert_eq!(reconcile(&hub, &edge, job).await.unwrap().change, Change::Replaced);
+        assert_eq!(reconcile(&hub, &edge, job).await.unwrap().ending, Change::Replaced);
         assert_eq!(verbs(&asked), ["POST", "GET", "DELETE", "PATCH"]);
     }
 
@@ -253,14 +254,14 @@ mod stories {
         const ANOTHERS: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a","edge.kubestellar.io/owner":"u9/configmaps/site-8"}}}"#;
         const THEIRS: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
         for (there, expected, writes) in [
-            (ANOTHERS, Change::Conflict(Some("site-8".into())), 1),
-            (OUR_COPY, Change::Updated, 2),
-            (THEIRS, Change::Adopted, 2),
+            (ANOTHERS, Ending::from(Why::Conflict(Some("site-8".into()))), 1),
+            (OUR_COPY, Change::Updated.into(), 2),
+            (THEIRS, Change::Adopted.into(), 2),
         ] {
             let (hub, _) = scripted(Side::Hub, &[(200, ANOTHER)]);
             let (edge, asked) = scripted(Side::Edge, &[(409, CONFLICT), (200, there), (200, OUR_COPY)]);
             let absent = Job { copy: ABSENT, ..job() };
-            assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().change, expected);
+            assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().ending, expected);
             assert!(asked.borrow()[0].contains(r#""resourceVersion":"1""#), "{asked:?}");
             let patches = verbs(&asked).into_iter().filter(|verb| verb == "PATCH").count();
             assert_eq!(patches, writes, "{there}");

@@ -243,7 +243,7 @@ mod stories {
         let done = copy(9, r#"{"sel":{},"n":2}"#);
         let steps = ["apply 7", "GET", "clear 7", "apply 8"];
         let (outcome, asked) = run(EMPTY, &[(422, NULL), (200, full), (200, cleared), (200, done)]).await;
-        assert_eq!(outcome.unwrap().change, Change::Updated);
+        assert_eq!(outcome.unwrap().ending, Change::Updated);
         assert_eq!(asked, steps);
         // Refused for something else as well: once, and it is told.
         let (outcome, asked) = run(EMPTY, &[(422, NULL), (200, full), (200, cleared), (422, NULL)]).await;
@@ -268,7 +268,7 @@ mod stories {
             &[(422, NULL), (200, seven), (409, CONFLICT), (200, eight), (200, done)],
         )
         .await;
-        assert_eq!(outcome.unwrap().change, Change::Updated);
+        assert_eq!(outcome.unwrap().ending, Change::Updated);
         assert_eq!(asked, ["apply 7", "GET", "clear 7", "GET", "apply 8"]);
     }
 
@@ -280,11 +280,11 @@ mod stories {
         assert_eq!(asked, ["apply 7", "apply 8"]);
         // An edge that cannot have it.
         let (outcome, asked) = run(EMPTY, &[(200, lost), (200, lost)]).await;
-        assert_eq!(outcome.unwrap().change, Change::Updated);
+        assert_eq!(outcome.unwrap().ending, Change::Updated);
         assert_eq!(asked, ["apply 7", "apply 8"]);
         // It is as it was: nothing would come of another.
         let (outcome, asked) = run(EMPTY, &[(200, copy(7, r#"{"n":2}"#))]).await;
-        assert_eq!(outcome.unwrap().change, Change::Unchanged);
+        assert_eq!(outcome.unwrap().ending, Change::Unchanged);
         assert_eq!(asked, ["apply 7"]);
     }
 

@@ -14,7 +14,7 @@ use crate::sync::object::{Address, Desired, Status};
 use crate::sync::ownership::{Copy, CopyState, Source, SyncTarget};
 
 /// Why nothing is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Nothing selects it.
     NotSelected,
@@ -30,6 +30,9 @@ pub enum Why {
     Finished,
     /// It exists on neither side.
     Gone,
+    /// Somebody else's object is in the copy's place. It is looked at again from time to time. If another syncer has made it,
+    /// its sync target.
+    Conflict(Option<String>),
 }
 
 /// What the edge's owner has chosen.
@@ -127,8 +130,8 @@ impl Job {
 /// What a job ended with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was done.
-    pub change: Change,
+    /// What was done, or why nothing was.
+    pub ending: Ending,
     /// [`Desired::hash`] of what was brought in step; 0 if the origin's side wants nothing.
     pub desired_hash: u64,
     /// The copy after it, where it is known.
@@ -188,8 +191,19 @@ impl Seen {
     }
 }
 
-/// What was done to the copy.
+/// What a job came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The copy is as its origin wants it: what was done for that.
+    Changed(Change),
+    /// Nothing was done, for a reason that lasts until something changes.
+    Skipped(Why),
+    /// The origin is gone, and the copy is held back from its end all the same.
+    Held(HeldFor),
+}
+
+/// What was done to the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The copy was created.
     Created,
@@ -207,23 +221,59 @@ pub enum Change {
     Released,
     /// The copy could not be updated and was deleted and created again.
     Replaced,
-    /// Nothing was done.
-    Left(Why),
-    /// The origin is gone, and the copy is held back from its end all the same.
-    Held,
-    /// The same, because another cluster answered: its UID.
+}
+
+/// Why a copy is held back from its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeldFor {
+    /// Both are looked at once more first: nobody had told that the origin is gone, or somebody has changed the copy meanwhile.
+    AnotherLook,
+    /// Another cluster answered: its UID.
     OtherCluster(String),
-    /// The same, because the origins' side has gone back to this version.
+    /// The origins' side has gone back to this version.
     WentBack(u64),
-    /// The same, because of what the copy says of where it is from.
+    /// What the copy says of where it is from.
     Doubted(Doubt),
-    /// The same, because the hub takes the whole type away, or has done so.
+    /// The hub takes the whole type away, or has done so.
     Withdrawn(Withdrawal),
-    /// The same, because its end would take this along, which is not itself to be deleted: an object, or what is known of it.
+    /// Its end would take this along, which is not itself to be deleted: an object, or what is known of it.
     WouldCascade(String),
-    /// Nothing was done, because somebody else's object is in the copy's place. It is looked at again from time to time. If
-    /// another syncer has made it, its sync target.
-    Conflict(Option<String>),
+}
+
+impl From<Change> for Ending {
+    fn from(change: Change) -> Self {
+        Self::Changed(change)
+    }
+}
+
+impl From<Why> for Ending {
+    fn from(why: Why) -> Self {
+        Self::Skipped(why)
+    }
+}
+
+impl From<HeldFor> for Ending {
+    fn from(held: HeldFor) -> Self {
+        Self::Held(held)
+    }
+}
+
+impl PartialEq<Change> for Ending {
+    fn eq(&self, change: &Change) -> bool {
+        matches!(self, Self::Changed(known) if known == change)
+    }
+}
+
+impl PartialEq<Why> for Ending {
+    fn eq(&self, why: &Why) -> bool {
+        matches!(self, Self::Skipped(known) if known == why)
+    }
+}
+
+impl PartialEq<HeldFor> for Ending {
+    fn eq(&self, held: &HeldFor) -> bool {
+        matches!(self, Self::Held(known) if known == held)
+    }
 }
 
 /// A request that failed.
@@ -250,12 +300,12 @@ pub(super) fn failed(side: Side, doing: &'static str) -> impl Fn(Error) -> Failu
 }
 
 pub(super) fn left(why: Why) -> Outcome {
-    done(Change::Left(why), None)
+    done(why, None)
 }
 
-pub(super) fn done(change: Change, copy: Option<Seen>) -> Outcome {
+pub(super) fn done(ending: impl Into<Ending>, copy: Option<Seen>) -> Outcome {
     Outcome {
-        change,
+        ending: ending.into(),
         desired_hash: 0,
         copy,
         status: None,

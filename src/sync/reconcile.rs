@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::copy_place::{finalizers_of, see};
-use super::job::{Change, Failure, Job, Outcome, Seen, Why, done, failed, left};
+use super::job::{Change, Ending, Failure, Job, Outcome, Seen, Why, done, failed, left};
 use super::look::{confirm_there, look_at, not_older};
 use super::meta::Meta;
 use super::object::{Address, Desired, Status};
@@ -67,7 +67,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
             desired_hash: desired.hash,
             copy: outcome.copy.or(found),
             origin,
-            waits_for: finalizers(copies, &job, &outcome.change).await?,
+            waits_for: finalizers(copies, &job, &outcome.ending).await?,
             ..outcome
         }),
         Err(failure) => Err(Failure {
@@ -85,8 +85,8 @@ async fn bring(origins: &Cluster, copies: &Rc<Cluster>, job: &Job, desired: &Des
 }
 
 /// The finalizers of what is being deleted in the copy's place, if the new one has to wait for its end.
-async fn finalizers(copies: &Cluster, job: &Job, change: &Change) -> Result<Vec<String>, Failure> {
-    if *change != Change::Left(Why::Terminating) {
+async fn finalizers(copies: &Cluster, job: &Job, ending: &Ending) -> Result<Vec<String>, Failure> {
+    if *ending != Why::Terminating {
         return Ok(Vec::new());
     }
     finalizers_of(copies, job)
@@ -115,8 +115,8 @@ async fn lend_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Resul
 /// when its origin goes.
 async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
     Ok(match see(copies, job).await? {
-        None => done(Change::Left(Why::Gone), Some(Seen::ABSENT)),
-        Some(seen) => done(Change::Left(Why::NotSelected), Some(seen)),
+        None => done(Why::Gone, Some(Seen::ABSENT)),
+        Some(seen) => done(Why::NotSelected, Some(seen)),
     })
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::cluster::{ResourceType, Side};
+use crate::sync::job::HeldFor;
 use crate::sync::ownership::{Copy, CopyState};
 use crate::sync::scripted::scripted;
 
@@ -66,8 +67,8 @@ pub(in crate::sync) const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","n
 async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is_asked_for_at_the_origins_side() {
     let origin = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9","resourceVersion":"9"}}"#;
     for (answer, change) in [
-        ((404, GONE), Change::Held),
-        ((200, origin), Change::Left(Why::NotSelected)),
+        ((404, GONE), Ending::from(HeldFor::AnotherLook)),
+        ((200, origin), Why::NotSelected.into()),
     ] {
         let (hub, _) = scripted(Side::Hub, &[answer]);
         let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
@@ -78,7 +79,7 @@ async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is
             may_delete: false,
             ..job()
         };
-        assert_eq!(reconcile(&hub, &edge, suspect).await.unwrap().change, change);
+        assert_eq!(reconcile(&hub, &edge, suspect).await.unwrap().ending, change);
         assert_eq!(asked.borrow().len(), 1, "the copy may be gone, too");
     }
 }
@@ -133,7 +134,7 @@ const EXISTS: &str = r#"{"kind":"Status","reason":"AlreadyExists","details":{"na
 async fn an_upsynced_copy_is_made_by_a_create_and_changed_at_the_version_that_was_seen() {
     let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
     let (hub, asked) = scripted(Side::Hub, &[(201, UPSYNCED)]);
-    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().change, Change::Created);
+    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().ending, Change::Created);
     assert!(
         asked.borrow()[0].starts_with("POST /api/v1/namespaces/shop/configmaps?"),
         "{asked:?}"
@@ -146,7 +147,7 @@ async fn an_upsynced_copy_is_made_by_a_create_and_changed_at_the_version_that_wa
         copy_version: 6,
         ..up()
     };
-    assert_eq!(reconcile(&hub, &edge, ours).await.unwrap().change, Change::Updated);
+    assert_eq!(reconcile(&hub, &edge, ours).await.unwrap().ending, Change::Updated);
     let apply = asked.borrow()[0].clone();
     assert!(
         apply.starts_with("PATCH") && apply.contains(r#""resourceVersion":"6""#),
@@ -159,10 +160,7 @@ async fn a_hub_object_of_somebody_else_is_left_alone() {
     let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
     let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
     let (hub, asked) = scripted(Side::Hub, &[(409, EXISTS), (200, theirs)]);
-    assert_eq!(
-        reconcile(&hub, &edge, up()).await.unwrap().change,
-        Change::Conflict(None)
-    );
+    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().ending, Why::Conflict(None));
     assert_eq!(asked.borrow().len(), 2);
 }
 
@@ -170,7 +168,7 @@ async fn a_hub_object_of_somebody_else_is_left_alone() {
 async fn a_create_whose_answer_was_lost_is_found_to_be_ours() {
     let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
     let (hub, asked) = scripted(Side::Hub, &[(409, EXISTS), (200, UPSYNCED), (200, UPSYNCED)]);
-    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().change, Change::Updated);
+    assert_eq!(reconcile(&hub, &edge, up()).await.unwrap().ending, Change::Updated);
     assert!(asked.borrow()[2].contains(r#""resourceVersion":"7""#), "{asked:?}");
 }
 
@@ -185,7 +183,7 @@ async fn what_goes_while_it_is_in_the_way_is_not_taken_for_an_end() {
     let foreign = Job { copy: FOREIGN, ..up() };
     let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
     let (hub, _) = scripted(Side::Hub, &[(404, ABSENT_NOW), (201, UPSYNCED)]);
-    assert_eq!(reconcile(&hub, &edge, foreign).await.unwrap().change, Change::Created);
+    assert_eq!(reconcile(&hub, &edge, foreign).await.unwrap().ending, Change::Created);
 }
 
 #[tokio::test]
@@ -193,11 +191,11 @@ async fn a_copy_does_not_travel_back() {
     let (hub, _) = scripted(Side::Hub, &[(200, UPSYNCED)]);
     let (edge, asked) = scripted(Side::Edge, &[]);
     let outcome = reconcile(&hub, &edge, job()).await.unwrap();
-    assert_eq!(outcome.change, Change::Left(Why::NotSelected));
+    assert_eq!(outcome.ending, Why::NotSelected);
     let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY)]);
     let (hub, _) = scripted(Side::Hub, &[]);
     let outcome = reconcile(&hub, &edge, up()).await.unwrap();
-    assert_eq!(outcome.change, Change::Left(Why::NotSelected));
+    assert_eq!(outcome.ending, Why::NotSelected);
     assert!(asked.borrow().is_empty());
 }
 
@@ -212,7 +210,7 @@ async fn a_namespace_that_upsync_has_made_is_lent_to_what_goes_into_it_and_to_no
     let absent = Job { copy: ABSENT, ..job() };
     let (hub, _) = scripted(Side::Hub, &[(200, WANTED), (200, OF_UPSYNC)]);
     let (edge, asked) = scripted(Side::Edge, &[(404, NO_NAMESPACE), (201, OF_PEOPLE), (201, COPY)]);
-    assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().change, Change::Created);
+    assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().ending, Change::Created);
     let created = r#"POST /api/v1/namespaces?fieldManager=edge-syncer {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}"#;
     assert_eq!(asked.borrow()[1], created);
     // The edge's owner has the last word.
@@ -247,7 +245,7 @@ async fn what_is_read_to_be_as_it_was_is_not_written() {
     let (outcome, requests) = ask(Some(0), &[(200, OUR_COPY)]).await;
     assert!(requests == 1 && outcome.origin.is_some(), "{outcome:?}");
     let (again, requests) = ask(Some(outcome.desired_hash), &[]).await;
-    assert_eq!((requests, &again.change), (0, &Change::Unchanged));
+    assert_eq!((requests, &again.ending), (0, &Change::Unchanged.into()));
     assert_eq!(
         (again.origin, again.desired_hash),
         (outcome.origin, outcome.desired_hash)

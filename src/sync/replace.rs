@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::cascade::first_taken_along;
 use super::copy_place::look;
-use super::job::{Change, Failure, Job, Outcome, Why, done, failed, left, precondition};
+use super::job::{Failure, HeldFor, Job, Outcome, Why, done, failed, left, precondition};
 use super::retire::{Proof, distrust, prove};
 use crate::cluster::{Cluster, Error};
 use crate::sync::object::{Address, Desired, Marks};
@@ -44,7 +44,7 @@ pub(super) async fn make_room(
     let mut proof = None;
     if is_another {
         if job.deletes_are_held {
-            return Ok(Some(done(Change::Held, None)));
+            return Ok(Some(done(HeldFor::AnotherLook, None)));
         }
         match prove(origins, job, Some(&desired.origin)).await? {
             Proof::Against(distrust) => return Ok(Some(done(distrust, None))),
@@ -68,7 +68,7 @@ pub(super) async fn make_room(
     }
     if !is_ours_alone(copy) || is_another && !desired.is_another_than(copy) {
         // Somebody has been here meanwhile. The side tells of it, and what it is then decides.
-        return Ok(Some(done(Change::Held, None)));
+        return Ok(Some(done(HeldFor::AnotherLook, None)));
     }
     if copy.terminating {
         return Ok(Some(left(Why::Terminating)));

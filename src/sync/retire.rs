@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::cascade::first_taken_along;
 use super::copy_place::{confirm_gone, look};
-use super::job::{Change, Failure, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
+use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
 use super::look::{look_at, not_older};
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, SOURCE};
 use crate::cluster::{Cluster, Error};
@@ -26,7 +26,7 @@ use crate::sync::ownership::{Copy, CopyState, Source, mark};
 const TRIES: u32 = 5;
 
 /// What becomes of a copy whose origin is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retirement {
     /// Delete the copy.
     Delete,
@@ -61,14 +61,14 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
             return Ok(gone());
         };
         let retirement = retirement_of(job, &meta);
-        match retirement {
+        match &retirement {
             Retirement::Delete | Retirement::Release if !proved => {
                 if !job.may_delete {
-                    return Ok(done(Change::Held, None));
+                    return Ok(done(HeldFor::AnotherLook, None));
                 }
                 // Its own side is asked first: it is near, and is asked again and again as long as the answer is the same.
-                if let Some(first) = taken_along(copies, job, retirement).await? {
-                    return Ok(done(Change::WouldCascade(first), None));
+                if let Some(first) = taken_along(copies, job, &retirement).await? {
+                    return Ok(done(HeldFor::WouldCascade(first), None));
                 }
                 let proof = prove(origins, job, None).await?;
                 if let Some(distrust) = distrust(origins, job, &meta, proof).await? {
@@ -78,12 +78,12 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
             }
             // Nothing of ours is there, and what is nobody tells of.
             Retirement::Leave(Why::NotOurs) if job.direction == Direction::Up => {
-                return Ok(done(Change::Left(Why::NotOurs), Some(Seen::ABSENT)));
+                return Ok(done(Why::NotOurs, Some(Seen::ABSENT)));
             }
-            Retirement::Leave(why) => return Ok(left(why)),
+            Retirement::Leave(why) => return Ok(left(why.clone())),
             _ => {}
         }
-        match end(copies, job, &meta, retirement).await {
+        match end(copies, job, &meta, &retirement).await {
             Err(failure) if failure.error.is_conflict() && tries < TRIES => {}
             result => return result,
         }
@@ -91,7 +91,7 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
 }
 
 fn gone() -> Outcome {
-    done(Change::Left(Why::Gone), Some(Seen::ABSENT))
+    done(Why::Gone, Some(Seen::ABSENT))
 }
 
 fn retirement_of(job: &Job, meta: &Meta) -> Retirement {
@@ -114,8 +114,8 @@ async fn standing(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Failure> 
 }
 
 /// What the end of the copy would take along that is not itself to be deleted.
-async fn taken_along(copies: &Rc<Cluster>, job: &Job, retirement: Retirement) -> Result<Option<String>, Failure> {
-    if job.may_cascade || retirement != Retirement::Delete {
+async fn taken_along(copies: &Rc<Cluster>, job: &Job, retirement: &Retirement) -> Result<Option<String>, Failure> {
+    if job.may_cascade || *retirement != Retirement::Delete {
         return Ok(None);
     }
     let first = first_taken_along(copies, &job.copy_at).await;
@@ -123,10 +123,10 @@ async fn taken_along(copies: &Rc<Cluster>, job: &Job, retirement: Retirement) ->
 }
 
 /// Deletes or releases a copy as it was looked at.
-async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: Retirement) -> Result<Outcome, Failure> {
+async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: &Retirement) -> Result<Outcome, Failure> {
     let failed = |doing| failed(copies.side(), doing);
     let Address { resource, name } = &job.copy_at;
-    if retirement == Retirement::Release {
+    if *retirement == Retirement::Release {
         let patch = release_patch(job.direction, meta);
         let released = copies.merge_patch(resource, name, patch).await;
         let outcome = released.and_then(|object| done_with(job, Change::Released, &object, true));
@@ -142,7 +142,7 @@ async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: Retirement) -
 /// What the answers of the origins' side amount to.
 pub(super) enum Proof {
     /// They prove nothing, for this reason.
-    Against(Change),
+    Against(HeldFor),
     /// They prove what they say.
     Of {
         /// UID of the cluster that gave them; absent if it was not known whose they had to be.
@@ -158,9 +158,9 @@ pub(super) async fn distrust(
     job: &Job,
     copy: &Meta,
     proof: Proof,
-) -> Result<Option<Change>, Failure> {
+) -> Result<Option<HeldFor>, Failure> {
     let (cluster, version) = match proof {
-        Proof::Against(change) => return Ok(Some(change)),
+        Proof::Against(held) => return Ok(Some(held)),
         Proof::Of { cluster, version } => (cluster, version),
     };
     let Some(source) = Source::of(&copy.annotations) else {
@@ -173,7 +173,7 @@ pub(super) async fn distrust(
             .map_err(failed(origins.side(), "identifying the cluster"))?,
     };
     let doubt = cluster.and_then(|cluster| job.identity.doubt(source, &cluster, version));
-    Ok(doubt.map(Change::Doubted))
+    Ok(doubt.map(HeldFor::Doubted))
 }
 
 /// Whether the origins' side proves that it has no origin, or has `another` of that name, with this UID. A restored cluster
@@ -187,7 +187,7 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
         let found = look_at(origins, resource, name).await.map_err(reading)?;
         if found.is_none_or(|meta| meta.uid != uid) {
             // It has changed meanwhile, and its side will tell.
-            return Ok(Proof::Against(Change::Held));
+            return Ok(Proof::Against(HeldFor::AnotherLook));
         }
     }
     let mut version = 0;
@@ -196,14 +196,14 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
         Err(error) => return Err(reading(error)),
         Ok(_) if job.type_gone => return contradicts("the type that was gone is served again"),
         Ok((_, version)) if version != 0 && version < job.origin_version => {
-            return Ok(Proof::Against(Change::WentBack(version)));
+            return Ok(Proof::Against(HeldFor::WentBack(version)));
         }
         Ok((true, _)) if another.is_none() => return contradicts("a list names what a read said does not exist"),
         Ok((_, listed_at)) => version = listed_at,
     }
     let verdict = job.identity.verify(origins).await;
     let cluster = match verdict.map_err(failed(side, "identifying the cluster"))? {
-        Verdict::Other(found) => return Ok(Proof::Against(Change::OtherCluster(found))),
+        Verdict::Other(found) => return Ok(Proof::Against(HeldFor::OtherCluster(found))),
         Verdict::Same(cluster) => cluster,
     };
     let proof = Proof::Of { cluster, version };
@@ -213,7 +213,7 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
     }
     let withdrawal = job.definitions.verify(origins, resource, job.type_gone).await;
     let withdrawal = withdrawal.map_err(failed(side, "reading what defines the type"))?;
-    Ok(withdrawal.map_or(proof, |withdrawal| Proof::Against(Change::Withdrawn(withdrawal))))
+    Ok(withdrawal.map_or(proof, |withdrawal| Proof::Against(HeldFor::Withdrawn(withdrawal))))
 }
 
 fn release_patch(direction: Direction, meta: &Meta) -> Bytes {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::cluster::{ResourceType, Side};
 use crate::sync::definition::Withdrawal;
+use crate::sync::job::Ending;
 use crate::sync::reconcile::reconcile;
 use crate::sync::reconcile::tests::{ABSENT, FOREIGN, GONE, GROUPS, LIST_WITHOUT, OUR_COPY, OURS, job};
 use crate::sync::scripted::scripted;
@@ -55,7 +56,7 @@ async fn a_delete_names_the_uid_and_version_that_were_looked_at() {
     let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, GROUPS)]);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
     let outcome = reconcile(&hub, &edge, job()).await.unwrap();
-    assert_eq!(outcome.change, Change::Deleted);
+    assert_eq!(outcome.ending, Change::Deleted);
     let delete = asked.borrow()[1].clone();
     assert!(
         delete.starts_with("DELETE /api/v1/namespaces/shop/configmaps/a "),
@@ -75,7 +76,7 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
     };
     let (hub, _) = scripted(Side::Hub, &[(404, GONE)]);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
-    assert_eq!(reconcile(&hub, &edge, held).await.unwrap().change, Change::Held);
+    assert_eq!(reconcile(&hub, &edge, held).await.unwrap().ending, HeldFor::AnotherLook);
     assert_eq!(asked.borrow().len(), 1, "{asked:?}");
 
     let other = r#"{"metadata":{"name":"kube-system","uid":"u9"}}"#;
@@ -92,7 +93,7 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
     let elsewhere = job();
     elsewhere.identity.expect("u8".into());
     let outcome = reconcile(&hub, &edge, elsewhere).await.unwrap();
-    assert_eq!(outcome.change, Change::OtherCluster("u9".into()));
+    assert_eq!(outcome.ending, HeldFor::OtherCluster("u9".into()));
     assert_eq!(asked.borrow().len(), 1, "{asked:?}");
 }
 
@@ -101,13 +102,13 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
 async fn what_a_restored_hub_lacks_is_not_deleted() {
     let named = r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
     for (known, list, expected) in [
-        (50, LIST_WITHOUT, Ok(Change::Deleted)),
+        (50, LIST_WITHOUT, Ok(Ending::from(Change::Deleted))),
         (
             50,
             r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":[]}"#,
-            Ok(Change::Deleted),
+            Ok(Change::Deleted.into()),
         ),
-        (51, LIST_WITHOUT, Ok(Change::WentBack(50))),
+        (51, LIST_WITHOUT, Ok(HeldFor::WentBack(50).into())),
         (50, named, Err("a list names what a read said does not exist")),
         (50, "{}", Err("not an answer of a Kubernetes API: no list")),
     ] {
@@ -119,7 +120,7 @@ async fn what_a_restored_hub_lacks_is_not_deleted() {
         };
         let result = reconcile(&hub, &edge, job).await;
         match expected {
-            Ok(change) => assert_eq!(result.unwrap().change, change),
+            Ok(change) => assert_eq!(result.unwrap().ending, change),
             Err(words) => {
                 let error = result.unwrap_err().error.to_string();
                 assert!(error.contains(words), "{error}");
@@ -148,10 +149,10 @@ async fn an_object_that_its_type_takes_along_is_not_deleted() {
         .replace("configmaps", "gauges.example.org")
         .leak();
     for (definition, expected) in [
-        ((200, CRD), Ok(Change::Deleted)),
+        ((200, CRD), Ok(Ending::from(Change::Deleted))),
         (
             (200, GOING),
-            Ok(Change::Withdrawn(Withdrawal::Going(Some("d1".into())))),
+            Ok(HeldFor::Withdrawn(Withdrawal::Going(Some("d1".into()))).into()),
         ),
         ((503, ""), Err("reading what defines the type")),
     ] {
@@ -164,9 +165,9 @@ async fn an_object_that_its_type_takes_along_is_not_deleted() {
         job.origin.resource.clone_from(&gauges);
         job.copy_at.resource.clone_from(&gauges);
         let result = reconcile(&hub, &edge, job).await;
-        let goes = expected == Ok(Change::Deleted);
+        let goes = expected == Ok(Change::Deleted.into());
         assert_eq!(
-            result.map(|outcome| outcome.change).map_err(|failure| failure.doing),
+            result.map(|outcome| outcome.ending).map_err(|failure| failure.doing),
             expected
         );
         assert_eq!(asked.borrow().len() == 2, goes, "{definition:?}");
@@ -203,7 +204,7 @@ async fn an_object_re_created_by_somebody_else_in_between_survives() {
     let (hub, _) = scripted(Side::Hub, &answers);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (409, conflict), (200, theirs)]);
     let outcome = reconcile(&hub, &edge, job()).await.unwrap();
-    assert_eq!(outcome.change, Change::Left(Why::NotOurs));
+    assert_eq!(outcome.ending, Why::NotOurs);
     assert_eq!(
         asked
             .borrow()
@@ -243,7 +244,7 @@ async fn a_copy_that_changes_in_between_is_looked_at_again_and_deleted_without_a
     let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, GROUPS)]);
     let deleted = (200, r#"{"kind":"Status"}"#);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (409, CONFLICT), (200, LATER), deleted]);
-    assert_eq!(reconcile(&hub, &edge, job()).await.unwrap().change, Change::Deleted);
+    assert_eq!(reconcile(&hub, &edge, job()).await.unwrap().ending, Change::Deleted);
     assert!(asked.borrow()[3].contains(r#""resourceVersion":"8""#), "{asked:?}");
 
     let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, GROUPS)]);

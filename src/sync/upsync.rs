@@ -20,7 +20,7 @@ use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
 
 /// What to do at the hub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Create the copy.
     Create,
@@ -52,7 +52,7 @@ pub(super) async fn bring(edge: &Cluster, hub: &Rc<Cluster>, job: &Job, desired:
             match make_room(edge, hub, job, desired, Replacing { is_another, refusal }).await? {
                 Some(outcome) => Ok(outcome),
                 None => create(hub, job, desired).await.map(|outcome| Outcome {
-                    change: Change::Replaced,
+                    ending: Change::Replaced.into(),
                     ..outcome
                 }),
             }
@@ -65,7 +65,7 @@ async fn bring_to(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome
     match decide(job.copy) {
         Action::Create => create(hub, job, desired).await,
         Action::Conflict if job.look_first && job.copy.state == CopyState::Foreign => {
-            Ok(done(Change::Conflict(None), None))
+            Ok(done(Why::Conflict(None), None))
         }
         // It may have gone since, and nothing tells of objects without our label; and another syncer is named.
         Action::Conflict => match bring_what_is_there(hub, job, desired).await? {
@@ -110,7 +110,7 @@ async fn complete(hub: &Cluster, job: &Job, desired: &Desired, object: &[u8]) ->
     let at = (Copy::default(), Meta::parse(object)?.version_number());
     let outcome = apply_at(hub, job, desired, at).await?;
     Ok(Outcome {
-        change: Change::Created,
+        ending: Change::Created.into(),
         ..outcome
     })
 }
@@ -127,7 +127,7 @@ async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Res
         Action::Conflict | Action::Create => {
             // What people have taken the other mark off still names this one's sync target.
             let owner = meta.sync_target().filter(|_| copy.state == CopyState::Anothers);
-            done(Change::Conflict(owner.map(str::to_owned)), None)
+            done(Why::Conflict(owner.map(str::to_owned)), None)
         }
     };
     Ok(Some(outcome))
@@ -158,10 +158,10 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     let mut outcome = done_with(job, Change::Updated, &object, false)?;
     if created {
         // It had gone unnoticed, and its status with it.
-        outcome.change = Change::Created;
+        outcome.ending = Change::Created.into();
         outcome.status = Some(0);
     } else if outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
-        outcome.change = Change::Unchanged;
+        outcome.ending = Change::Unchanged.into();
     }
     Ok(outcome)
 }

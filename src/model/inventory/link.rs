@@ -108,6 +108,11 @@ impl Link {
         !matches!(self.origin, Origin::Unknown | Origin::Absent(Retirement::Done))
     }
 
+    /// True if it is proved that there is no origin, and a worker has seen to the copy: no list of origins judges it again.
+    pub(super) fn is_seen_to(&self) -> bool {
+        self.origin == Origin::Absent(Retirement::Done)
+    }
+
     /// True if a list of origins that did not name it says something new of it.
     pub(super) fn awaits(&self, list: Generation) -> bool {
         use Retirement::{Done, Due};

@@ -166,6 +166,7 @@ impl Walk {
             assert!(link.needs_worker(), "a copy without an origin is seen to");
         }
         if link.origin == Origin::Absent(Retirement::Done) {
+            // Nobody would look for it any more.
             assert!(link.trace != Trace::Lost || link.wanted != 0 || link.is_busy());
         }
     }

@@ -176,7 +176,7 @@ fn a_copy_that_is_selected_no_longer_may_be_changed_or_deleted_by_anybody() {
     bench.says_gone(copies, &copy_of("a", 3001));
     while !bench.work.is_empty() {
         assert!(!bench.work[0].1.may_delete && bench.job("a").selection == crate::plan::Selection::None);
-        bench.end_with("a", Change::Left(crate::sync::job::Why::Gone));
+        bench.end_with("a", crate::sync::job::Why::Gone);
     }
     bench.says(copies, &changed(copy_of("b", 0), 3002));
     assert_eq!(bench.working(), ["b"]);

@@ -154,13 +154,13 @@ fn an_object_of_somebody_else_in_the_place_of_a_copy_is_looked_at_again_and_neve
     let mut bench = Bench::listed();
     let origins = bench.origins();
     bench.says(origins, &config_map("a", 10));
-    bench.end_with("a", Change::Conflict(Some("other".into())));
+    bench.end_with("a", Why::Conflict(Some("other".into())));
     assert_eq!(bench.model.report.failing(), 1);
     assert!(wait_for_work(&mut bench) > Duration::ZERO);
-    bench.end_with("a", Change::Conflict(Some("other".into())));
+    bench.end_with("a", Why::Conflict(Some("other".into())));
     bench.says_gone(origins, &config_map("a", 11));
     assert_eq!(bench.working(), ["a"], "there may be a copy of ours all the same");
-    bench.end_with("a", Change::Left(crate::sync::job::Why::NotOurs));
+    bench.end_with("a", crate::sync::job::Why::NotOurs);
     bench.pass(3600 * SECOND);
     assert!(bench.work.is_empty());
     assert_eq!(bench.model.report.failing(), 0);

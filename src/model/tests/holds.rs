@@ -166,9 +166,9 @@ fn what_a_hub_lacks_that_has_gone_back_to_older_versions_stays_until_people_conf
 #[test]
 fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
     let changes = [
-        (Change::WentBack(5), OLDER_VERSIONS),
-        (Change::Doubted(Doubt::Older { from: 9, to: 5 }), OLDER_VERSIONS),
-        (Change::Doubted(Doubt::MadeFrom("elder".into())), OTHER_CLUSTER),
+        (HeldFor::WentBack(5), OLDER_VERSIONS),
+        (HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }), OLDER_VERSIONS),
+        (HeldFor::Doubted(Doubt::MadeFrom("elder".into())), OTHER_CLUSTER),
     ];
     for (change, reason) in changes {
         let mut bench = Bench::listed();
@@ -191,7 +191,7 @@ fn what_a_worker_was_told_by_another_cluster_is_judged_anew_when_the_right_one_a
     let origins = bench.origins();
     bench.says_gone(origins, &config_map("a", 50));
     bench.log.clear();
-    bench.end_with("a", Change::OtherCluster("another".into()));
+    bench.end_with("a", HeldFor::OtherCluster("another".into()));
     assert!(
         bench.log.contains(&"ask the hub who it is".to_owned()),
         "{:?}",
@@ -256,7 +256,7 @@ fn a_copy_that_turns_up_without_an_origin_is_deleted_only_once_a_worker_has_aske
     bench.says(copies, &copy_of("x", 2000));
     assert_eq!(bench.working(), ["x"]);
     assert!(bench.job("x").suspect && !bench.job("x").may_delete);
-    bench.end_with("x", Change::Held);
+    bench.end_with("x", HeldFor::AnotherLook);
     assert_eq!(bench.working(), ["x"]);
     assert!(bench.job("x").may_delete);
 }
@@ -271,7 +271,7 @@ fn copies_that_turn_up_without_origins_are_held_if_they_turn_out_to_be_too_many(
     }
     assert_eq!(bench.working(), names);
     for name in names {
-        bench.end_with(name, Change::Held);
+        bench.end_with(name, HeldFor::AnotherLook);
     }
     bench.pass(60 * SECOND);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
@@ -288,12 +288,12 @@ fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
     bench.succeed(Change::Created);
     bench.says_gone(origins, &namespace);
     assert!(bench.job("shop").may_delete && !bench.job("shop").may_cascade);
-    bench.end_with("shop", Change::WouldCascade("ConfigMap/shop/x".into()));
+    bench.end_with("shop", HeldFor::WouldCascade("ConfigMap/shop/x".into()));
     assert!(bench.work.is_empty());
     assert_eq!(bench.held_for(Direction::Down, NOT_EMPTY), Some(1));
     bench.pass(2 * SECOND);
     assert!(!bench.job("shop").may_cascade, "it is looked into again");
-    bench.end_with("shop", Change::WouldCascade("ConfigMap/shop/x".into()));
+    bench.end_with("shop", HeldFor::WouldCascade("ConfigMap/shop/x".into()));
     bench.confirm(&bench.token());
     assert!(bench.job("shop").may_cascade);
     bench.succeed(Change::Deleted);

@@ -32,7 +32,7 @@ use crate::model::effect::{Answer, ConfigKind, Done, Effect, Feed, Known, Namesp
 use crate::model::{Course, Event, Key, Limits, Model, Moment, OneCluster, Settings};
 use crate::plan::Direction;
 use crate::source::{Covers, Pace, Reading, SourceEvent, SourceId, Versions};
-use crate::sync::job::{Change, Failure, Job, Outcome, Policy, Seen};
+use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Policy, Seen, Why};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status};
 use crate::sync::ownership::SyncTarget;
@@ -223,18 +223,18 @@ impl Bench {
     }
 
     /// The first worker that has a key is done as it should be.
-    fn succeed(&mut self, change: Change) {
+    fn succeed(&mut self, ending: impl Into<Ending>) {
         let (key, job) = self.work.remove(0);
-        self.done(key, &job, change);
+        self.done(key, &job, ending);
     }
 
     /// The worker that has the object of this name is done as it should be.
-    fn succeed_with(&mut self, name: &str, change: Change) {
+    fn succeed_with(&mut self, name: &str, ending: impl Into<Ending>) {
         let (key, job) = self.take(name);
-        self.done(key, &job, change);
+        self.done(key, &job, ending);
     }
 
-    fn done(&mut self, key: Key, job: &Job, change: Change) {
+    fn done(&mut self, key: Key, job: &Job, ending: impl Into<Ending>) {
         let body = job.body.clone().or_else(|| self.world.origin(&key));
         let desired = body.and_then(|body| {
             Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body).expect("it can be copied")
@@ -256,15 +256,15 @@ impl Bench {
         let outcome = Outcome {
             desired_hash: desired.as_ref().map_or(0, |desired| desired.hash),
             copy: made,
-            ..outcome(change)
+            ..outcome(ending)
         };
         self.ends(key, Ok(outcome));
     }
 
     /// The worker that has the object of this name ends so, without more words.
-    fn end_with(&mut self, name: &str, change: Change) {
+    fn end_with(&mut self, name: &str, ending: impl Into<Ending>) {
         let (key, _) = self.take(name);
-        self.ends(key, Ok(outcome(change)));
+        self.ends(key, Ok(outcome(ending)));
     }
 
     fn ends(&mut self, key: Key, result: Result<Outcome, Failure>) {

@@ -173,7 +173,7 @@ fn a_type_that_nothing_selects_leaves_the_record_with_its_last_copy() {
     assert!(is_kept(&bench));
     bench.says_gone(copies, &copy_of("a", 3001));
     while !bench.work.is_empty() {
-        bench.end_with("a", Change::Left(crate::sync::job::Why::Gone));
+        bench.end_with("a", crate::sync::job::Why::Gone);
     }
     assert!(bench.copies_of(Side::Edge, "configmaps").is_none());
     assert!(!is_kept(&bench), "{:?}", bench.world.kept);

@@ -231,7 +231,7 @@ fn the_status_of_an_object_that_is_left_to_the_edge_goes_up_though_it_has_no_lab
     let desired = Desired::from_origin(&at, &at, selection, &hash).expect("it is an object");
     let left = Outcome {
         desired_hash: desired.map_or(0, |desired| desired.hash),
-        ..outcome(Change::Left(crate::sync::job::Why::HandsOff))
+        ..outcome(crate::sync::job::Why::HandsOff)
     };
     let (key, _) = bench.take("a");
     bench.ends(key, Ok(left));

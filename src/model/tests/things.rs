@@ -132,9 +132,9 @@ pub(super) fn upsync(namespaces: &[&str]) -> Value {
     json!({"upsync": [{"apiGroup": "", "resources": ["configmaps"], "namespaces": namespaces, "names": ["*"]}]})
 }
 
-pub(super) fn outcome(change: Change) -> Outcome {
+pub(super) fn outcome(ending: impl Into<Ending>) -> Outcome {
     Outcome {
-        change,
+        ending: ending.into(),
         desired_hash: 0,
         copy: None,
         status: None,

@@ -130,7 +130,7 @@ fn a_namespace_that_cannot_be_made_is_tried_again_and_fails_until_nothing_needs_
     assert_eq!(bench.model.report.failing(), 1);
     bench.says_gone(origins, &at_edge("a", 11));
     while !bench.work.is_empty() {
-        bench.end_with("a", Change::Left(crate::sync::job::Why::Gone));
+        bench.end_with("a", crate::sync::job::Why::Gone);
     }
     bench.pass(600 * SECOND);
     assert_eq!(bench.model.report.failing(), 0);

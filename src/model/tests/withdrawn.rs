@@ -39,7 +39,7 @@ fn withdrawing() -> Bench {
     let origins = origins(&bench);
     bench.says_gone(origins, &object(&widgets(), "shop", "a", 20));
     assert!(bench.job("a").may_delete);
-    bench.end_with("a", Change::Withdrawn(going()));
+    bench.end_with("a", HeldFor::Withdrawn(going()));
     assert!(bench.work.is_empty());
     assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(1));
     bench

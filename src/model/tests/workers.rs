@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::serve::Question;
-use crate::sync::job::Why;
+use crate::sync::job::{Change, Ending, HeldFor, Why};
 
 /// One that brings down the namespace `shop` with all that is in it.
 fn with_namespace() -> Bench {
@@ -226,7 +226,7 @@ fn a_copy_that_cannot_be_changed_waits_for_a_change_and_not_for_the_clock() {
 
 #[test]
 fn a_worker_that_finds_no_origin_of_what_the_hub_has_told_of_is_not_believed() {
-    for found in [Change::Left(Why::Gone), Change::Held] {
+    for found in [Ending::from(Why::Gone), HeldFor::AnotherLook.into()] {
         let mut bench = Bench::listed();
         bench.bring_down(&["a"]);
         let copies = bench.copies();
@@ -268,7 +268,7 @@ fn a_copy_that_is_on_its_way_out_is_made_anew_when_it_is_gone() {
             desired_hash: desired.map_or(0, |desired| desired.hash),
             copy: Some(seen.expect("it is an object")),
             waits_for: vec!["example.org/wait".into()],
-            ..outcome(Change::Left(Why::Terminating))
+            ..outcome(Why::Terminating)
         };
         bench.ends(key, Ok(left));
     }
@@ -366,7 +366,7 @@ fn a_copy_that_turns_up_while_a_worker_finds_none_is_deleted_all_the_same() {
     let (key, _) = bench.take("a");
     let found = Outcome {
         copy: Some(crate::sync::job::Seen::ABSENT),
-        ..outcome(Change::Left(Why::Gone))
+        ..outcome(Why::Gone)
     };
     bench.ends(key, Ok(found));
     bench.pass(10 * SECOND);
