@@ -162,7 +162,7 @@ pub async fn groups(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>, 
         version: String,
     }
     let bad = |why: String| Error::BadAnswer(format!("groups: {why}"));
-    let body = cluster.get_path("/apis").await?;
+    let body = cluster.get_path_shared("/apis").await?;
     let wire: Wire = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
     if wire.kind != "APIGroupList" {
         return Err(bad(format!("a {} instead of an APIGroupList", wire.kind)));

@@ -32,6 +32,7 @@ mod refused;
 pub mod reload;
 mod resource;
 mod room;
+mod shared;
 mod stream;
 mod tls;
 mod token;

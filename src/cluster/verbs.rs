@@ -20,6 +20,7 @@ use super::contact::{Contact, Probe};
 use super::lanes::Traffic;
 use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
+use super::shared::SharedReads;
 use super::stream::{Listing, Watching};
 use super::{ApiServer, Body, Error, RateLimit, Side, Standing};
 
@@ -134,6 +135,8 @@ pub struct Cluster {
     uploads: Semaphore,
     /// Room for answers that are on their way.
     pub(super) room: Room,
+    /// What is being read for several at once.
+    pub(super) shared: SharedReads,
     /// What requests are for that do not say so themselves.
     traffic: Traffic,
 }
@@ -150,6 +153,7 @@ impl Cluster {
             halved: Cell::new(HALVED_AT_FIRST),
             uploads: Semaphore::new(UPLOADS as usize),
             room: Room::default(),
+            shared: SharedReads::default(),
             traffic: Traffic::Request,
         }
     }
@@ -167,6 +171,7 @@ impl Cluster {
             halved: self.halved.clone(),
             uploads: Semaphore::new(UPLOADS as usize),
             room: self.room.clone(),
+            shared: SharedReads::default(),
             traffic: Traffic::Lease,
         }
     }

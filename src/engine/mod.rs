@@ -1,6 +1,7 @@
 //! The engine: the shell around the [model](crate::model). One loop, woken by a closed set of events: it tells the model
 //! what happens, and does what that wants done. Sources and requests are its tasks; nothing is decided here.
 
+mod definitions;
 mod discover;
 mod heartbeat;
 mod hub_namespaces;

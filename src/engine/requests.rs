@@ -5,7 +5,7 @@ use std::rc::Rc;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::{Setup, discover, heartbeat, hub_namespaces, left, record};
+use super::{Setup, definitions, discover, heartbeat, hub_namespaces, left, record};
 use crate::cluster::Side;
 use crate::model::effect::{Answer, Done, Request};
 use crate::sync::{identity, reconcile, status_return};
@@ -42,15 +42,10 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
             let cluster = at(side);
             async move { Answer::Identified(side, identity::read(&cluster, expected.as_deref()).await) }.boxed_local()
         }
-        Request::Define(types, definitions) => async move {
-            let mut answers = Vec::new();
-            for resource in types {
-                let answer = definitions.read(&hub, &resource).await;
-                answers.push((resource, answer));
-            }
-            Answer::Defined(answers)
+        Request::Define(types, definitions) => {
+            async move { Answer::Defined(definitions::read(&hub, types, Rc::unwrap_or_clone(definitions)).await) }
+                .boxed_local()
         }
-        .boxed_local(),
         Request::Verify(type_id, resource, gone, definitions) => {
             async move { Answer::Withdrawal(type_id, definitions.verify(&hub, &resource, gone).await) }.boxed_local()
         }

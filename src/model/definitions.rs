@@ -9,7 +9,7 @@ use super::{Model, Request};
 use crate::cluster::{Error, ResourceType, Side, qualified};
 use crate::plan::Direction;
 use crate::report::Subject;
-use crate::sync::definition::{Definition, Known};
+use crate::sync::definition::{Definition, Definitions, Hub, Known};
 
 /// Asking the hub what defines its types.
 #[derive(Default)]
@@ -20,8 +20,13 @@ pub(super) struct DefinitionReads {
     failing: BTreeSet<String>,
 }
 
-/// What the hub has answered, by type.
-pub(crate) type DefinitionAnswers = Vec<(ResourceType, Result<Option<Definition>, Error>)>;
+/// What the hub has answered.
+pub(crate) struct DefinitionAnswers {
+    /// What it is, where that was not known and it has said so.
+    pub(crate) hub: Option<Hub>,
+    /// What defines the types that it was asked for.
+    pub(crate) types: Vec<(ResourceType, Result<Option<Definition>, Error>)>,
+}
 
 impl Model {
     /// Asks what defines the types of which that is not known.
@@ -45,18 +50,37 @@ impl Model {
         for name in std::mem::take(&mut self.definition_reads.failing).difference(&names) {
             self.report.forget(&definition_of(name));
         }
-        if unknown.is_empty() {
+        if unknown.is_empty() && !self.needs_hub_kind() {
             return;
         }
         self.timers.starts(Timer::Definitions);
         self.request(Request::Define(unknown, Rc::clone(&self.definitions)));
     }
 
+    /// True if copies are to be deleted and the hub has not said whether it is a workspace, which may be taken away as a
+    /// whole. Each worker asks for itself until that is known.
+    fn needs_hub_kind(&self) -> bool {
+        let mut types = self.types.values();
+        !self.definitions.knows_hub()
+            && types.any(|state| state.plan.direction == Direction::Down && state.inventory.count_doomed().doomed > 0)
+    }
+
+    /// Copies are to be deleted: what proves that they may is asked for beside them.
+    pub(super) fn read_hub_kind(&mut self, direction: Direction) {
+        if direction == Direction::Down && !self.definitions.knows_hub() && !self.timers.is_running(Timer::Definitions)
+        {
+            self.timers.set_if_idle(Timer::Definitions, self.now);
+        }
+    }
+
     pub(super) fn definitions_read(&mut self, answers: DefinitionAnswers) {
         self.timers.ends(Timer::Definitions);
-        let mut failed = false;
+        if let Some(hub) = answers.hub {
+            self.definitions_mut().set_hub(hub);
+        }
+        let mut failed = self.needs_hub_kind();
         let mut refused = None;
-        for (resource, answer) in answers {
+        for (resource, answer) in answers.types {
             let name = resource.qualified();
             let subject = definition_of(&name);
             match answer {
@@ -66,8 +90,8 @@ impl Model {
                     if found.is_some() {
                         self.keep_guard_in_record();
                     }
-                    self.definitions
-                        .learn(&name, found.map_or(Known::Nothing, |found| Known::Uid(found.uid)));
+                    let known = found.map_or(Known::Nothing, |found| Known::Uid(found.uid));
+                    self.definitions_mut().set(&name, known);
                 }
                 Err(error) if error.is_unreachable() => {
                     failed = true;
@@ -100,9 +124,14 @@ impl Model {
         }
     }
 
+    /// Workers that have begun go on with what was known then.
+    pub(super) fn definitions_mut(&mut self) -> &mut Definitions {
+        Rc::make_mut(&mut self.definitions)
+    }
+
     /// What was known of the hub's types was known of another hub, or of another state of it.
     pub(super) fn forget_definitions(&mut self) {
-        self.definitions.forget();
+        self.definitions_mut().clear();
         self.timers.set(Timer::Definitions, self.now);
         self.keep_guard_in_record();
     }
@@ -110,7 +139,7 @@ impl Model {
     /// An earlier run knew what defines these types.
     pub(super) fn remember_definitions(&mut self, definitions: BTreeMap<String, Known>) {
         for (resource, known) in definitions {
-            self.definitions.learn(&resource, known);
+            self.definitions_mut().set(&resource, known);
         }
     }
 
@@ -125,7 +154,7 @@ impl Model {
                 qualified(group, resource)
             });
         let origins: BTreeSet<String> = origins.collect();
-        let mut known = self.definitions.all();
+        let mut known = self.definitions.all().clone();
         known.retain(|resource, _| origins.contains(resource));
         known
     }

@@ -380,13 +380,14 @@ impl Model {
         for (direction, reason) in confirmed {
             match reason {
                 Reason::OtherCluster { expected, found } => {
-                    self.identity(direction.origin()).give_up(expected);
-                    self.identity(direction.origin()).expect(found);
+                    let identity = self.identity_mut(direction.origin());
+                    identity.give_up(expected);
+                    identity.expect(found);
                     self.forget_versions(direction);
                     self.forget_definitions();
                 }
                 Reason::WentBack { .. } => {
-                    self.identity(direction.origin()).accept_older();
+                    self.identity_mut(direction.origin()).accept_older();
                     self.forget_versions(direction);
                     self.forget_definitions();
                 }

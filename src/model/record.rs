@@ -143,7 +143,7 @@ impl Model {
     fn to_be_kept(&self) -> Kept {
         Kept {
             types: self.record.wanted.clone(),
-            hub: self.hub_identity.expected().unwrap_or_default(),
+            hub: self.hub_identity.expected().unwrap_or_default().to_owned(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions_of_record(),
             holds: self.guard.lines(),
@@ -254,7 +254,7 @@ impl Model {
     /// The record of an earlier run says which hub the copies are from.
     fn remember_hub(&mut self, hub: String, versions: BTreeMap<String, u64>) {
         if !hub.is_empty() {
-            self.hub_identity.expect(hub);
+            self.identity_mut(Side::Hub).expect(hub);
         }
         self.remember_versions(versions);
         self.ask_identity(Side::Hub);

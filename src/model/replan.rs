@@ -7,6 +7,7 @@ use super::{Model, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{ResourceType, Side};
 use crate::plan::{Direction, Origins, Pair, Plan, SyncedType, TypePlan};
+use crate::sync::definition::Known;
 
 impl Model {
     /// Makes the running sources what configs and discovery say.
@@ -158,7 +159,10 @@ impl Model {
     fn drop_type(&mut self, type_id: TypeId) {
         if let Some(state) = self.types.get(&type_id) {
             // What is served again may be defined by something that can be deleted.
-            self.definitions.unlearn_if_undefined(&state.plan.at_hub.qualified());
+            let resource = state.plan.at_hub.qualified();
+            if self.definitions.known(&resource) == Some(&Known::Nothing) {
+                self.definitions_mut().remove(&resource);
+            }
         }
         self.forget_failures(type_id, true);
         self.end_sources(type_id);
@@ -179,7 +183,7 @@ impl Model {
         let (resource, is_down) = (state.plan.at_hub.qualified(), state.plan.direction == Direction::Down);
         self.drop_type(type_id);
         if is_down {
-            self.definitions.unlearn(&resource);
+            self.definitions_mut().remove(&resource);
         }
         if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {
             // A later run has to know that there was upsync, to clear them away.

@@ -19,6 +19,7 @@ use crate::queue::back_off;
 use crate::report::Subject;
 use crate::source::{SourceId, Versions};
 use crate::sync::identity;
+use crate::sync::job::HeldFor;
 
 /// How often in a row a side is asked that cannot tell who it is. A new cluster can after a few seconds.
 const TRIES: u32 = 10;
@@ -187,7 +188,7 @@ impl Model {
             return;
         }
         self.guard.questions.to(side).moves = self.contact(side).moves;
-        let expected = self.identity(side).expected();
+        let expected = self.identity(side).expected().map(str::to_owned);
         self.request(Request::Identify(side, expected));
     }
 
@@ -278,10 +279,10 @@ impl Model {
     /// True if it is the right one again, after another: nothing may follow from what that one has told.
     fn side_is(&mut self, side: Side, found: String) -> bool {
         let direction = Direction::from(side);
-        self.identity(side).answers(&found);
-        match self.identity(side).expected() {
+        self.identity_mut(side).answers(&found);
+        match self.identity(side).expected().map(str::to_owned) {
             None => {
-                self.identity(side).expect(found);
+                self.identity_mut(side).expect(found);
                 // The record lies at the edge, so it says nothing of the edge.
                 if side == Side::Hub {
                     self.keep_guard_in_record();
@@ -308,11 +309,22 @@ impl Model {
 
     /// A copy says that it is from that cluster, and another one answers: nothing had told so until now.
     pub(super) fn copies_are_from(&mut self, side: Side, cluster: &str) -> Reason {
-        let found = self.identity(side).present().unwrap_or_default();
-        self.identity(side).expect(cluster.to_owned());
+        let found = self.identity(side).present().unwrap_or_default().to_owned();
+        self.identity_mut(side).expect(cluster.to_owned());
         Reason::OtherCluster {
             expected: cluster.to_owned(),
             found,
+        }
+    }
+
+    /// True if what holds a delete has been confirmed.
+    pub(super) fn confirmed_meanwhile(&self, origins: Side, resource: &str, held: &HeldFor) -> bool {
+        let identity = self.identity(origins);
+        match held {
+            HeldFor::OtherCluster(found) => identity.expected() == Some(found),
+            HeldFor::Doubted(doubt) => identity.confirms(doubt),
+            HeldFor::Withdrawn(withdrawal) => self.definitions.confirms(resource, withdrawal),
+            HeldFor::WentBack(_) | HeldFor::WouldCascade(_) | HeldFor::AnotherLook => false,
         }
     }
 
@@ -321,5 +333,13 @@ impl Model {
             Side::Hub => &self.hub_identity,
             Side::Edge => &self.edge_identity,
         }
+    }
+
+    /// Workers that have begun go on with what was known then.
+    pub(super) fn identity_mut(&mut self, side: Side) -> &mut identity::Identity {
+        Rc::make_mut(match side {
+            Side::Hub => &mut self.hub_identity,
+            Side::Edge => &mut self.edge_identity,
+        })
     }
 }

@@ -369,11 +369,20 @@ impl Model {
         };
         let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
         state.inventory.failed(&key.name, LeftOpen::Nothing);
+        let told_of = state.inventory.is_told_of(&key.name);
+        // The worker had begun before people did so.
+        if self.confirmed_meanwhile(direction.origin(), &resource, held) {
+            return queue::Done::Again;
+        }
         // One that was to be replaced is still wanted, and its turn comes without anybody's word.
         let is_wanted = outcome.desired_hash != 0;
         let reason = match held {
             HeldFor::OtherCluster(found) => Reason::OtherCluster {
-                expected: self.identity(direction.origin()).expected().unwrap_or_default(),
+                expected: self
+                    .identity(direction.origin())
+                    .expected()
+                    .unwrap_or_default()
+                    .to_owned(),
                 found: found.clone(),
             },
             HeldFor::WentBack(to) => Reason::WentBack {
@@ -386,13 +395,14 @@ impl Model {
             HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
             HeldFor::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
             // It was not known to be gone when the worker began.
-            _ if state.inventory.is_told_of(&key.name) => {
+            _ if told_of => {
                 self.doubt(key.type_id, direction.origin());
                 return queue::Done::Retry(None);
             }
             _ => {
                 // What has been told meanwhile is newer.
-                if state.inventory.found_absent(&key.name) {
+                let state = self.types.get_mut(&key.type_id);
+                if state.is_some_and(|state| state.inventory.found_absent(&key.name)) {
                     self.more_are_doomed(direction, 1);
                 }
                 return queue::Done::Again;

@@ -5,15 +5,12 @@
 //! the same definition has been found in place, asked for after the hub has said that the origin does not exist. Those who
 //! ask at once share an answer.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use serde::Deserialize;
 
 use super::identity::{WORKSPACE, logical_clusters};
-use super::look::look_at;
-use super::shared::Shared;
+use super::look::look_at_shared;
 use crate::cluster::discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word};
 
@@ -49,88 +46,102 @@ pub enum Known {
 
 type Answer = Result<Option<Withdrawal>, Error>;
 
-/// What defines the types of the hub.
-#[derive(Debug, Default)]
+/// What defines the types of the hub. A worker has what was known when it began: what is known meanwhile is held against
+/// what it found ([`Definitions::confirms`]).
+#[derive(Clone, Debug, Default)]
 pub struct Definitions {
     /// By `resource.group`.
-    known: RefCell<BTreeMap<String, Known>>,
+    known: BTreeMap<String, Known>,
     /// UIDs of what people let go.
-    confirmed: RefCell<BTreeSet<String>>,
-    hub: RefCell<Hub>,
-    questions: RefCell<BTreeMap<String, Rc<Shared<Answer>>>>,
+    confirmed: BTreeSet<String>,
+    /// What the hub is; absent as long as it has not said so.
+    hub: Option<Hub>,
 }
 
 /// What the hub has said that it is.
-#[derive(Debug, Default)]
-enum Hub {
-    #[default]
-    Unknown,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hub {
+    /// A Kubernetes API server.
     Kubernetes,
+    /// A workspace of kcp.
     Kcp(Workspace),
 }
 
 /// The versions at which kcp serves what tells of a workspace.
-#[derive(Clone, Debug)]
-struct Workspace {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
     bindings: String,
     itself: String,
 }
 
 impl Definitions {
     /// What is known to define a type, `resource.group`.
-    pub fn known(&self, resource: &str) -> Option<Known> {
-        self.known.borrow().get(resource).cloned()
+    pub fn known(&self, resource: &str) -> Option<&Known> {
+        self.known.get(resource)
     }
 
     /// All that is known, by `resource.group`.
-    pub fn all(&self) -> BTreeMap<String, Known> {
-        self.known.borrow().clone()
+    pub fn all(&self) -> &BTreeMap<String, Known> {
+        &self.known
+    }
+
+    /// True if the hub has said what it is.
+    pub fn knows_hub(&self) -> bool {
+        self.hub.is_some()
+    }
+
+    /// From now on the hub is known to be this.
+    pub fn set_hub(&mut self, hub: Hub) {
+        self.hub = Some(hub);
     }
 
     /// From now on this is what defines the type.
-    pub fn learn(&self, resource: &str, known: Known) {
-        self.known.borrow_mut().insert(resource.to_owned(), known);
-        self.expire(resource);
+    pub fn set(&mut self, resource: &str, known: Known) {
+        self.known.insert(resource.to_owned(), known);
     }
 
     /// The type is not synced any more.
-    pub fn unlearn(&self, resource: &str) {
-        self.known.borrow_mut().remove(resource);
-        self.questions.borrow_mut().remove(resource);
+    pub fn remove(&mut self, resource: &str) {
+        self.known.remove(resource);
     }
 
-    /// The same for one that nothing was known to define.
-    pub fn unlearn_if_undefined(&self, resource: &str) {
-        if self.known(resource) == Some(Known::Nothing) {
-            self.unlearn(resource);
+    /// A type is being taken away. One that nothing was known to define is known by what is being deleted: soon that is
+    /// gone, and what comes after it is another one.
+    pub fn note_withdrawal(&mut self, resource: &str, withdrawal: &Withdrawal) {
+        // What is of the core group only a whole workspace takes away.
+        let is_of_core = !resource.contains('.');
+        if let Withdrawal::Going(Some(uid)) = withdrawal
+            && !is_of_core
+        {
+            let entry = self.known.entry(resource.to_owned());
+            entry.or_insert_with(|| Known::Uid(uid.clone()));
         }
     }
 
-    /// The copies may go all the same.
-    pub fn accept(&self, resource: &str, withdrawal: Withdrawal) {
+    /// The copies may be deleted all the same.
+    pub fn accept(&mut self, resource: &str, withdrawal: Withdrawal) {
         match withdrawal {
             Withdrawal::Going(Some(uid)) => {
-                self.confirmed.borrow_mut().insert(uid);
+                self.confirmed.insert(uid);
             }
-            Withdrawal::Going(None) => {
-                self.known.borrow_mut().remove(resource);
-            }
-            Withdrawal::Anew(uid) => self.learn(resource, Known::Uid(uid)),
+            Withdrawal::Going(None) => self.remove(resource),
+            Withdrawal::Anew(uid) => self.set(resource, Known::Uid(uid)),
         }
-        self.expire(resource);
     }
 
-    /// Another cluster is the hub from now on, or another state of it.
-    pub fn forget(&self) {
-        self.known.borrow_mut().clear();
-        self.questions.borrow_mut().clear();
-        *self.hub.borrow_mut() = Hub::Unknown;
+    /// True if that a type is withdrawn in this way holds no delete any more.
+    pub fn confirms(&self, resource: &str, withdrawal: &Withdrawal) -> bool {
+        match withdrawal {
+            Withdrawal::Going(Some(uid)) => self.confirmed.contains(uid),
+            Withdrawal::Going(None) => !matches!(self.known(resource), Some(Known::Uid(_))),
+            Withdrawal::Anew(uid) => self.known(resource) == Some(&Known::Uid(uid.clone())),
+        }
     }
 
-    fn expire(&self, resource: &str) {
-        if let Some(question) = self.questions.borrow().get(resource) {
-            question.expire();
-        }
+    /// Another cluster is the hub from now on, or another state of it. What people have confirmed stays so.
+    pub fn clear(&mut self) {
+        self.known.clear();
+        self.hub = None;
     }
 
     /// Asks the hub why it lacks objects of a type, or the type itself; `None` if that is no other reason than that they
@@ -138,16 +149,15 @@ impl Definitions {
     pub async fn verify(&self, hub: &Cluster, resource: &ResourceType, type_gone: bool) -> Answer {
         if type_gone {
             // What nothing selects goes with its type, but not with everything else.
-            let ends = self.ending_workspace(hub).await?;
+            let workspace = self.workspace(hub).await?;
+            let ends = ending_workspace(hub, workspace.as_ref()).await?;
             return Ok(ends.and_then(|uid| self.unless_confirmed(uid)));
         }
-        let name = resource.qualified();
-        let question = Rc::clone(self.questions.borrow_mut().entry(name).or_default());
-        question.ask(async || self.ask(hub, resource).await).await
+        self.ask(hub, resource).await
     }
 
     fn unless_confirmed(&self, uid: String) -> Option<Withdrawal> {
-        let is_confirmed = self.confirmed.borrow().contains(&uid);
+        let is_confirmed = self.confirmed.contains(&uid);
         (!is_confirmed).then_some(Withdrawal::Going(Some(uid)))
     }
 
@@ -159,16 +169,8 @@ impl Definitions {
             found => found?,
         };
         Ok(match (known, found) {
-            (known, Some(Definition { uid, going: true })) => {
-                // Soon it is gone, and what comes after it is another one.
-                if known.is_none() && !resource.group.is_empty() {
-                    self.known
-                        .borrow_mut()
-                        .insert(resource.qualified(), Known::Uid(uid.clone()));
-                }
-                self.unless_confirmed(uid)
-            }
-            (Some(Known::Uid(expected)), Some(found)) if found.uid != expected => Some(Withdrawal::Anew(found.uid)),
+            (_, Some(Definition { uid, going: true })) => self.unless_confirmed(uid),
+            (Some(Known::Uid(expected)), Some(found)) if found.uid != *expected => Some(Withdrawal::Anew(found.uid)),
             (Some(Known::Uid(_)), None) => Some(Withdrawal::Going(None)),
             _ => None,
         })
@@ -176,10 +178,11 @@ impl Definitions {
 
     /// What defines a type; `None` if nothing that could be deleted does.
     pub async fn read(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<Definition>, Error> {
-        if let Some(uid) = self.ending_workspace(hub).await? {
+        let workspace = self.workspace(hub).await?;
+        if let Some(uid) = ending_workspace(hub, workspace.as_ref()).await? {
             return Ok(Some(Definition { uid, going: true }));
         }
-        if resource.group.is_empty() || self.known(&resource.qualified()) == Some(Known::Nothing) {
+        if resource.group.is_empty() || self.known(&resource.qualified()) == Some(&Known::Nothing) {
             return Ok(None);
         }
         // The group of a CRD has a dot (its validation says so), those of kcp's bindings need not.
@@ -188,46 +191,52 @@ impl Definitions {
         {
             return Ok(Some(definition));
         }
-        match self.workspace(hub).await? {
+        match workspace {
             Some(workspace) => binding(hub, &workspace, resource).await,
             None => Ok(None),
         }
     }
 
-    /// The UID of the workspace, if that is being deleted.
-    async fn ending_workspace(&self, hub: &Cluster) -> Result<Option<String>, Error> {
-        let Some(workspace) = self.workspace(hub).await? else {
-            return Ok(None);
-        };
-        match look_for(hub, &logical_clusters(&workspace.itself), "cluster").await {
-            Ok(itself) => Ok(itself.filter(|itself| itself.going).map(|itself| itself.uid)),
-            Err(error) if error.is_forbidden() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// How kcp tells of the workspace; `None` if the hub is no kcp, or does not say so.
+    /// The workspace that the hub is, if it is one. What is not known yet is asked for.
     async fn workspace(&self, hub: &Cluster) -> Result<Option<Workspace>, Error> {
-        match &*self.hub.borrow() {
-            Hub::Unknown => {}
-            Hub::Kubernetes => return Ok(None),
-            Hub::Kcp(workspace) => return Ok(Some(workspace.clone())),
-        }
-        let mut groups = match discovery::groups(hub).await {
-            Err(error) if error.is_forbidden() => return Ok(None),
-            groups => groups?,
+        let asked = match &self.hub {
+            None => ask_hub(hub).await?,
+            known => known.clone(),
         };
-        let mut version = |group: &str| groups.remove(group)?.into_iter().next();
-        let workspace = version(BINDINGS)
-            .zip(version(WORKSPACE))
-            .map(|(bindings, itself)| Workspace { bindings, itself });
-        *self.hub.borrow_mut() = workspace.clone().map_or(Hub::Kubernetes, Hub::Kcp);
-        Ok(workspace)
+        Ok(match asked {
+            Some(Hub::Kcp(workspace)) => Some(workspace),
+            Some(Hub::Kubernetes) | None => None,
+        })
+    }
+}
+
+/// Asks the hub what it is; `None` if that may not be read.
+pub async fn ask_hub(hub: &Cluster) -> Result<Option<Hub>, Error> {
+    let mut groups = match discovery::groups(hub).await {
+        Err(error) if error.is_forbidden() => return Ok(None),
+        groups => groups?,
+    };
+    let mut version = |group: &str| groups.remove(group)?.into_iter().next();
+    let workspace = version(BINDINGS)
+        .zip(version(WORKSPACE))
+        .map(|(bindings, itself)| Workspace { bindings, itself });
+    Ok(Some(workspace.map_or(Hub::Kubernetes, Hub::Kcp)))
+}
+
+/// The UID of the workspace, if it is being deleted as a whole.
+async fn ending_workspace(hub: &Cluster, workspace: Option<&Workspace>) -> Result<Option<String>, Error> {
+    let Some(workspace) = workspace else {
+        return Ok(None);
+    };
+    match look_for(hub, &logical_clusters(&workspace.itself), "cluster").await {
+        Ok(itself) => Ok(itself.filter(|itself| itself.going).map(|itself| itself.uid)),
+        Err(error) if error.is_forbidden() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
 async fn look_for(hub: &Cluster, resource: &ResourceType, name: &str) -> Result<Option<Definition>, Error> {
-    let found = look_at(hub, resource, &ObjectName::new("", name)).await?;
+    let found = look_at_shared(hub, resource, &ObjectName::new("", name)).await?;
     Ok(found.map(|meta| Definition {
         going: meta.deletion_timestamp.is_some(),
         uid: meta.uid,
@@ -264,7 +273,7 @@ async fn binding(hub: &Cluster, workspace: &Workspace, resource: &ResourceType) 
         resource: String,
     }
     let path = format!("{}/apibindings", group_version_path(BINDINGS, &workspace.bindings));
-    let body = hub.get_path(&path).await?;
+    let body = hub.get_path_shared(&path).await?;
     let list: List =
         serde_json::from_slice(&body).map_err(|error| Error::BadAnswer(format!("APIBindings: {error}")))?;
     let binds = |bound: &Bound| bound.group == resource.group && bound.resource == resource.resource;

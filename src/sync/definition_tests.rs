@@ -46,9 +46,9 @@ async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
         ("no answer of use", known("d1"), (404, "404 page not found"), Err(404)),
         ("busy", None, (503, ""), Err(503)),
     ] {
-        let definitions = Definitions::default();
+        let mut definitions = Definitions::default();
         if let Some(known) = known {
-            definitions.learn("gauges.example.org", known);
+            definitions.set("gauges.example.org", known);
         }
         let (hub, _) = scripted(Side::Hub, &[(200, GROUPS), answer]);
         let found = definitions.verify(&hub, &of("example.org"), false).await;
@@ -64,15 +64,18 @@ async fn what_people_have_confirmed_is_held_no_longer() {
         ((200, crd("d2", false)), Withdrawal::Anew("d2".into())),
         ((404, ABSENT), Withdrawal::Going(None)),
     ] {
-        let definitions = Definitions::default();
-        definitions.learn("gauges.example.org", Known::Uid("d1".into()));
-        let (hub, _) = scripted(Side::Hub, &[(200, GROUPS), answer, answer]);
+        let mut definitions = Definitions::default();
+        definitions.set_hub(Hub::Kubernetes);
+        definitions.set("gauges.example.org", Known::Uid("d1".into()));
+        let (hub, _) = scripted(Side::Hub, &[answer, answer]);
         let gauges = of("example.org");
         assert_eq!(
             definitions.verify(&hub, &gauges, false).await,
             Ok(Some(withdrawal.clone()))
         );
-        definitions.accept("gauges.example.org", withdrawal);
+        assert!(!definitions.confirms("gauges.example.org", &withdrawal), "{answer:?}");
+        definitions.accept("gauges.example.org", withdrawal.clone());
+        assert!(definitions.confirms("gauges.example.org", &withdrawal), "{answer:?}");
         assert_eq!(definitions.verify(&hub, &gauges, false).await, Ok(None), "{answer:?}");
     }
 }
@@ -83,11 +86,13 @@ async fn one_that_was_first_seen_as_it_went_is_missed_when_it_is_gone() {
         ((404, ABSENT), Withdrawal::Going(None)),
         ((200, crd("d2", false)), Withdrawal::Anew("d2".into())),
     ] {
-        let definitions = Definitions::default();
-        let (hub, _) = scripted(Side::Hub, &[(200, GROUPS), (200, crd("d1", true)), after]);
+        let mut definitions = Definitions::default();
+        definitions.set_hub(Hub::Kubernetes);
+        let (hub, _) = scripted(Side::Hub, &[(200, crd("d1", true)), after]);
         let gauges = of("example.org");
         let going = Withdrawal::Going(Some("d1".into()));
-        assert_eq!(definitions.verify(&hub, &gauges, false).await, Ok(Some(going)));
+        assert_eq!(definitions.verify(&hub, &gauges, false).await, Ok(Some(going.clone())));
+        definitions.note_withdrawal("gauges.example.org", &going);
         assert_eq!(
             definitions.verify(&hub, &gauges, false).await,
             Ok(Some(expected)),
@@ -99,15 +104,20 @@ async fn one_that_was_first_seen_as_it_went_is_missed_when_it_is_gone() {
 #[tokio::test]
 async fn what_no_crd_can_define_costs_no_question() {
     for (group, known) in [("", None), ("apps", None), ("example.org", Some(Known::Nothing))] {
-        let definitions = Definitions::default();
+        let mut definitions = Definitions::default();
         if let Some(known) = known {
-            definitions.learn("gauges.example.org", known);
+            definitions.set("gauges.example.org", known);
         }
         let (hub, asked) = scripted(Side::Hub, &[(200, GROUPS)]);
-        for _ in 0..2 {
-            assert_eq!(definitions.verify(&hub, &of(group), false).await, Ok(None));
-        }
-        assert_eq!(*asked.borrow(), ["GET /apis "], "{group}");
+        assert_eq!(definitions.verify(&hub, &of(group), false).await, Ok(None));
+        assert_eq!(
+            *asked.borrow(),
+            ["GET /apis "],
+            "{group}: it is not known what the hub is"
+        );
+        definitions.set_hub(Hub::Kubernetes);
+        assert_eq!(definitions.verify(&hub, &of(group), false).await, Ok(None));
+        assert_eq!(asked.borrow().len(), 1, "{group}");
     }
 }
 
@@ -122,9 +132,9 @@ async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, kn
         ("/apis/apis.kcp.io/v1alpha2/apibindings", bindings),
     ];
     let hub = Cluster::new(Side::Hub, Box::new(Paths(paths.into())), RateLimit::new(None));
-    let definitions = Definitions::default();
+    let mut definitions = Definitions::default();
     let gauges = of(group);
-    definitions.learn(&gauges.qualified(), known);
+    definitions.set(&gauges.qualified(), known);
     definitions.verify(&hub, &gauges, bindings.is_empty()).await
 }
 
@@ -161,5 +171,23 @@ async fn in_kcp_a_type_goes_with_its_binding_and_everything_with_the_workspace()
     // What is gone with its type is not asked for, but for the end of everything.
     for (workspace, expected) in [(HERE, Ok(None)), (ENDS, going("w1"))] {
         assert_eq!(in_kcp("apps", workspace, "", known()).await, expected, "{workspace}");
+    }
+}
+
+#[test]
+fn what_is_of_the_core_group_is_not_known_by_the_workspace_that_is_deleted() {
+    let going = Withdrawal::Going(Some("w1".into()));
+    for (resource, known, expected) in [
+        ("configmaps", None, None),
+        ("gauges.apps", None, Some("w1")),
+        ("gauges.apps", Some("b1"), Some("b1")),
+    ] {
+        let mut definitions = Definitions::default();
+        if let Some(known) = known {
+            definitions.set(resource, Known::Uid(known.into()));
+        }
+        definitions.note_withdrawal(resource, &going);
+        let expected = expected.map(|uid| Known::Uid(uid.into()));
+        assert_eq!(definitions.known(resource), expected.as_ref(), "{resource} {known:?}");
     }
 }

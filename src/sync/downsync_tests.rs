@@ -170,12 +170,12 @@ mod stories {
             let answers: Vec<_> = [(200, ANOTHER)].into_iter().chain(answers).collect();
             let (hub, _) = scripted(Side::Hub, &answers);
             let (edge, asked) = scripted(Side::Edge, &[(422, IMMUTABLE), (409, EXISTS)]);
-            let job = Job {
+            let mut job = Job {
                 deletes_are_held: held,
                 origin_version: 45,
                 ..of_u9()
             };
-            job.identity.expect("c1".into());
+            Rc::make_mut(&mut job.identity).expect("c1".into());
             assert_eq!(reconcile(&hub, &edge, job).await.unwrap().ending, expected);
             assert_eq!(verbs(&asked), ["PATCH", "POST"]);
         }
@@ -242,8 +242,7 @@ mod stories {
         let mut job = of_u9();
         (job.origin.resource, job.copy_at.resource) =
             (of_type("batch", "jobs", "Job"), of_type("batch", "jobs", "Job"));
-        job.definitions
-            .learn("jobs.batch", crate::sync::definition::Known::Nothing);
+        Rc::make_mut(&mut job.definitions).set("jobs.batch", crate::sync::definition::Known::Nothing);
         assert_eq!(reconcile(&hub, &edge, job).await.unwrap().ending, Change::Replaced);
         assert_eq!(verbs(&asked), ["POST", "GET", "DELETE", "PATCH"]);
     }

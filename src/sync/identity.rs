@@ -5,11 +5,9 @@
 //! after the same cluster has answered again, asked after it has said that the origin does not exist: it may have been
 //! replaced in the moment before. Those who ask at once share an answer.
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use super::ownership::Source;
-use super::shared::Shared;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::sync::meta::Meta;
 
@@ -20,18 +18,18 @@ const NAMESPACES: [&str; 2] = ["kube-system", "default"];
 pub(super) const WORKSPACE: &str = "core.kcp.io";
 const WORKSPACE_VERSION: &str = "v1alpha1";
 
-/// What is known of the identity of one side.
-#[derive(Debug, Default)]
+/// What is known of the identity of one side. A worker has what was known when it began: what is known meanwhile is held
+/// against what it found ([`Identity::confirms`]).
+#[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// The cluster that the copies are from; absent as long as it is not known.
-    expected: RefCell<Option<String>>,
+    expected: Option<String>,
     /// The one that has answered last.
-    found: RefCell<Option<String>>,
+    found: Option<String>,
     /// Clusters that copies are from too, and which people have confirmed not to be waited for.
-    former: RefCell<BTreeSet<String>>,
+    former: BTreeSet<String>,
     /// People have confirmed that it has gone back to older versions.
-    may_be_older: Cell<bool>,
-    question: Shared<Result<Verdict, Error>>,
+    may_be_older: bool,
 }
 
 /// Who answered.
@@ -59,59 +57,62 @@ pub enum Doubt {
 
 impl Identity {
     /// The cluster that the copies are from, if it is known.
-    pub fn expected(&self) -> Option<String> {
-        self.expected.borrow().clone()
+    pub fn expected(&self) -> Option<&str> {
+        self.expected.as_deref()
     }
 
     /// Sets the cluster that the copies are from.
-    pub fn expect(&self, uid: String) {
-        *self.expected.borrow_mut() = Some(uid);
-        self.question.expire();
+    pub fn expect(&mut self, uid: String) {
+        self.expected = Some(uid);
     }
 
     /// It has answered, or another one has.
-    pub fn answers(&self, uid: &str) {
-        self.found.replace(Some(uid.to_owned()));
+    pub fn answers(&mut self, uid: &str) {
+        self.found = Some(uid.to_owned());
     }
 
     /// The one that answers, as far as it is known.
-    pub fn present(&self) -> Option<String> {
-        self.found.borrow().clone().or_else(|| self.expected())
+    pub fn present(&self) -> Option<&str> {
+        self.found.as_deref().or(self.expected())
     }
 
     /// People have confirmed that copies of what was in that cluster may be deleted.
-    pub fn give_up(&self, uid: String) {
-        self.former.borrow_mut().insert(uid);
+    pub fn give_up(&mut self, uid: String) {
+        self.former.insert(uid);
     }
 
     /// People have confirmed that it has gone back to older versions.
-    pub fn accept_older(&self) {
-        self.may_be_older.set(true);
+    pub fn accept_older(&mut self) {
+        self.may_be_older = true;
     }
 
     /// What the mark of a copy says against an answer of this cluster at `version` (0 if unknown).
     pub fn doubt(&self, source: Source<'_>, cluster: &str, version: u64) -> Option<Doubt> {
         if cluster != source.cluster {
-            let is_given_up = self.former.borrow().contains(source.cluster);
-            return (!is_given_up).then(|| Doubt::MadeFrom(source.cluster.to_owned()));
+            let doubt = Doubt::MadeFrom(source.cluster.to_owned());
+            return (!self.confirms(&doubt)).then_some(doubt);
         }
-        let is_older = version != 0 && version < source.version && !self.may_be_older.get();
-        is_older.then_some(Doubt::Older {
+        let doubt = Doubt::Older {
             from: source.version,
             to: version,
-        })
+        };
+        (version != 0 && version < source.version && !self.confirms(&doubt)).then_some(doubt)
     }
 
-    /// Asks the side who it is. The question begins after the call. An error proves nothing.
+    /// True if people have confirmed what a doubt is about.
+    pub fn confirms(&self, doubt: &Doubt) -> bool {
+        match doubt {
+            Doubt::MadeFrom(cluster) => self.former.contains(cluster),
+            Doubt::Older { .. } => self.may_be_older,
+        }
+    }
+
+    /// Asks the side who it is. What answers begins after the call. An error proves nothing.
     pub async fn verify(&self, cluster: &Cluster) -> Result<Verdict, Error> {
-        self.question.ask(async || self.ask(cluster).await).await
-    }
-
-    async fn ask(&self, cluster: &Cluster) -> Result<Verdict, Error> {
         let Some(expected) = self.expected() else {
             return Ok(Verdict::Same(None));
         };
-        Ok(match read(cluster, Some(&expected)).await? {
+        Ok(match read(cluster, Some(expected)).await? {
             Some(found) if found == expected => Verdict::Same(Some(found)),
             Some(found) => Verdict::Other(found),
             // Nobody deletes these namespaces and leaves the cluster as it is.
@@ -128,7 +129,7 @@ pub async fn read(cluster: &Cluster, expected: Option<&str>) -> Result<Option<St
     let namespaces = NAMESPACES.map(|name| (ResourceType::namespaces(), name));
     for (resource, name) in namespaces.into_iter().chain([workspace]) {
         let at = ObjectName::new("", name);
-        let uid = match cluster.get(&resource, &at, Content::Metadata).await {
+        let uid = match cluster.get_shared(&resource, &at, Content::Metadata).await {
             Ok(object) => Meta::parse(&object)?.uid,
             Err(error) if error.proves_absent(name) => continue,
             // An ordinary cluster, or one that does not tell.
@@ -202,7 +203,7 @@ mod tests {
     async fn a_cluster_is_told_from_another_one_and_those_who_ask_at_once_share_an_answer() {
         let (hub, asked) = cluster("default", r#"{"metadata":{"name":"default","uid":"u1"}}"#);
         assert_eq!(read(&hub, None).await, Ok(Some("u1".to_owned())));
-        let identity = Identity::default();
+        let mut identity = Identity::default();
         assert_eq!(
             identity.verify(&hub).await,
             Ok(Verdict::Same(None)),
@@ -214,11 +215,11 @@ mod tests {
         assert_eq!(at_once, vec![Ok(Verdict::Same(Some("u1".into()))); 3]);
         assert_eq!(
             asked.get(),
-            4,
-            "kube-system and default: once for the first, once for the others"
+            5,
+            "kube-system once for the first and once for the others, and default once more for who is in between"
         );
         identity.verify(&hub).await.unwrap();
-        assert_eq!(asked.get(), 6, "an answer says nothing of later");
+        assert_eq!(asked.get(), 7, "an answer says nothing of later");
         identity.expect("u2".into());
         assert_eq!(identity.verify(&hub).await, Ok(Verdict::Other("u1".into())));
         let (nobody, _) = cluster("x", "");
@@ -282,7 +283,7 @@ mod tests {
     #[test]
     fn copies_tell_of_another_cluster_and_of_one_that_has_gone_back() {
         let source = |cluster, version| Source { cluster, version };
-        let identity = Identity::default();
+        let mut identity = Identity::default();
         for (found, version, expected) in [
             (source("a", 7), 7, None),
             (source("a", 7), 0, None),

@@ -89,9 +89,9 @@ pub struct Job {
     pub protected: bool,
     /// The edge's owner does not allow that the namespace of the copy is made for it.
     pub namespace_refused: bool,
-    /// Who the origins' side has to be for the copy to be deleted.
+    /// Who the origins' side has to be for the copy to be deleted, as far as it was known when the job began.
     pub identity: Rc<Identity>,
-    /// What has to define the type at the hub for the copy of one of its objects to be deleted.
+    /// What has to define the type at the hub for the copy of one of its objects to be deleted, in the same way.
     pub definitions: Rc<Definitions>,
     /// The version that origins of the type are known to have reached: one that is at an older one was restored from a
     /// backup, and what it lacks has not been deleted.
@@ -117,7 +117,6 @@ impl Job {
         } else {
             (self.identity.present()?, desired.version)
         };
-        let cluster = &cluster;
         Some(Source { cluster, version }.mark())
     }
 

@@ -1,5 +1,7 @@
 //! Looking at one object of one side: what is there, what is proved not to be there, and what is too old to tell.
 
+use bytes::Bytes;
+
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
@@ -10,7 +12,20 @@ pub(crate) async fn look_at(
     resource: &ResourceType,
     name: &ObjectName,
 ) -> Result<Option<Meta>, Error> {
-    match cluster.get(resource, name, Content::Metadata).await {
+    seen(name, cluster.get(resource, name, Content::Metadata).await)
+}
+
+/// The same for what many ask for at once.
+pub(super) async fn look_at_shared(
+    cluster: &Cluster,
+    resource: &ResourceType,
+    name: &ObjectName,
+) -> Result<Option<Meta>, Error> {
+    seen(name, cluster.get_shared(resource, name, Content::Metadata).await)
+}
+
+fn seen(name: &ObjectName, answer: Result<Bytes, Error>) -> Result<Option<Meta>, Error> {
+    match answer {
         Ok(object) => Meta::of(name, &object).map(Some),
         Err(error) if error.proves_absent(&name.name) => Ok(None),
         Err(error) => Err(error),

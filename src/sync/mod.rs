@@ -28,6 +28,5 @@ mod replace;
 pub mod retire;
 #[cfg(test)]
 mod scripted;
-mod shared;
 pub mod status_return;
 pub mod upsync;

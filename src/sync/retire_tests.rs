@@ -90,8 +90,8 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
     ];
     let (hub, _) = scripted(Side::Hub, &answers);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
-    let elsewhere = job();
-    elsewhere.identity.expect("u8".into());
+    let mut elsewhere = job();
+    Rc::make_mut(&mut elsewhere.identity).expect("u8".into());
     let outcome = reconcile(&hub, &edge, elsewhere).await.unwrap();
     assert_eq!(outcome.ending, HeldFor::OtherCluster("u9".into()));
     assert_eq!(asked.borrow().len(), 1, "{asked:?}");

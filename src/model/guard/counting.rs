@@ -54,6 +54,9 @@ impl Model {
 
     /// So many more copies are to go than were counted last.
     pub(in crate::model) fn more_are_doomed(&mut self, direction: Direction, more: usize) {
+        if more > 0 {
+            self.read_hub_kind(direction);
+        }
         let gate = self.guard.gates.entry(direction).or_default();
         if let Some((_, count)) = &mut gate.counted {
             count.doomed += more;

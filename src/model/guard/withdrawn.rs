@@ -84,7 +84,7 @@ impl Model {
     /// A copy is held back from its end, because the hub takes its type away or has done so.
     pub(in crate::model) fn hold_type(&mut self, key: &Key, resource: String, withdrawal: &Withdrawal) -> queue::Done {
         if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Anew(_)) {
-            self.definitions.accept(&resource, withdrawal.clone());
+            self.definitions_mut().accept(&resource, withdrawal.clone());
             return queue::Done::Again;
         }
         let known = self.guard.types.0.remove(&key.type_id);
@@ -96,6 +96,7 @@ impl Model {
 
     /// A hold for this reason, from now on, in the place of a known one.
     fn hold_still(&mut self, known: Option<TypeHold>, resource: String, withdrawal: &Withdrawal) -> TypeHold {
+        self.definitions_mut().note_withdrawal(&resource, withdrawal);
         let anew = matches!(withdrawal, Withdrawal::Anew(_));
         let time = if anew {
             self.settings.delete_limits.grace
@@ -201,7 +202,7 @@ impl Model {
             known.resource,
             known.held.len()
         );
-        self.definitions.accept(&known.resource, known.withdrawal);
+        self.definitions_mut().accept(&known.resource, known.withdrawal);
         self.keep_guard_in_record();
         self.go_on_with(known.held);
     }
@@ -230,7 +231,7 @@ impl Model {
                     "all objects are back, deletes are held no longer resource={}",
                     known.resource
                 );
-                self.definitions.accept(&known.resource, known.withdrawal);
+                self.definitions_mut().accept(&known.resource, known.withdrawal);
                 self.keep_guard_in_record();
             }
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::{NOT_EMPTY, OLDER_VERSIONS, OTHER_CLUSTER, TOO_MANY};
+use crate::sync::definition::Withdrawal;
 use crate::sync::identity::Doubt;
 
 /// Four copies, of which the hub has only `a` left, so that three deletes are held.
@@ -185,6 +186,44 @@ fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
 }
 
 #[test]
+fn what_people_have_confirmed_holds_no_worker_that_had_begun_before() {
+    let anew = HeldFor::Withdrawn(Withdrawal::Anew("d2".into()));
+    let doubts = [
+        HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }),
+        HeldFor::Doubted(Doubt::MadeFrom("elder".into())),
+        anew,
+    ];
+    for held in doubts {
+        let mut bench = Bench::listed();
+        bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+        let origins = bench.origins();
+        bench.says_gone(origins, &config_map("a", 50));
+        bench.says_gone(origins, &config_map("b", 51));
+        assert_eq!(bench.working(), ["a", "b"]);
+        bench.end_with("a", held.clone());
+        bench.confirm(&bench.token());
+        assert_eq!(bench.working(), ["b", "a"], "{held:?}");
+        bench.end_with("b", held.clone());
+        assert_eq!(
+            bench.working(),
+            ["a", "b"],
+            "{held:?}: it is asked for again, with what is known now"
+        );
+    }
+}
+
+#[test]
+fn what_the_hub_is_is_asked_for_once_when_copies_are_to_be_deleted() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d"]);
+    let ask = "ask what defines types";
+    assert_eq!(bench.count(ask), 0, "{:?}", bench.log);
+    bench.delete_one("a");
+    bench.delete_one("b");
+    assert_eq!(bench.count(ask), 1, "{:?}", bench.log);
+}
+
+#[test]
 fn what_a_worker_was_told_by_another_cluster_is_judged_anew_when_the_right_one_answers() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b"]);
@@ -213,7 +252,7 @@ fn what_another_cluster_lacks_is_deleted_once_people_have_confirmed_that_it_is_t
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(2));
     bench.confirm(&bench.token());
     assert_eq!(bench.working(), ["a", "b"]);
-    assert_eq!(bench.job("a").identity.expected().as_deref(), Some("another"));
+    assert_eq!(bench.job("a").identity.expected(), Some("another"));
 }
 
 #[test]

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::cluster::discovery::{Served, ServedResource};
-use crate::model::effect::{Answers, Beat, Beaten, BeatenConfig, Kept, Names, Questions, parse_record};
-use crate::sync::definition::{Definition, Withdrawal};
+use crate::model::effect::{
+    Answers, Beat, Beaten, BeatenConfig, DefinitionAnswers, Kept, Names, Questions, parse_record,
+};
+use crate::sync::definition::{Definition, Hub, Withdrawal};
 
 /// See the module's doc.
 pub(super) struct World {
@@ -234,7 +236,10 @@ impl Bench {
                     let result = or_fails(error.clone()).map(|()| self.world.definition.clone());
                     (of, result)
                 });
-                Answer::Defined(answers.collect())
+                Answer::Defined(DefinitionAnswers {
+                    hub: error.is_none().then_some(Hub::Kubernetes),
+                    types: answers.collect(),
+                })
             }
             Request::Verify(type_id, ..) => {
                 Answer::Withdrawal(type_id, or_fails(error).map(|()| self.world.withdrawal.clone()))

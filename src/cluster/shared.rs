@@ -1,0 +1,80 @@
+//! Reads whose answer those share who ask at once.
+//!
+//! Before each delete the other side is asked who it is and what defines the type ([`crate::sync`]). Many workers have that
+//! question at once, and one request answers them all.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::{Cluster, Content, Error, ObjectName, ResourceType};
+
+/// How long a question waits for one under way, so as to be shared: that one may be lost.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+type Answer = Result<Bytes, Error>;
+
+/// What is being read of one side, by path.
+#[derive(Debug, Default)]
+pub(super) struct SharedReads(RefCell<BTreeMap<String, Rc<Read>>>);
+
+/// The last answer to one question, for those who asked before it was put.
+#[derive(Debug, Default)]
+struct Read {
+    /// How many questions have begun.
+    begun: Cell<u64>,
+    /// The last answer, and which question it is to, counted from 1. Held while a question is under way.
+    last: Mutex<Option<(u64, Answer)>>,
+}
+
+impl SharedReads {
+    async fn ask(&self, path: String, question: impl AsyncFn() -> Answer) -> Answer {
+        let read = Rc::clone(self.0.borrow_mut().entry(path).or_default());
+        let answer = read.ask(question).await;
+        drop(read);
+        // What nobody waits for is not kept. That of one who was stopped meanwhile is not either.
+        self.0.borrow_mut().retain(|_, read| Rc::strong_count(read) > 1);
+        answer
+    }
+}
+
+impl Read {
+    /// The answer to a question that begins after the call: one that is under way already is no answer to what was seen
+    /// meanwhile.
+    async fn ask(&self, question: impl AsyncFn() -> Answer) -> Answer {
+        let before = self.begun.get();
+        let Ok(mut last) = timeout(LONGEST_WAIT, self.last.lock()).await else {
+            return question().await;
+        };
+        if let Some((_, answer)) = last.as_ref().filter(|(to, _)| *to > before) {
+            return answer.clone();
+        }
+        self.begun.update(|begun| begun + 1);
+        let to = self.begun.get();
+        let answer = question().await;
+        *last = Some((to, answer.clone()));
+        answer
+    }
+}
+
+impl Cluster {
+    /// As [`Cluster::get`]. The answer is to a request that began after the call, maybe to somebody else's.
+    pub async fn get_shared(&self, resource: &ResourceType, name: &ObjectName, content: Content) -> Answer {
+        let path = resource.object_path(name)?;
+        self.shared
+            .ask(path, async || self.get(resource, name, content).await)
+            .await
+    }
+
+    /// The same as [`Cluster::get_path`].
+    pub async fn get_path_shared(&self, path: &str) -> Answer {
+        self.shared
+            .ask(path.to_owned(), async || self.get_path(path).await)
+            .await
+    }
+}
