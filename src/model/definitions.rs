@@ -62,7 +62,7 @@ impl Model {
     fn needs_hub_kind(&self) -> bool {
         let mut types = self.types.values();
         !self.definitions.knows_hub()
-            && types.any(|state| state.plan.direction == Direction::Down && state.inventory.count_doomed().doomed > 0)
+            && types.any(|state| state.plan.direction == Direction::Down && state.inventory.has_doomed())
     }
 
     /// Copies are to be deleted: what proves that they may is asked for beside them.

@@ -31,7 +31,8 @@ use self::tokens::Tokens;
 use self::vanished::VanishedTypes;
 use self::withdrawn::TypeHolds;
 use super::count::Count;
-use super::{Key, Model, TypeId};
+use super::inventory::{Holder, Permit};
+use super::{Key, Model, Task, TypeId, Types};
 use crate::plan::Direction;
 
 /// Deletes within this time are one pass, also when they come one by one.
@@ -52,9 +53,6 @@ pub struct Limits {
 #[derive(Debug, Default)]
 struct Gate {
     hold: Option<Hold>,
-    held: BTreeSet<Key>,
-    /// Released by people or by time.
-    allowed: BTreeSet<Key>,
     /// Deletes of the last minute.
     done: VecDeque<(Instant, Key)>,
     /// Since when deletes wait for what may be to go, too.
@@ -101,14 +99,6 @@ impl Gate {
             self.done.pop_front();
         }
     }
-
-    /// Lets go what was held.
-    fn release(&mut self) -> Vec<Key> {
-        self.hold = None;
-        let held: Vec<Key> = std::mem::take(&mut self.held).into_iter().collect();
-        self.allowed.extend(held.iter().cloned());
-        held
-    }
 }
 
 impl Guard {
@@ -126,12 +116,19 @@ impl Guard {
         lines.collect()
     }
 
-    /// What holds, in which direction, and how many objects.
-    fn all_holds(&self) -> impl Iterator<Item = (Direction, &Hold, usize)> {
+    /// What holds, in which direction, and how many objects of these types.
+    fn all_holds<'a>(&'a self, types: &'a Types) -> impl Iterator<Item = (Direction, &'a Hold, usize)> {
         let gates = self.gates.iter();
-        let of_gates = gates.filter_map(|(&direction, gate)| Some((direction, gate.hold.as_ref()?, gate.held.len())));
-        let of_types = self.types.all();
-        let of_types = of_types.map(|known| (Direction::Down, &known.hold, known.held.len()));
+        let of_gates = gates.filter_map(|(&direction, gate)| {
+            let of_direction = types.values().filter(move |state| state.plan.direction == direction);
+            let held = of_direction.map(|state| state.inventory.count_held(Holder::Direction));
+            Some((direction, gate.hold.as_ref()?, held.sum()))
+        });
+        let of_types = self.types.all().map(|(type_id, known)| {
+            let state = types.get(&type_id);
+            let held = state.map_or(0, |state| state.inventory.count_held(Holder::Type));
+            (Direction::Down, &known.hold, held)
+        });
         of_gates
             .chain(of_types)
             .chain(self.vanished.all())
@@ -145,22 +142,20 @@ impl Guard {
     }
 
     /// What the configs say about holds.
-    fn condition(&self) -> Condition {
-        let holds = self.all_holds().count();
-        let mut messages: Vec<String> = self
-            .all_holds()
+    fn condition(&self, types: &Types) -> Condition {
+        let all: Vec<_> = self.all_holds(types).collect();
+        let holds = all.len();
+        let mut messages: Vec<String> = all
+            .iter()
             .take(MESSAGES)
-            .map(|(direction, hold, held)| hold.message(direction, held))
+            .map(|&(direction, hold, held)| hold.message(direction, held))
             .collect();
         if holds > MESSAGES {
             messages.push(format!("{} more holds are in the log", holds - MESSAGES));
         }
         Condition {
             held: holds > 0,
-            reason: self
-                .all_holds()
-                .next()
-                .map_or("NothingHeld", |(_, hold, _)| hold.reason.word()),
+            reason: all.first().map_or("NothingHeld", |(_, hold, _)| hold.reason.word()),
             message: messages.join("; "),
         }
     }
@@ -171,55 +166,36 @@ impl Guard {
         hold.is_some_and(|hold| matches!(hold.reason, Reason::OtherCluster { .. }))
     }
 
-    /// True if the delete of a copy is held.
-    pub(super) fn holds(&self, key: &Key, direction: Direction) -> bool {
-        let gate = self.gates.get(&direction);
-        self.types.holds(key) || gate.is_some_and(|gate| gate.hold.is_some() && gate.held.contains(key))
-    }
-
     /// A delete has been done.
     pub(super) fn deleted(&mut self, key: &Key, direction: Direction, now: Instant) {
         let gate = self.gates.entry(direction).or_default();
         gate.done.push_back((now, key.clone()));
         gate.counted = None;
-        self.seen_to(key, direction);
     }
 
-    /// There is no such type any more: what could go of it must not be taken off what others lose.
+    /// There is no such type any more.
     pub(super) fn forget(&mut self, type_id: TypeId) {
-        for gate in self.gates.values_mut() {
-            gate.held.retain(|key| key.type_id != type_id);
-            gate.allowed.retain(|key| key.type_id != type_id);
-        }
         self.types.forget(type_id);
         self.cascades.forget(type_id);
-    }
-
-    /// True if deletes of this type are held.
-    pub(super) fn holds_any(&self, type_id: TypeId, direction: Direction) -> bool {
-        let gate = self.gates.get(&direction);
-        gate.is_some_and(|gate| gate.held.iter().any(|key| key.type_id == type_id))
-    }
-
-    /// A worker has brought the object in step, whatever that took: that it could go is no longer so.
-    pub(super) fn seen_to(&mut self, key: &Key, direction: Direction) {
-        if let Some(gate) = self.gates.get_mut(&direction) {
-            gate.allowed.remove(key);
-        }
     }
 }
 
 impl Model {
     /// True if a copy whose origin is gone may be deleted now. What may not is kept in mind until it may.
     pub(super) fn may_delete(&mut self, key: &Key, direction: Direction) -> bool {
-        if self.guard.types.take(key) {
+        if self.guard.types.holds_any(key.type_id) {
+            self.hold_copy(key, Holder::Type);
             return false;
         }
+        let may_go = self
+            .types
+            .get(&key.type_id)
+            .is_some_and(|state| state.inventory.may_go(&key.name));
         let now = self.now;
         let limits = self.settings.delete_limits;
         let gate = self.guard.gates.entry(direction).or_default();
         gate.forget_old(now);
-        if gate.allowed.contains(key) && gate.hold.is_none() {
+        if may_go && gate.hold.is_none() {
             return true;
         }
         if gate.hold.is_none() {
@@ -243,8 +219,15 @@ impl Model {
         if gate.hold.is_none() {
             return true;
         }
-        gate.held.insert(key.clone());
+        self.hold_copy(key, Holder::Direction);
         false
+    }
+
+    /// A copy has to wait for the end of a hold.
+    fn hold_copy(&mut self, key: &Key, holder: Holder) {
+        if let Some(state) = self.types.get_mut(&key.type_id) {
+            state.inventory.hold(&key.name, holder);
+        }
     }
 
     /// People are told, and a restart will know.
@@ -270,14 +253,14 @@ impl Model {
     /// What the configs say about holds.
     pub(super) fn holds(&mut self) -> Condition {
         self.forget_what_came_back();
-        self.guard.condition()
+        self.guard.condition(&self.types)
     }
 
     /// How many deletes are held, by direction and reason.
     pub(super) fn held(&mut self) -> BTreeMap<(Direction, &'static str), usize> {
         self.forget_what_came_back();
         let mut held = BTreeMap::new();
-        for (direction, hold, objects) in self.guard.all_holds() {
+        for (direction, hold, objects) in self.guard.all_holds(&self.types) {
             *held.entry((direction, hold.reason.word())).or_default() += objects;
         }
         held
@@ -290,26 +273,26 @@ impl Model {
             let state = types.get(&key.type_id);
             state.is_some_and(|state| state.inventory.is_doomed(&key.name))
         };
-        for gate in self.guard.gates.values_mut() {
-            gate.held.retain(is_doomed);
-        }
         self.guard.cascades.retain(is_doomed);
-        self.forget_held_that_came_back();
         self.forget_types_that_came_back();
     }
 
     /// The origins' side of a direction is not to be trusted until it is confirmed.
-    pub(super) fn hold_deletes(&mut self, direction: Direction, reason: Reason, key: Option<Key>) {
+    pub(super) fn hold_deletes(&mut self, direction: Direction, reason: Reason, key: Option<&Key>) {
+        if let Some(key) = key {
+            self.hold_copy(key, Holder::Direction);
+        }
         let gate = self.guard.gates.entry(direction).or_default();
-        gate.held.extend(key);
         if gate
             .hold
             .as_ref()
             .is_none_or(|hold| reason.is_graver_than(&hold.reason))
         {
-            let released = std::mem::take(&mut gate.allowed);
-            gate.held.extend(released);
             gate.hold = Some(Hold::begin(direction, reason, None, &mut self.chance));
+            let types = self.types.values_mut();
+            for state in types.filter(|state| state.plan.direction == direction) {
+                state.inventory.hold_what_may_go(Holder::Direction);
+            }
             self.holds_have_changed();
             self.read_anew(direction.origin());
             // One that has gone back may be another cluster altogether.
@@ -401,33 +384,51 @@ impl Model {
     pub(super) fn judge_anew(&mut self, direction: Direction) {
         let gate = self.guard.gates.entry(direction).or_default();
         gate.hold = None;
-        let held = std::mem::take(&mut gate.held);
         log::info!(
             "the {} is the cluster again that the copies are from, deletes are held no longer direction={direction}",
             direction.origin()
         );
         self.holds_have_changed();
-        self.go_on_with(held);
+        self.release_copies(direction, Permit::Unasked);
         self.forget_what_is_gone(direction.origin());
     }
 
     fn release_deletes(&mut self, direction: Direction, why: &str) {
         self.forget_what_came_back();
-        let held = self.guard.gates.entry(direction).or_default().release();
+        self.guard.gates.entry(direction).or_default().hold = None;
         self.holds_have_changed();
-        log::warn!(
-            "deletes go on direction={direction} because=\"{why}\" objects={}",
-            held.len()
-        );
-        self.go_on_with(held);
+        let released = self.release_copies(direction, Permit::Given);
+        log::warn!("deletes go on direction={direction} because=\"{why}\" objects={released}");
     }
 
-    fn go_on_with(&mut self, held: impl IntoIterator<Item = Key>) {
-        for key in held {
-            if let Some(state) = self.types.get(&key.type_id) {
-                let class = state.class(&key.name);
-                self.queue.add(key, class, None::<bytes::Bytes>);
-            }
+    /// The hold of a direction has ended: what it held is looked at again. How many that are.
+    fn release_copies(&mut self, direction: Direction, permit: Permit) -> usize {
+        let types = self.types.iter().filter(|(_, state)| state.plan.direction == direction);
+        let types: Vec<TypeId> = types.map(|(&type_id, _)| type_id).collect();
+        let released = types
+            .into_iter()
+            .map(|type_id| self.release_copies_of(type_id, Holder::Direction, permit));
+        released.sum()
+    }
+
+    /// The same of one type.
+    fn release_copies_of(&mut self, type_id: TypeId, holder: Holder, permit: Permit) -> usize {
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return 0;
+        };
+        let released = state.inventory.release(holder, permit);
+        let count = released.len();
+        for name in released {
+            self.go_on_with(Key::new(type_id, Task::Object, name));
+        }
+        count
+    }
+
+    /// An object is held no longer.
+    fn go_on_with(&mut self, key: Key) {
+        if let Some(state) = self.types.get(&key.type_id) {
+            let class = state.class(&key.name);
+            self.queue.add(key, class, None::<bytes::Bytes>);
         }
         self.tell_of_holds();
     }

@@ -4,6 +4,7 @@
 
 mod asked;
 mod link;
+mod permits;
 mod states;
 
 use std::cmp::Reverse;
@@ -13,7 +14,7 @@ use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 pub(super) use self::link::Link;
-pub(super) use self::states::LeftOpen;
+pub(super) use self::states::{Holder, LeftOpen, Permit};
 use self::states::{News, Told, Trace, Work};
 use super::count::Count;
 use super::drift::Fight;
@@ -387,6 +388,12 @@ impl Inventory {
         self.objects.get(name).is_some_and(Link::is_retiring)
     }
 
+    /// True if there are copies of ours that are to go.
+    pub(super) fn has_doomed(&self) -> bool {
+        let mut all = self.objects.values();
+        all.any(|link| link.is_retiring() && link.has_ours())
+    }
+
     /// True if there are copies of ours that may be to go.
     pub(super) fn has_suspects(&self) -> bool {
         let mut all = self.objects.values();
@@ -397,7 +404,10 @@ impl Inventory {
     pub(super) fn count_doomed(&self) -> Count {
         let ours = self.objects.values().filter(|link| link.has_ours());
         Count {
-            doomed: ours.clone().filter(|link| link.is_retiring()).count(),
+            doomed: ours
+                .clone()
+                .filter(|link| link.is_retiring() && link.permit != Permit::Given)
+                .count(),
             suspect: ours.clone().filter(|link| link.is_doubtful()).count(),
             copies: ours.count(),
         }
@@ -411,9 +421,9 @@ impl Inventory {
         (in_step.count(), out_of_step.count())
     }
 
-    /// Names of the objects that need a worker and that none has, in order, from the given one on.
+    /// Names of the objects that need a worker, that none has and no hold keeps, in order, from the given one on.
     pub(super) fn out_of_step(&self, from: Option<&ObjectName>) -> impl Iterator<Item = &ObjectName> + use<'_> {
-        self.in_order(|link| !link.is_busy() && link.needs_worker(), from)
+        self.in_order(|link| !link.is_busy() && !link.is_held() && link.needs_worker(), from)
     }
 
     /// Names of the objects that `are` such, in order, from the given one on. Only as many as are asked for are sorted.
@@ -512,6 +522,7 @@ impl Inventory {
             return false;
         };
         link.work = Work::Idle(LeftOpen::Nothing);
+        link.permit = Permit::Unasked;
         link.settled = wanted;
         let is_late = link.told.of_origin();
         if !is_late {

@@ -88,6 +88,9 @@ const WORK_BYTES: usize = 2 << 20;
 /// Numbers types through the life of the process.
 pub(crate) type TypeId = u32;
 
+/// All types that are synced, or have copies left that were.
+type Types = BTreeMap<TypeId, TypeState>;
+
 /// What has to be done for an object. Each is queued, tried and backed off by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Task {
@@ -175,7 +178,7 @@ pub(crate) struct Model {
     selecting: Selecting,
     hub_asking: Asking,
     edge_asking: Asking,
-    types: BTreeMap<TypeId, TypeState>,
+    types: Types,
     next_type: TypeId,
     sources: Sources,
     next_source: SourceId,

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::inventory::Holder;
 use super::{Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::plan::{Direction, Selection};
@@ -363,11 +364,12 @@ impl Model {
 
     /// The origins of a type cannot be read.
     pub(super) fn origins_broke_off(&mut self, type_id: TypeId, error: &Error) {
-        let Some(direction) = self.types.get(&type_id).map(|state| state.plan.direction) else {
+        let Some(state) = self.types.get(&type_id) else {
             return;
         };
+        let direction = state.plan.direction;
         // A type that cannot be read says nothing of the others.
-        if error.is_unreachable() || self.guard.holds_any(type_id, direction) {
+        if error.is_unreachable() || state.inventory.count_held(Holder::Direction) > 0 {
             self.origins_are_unsteady(direction);
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::effect::Known;
-use super::guard::{Guard, Reason};
+use super::guard::Reason;
 use super::inventory::LeftOpen;
 use super::workers::HELD_BACK;
 use super::{Done, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
@@ -29,10 +29,10 @@ const LAST_PATIENCE: Duration = Duration::from_secs(60);
 impl Model {
     /// Asks for what found no room in the queue.
     pub(super) fn refill(&mut self) {
-        let (types, guard, now) = (&self.types, &self.guard, self.now);
+        let (types, now) = (&self.types, self.now);
         let out_of_step = |type_id: TypeId, from: Option<Key>| {
             let state = types.get(&type_id);
-            let keys = state.map(|state| out_of_step(type_id, state, guard, from.as_ref()));
+            let keys = state.map(|state| out_of_step(type_id, state, from.as_ref()));
             keys.into_iter().flatten()
         };
         while self.queue.refill(now, out_of_step) {}
@@ -248,12 +248,11 @@ impl Model {
             }
             Ending::Skipped(Why::Conflict(owner)) => {
                 state.inventory.failed(name, LeftOpen::Unsure);
-                self.guard.seen_to(key, direction);
                 self.report.conflict(side, &object, owner.as_deref());
                 return queue::Done::Retry(None);
             }
             Ending::Changed(Change::Deleted | Change::Released) => self.guard.deleted(key, direction, self.now),
-            _ => self.guard.seen_to(key, direction),
+            _ => {}
         }
         self.cascade_is_over(key);
         if self.says_too_little(key, outcome) {
@@ -412,7 +411,7 @@ impl Model {
             self.hold_deletes(direction, reason, None);
             return queue::Done::Retry(None);
         }
-        self.hold_deletes(direction, reason, Some(key.clone()));
+        self.hold_deletes(direction, reason, Some(key));
         queue::Done::Finished
     }
 
@@ -580,7 +579,6 @@ fn known_by(outcome: &Outcome) -> Option<Known> {
 fn out_of_step<'a>(
     type_id: TypeId,
     state: &'a TypeState,
-    guard: &'a Guard,
     from: Option<&Key>,
 ) -> impl Iterator<Item = (Key, Class)> + use<'a> {
     // The first name of a task to begin with; `None` if the task is behind us.
@@ -599,7 +597,5 @@ fn out_of_step<'a>(
         let key = Key::new(type_id, Task::Status, name.clone());
         (key, Class::Normal)
     });
-    let direction = state.plan.direction;
-    let is_held = move |key: &Key| state.inventory.is_doomed(&key.name) && guard.holds(key, direction);
-    objects.chain(statuses).filter(move |(key, _)| !is_held(key))
+    objects.chain(statuses)
 }

@@ -104,8 +104,8 @@ impl Model {
                 confirmed.push(key.clone());
             }
         }
-        if !confirmed.is_empty() {
-            self.go_on_with(confirmed);
+        for key in confirmed {
+            self.go_on_with(key);
         }
     }
 }

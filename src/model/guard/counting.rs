@@ -18,9 +18,11 @@ impl Model {
         let now = self.now;
         let count = self.counted(direction, now);
         let limits = self.settings.delete_limits;
+        let state = self.types.get(&key.type_id);
+        let may_go = state.is_some_and(|state| state.inventory.may_go(&key.name));
         let gate = self.guard.gates.entry(direction).or_default();
         gate.forget_old(now);
-        let is_judged = gate.hold.is_some() || gate.allowed.contains(key);
+        let is_judged = gate.hold.is_some() || may_go;
         let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
         if is_judged || are_too_many(count.doomed) || !are_too_many(count.doomed + count.suspect) {
             gate.waits_since = None;
@@ -93,7 +95,6 @@ impl Model {
         };
         let told_late = gate.done.iter().filter(|(_, key)| is_ours(key)).count();
         Count {
-            doomed: count.doomed.saturating_sub(gate.allowed.len()),
             copies: count.copies.saturating_sub(told_late),
             ..count
         }

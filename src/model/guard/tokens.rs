@@ -117,7 +117,11 @@ impl Model {
     /// Lets go what people have confirmed, and tells them of tokens that confirm nothing. What stood there when the syncer
     /// `begins` may have let go what an earlier run has held.
     pub(super) fn look_for_confirmation(&mut self, begins: bool) {
-        let held: BTreeSet<String> = self.guard.all_holds().map(|(_, hold, _)| hold.token.clone()).collect();
+        let held: BTreeSet<String> = self
+            .guard
+            .all_holds(&self.types)
+            .map(|(_, hold, _)| hold.token.clone())
+            .collect();
         let fitting = self.guard.tokens.fitting(&held);
         let mut wrong = self.guard.tokens.wrong();
         if begins && held.is_empty() {
@@ -125,7 +129,10 @@ impl Model {
         }
         self.confirm(&fitting);
         for (config, words) in wrong {
-            let holds = self.guard.all_holds().map(|(direction, hold, _)| (direction, hold));
+            let holds = self
+                .guard
+                .all_holds(&self.types)
+                .map(|(direction, hold, _)| (direction, hold));
             log::warn!("{}", line(&config, &words, holds));
         }
     }

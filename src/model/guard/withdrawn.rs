@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, Side};
+use crate::model::inventory::{Holder, Permit};
 use crate::model::{Key, Model, Request, TypeId};
 use crate::plan::Direction;
 use crate::queue;
@@ -26,7 +27,6 @@ pub(super) struct TypeHold {
     pub(super) hold: Hold,
     withdrawal: Withdrawal,
     resource: String,
-    pub(super) held: BTreeSet<Key>,
 }
 
 /// Those of all types.
@@ -38,8 +38,8 @@ impl TypeHolds {
         self.0.values().filter_map(|known| known.hold.until).min()
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &TypeHold> {
-        self.0.values()
+    pub(super) fn all(&self) -> impl Iterator<Item = (TypeId, &TypeHold)> {
+        self.0.iter().map(|(&type_id, known)| (type_id, known))
     }
 
     /// True if deletes of the type are held.
@@ -50,20 +50,6 @@ impl TypeHolds {
     /// What confirms the deletes of the type, if they are held.
     pub(super) fn token(&self, type_id: TypeId) -> Option<String> {
         self.0.get(&type_id).map(|known| known.hold.token.clone())
-    }
-
-    /// True if the delete of a copy is held.
-    pub(super) fn holds(&self, key: &Key) -> bool {
-        self.0.get(&key.type_id).is_some_and(|known| known.held.contains(key))
-    }
-
-    /// True if the delete of a copy has to wait. It is kept in mind until it has not.
-    pub(super) fn take(&mut self, key: &Key) -> bool {
-        let Some(known) = self.0.get_mut(&key.type_id) else {
-            return false;
-        };
-        known.held.insert(key.clone());
-        true
     }
 
     /// The type is looked at again, or is gone.
@@ -88,9 +74,9 @@ impl Model {
             return queue::Done::Again;
         }
         let known = self.guard.types.0.remove(&key.type_id);
-        let mut known = self.hold_still(known, resource, withdrawal);
-        known.held.insert(key.clone());
+        let known = self.hold_still(known, resource, withdrawal);
         self.guard.types.0.insert(key.type_id, known);
+        self.hold_copy(key, Holder::Type);
         queue::Done::Finished
     }
 
@@ -109,7 +95,7 @@ impl Model {
                 hold: Hold { until, ..known.hold },
                 ..known
             },
-            known => {
+            _ => {
                 self.tell_of_holds();
                 let reason = Reason::Withdrawn {
                     resource: resource.clone(),
@@ -119,7 +105,6 @@ impl Model {
                     hold: Hold::begin(Direction::Down, reason, until, &mut self.chance),
                     withdrawal: withdrawal.clone(),
                     resource,
-                    held: known.map(|known| known.held).unwrap_or_default(),
                 }
             }
         }
@@ -144,7 +129,7 @@ impl Model {
                     known.hold.until = None;
                     self.ask_for_withdrawal(type_id);
                 }
-                _ => self.release_type(type_id, "the time is over"),
+                _ => self.release_type(type_id, "the time is over", Permit::Unasked),
             }
         }
     }
@@ -167,7 +152,8 @@ impl Model {
             Ok(Some(withdrawal)) => known = self.hold_still(Some(known), resource, &withdrawal),
             Ok(None) => {
                 log::info!("the hub takes the type away no longer resource={resource}");
-                return self.go_on_with(known.held);
+                self.release_copies_of(type_id, Holder::Type, Permit::Unasked);
+                return;
             }
             Err(error) => {
                 known.hold.until = Some(self.now + ASK_AGAIN);
@@ -185,26 +171,20 @@ impl Model {
         let confirmed = self.guard.types.0.iter().filter(|(_, known)| is_confirmed(known));
         let confirmed: Vec<TypeId> = confirmed.map(|(&type_id, _)| type_id).collect();
         for type_id in confirmed {
-            let held = self.guard.types.0.get(&type_id).map(|known| known.held.clone());
-            let gate = self.guard.gates.entry(Direction::Down).or_default();
-            gate.allowed.extend(held.into_iter().flatten());
-            self.release_type(type_id, "confirmed");
+            self.release_type(type_id, "confirmed", Permit::Given);
         }
     }
 
-    fn release_type(&mut self, type_id: TypeId, why: &str) {
+    fn release_type(&mut self, type_id: TypeId, why: &str, permit: Permit) {
         self.forget_what_came_back();
         let Some(known) = self.guard.types.0.remove(&type_id) else {
             return;
         };
-        log::warn!(
-            "deletes go on resource={} because=\"{why}\" objects={}",
-            known.resource,
-            known.held.len()
-        );
+        let resource = known.resource.clone();
         self.definitions_mut().accept(&known.resource, known.withdrawal);
         self.keep_guard_in_record();
-        self.go_on_with(known.held);
+        let released = self.release_copies_of(type_id, Holder::Type, permit);
+        log::warn!("deletes go on resource={resource} because=\"{why}\" objects={released}");
     }
 
     /// Types that were defined anew and whose objects are all back are held no longer.
@@ -214,16 +194,17 @@ impl Model {
                 return true;
             };
             let mut origins = state.origin_readers().filter_map(|id| self.sources.get(&id));
-            let count = state.inventory.count_doomed();
             state.looked
                 && self.has_listed_origins(state)
                 && origins.all(|source| !source.listing)
-                && count.doomed + count.suspect == 0
+                && !state.inventory.has_doomed()
+                && !state.inventory.has_suspects()
+                // A copy that is held may be out of sight, without its label.
+                && state.inventory.count_held(Holder::Type) == 0
         };
         let types = self.guard.types.0.iter();
-        // A copy that is held may be out of sight, without its label.
-        let is_over = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_)) && known.held.is_empty();
-        let back = types.filter(|(type_id, known)| is_over(known) && is_back(type_id));
+        let is_anew = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_));
+        let back = types.filter(|(type_id, known)| is_anew(known) && is_back(type_id));
         let back: Vec<TypeId> = back.map(|(&type_id, _)| type_id).collect();
         for type_id in back {
             if let Some(known) = self.guard.types.0.remove(&type_id) {
@@ -234,18 +215,6 @@ impl Model {
                 self.definitions_mut().accept(&known.resource, known.withdrawal);
                 self.keep_guard_in_record();
             }
-        }
-    }
-
-    /// What is held no longer is if its origin has come back, or its copy has gone.
-    pub(super) fn forget_held_that_came_back(&mut self) {
-        let types = &self.types;
-        let is_doomed = |key: &Key| {
-            let state = types.get(&key.type_id);
-            state.is_some_and(|state| state.inventory.is_doomed(&key.name))
-        };
-        for known in self.guard.types.0.values_mut() {
-            known.held.retain(is_doomed);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of one object.
 
 use super::Generation;
-use super::states::{LeftOpen, News, Origin, Retirement, Told, Trace, Work};
+use super::states::{LeftOpen, News, Origin, Permit, Retirement, Told, Trace, Work};
 use crate::model::drift::Fight;
 use crate::model::link_status::LinkStatus;
 use crate::sync::job::Seen;
@@ -28,6 +28,8 @@ pub(in crate::model) struct Link {
     pub(in crate::model) seen: Seen,
     pub(super) trace: Trace,
     pub(super) work: Work,
+    /// Whether the copy may be deleted, once its origin is gone.
+    pub(super) permit: Permit,
     pub(super) told: Told,
     /// Its status on both sides, where it has one.
     pub(in crate::model) status: Option<Box<LinkStatus>>,
@@ -48,6 +50,7 @@ impl Default for Link {
             seen: Seen::ABSENT,
             trace: Trace::Seen,
             work: Work::Idle(LeftOpen::Nothing),
+            permit: Permit::Unasked,
             told: Told::Nothing,
             status: None,
             fight: None,
@@ -86,6 +89,14 @@ impl Link {
     /// Takes in what is told of the origin.
     pub(super) fn origin_is(&mut self, news: News) {
         self.origin = self.origin.after(news);
+        if !self.is_retiring() {
+            self.permit = Permit::Unasked;
+        }
+    }
+
+    /// True if the copy is to be deleted, and a hold keeps it.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.permit, Permit::Held(_))
     }
 
     /// The list of origins that named it last; 0 if there is no origin.

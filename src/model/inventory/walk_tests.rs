@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::states::{LeftOpen, Origin, Retirement, Trace};
+use super::states::{Holder, LeftOpen, Origin, Permit, Retirement, Trace};
 use super::{Inventory, Link};
 use crate::cluster::ObjectName;
 use crate::source::Covers;
@@ -40,6 +40,9 @@ enum Step {
     Finished {
         wanted: u64,
     },
+    Held(Holder),
+    HeldAfterAll(Holder),
+    Released(Holder, Permit),
 }
 
 fn copy_state() -> impl Strategy<Value = CopyState> {
@@ -53,6 +56,8 @@ fn copy_state() -> impl Strategy<Value = CopyState> {
 
 fn step() -> impl Strategy<Value = Step> {
     let left_open = prop_oneof![Just(LeftOpen::Nothing), Just(LeftOpen::Refused), Just(LeftOpen::Unsure)];
+    let holder = || prop_oneof![Just(Holder::Direction), Just(Holder::Type)];
+    let permit = prop_oneof![Just(Permit::Given), Just(Permit::Unasked)];
     let copy = (copy_state(), any::<bool>(), 70..73_u64, any::<bool>());
     prop_oneof![
         3 => (5..8_u64).prop_map(|wanted| Step::Origin { wanted }),
@@ -72,6 +77,9 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (prop_oneof![Just(0), 5..8_u64], proptest::option::of(copy_state()))
             .prop_map(|(wanted, copy)| Step::Settled { wanted, copy }),
         1 => (5..8_u64).prop_map(|wanted| Step::Finished { wanted }),
+        2 => holder().prop_map(Step::Held),
+        1 => holder().prop_map(Step::HeldAfterAll),
+        1 => (holder(), permit).prop_map(|(holder, permit)| Step::Released(holder, permit)),
     ]
 }
 
@@ -142,7 +150,14 @@ impl Walk {
                 self.inventory.settle(name, wanted, seen);
             }
             Step::Finished { wanted } => self.inventory.has_finished(name, wanted),
-            Step::Judged | Step::Taken | Step::Failed(_) | Step::Settled { .. } => {}
+            Step::Held(holder) if !is_busy => self.inventory.hold(name, holder),
+            Step::HeldAfterAll(holder) => self.inventory.hold_what_may_go(holder),
+            Step::Released(holder, permit) => {
+                let held = self.inventory.count_held(holder);
+                assert_eq!(self.inventory.release(holder, permit).len(), held, "all are looked at");
+                assert_eq!(self.inventory.count_held(holder), 0);
+            }
+            Step::Judged | Step::Taken | Step::Failed(_) | Step::Settled { .. } | Step::Held(_) => {}
         }
     }
 
@@ -159,6 +174,16 @@ impl Walk {
         );
         assert!(!link.is_lost() || !link.has_copy(), "a copy that is seen is not lost");
         assert!(!link.is_finished() || link.wanted != 0 || link.has_copy() || link.is_busy());
+        assert!(
+            link.permit == Permit::Unasked || link.is_retiring(),
+            "nothing else is held or let go"
+        );
+        if link.is_held() {
+            assert!(
+                self.inventory.out_of_step(None).all(|due| due != name),
+                "what is held is not asked for"
+            );
+        }
         if link.origin == Origin::Doubtful {
             assert!(!link.is_orphan(), "it is asked for once");
         }
@@ -186,6 +211,9 @@ proptest! {
             }
         }
         // The sides fall silent, and workers see to what is left: that comes to an end.
+        for holder in [Holder::Direction, Holder::Type] {
+            walk.inventory.release(holder, Permit::Given);
+        }
         for _ in 0..4 {
             for name in ["a", "b"].map(|name| ObjectName::new("shop", name)) {
                 let link = walk.inventory.get(&name);
