@@ -70,14 +70,14 @@ pub async fn while_leading<T, W: Future<Output = T>>(
         let until = candidate.election.leads_until(now);
         match (until, &working) {
             (Some(_), None) => {
-                candidate.tell_begin();
+                candidate.log_begin();
                 let (sender, asked) = oneshot::channel::<()>();
                 finish = Some(sender);
                 working = Some(Box::pin(work(asked.map(|_| ()).boxed_local())));
             }
             (None, Some(_)) => {
                 working = None;
-                candidate.tell_end();
+                candidate.log_end();
             }
             _ => {}
         }
@@ -204,7 +204,7 @@ impl Candidate {
         let led = self.election.leads_until(now).is_some();
         if let Answer::Failed(error) = &sent.answer {
             self.failure = Some(error.to_string());
-            self.tell_failure(error, led);
+            self.log_failure(error, led);
         } else {
             self.failure = None;
             if !self.told_failure.is_empty() {
@@ -215,7 +215,7 @@ impl Candidate {
         let found = matches!(sent.answer, Answer::Found(_));
         self.election.answered(sent.at, now, sent.answer, fastrand::f64());
         if found && !led {
-            self.tell_standby(now);
+            self.log_standby(now);
         }
     }
 
@@ -244,19 +244,19 @@ impl Candidate {
         match released.await {
             Ok(None) => {}
             Ok(Some(Ok(()))) => log::info!("released the lease, a standby may take over lease={}", self.lease()),
-            Ok(Some(Err(error))) => self.tell_unreleased(&error),
-            Err(_) => self.tell_unreleased(&format!("no answer within {RELEASE_LIMIT:?}")),
+            Ok(Some(Err(error))) => self.log_unreleased(&error),
+            Err(_) => self.log_unreleased(&format!("no answer within {RELEASE_LIMIT:?}")),
         }
     }
 
-    fn tell_unreleased(&self, error: &str) {
+    fn log_unreleased(&self, error: &str) {
         log::warn!(
             "could not release the lease, a standby takes over when it has expired lease={} error={error:?}",
             self.lease()
         );
     }
 
-    fn tell_begin(&mut self) {
+    fn log_begin(&mut self) {
         self.told_holder.clear();
         let transitions = self.election.last_seen().map_or(0, LeaseSpec::transitions);
         log::info!(
@@ -266,7 +266,7 @@ impl Candidate {
         );
     }
 
-    fn tell_end(&mut self) {
+    fn log_end(&mut self) {
         let holder = self.election.last_seen().map_or("", LeaseSpec::holder);
         let reason = if holder == self.candidacy.identity {
             let failure = self.failure.as_deref().unwrap_or("there was no time to");
@@ -282,7 +282,7 @@ impl Candidate {
         );
     }
 
-    fn tell_standby(&mut self, now: Instant) {
+    fn log_standby(&mut self, now: Instant) {
         let holder = self.election.last_seen().map_or("", LeaseSpec::holder).to_owned();
         let is_about_to_be_taken = matches!(self.election.next(now), Step::Send(_));
         if is_about_to_be_taken || holder == self.told_holder {
@@ -298,7 +298,7 @@ impl Candidate {
     }
 
     /// Once for each streak. While it leads, a renewal that fails is told only if it comes to losing the lead.
-    fn tell_failure(&mut self, error: &Error, led: bool) {
+    fn log_failure(&mut self, error: &Error, led: bool) {
         let text = error.to_string();
         if led || text == self.told_failure {
             log::debug!("the lease cannot be used lease={} error={text:?}", self.lease());

@@ -76,7 +76,7 @@ impl Model {
             queue_length: self.queue.len(),
             queue_capacity: self.settings.queue_capacity,
             queue_overflowed: self.queue.overflowed().count(),
-            held: self.held(),
+            held: self.held_by_reason(),
             // That both are one cluster stops all.
             failing: self.report.failing() + usize::from(self.sides == Sides::One),
             last_heartbeat: self

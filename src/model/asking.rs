@@ -187,7 +187,7 @@ impl Model {
         let lacked_before = (self.selecting.gone.clone(), self.selecting.without_copies.clone());
         self.count_gone(side, &answers.lacking);
         self.note_without_copies(side, &answers.lacking);
-        self.learn(side, answers.served);
+        self.take_in_served(side, answers.served);
         match answers.groups {
             Some(Ok(groups)) => {
                 self.report.works(&list_of_groups(side));
@@ -226,7 +226,7 @@ impl Model {
     }
 
     /// What a side has answered for group versions.
-    fn learn(&mut self, side: Side, served: Vec<(GroupVersion, Result<Served, Error>)>) {
+    fn take_in_served(&mut self, side: Side, served: Vec<(GroupVersion, Result<Served, Error>)>) {
         let answered = served
             .iter()
             .any(|(_, answer)| !matches!(answer, Err(error) if error.is_unreachable()));
@@ -252,14 +252,14 @@ impl Model {
     }
 
     /// What nothing needs any more is not asked for again, and fails no longer.
-    pub(super) fn forget_questions(&mut self) {
+    pub(super) fn drop_needless_questions(&mut self) {
         if self.report.failing() == 0 {
             return;
         }
         for side in [Side::Hub, Side::Edge] {
             let ((needed, of_groups), open) = (self.questions(side), self.open_groups(side));
             if !of_groups {
-                self.report.forget(&list_of_groups(side));
+                self.report.clear(&list_of_groups(side));
             }
             let refused = std::mem::take(&mut self.asking(side).refused);
             let (kept, forgotten): (BTreeSet<_>, BTreeSet<_>) = refused
@@ -267,7 +267,7 @@ impl Model {
                 .partition(|known| needed.contains(known) || open.contains(&known.0));
             self.asking(side).refused = kept;
             for (group, version) in forgotten {
-                self.report.forget(&discovery_of(side, &group, &version));
+                self.report.clear(&discovery_of(side, &group, &version));
             }
         }
     }
@@ -320,7 +320,7 @@ impl Model {
     }
 
     /// A type that was served no longer is: what was known of its group version is void.
-    pub(super) fn forget(&mut self, side: Side, resource: &ResourceType) {
+    pub(super) fn void_discovery_of(&mut self, side: Side, resource: &ResourceType) {
         let group_version = (resource.group.clone(), resource.version.clone());
         self.asking(side).discovery.known.remove(&group_version);
         self.ask_again_soon(side);
@@ -328,7 +328,7 @@ impl Model {
     }
 
     /// What this side was said to lack was said by another cluster.
-    pub(super) fn forget_what_is_gone(&mut self, side: Side) {
+    pub(super) fn reset_gone_types(&mut self, side: Side) {
         self.selecting.gone.retain(|known, _| known.direction.origin() != side);
         self.ask_again_soon(side);
     }
@@ -336,7 +336,7 @@ impl Model {
     /// A source was told that its type is not served.
     pub(super) fn type_vanished(&mut self, id: SourceId, side: Side) {
         if let Some(resource) = self.sources.get(&id).map(|source| source.reading.resource.clone()) {
-            self.forget(side, &resource);
+            self.void_discovery_of(side, &resource);
         }
     }
 }

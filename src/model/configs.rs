@@ -153,7 +153,7 @@ impl Model {
         if let Some(listing) = self.selecting.listing.get_mut(&kind) {
             listing.insert(meta.name.clone());
         }
-        self.heartbeat.told(kind, &meta);
+        self.heartbeat.config_seen(kind, &meta);
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
         let begins = self.selecting.known(kind) != Known::Yes;
@@ -194,7 +194,7 @@ impl Model {
     }
 
     pub(super) fn config_gone(&mut self, kind: ConfigKind, meta: &Meta) {
-        self.forget_config(&(kind, meta.name.clone()));
+        self.remove_config(&(kind, meta.name.clone()));
         if self.selecting.are_known() {
             self.replan();
         }
@@ -210,19 +210,19 @@ impl Model {
         selecting.not_served.remove(&kind);
         let first = selecting.known.insert(kind, Known::Yes) != Some(Known::Yes);
         for name in &gone {
-            self.forget_config(name);
+            self.remove_config(name);
         }
         if first || self.selecting.changed {
             self.configs_may_be_known();
         }
     }
 
-    fn forget_config(&mut self, name: &ConfigName) {
+    fn remove_config(&mut self, name: &ConfigName) {
         self.selecting.unreadable.remove(name);
         self.selecting.configs.remove(name);
         self.selecting.changed = true;
-        self.heartbeat.forget(name);
-        self.report.forget(&name.0.heartbeat_on(&name.1));
+        self.heartbeat.remove(name);
+        self.report.clear(&name.0.heartbeat_on(&name.1));
         self.config_confirms(full_name(name), None, false);
     }
 

@@ -48,7 +48,7 @@ impl Model {
         // What is not asked for any more fails no longer.
         let names: BTreeSet<String> = unknown.iter().map(ResourceType::qualified).collect();
         for name in std::mem::take(&mut self.definition_reads.failing).difference(&names) {
-            self.report.forget(&definition_of(name));
+            self.report.clear(&definition_of(name));
         }
         if unknown.is_empty() && !self.needs_hub_kind() {
             return;
@@ -130,14 +130,14 @@ impl Model {
     }
 
     /// What was known of the hub's types was known of another hub, or of another state of it.
-    pub(super) fn forget_definitions(&mut self) {
+    pub(super) fn clear_definitions(&mut self) {
         self.definitions_mut().clear();
         self.timers.set(Timer::Definitions, self.now);
         self.keep_guard_in_record();
     }
 
     /// An earlier run knew what defines these types.
-    pub(super) fn remember_definitions(&mut self, definitions: BTreeMap<String, Known>) {
+    pub(super) fn restore_definitions(&mut self, definitions: BTreeMap<String, Known>) {
         for (resource, known) in definitions {
             self.definitions_mut().set(&resource, known);
         }

@@ -94,7 +94,7 @@ impl Gate {
         !limits.grace.is_zero() && pass > limits.most && pass * 2 > copies + self.done.len()
     }
 
-    fn forget_old(&mut self, now: Instant) {
+    fn drop_old(&mut self, now: Instant) {
         while self.done.front().is_some_and(|(at, _)| now.duration_since(*at) >= PASS) {
             self.done.pop_front();
         }
@@ -138,7 +138,7 @@ impl Guard {
     /// True if deletes of a type are held, or all of its direction.
     pub(super) fn holds_deletes(&self, type_id: TypeId, direction: Direction) -> bool {
         let gate = self.gates.get(&direction);
-        self.types.holds_any(type_id) || gate.is_some_and(|gate| gate.hold.is_some())
+        self.types.holds_type(type_id) || gate.is_some_and(|gate| gate.hold.is_some())
     }
 
     /// What the configs say about holds.
@@ -174,16 +174,16 @@ impl Guard {
     }
 
     /// There is no such type any more.
-    pub(super) fn forget(&mut self, type_id: TypeId) {
-        self.types.forget(type_id);
-        self.cascades.forget(type_id);
+    pub(super) fn drop_type(&mut self, type_id: TypeId) {
+        self.types.remove(type_id);
+        self.cascades.remove_type(type_id);
     }
 }
 
 impl Model {
     /// True if a copy whose origin is gone may be deleted now. What may not is kept in mind until it may.
     pub(super) fn may_delete(&mut self, key: &Key, direction: Direction) -> bool {
-        if self.guard.types.holds_any(key.type_id) {
+        if self.guard.types.holds_type(key.type_id) {
             self.hold_copy(key, Holder::Type);
             return false;
         }
@@ -194,7 +194,7 @@ impl Model {
         let now = self.now;
         let limits = self.settings.delete_limits;
         let gate = self.guard.gates.entry(direction).or_default();
-        gate.forget_old(now);
+        gate.drop_old(now);
         if may_go && gate.hold.is_none() {
             return true;
         }
@@ -233,11 +233,11 @@ impl Model {
     /// People are told, and a restart will know.
     fn holds_have_changed(&mut self) {
         self.keep_guard_in_record();
-        self.tell_of_holds();
+        self.report_holds();
     }
 
     /// An earlier run has held deletes, as the record says, and nobody has let them go.
-    pub(super) fn remember_holds(&mut self, lines: &str) {
+    pub(super) fn restore_holds(&mut self, lines: &str) {
         let grace = self.settings.delete_limits.grace;
         for (direction, hold) in lines.lines().filter_map(|line| Hold::resume(line, grace, self.now)) {
             let gate = self.guard.gates.entry(direction).or_default();
@@ -247,18 +247,18 @@ impl Model {
             }
         }
         self.look_for_confirmation(true);
-        self.tell_of_holds();
+        self.report_holds();
     }
 
     /// What the configs say about holds.
-    pub(super) fn holds(&mut self) -> Condition {
-        self.forget_what_came_back();
+    pub(super) fn hold_condition(&mut self) -> Condition {
+        self.end_needless_holds();
         self.guard.condition(&self.types)
     }
 
     /// How many deletes are held, by direction and reason.
-    pub(super) fn held(&mut self) -> BTreeMap<(Direction, &'static str), usize> {
-        self.forget_what_came_back();
+    pub(super) fn held_by_reason(&mut self) -> BTreeMap<(Direction, &'static str), usize> {
+        self.end_needless_holds();
         let mut held = BTreeMap::new();
         for (direction, hold, objects) in self.guard.all_holds(&self.types) {
             *held.entry((direction, hold.reason.word())).or_default() += objects;
@@ -267,14 +267,14 @@ impl Model {
     }
 
     /// What is held no longer is if its origin has come back, or its copy has gone.
-    fn forget_what_came_back(&mut self) {
+    fn end_needless_holds(&mut self) {
         let types = &self.types;
         let is_doomed = |key: &Key| {
             let state = types.get(&key.type_id);
             state.is_some_and(|state| state.inventory.is_doomed(&key.name))
         };
         self.guard.cascades.retain(is_doomed);
-        self.forget_types_that_came_back();
+        self.end_holds_of_types_that_came_back();
     }
 
     /// The origins' side of a direction is not to be trusted until it is confirmed.
@@ -366,13 +366,13 @@ impl Model {
                     let identity = self.identity_mut(direction.origin());
                     identity.give_up(expected);
                     identity.expect(found);
-                    self.forget_versions(direction);
-                    self.forget_definitions();
+                    self.clear_versions(direction);
+                    self.clear_definitions();
                 }
                 Reason::WentBack { .. } => {
                     self.identity_mut(direction.origin()).accept_older();
-                    self.forget_versions(direction);
-                    self.forget_definitions();
+                    self.clear_versions(direction);
+                    self.clear_definitions();
                 }
                 Reason::TooMany { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => {}
             }
@@ -390,11 +390,11 @@ impl Model {
         );
         self.holds_have_changed();
         self.release_copies(direction, Permit::Unasked);
-        self.forget_what_is_gone(direction.origin());
+        self.reset_gone_types(direction.origin());
     }
 
     fn release_deletes(&mut self, direction: Direction, why: &str) {
-        self.forget_what_came_back();
+        self.end_needless_holds();
         self.guard.gates.entry(direction).or_default().hold = None;
         self.holds_have_changed();
         let released = self.release_copies(direction, Permit::Given);
@@ -430,7 +430,7 @@ impl Model {
             let class = state.class(&key.name);
             self.queue.add(key, class, None::<bytes::Bytes>);
         }
-        self.tell_of_holds();
+        self.report_holds();
     }
 }
 

@@ -45,7 +45,7 @@ fn deletes_one_by_one_are_one_pass_for_a_minute() {
     let now = Instant::now();
     let mut gate = Gate::default();
     gate.done.extend([(now, a_copy()), (now + PASS / 2, a_copy())]);
-    gate.forget_old(now + PASS);
+    gate.drop_old(now + PASS);
     assert_eq!(gate.done.len(), 1);
 }
 

@@ -83,12 +83,12 @@ pub(crate) struct BeatenConfig {
 
 impl Heartbeat {
     /// There is no such config any more.
-    pub(super) fn forget(&mut self, config: &(ConfigKind, String)) {
+    pub(super) fn remove(&mut self, config: &(ConfigKind, String)) {
         self.marks.remove(config);
     }
 
     /// The hub has told of a config.
-    pub(super) fn told(&mut self, kind: ConfigKind, meta: &Meta) {
+    pub(super) fn config_seen(&mut self, kind: ConfigKind, meta: &Meta) {
         self.marks.entry((kind, meta.name.clone())).or_default().version = meta.version_number();
     }
 }
@@ -109,7 +109,7 @@ impl Model {
         self.timers.starts(Timer::Heartbeat);
         let configs = self.selecting.names();
         let now = (self.settings.clock)();
-        let condition = self.holds();
+        let condition = self.hold_condition();
         let since = match &self.heartbeat.condition {
             Some((known, since)) if known.held == condition.held => since.clone(),
             _ => now.clone(),
@@ -143,7 +143,7 @@ impl Model {
     }
 
     /// What the configs say of holds is no longer so: they are told at once.
-    pub(super) fn tell_of_holds(&mut self) {
+    pub(super) fn report_holds(&mut self) {
         self.beat_at_once();
     }
 
@@ -167,7 +167,7 @@ impl Model {
         let interval = self.settings.heartbeat.unwrap_or(Duration::MAX);
         // Spread, since many edges may have started together.
         let spread = 0.9 + self.chance.f64() / 5.0;
-        let holds = self.holds();
+        let holds = self.hold_condition();
         let told = self.heartbeat.condition.as_ref().map(|(condition, _)| condition);
         let next = if told == Some(&holds) && !std::mem::take(&mut self.heartbeat.again) {
             interval.mul_f64(spread)
@@ -203,8 +203,8 @@ impl Model {
                 }
                 // It has gone meanwhile, or another hub answers.
                 Err(error) if error.proves_absent(&name) => {
-                    self.report.forget(&subject);
-                    self.heartbeat.forget(&(kind, name));
+                    self.report.clear(&subject);
+                    self.heartbeat.remove(&(kind, name));
                     self.ask_identity(Side::Hub);
                 }
                 Err(error) => {

@@ -157,7 +157,7 @@ impl Model {
             let needed = used.contains(namespace) || known.ours.contains_key(namespace);
             if !needed {
                 // It could not be made, and nothing is to go into it any more.
-                self.report.forget(&keeping(namespace));
+                self.report.clear(&keeping(namespace));
             }
             needed
         });

@@ -467,9 +467,9 @@ impl Inventory {
     }
 
     /// Statuses are written elsewhere from now on.
-    pub(super) fn forget_written_statuses(&mut self) {
+    pub(super) fn drop_written_statuses(&mut self) {
         let statuses = self.objects.values_mut().filter_map(|link| link.status.as_mut());
-        statuses.for_each(|status| status.forget_written());
+        statuses.for_each(|status| status.drop_written());
     }
 
     /// Names of the unlabelled objects whose content is left to the edge: no list by label names them.

@@ -100,7 +100,7 @@ impl LinkStatus {
     }
 
     /// It is written elsewhere from now on.
-    pub(super) fn forget_written(&mut self) {
+    pub(super) fn drop_written(&mut self) {
         self.written = None;
     }
 

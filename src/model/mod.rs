@@ -329,7 +329,7 @@ impl Model {
             Answer::Worked(key, done) => self.worked(&key, done),
             Answer::Identified(side, result) => {
                 let is_back = self.identified(side, result);
-                if self.tell_sides_apart()? || is_back {
+                if self.compare_sides()? || is_back {
                     return Ok(Course::Again);
                 }
             }

@@ -70,7 +70,7 @@ impl Model {
         }
         self.stray_may_be_gone(type_id, &name);
         self.upsync_left_a_namespace();
-        self.forget_status_failures(type_id);
+        self.clear_status_failures(type_id);
         self.drop_type_without_copies(type_id);
     }
 
@@ -202,7 +202,7 @@ impl Model {
         let Some(source) = self.sources.get(&id) else {
             return Ok(());
         };
-        let (list, whole) = (source.list, source.tells_whole());
+        let (list, whole) = (source.list, source.has_bodies());
         let meta = Meta::parse(&object)?;
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());

@@ -84,7 +84,7 @@ impl Model {
     }
 
     /// A side has told who it is. True if they were one cluster and are two again.
-    pub(super) fn tell_sides_apart(&mut self) -> Result<bool, OneCluster> {
+    pub(super) fn compare_sides(&mut self) -> Result<bool, OneCluster> {
         let [hub, edge] = [Side::Hub, Side::Edge].map(|side| self.identity(side).present().map(str::to_owned));
         let now = self.sides.follow(hub.as_deref(), edge.as_deref(), self.are_asked());
         let one = OneCluster {

@@ -226,9 +226,9 @@ impl Model {
         }
         record.saved_versions.clone_from(&kept.hub_versions);
         if !std::mem::replace(&mut record.hub_is_known, true) {
-            self.remember_holds(&kept.holds);
-            self.remember_definitions(kept.hub_definitions);
-            self.remember_hub(kept.hub, kept.hub_versions);
+            self.restore_holds(&kept.holds);
+            self.restore_definitions(kept.hub_definitions);
+            self.restore_hub(kept.hub, kept.hub_versions);
         }
     }
 
@@ -252,11 +252,11 @@ impl Model {
     }
 
     /// The record of an earlier run says which hub the copies are from.
-    fn remember_hub(&mut self, hub: String, versions: BTreeMap<String, u64>) {
+    fn restore_hub(&mut self, hub: String, versions: BTreeMap<String, u64>) {
         if !hub.is_empty() {
             self.identity_mut(Side::Hub).expect(hub);
         }
-        self.remember_versions(versions);
+        self.restore_versions(versions);
         self.ask_identity(Side::Hub);
         self.ask_identity(Side::Edge);
     }

@@ -41,7 +41,7 @@ impl Model {
         for side in [Side::Hub, Side::Edge] {
             self.ask_for_what_is_unknown(side);
         }
-        self.forget_questions();
+        self.drop_needless_questions();
         self.watch_hub_namespaces();
         self.start_origin_sources();
     }
@@ -124,8 +124,8 @@ impl Model {
     /// Looks at both sides of a type again, because what is selected of it has changed.
     pub(super) fn restart_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
-        self.queue.forget(|key| key.type_id == type_id);
-        self.guard.types.forget(type_id);
+        self.queue.remove_where(|key| key.type_id == type_id);
+        self.guard.types.remove(type_id);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.inventory.look_again();
             state.inventory.release(Holder::Type, Permit::Unasked);
@@ -135,7 +135,7 @@ impl Model {
 
     /// The same, and what is known of its copies counts for nothing: no version can be held against theirs.
     pub(super) fn restart_type_anew(&mut self, type_id: TypeId) {
-        self.forget_failures(type_id, true);
+        self.clear_failures(type_id, true);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.inventory = Inventory::default();
         }
@@ -165,11 +165,11 @@ impl Model {
                 self.definitions_mut().remove(&resource);
             }
         }
-        self.forget_failures(type_id, true);
+        self.clear_failures(type_id, true);
         self.end_sources(type_id);
         self.types.remove(&type_id);
-        self.queue.forget(|key| key.type_id == type_id);
-        self.guard.forget(type_id);
+        self.queue.remove_where(|key| key.type_id == type_id);
+        self.guard.drop_type(type_id);
     }
 
     /// A deselected type is dropped, and leaves the record, when no copy of it is left.

@@ -19,11 +19,11 @@ impl Model {
         let goes_on = state.goes_on_with(&planned);
         let added = planned.selector.added_to(&state.plan.selector).with_names_up_to(NAMES);
         if state.plan.status != planned.status {
-            state.inventory.forget_written_statuses();
+            state.inventory.drop_written_statuses();
         }
         state.plan = planned;
         // Before what has no copy is forgotten.
-        self.forget_failures(type_id, false);
+        self.clear_failures(type_id, false);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.deselect();
         }

@@ -71,7 +71,7 @@ pub(super) struct SourceState {
 
 impl SourceState {
     /// True if what it tells now is whole objects, not their metadata alone.
-    pub(super) fn tells_whole(&self) -> bool {
+    pub(super) fn has_bodies(&self) -> bool {
         match self.reading.style {
             Style::Whole | Style::Labelled(_) => true,
             Style::Metadata => false,
@@ -268,14 +268,14 @@ impl Model {
     }
 
     /// What nothing selects any more fails no longer; with `all`, nor does anything else of the type.
-    pub(super) fn forget_failures(&mut self, type_id: TypeId, all: bool) {
+    pub(super) fn clear_failures(&mut self, type_id: TypeId, all: bool) {
         let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
             return;
         };
         let direction = state.plan.direction;
         if all || state.plan.status.is_none() {
             for side in [Side::Hub, Side::Edge] {
-                self.report.forget(&status_of(side, &state.plan.at_hub));
+                self.report.clear(&status_of(side, &state.plan.at_hub));
             }
         }
         for name in state.inventory.names(|_| true) {
@@ -284,7 +284,7 @@ impl Model {
                 continue;
             };
             for (side, object) in [(direction.origin(), origin), (direction.copy(), copy)] {
-                self.report.forget(&Subject::Thing(side, object.for_people()));
+                self.report.clear(&Subject::Thing(side, object.for_people()));
             }
         }
     }
@@ -294,7 +294,7 @@ impl Model {
         if let Some((side, thing)) = self.source_name(id)
             && !self.fails_in_another(id)
         {
-            self.report.forget(&Subject::Thing(side, thing));
+            self.report.clear(&Subject::Thing(side, thing));
         }
         self.remove_source(id);
     }

@@ -62,7 +62,7 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        state.inventory.forget_written_statuses();
+        state.inventory.drop_written_statuses();
         let due: Vec<ObjectName> = state.status_due(None).cloned().collect();
         for name in due {
             self.return_status(type_id, &name, None);
@@ -114,7 +114,7 @@ impl Model {
                 let resource = state.plan.at_hub.clone();
                 if side == Side::Hub && error.is_type_not_served() {
                     // It may have lost its subresource.
-                    self.forget(side, &resource);
+                    self.void_discovery_of(side, &resource);
                 }
                 if matches!(error, Error::Outdated { .. }) {
                     // A list tells more, to people too.
@@ -145,7 +145,7 @@ impl Model {
         }
         let is_taken = returned == Returned::NotOurs && state.inventory.was_wrong_about(&key.name);
         if was_ignored {
-            self.forget(Side::Hub, &resource);
+            self.void_discovery_of(Side::Hub, &resource);
         }
         if matches!(returned, Returned::Written { .. } | Returned::Equal(_)) {
             self.statuses_work(key.type_id, Side::Edge);
@@ -153,7 +153,7 @@ impl Model {
         match returned {
             Returned::NotOurs if is_taken => self.enqueue(key.type_id, key.name.clone(), None),
             Returned::NoSubresource => {
-                self.forget(Side::Hub, &resource);
+                self.void_discovery_of(Side::Hub, &resource);
                 return queue::Done::Retry(None);
             }
             Returned::Gone | Returned::Another => return queue::Done::Later(UNTOLD_WAIT),
@@ -183,13 +183,13 @@ impl Model {
     }
 
     /// What is gone has no status that could still fail.
-    pub(super) fn forget_status_failures(&mut self, type_id: TypeId) {
+    pub(super) fn clear_status_failures(&mut self, type_id: TypeId) {
         let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
             return;
         };
         if state.status_due(None).next().is_none() {
             for side in [Side::Hub, Side::Edge] {
-                self.report.forget(&status_of(side, &state.plan.at_hub));
+                self.report.clear(&status_of(side, &state.plan.at_hub));
             }
         }
     }

@@ -110,7 +110,7 @@ impl Model {
 
     /// An earlier run knew the hub at these versions. The configs may have been listed before this was known, and another
     /// syncer may have written the record since: a list that begins now tells whether the hub has gone back.
-    pub(super) fn remember_versions(&mut self, versions: BTreeMap<String, u64>) {
+    pub(super) fn restore_versions(&mut self, versions: BTreeMap<String, u64>) {
         for (resource, version) in versions {
             let configs = self.sources.iter_mut().find(|(_, source)| {
                 matches!(source.feed, Feed::Configs(_)) && source.reading.resource.qualified() == resource
@@ -128,8 +128,8 @@ impl Model {
     }
 
     /// The origins' side begins anew, as people have confirmed.
-    pub(super) fn forget_versions(&mut self, direction: Direction) {
-        self.guard.versions.forget(direction);
+    pub(super) fn clear_versions(&mut self, direction: Direction) {
+        self.guard.versions.clear(direction);
         for source in self.sources.values_mut() {
             if source.feed.side() == direction.origin() {
                 source.known = 0;
@@ -143,7 +143,7 @@ impl Model {
         if side == Side::Hub {
             // Whether statuses that were written to it are there, the lists tell.
             let inventories = self.types.values_mut().map(|state| &mut state.inventory);
-            inventories.for_each(super::inventory::Inventory::forget_written_statuses);
+            inventories.for_each(super::inventory::Inventory::drop_written_statuses);
         }
         let of_side = self.sources.iter().filter(|(_, source)| source.feed.side() == side);
         let of_side: Vec<SourceId> = of_side.map(|(&id, _)| id).collect();

@@ -80,8 +80,8 @@ impl Model {
         {
             let direction = state.plan.direction;
             self.report
-                .forget(&Subject::Thing(direction.origin(), origin.for_people()));
-            self.report.forget(&Subject::Thing(direction.copy(), copy.for_people()));
+                .clear(&Subject::Thing(direction.origin(), origin.for_people()));
+            self.report.clear(&Subject::Thing(direction.copy(), copy.for_people()));
         }
     }
 
@@ -428,7 +428,7 @@ impl Model {
             }
             Ending::Changed(Change::Deleted | Change::Released) | Ending::Skipped(Why::Gone | Why::NotOurs) => {
                 self.upsync_left_a_namespace();
-                self.forget_status_failures(type_id);
+                self.clear_status_failures(type_id);
                 self.drop_type_without_copies(type_id);
             }
             Ending::Changed(Change::MarkedHandsOff) | Ending::Skipped(Why::HandsOff) => self.watch_unlabelled(type_id),
@@ -542,14 +542,14 @@ impl Model {
                 state.origin_type()
             }
             .clone();
-            self.forget(*side, &resource);
+            self.void_discovery_of(*side, &resource);
         }
         if matches!(error, Error::Outdated { .. }) {
             self.doubt(*type_id, *side);
         }
         // Work ends at its first failure, so an object fails on one side at a time.
         let other = Direction::from(*side).copy();
-        self.report.forget(&Subject::Thing(other, elsewhere.for_people()));
+        self.report.clear(&Subject::Thing(other, elsewhere.for_people()));
         self.fails(Subject::Thing(*side, object), failure.doing, error);
         if at_copy && error.is_immutable() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.

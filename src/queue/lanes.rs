@@ -117,7 +117,7 @@ impl<K> Lanes<K> {
     }
 
     /// Drops every key that `which` picks.
-    pub(super) fn forget(&mut self, which: impl Fn(&K) -> bool) {
+    pub(super) fn remove_where(&mut self, which: impl Fn(&K) -> bool) {
         for lane in self.0.iter_mut().flatten().flatten() {
             lane.retain(|_, key| !which(key));
         }

@@ -357,8 +357,8 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// Drops every key that `which` picks, unless a worker has it.
-    pub fn forget(&mut self, which: impl Fn(&K) -> bool) {
-        self.ready.forget(&which);
+    pub fn remove_where(&mut self, which: impl Fn(&K) -> bool) {
+        self.ready.remove_where(&which);
         for waiting in &mut self.waiting {
             waiting.retain(|_, key| !which(key));
         }

@@ -145,7 +145,7 @@ impl Model {
                 self.waits.retain(|key, _| key.0 != group);
             }
             Op::Forget(group) => {
-                self.queue.forget(|key| key.0 == group);
+                self.queue.remove_where(|key| key.0 == group);
                 let held: Vec<Key> = self.attempts.iter().map(|attempt| attempt.key).collect();
                 self.wanted.retain(|key| key.0 != group || held.contains(key));
             }

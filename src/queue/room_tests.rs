@@ -164,7 +164,7 @@ fn what_gave_up_its_place_comes_back_when_it_was_due_and_with_its_failures() {
     queue.add(Key(4, 0), Class::Normal, None);
     assert_eq!(take(&mut queue, now), Some(Key(4, 0)));
     queue.done(&Key(4, 0), Done::Finished, now, 1.0);
-    queue.forget(|key| key.1 < 20);
+    queue.remove_where(|key| key.1 < 20);
     let wanted: BTreeSet<_> = keys(3, 28).filter(|key| key.1 >= 20).collect();
     assert!(!refill(&mut queue, &wanted, due - Duration::from_millis(1)));
     assert_eq!(queue.next_due(), Some(due));

@@ -175,7 +175,7 @@ fn counts_payload_bytes_through_every_way_out() {
     queue.take(now, Class::Last, |_| 0);
     assert_eq!(queue.payload_bytes(), 0);
     queue.add("b", Class::Normal, body(5));
-    queue.forget(|key| *key == "b");
+    queue.remove_where(|key| *key == "b");
     assert_eq!(queue.payload_bytes(), 0);
     assert_eq!(queue.len(), 1);
 }

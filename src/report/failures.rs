@@ -127,7 +127,7 @@ impl Failures {
     }
 
     /// Something is gone: its end is nothing to tell of.
-    pub(super) fn forget(&mut self, subject: &Subject, now: Instant) {
+    pub(super) fn clear(&mut self, subject: &Subject, now: Instant) {
         self.ends(subject, now);
         if let Some(streak) = self.streaks.get_mut(subject) {
             streak.is_logged = false;

@@ -266,7 +266,7 @@ impl Report {
         } else {
             log::Level::Debug
         };
-        tell_of_end(subject, level, ended.lasted);
+        log_end(subject, level, ended.lasted);
         true
     }
 
@@ -276,8 +276,8 @@ impl Report {
     }
 
     /// Forgets a streak without a word: its subject is gone.
-    pub fn forget(&mut self, subject: &Subject) {
-        self.failures.forget(subject, self.now);
+    pub fn clear(&mut self, subject: &Subject) {
+        self.failures.clear(subject, self.now);
     }
 
     /// There is nothing more to do at once: sums up what was not told of changes.
@@ -296,7 +296,7 @@ impl Report {
             log::info!("{word} at the {side} more={count}");
         }
         for (subject, time) in self.failures.steady(self.now) {
-            tell_of_end(&subject, log::Level::Info, time);
+            log_end(&subject, log::Level::Info, time);
         }
         let failing = self.failures.count();
         if self.failures.are_to_be_summed_up(self.now) && failing > 0 {
@@ -308,7 +308,7 @@ impl Report {
 }
 
 /// Tells that something fails no longer.
-fn tell_of_end(subject: &Subject, level: log::Level, time: Duration) {
+fn log_end(subject: &Subject, level: log::Level, time: Duration) {
     let after = lasted(time);
     match subject {
         Subject::Side(side) => log::log!(level, "the {side} answers again after {after}"),

@@ -52,12 +52,12 @@ impl Memory {
     }
 
     /// The engine has the object at this version.
-    pub(super) fn remember(&mut self, name: &ObjectName, version: u64) {
+    pub(super) fn insert(&mut self, name: &ObjectName, version: u64) {
         self.known.insert(hash_of(name), version << 1 | self.round);
     }
 
     /// The engine knows nothing of the object.
-    pub(super) fn forget(&mut self, name: &ObjectName) {
+    pub(super) fn remove(&mut self, name: &ObjectName) {
         self.known.remove(&hash_of(name));
     }
 }
@@ -85,8 +85,8 @@ mod tests {
     fn two_known() -> Memory {
         let mut memory = Memory::default();
         memory.list_begins();
-        memory.remember(&name("a"), 3);
-        memory.remember(&name("b"), 3);
+        memory.insert(&name("a"), 3);
+        memory.insert(&name("b"), 3);
         memory.list_completes();
         memory
     }
@@ -131,7 +131,7 @@ mod tests {
         let mut memory = two_known();
         memory.list_begins();
         memory.is_named(&name("a"), 3);
-        memory.remember(&name("c"), 4);
+        memory.insert(&name("c"), 4);
         memory.list_begins();
         memory.is_named(&name("b"), 3);
         memory.list_completes();
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(version_of("17"), 17);
         assert_ne!(version_of("w/1"), version_of("w/2"));
         let mut memory = two_known();
-        memory.remember(&name("a"), version_of("w/1"));
+        memory.insert(&name("a"), version_of("w/1"));
         assert!(memory.is_named(&name("a"), version_of("w/1")));
     }
 }

@@ -168,7 +168,7 @@ impl SourceHandle {
         if let Some(memory) = &self.memory
             && version != 0
         {
-            memory.borrow_mut().remember(name, version);
+            memory.borrow_mut().insert(name, version);
         }
     }
 
@@ -176,7 +176,7 @@ impl SourceHandle {
     /// version it had is news.
     pub fn is_gone(&self, name: &ObjectName) {
         if let Some(memory) = &self.memory {
-            memory.borrow_mut().forget(name);
+            memory.borrow_mut().remove(name);
         }
     }
 }

@@ -100,7 +100,7 @@ impl Source {
             let failed = if self.listed {
                 self.look_at(object).await?
             } else {
-                self.tell_listed(object).await?;
+                self.send_listed(object).await?;
                 None
             };
             unread = unread.or(failed);
@@ -113,15 +113,15 @@ impl Source {
         self.link.send(SourceEvent::Complete(versions)).await?;
         self.listed = !versions.go_back();
         self.version = versions.list;
-        self.tell_unread(unread).await
+        self.send_unread(unread).await
     }
 
     /// Passes on an object of a complete list.
-    async fn tell_listed(&mut self, object: Bytes) -> Result<(), End> {
+    async fn send_listed(&mut self, object: Bytes) -> Result<(), End> {
         let known = Meta::parse(&object).ok().filter(|meta| self.is_looked_for(meta));
         self.link.send(SourceEvent::Object(object)).await?;
         if let Some(meta) = known {
-            self.remember(&meta);
+            self.record_version(&meta);
         }
         Ok(())
     }
@@ -153,13 +153,13 @@ impl Source {
         }
         if self.reading.style == Style::Metadata {
             self.link.send(SourceEvent::Object(metadata)).await?;
-            self.remember(&meta);
+            self.record_version(&meta);
             return Ok(None);
         }
         match self.read(&name, version).await {
             Ok((object, meta)) => {
                 self.link.send(SourceEvent::Object(object)).await?;
-                self.remember(&meta);
+                self.record_version(&meta);
                 Ok(None)
             }
             // Gone since the look began: not named.
@@ -181,13 +181,13 @@ impl Source {
     }
 
     /// The engine has taken the object.
-    fn remember(&self, meta: &Meta) {
+    fn record_version(&self, meta: &Meta) {
         let version = version_of(&meta.resource_version);
-        self.memory.borrow_mut().remember(&meta.object_name(), version);
+        self.memory.borrow_mut().insert(&meta.object_name(), version);
     }
 
     /// Tells of objects that a complete look could not read: once as long as there are any, and when there are none.
-    async fn tell_unread(&mut self, unread: Option<Error>) -> Result<(), End> {
+    async fn send_unread(&mut self, unread: Option<Error>) -> Result<(), End> {
         let before = std::mem::replace(&mut self.left_unread, unread.is_some());
         match unread {
             Some(error) => self.link.send(SourceEvent::Down(error)).await?,

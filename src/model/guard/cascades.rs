@@ -40,7 +40,7 @@ impl CascadeHolds {
         held.map(|known| (known.direction, &known.hold, 1))
     }
 
-    pub(super) fn forget(&mut self, type_id: TypeId) {
+    pub(super) fn remove_type(&mut self, type_id: TypeId) {
         self.0.retain(|key, _| key.type_id != type_id);
     }
 
@@ -77,7 +77,7 @@ impl Model {
                 is_confirmed: false,
             };
             self.guard.cascades.0.insert(key.clone(), known);
-            self.tell_of_holds();
+            self.report_holds();
         }
         // What has been so for long is so for longer: what ends it is noticed in about the time that it has lasted.
         let held = self.guard.cascades.0.get(key).map_or(now, |known| known.since);
@@ -87,7 +87,7 @@ impl Model {
     /// What was said to hold the end of a copy does so no longer, since the copy was seen to.
     pub(in crate::model) fn cascade_is_over(&mut self, key: &Key) {
         if self.guard.cascades.0.remove(key).is_some() {
-            self.tell_of_holds();
+            self.report_holds();
         }
     }
 

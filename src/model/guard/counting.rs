@@ -21,7 +21,7 @@ impl Model {
         let state = self.types.get(&key.type_id);
         let may_go = state.is_some_and(|state| state.inventory.may_go(&key.name));
         let gate = self.guard.gates.entry(direction).or_default();
-        gate.forget_old(now);
+        gate.drop_old(now);
         let is_judged = gate.hold.is_some() || may_go;
         let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
         if is_judged || are_too_many(count.doomed) || !are_too_many(count.doomed + count.suspect) {

@@ -45,7 +45,7 @@ impl HighestVersions {
         copy_those_of(direction, &self.proved, &mut self.now);
     }
 
-    pub(in crate::model) fn forget(&mut self, direction: Direction) {
+    pub(in crate::model) fn clear(&mut self, direction: Direction) {
         self.now.retain(|(of, _), _| *of != direction);
         self.proved.retain(|(of, _), _| *of != direction);
     }

@@ -81,7 +81,7 @@ impl Model {
                 "nothing selects the type any more"
             };
             for side in [Side::Hub, Side::Edge] {
-                self.report.forget(&what_is_left_of(&resource, side));
+                self.report.clear(&what_is_left_of(&resource, side));
             }
             let hold = self.guard.vanished.types.remove(&resource).and_then(|known| known.hold);
             self.is_held_no_longer(hold.as_ref(), &resource, why);
@@ -110,7 +110,7 @@ impl Model {
         if let Some((token, state)) = held {
             vanished.objects = state.inventory.ours().count();
             vanished.hold = Some(begin(resource, Some(token), &mut self.chance));
-            self.tell_of_holds();
+            self.report_holds();
         }
         self.guard.vanished.types.insert(resource.to_owned(), vanished);
     }
@@ -143,7 +143,7 @@ impl Model {
                     self.is_held_no_longer(hold.as_ref(), resource, why);
                 } else if known.hold.is_none() {
                     known.hold = Some(begin(resource, None, &mut self.chance));
-                    self.tell_of_holds();
+                    self.report_holds();
                 }
                 for side in [Side::Hub, Side::Edge] {
                     self.report.works(&what_is_left_of(resource, side));
@@ -157,7 +157,7 @@ impl Model {
     fn is_held_no_longer(&mut self, hold: Option<&Hold>, resource: &str, why: &str) {
         if hold.is_some() {
             log::info!("deletes are held no longer resource={resource} because=\"{why}\"");
-            self.tell_of_holds();
+            self.report_holds();
         }
     }
 
@@ -175,7 +175,7 @@ impl Model {
             !is_confirmed
         });
         if types.len() < before {
-            self.tell_of_holds();
+            self.report_holds();
             self.replan();
             // The hub has to confirm a few times more that it lacks them, and has been asked ever more rarely by now.
             self.ask_again_soon(Side::Hub);

@@ -43,7 +43,7 @@ impl TypeHolds {
     }
 
     /// True if deletes of the type are held.
-    pub(super) fn holds_any(&self, type_id: TypeId) -> bool {
+    pub(super) fn holds_type(&self, type_id: TypeId) -> bool {
         self.0.contains_key(&type_id)
     }
 
@@ -53,7 +53,7 @@ impl TypeHolds {
     }
 
     /// The type is looked at again, or is gone.
-    pub(in crate::model) fn forget(&mut self, type_id: TypeId) {
+    pub(in crate::model) fn remove(&mut self, type_id: TypeId) {
         self.0.remove(&type_id);
     }
 
@@ -96,7 +96,7 @@ impl Model {
                 ..known
             },
             _ => {
-                self.tell_of_holds();
+                self.report_holds();
                 let reason = Reason::Withdrawn {
                     resource: resource.clone(),
                     is: if anew { TypeIs::Anew } else { TypeIs::Going },
@@ -176,7 +176,7 @@ impl Model {
     }
 
     fn release_type(&mut self, type_id: TypeId, why: &str, permit: Permit) {
-        self.forget_what_came_back();
+        self.end_needless_holds();
         let Some(known) = self.guard.types.0.remove(&type_id) else {
             return;
         };
@@ -188,7 +188,7 @@ impl Model {
     }
 
     /// Types that were defined anew and whose objects are all back are held no longer.
-    pub(super) fn forget_types_that_came_back(&mut self) {
+    pub(super) fn end_holds_of_types_that_came_back(&mut self) {
         let is_back = |type_id: &TypeId| {
             let Some(state) = self.types.get(type_id) else {
                 return true;
