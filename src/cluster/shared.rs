@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{Cluster, Content, Error, ObjectName, ResourceType};
 
-/// How long a question waits for one under way, so as to be shared: that one may be lost.
+/// How long a question waits for one under way, so as to be shared: that one may be lost. One that has taken longer already
+/// is not waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 type Answer = Result<Bytes, Error>;
@@ -28,6 +29,8 @@ pub(super) struct SharedReads(RefCell<BTreeMap<String, Rc<Read>>>);
 struct Read {
     /// How many questions have begun.
     begun: Cell<u64>,
+    /// When the last one did.
+    begun_at: Cell<Option<Instant>>,
     /// The last answer, and which question it is to, counted from 1. Held while a question is under way.
     last: Mutex<Option<(u64, Answer)>>,
 }
@@ -48,13 +51,16 @@ impl Read {
     /// meanwhile.
     async fn ask(&self, question: impl AsyncFn() -> Answer) -> Answer {
         let before = self.begun.get();
-        let Ok(mut last) = timeout(LONGEST_WAIT, self.last.lock()).await else {
+        let is_late = self.begun_at.get().is_some_and(|at| at.elapsed() > LONGEST_WAIT);
+        let wait = if is_late { Duration::ZERO } else { LONGEST_WAIT };
+        let Ok(mut last) = timeout(wait, self.last.lock()).await else {
             return question().await;
         };
         if let Some((_, answer)) = last.as_ref().filter(|(to, _)| *to > before) {
             return answer.clone();
         }
         self.begun.update(|begun| begun + 1);
+        self.begun_at.set(Some(Instant::now()));
         let to = self.begun.get();
         let answer = question().await;
         *last = Some((to, answer.clone()));

@@ -15,6 +15,7 @@ use super::timers::Timer;
 use super::{Model, Request};
 use crate::cluster::{Error, Side};
 use crate::plan::StatusPath;
+use crate::queue::back_off;
 use crate::sync::meta::Meta;
 
 /// How long a new config waits for others that come with it.
@@ -173,6 +174,18 @@ impl Model {
             interval.mul_f64(spread)
         } else {
             NEW_CONFIG.min(interval)
+        };
+        // A side that is back gets one at once.
+        let has_failed = |config: &BeatenConfig| match &config.result {
+            Err(error) => !error.is_unreachable() && !error.proves_absent(&config.name),
+            Ok(_) => false,
+        };
+        let next = if configs.iter().any(has_failed) {
+            let failures = self.timers.fails(Timer::Heartbeat);
+            next.min(back_off(failures, self.chance.f64()))
+        } else {
+            self.timers.succeeds(Timer::Heartbeat);
+            next
         };
         self.timers.set(Timer::Heartbeat, self.now + next);
         self.ask_strangers_again();

@@ -438,3 +438,46 @@ fn a_namespace_is_not_in_use_for_a_copy_of_which_nobody_tells_when_it_is_gone() 
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 5), true);
     assert!(in_use(&inventory), "it has its label again");
 }
+
+#[test]
+fn only_what_is_left_to_the_edge_and_has_no_label_is_listed_by_name() {
+    // wanted, copy, create only, labelled
+    for (wanted, state, hands_off, labelled, expected) in [
+        (7, CopyState::Ours, true, false, true),
+        (0, CopyState::Ours, true, false, false),
+        (7, CopyState::Absent, true, false, false),
+        (7, CopyState::Ours, false, false, false),
+        (7, CopyState::Ours, true, true, false),
+    ] {
+        let mut inventory = Inventory::default();
+        inventory.at_origin(&name("a"), 1, 7);
+        inventory.take(&name("a"));
+        let mut copy = seen(state, 70, 3);
+        (copy.copy.hands_off, copy.labelled) = (hands_off, labelled);
+        inventory.settle(&name("a"), wanted, Some(copy));
+        assert_eq!(
+            inventory.unlabelled().count(),
+            usize::from(expected),
+            "{wanted} {state:?} {hands_off} {labelled}"
+        );
+    }
+}
+
+#[test]
+fn statuses_that_were_written_elsewhere_are_written_again() {
+    use crate::cluster::Side;
+    use crate::sync::status_return::Returned;
+    let mut inventory = in_step();
+    let is_due = |inventory: &Inventory| inventory.any_status(LinkStatus::is_due);
+    assert!(!is_due(&inventory), "none is known of");
+    let status = inventory.status(&name("a")).unwrap();
+    status.edge_tells(Some(5));
+    let now = tokio::time::Instant::now();
+    status.write_ended(Returned::Written { status: 5, version: 9 }, now);
+    assert!(!is_due(&inventory));
+    assert!(!inventory.any_status(|status| status.fails_at(Side::Hub)));
+    inventory.drop_written_statuses();
+    assert!(is_due(&inventory));
+    inventory.status(&name("a")).unwrap().write_failed(Side::Hub, now);
+    assert!(inventory.any_status(|status| status.fails_at(Side::Hub)));
+}

@@ -8,7 +8,7 @@ use super::Model;
 use super::timers::Timer;
 use crate::cluster::{Error, Side};
 use crate::plan::Direction;
-use crate::queue::probe_wait;
+use crate::queue::{back_off, probe_wait};
 use crate::report::{Peer, Subject};
 
 /// A side that comes back within this time after it last did is unsteady.
@@ -94,6 +94,11 @@ impl Model {
             if std::mem::replace(&mut self.reachability.of(side).refuses, refuses) && !refuses {
                 self.report.works(&Subject::Credentials(side));
                 self.comes_back(side);
+            }
+            // What was refused may be needed no more, while watches go on: then nobody else would ever ask.
+            if refuses && !self.timers.is_running(Timer::Identity(side)) {
+                let due = self.now + back_off(u32::MAX, self.chance.f64());
+                self.timers.set_if_idle(Timer::Identity(side), due);
             }
             let stranger = Subject::Stranger(side);
             if self.report.is_failing(&stranger) && self.contact(side).stranger.is_none() {

@@ -413,10 +413,11 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
         if side == Side::Edge || !write.ty.is_namespace() {
-            if let Some(time) = write.origin_type_hidden {
-                self.check_hidden(flow, &key, time);
-            } else {
-                self.check_proof(write.process, flow, (&key, before), write.origin_type_served);
+            match write.origin_type_hidden {
+                Some(time) if !self.was_proved_before(write.process, flow, &key, time) => {
+                    self.check_hidden(flow, &key, time);
+                }
+                _ => self.check_proof(write.process, flow, (&key, before), write.origin_type_served),
             }
         }
     }
@@ -517,6 +518,12 @@ impl Ledger {
                 &[key],
             );
         }
+    }
+
+    /// True if the side had said that the origin is gone before it began to hide the type, so long ago.
+    fn was_proved_before(&self, process: u32, flow: &Flow, key: &Key, hidden: Duration) -> bool {
+        let proof = self.proofs.get(&(process, flow.from, key.clone()));
+        proof.is_some_and(|&at| at + hidden <= self.clock())
     }
 
     /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. What goes up

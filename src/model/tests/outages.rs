@@ -127,6 +127,15 @@ fn credentials_that_are_accepted_again_count_as_a_return() {
     bench.pass(SECOND);
     assert_eq!(bench.model.report.failing(), 1);
     bench.log.clear();
+    // Nothing else asks the hub anything, and its watches go on.
+    bench.log.clear();
+    bench.tell(Event::Due);
+    bench.pass(1200 * SECOND);
+    assert!(
+        (3..=9).contains(&bench.count("ask the hub who it is")),
+        "{:?}",
+        bench.log
+    );
     bench.contacts[0].accepts_credentials = true;
     bench.pass(SECOND);
     assert_eq!(bench.model.report.failing(), 0);
