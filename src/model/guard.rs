@@ -31,7 +31,7 @@ use self::tokens::Tokens;
 use self::vanished::VanishedTypes;
 use self::withdrawn::TypeHolds;
 use super::count::Count;
-use super::inventory::{Holder, Permit};
+use super::inventory::{Held, Permit};
 use super::{Key, Model, Task, TypeId, Types};
 use crate::plan::Direction;
 
@@ -119,14 +119,16 @@ impl Guard {
     /// What holds, in which direction, and how many objects of these types.
     fn all_holds<'a>(&'a self, types: &'a Types) -> impl Iterator<Item = (Direction, &'a Hold, usize)> {
         let gates = self.gates.iter();
-        let of_gates = gates.filter_map(|(&direction, gate)| {
-            let of_direction = types.values().filter(move |state| state.plan.direction == direction);
-            let held = of_direction.map(|state| state.inventory.count_held(Holder::Direction));
+        let of_gates = gates.filter_map(move |(&direction, gate)| {
+            let of_direction = types
+                .iter()
+                .filter(move |(id, state)| state.plan.direction == direction && !self.types.holds_type(**id));
+            let held = of_direction.map(|(_, state)| state.inventory.count_held(Held::WithoutPermit));
             Some((direction, gate.hold.as_ref()?, held.sum()))
         });
-        let of_types = self.types.all().map(|(type_id, known)| {
+        let of_types = self.types.all().map(move |(type_id, known)| {
             let state = types.get(&type_id);
-            let held = state.map_or(0, |state| state.inventory.count_held(Holder::Type));
+            let held = state.map_or(0, |state| state.inventory.count_held(Held::All));
             (Direction::Down, &known.hold, held)
         });
         of_gates
@@ -135,10 +137,14 @@ impl Guard {
             .chain(self.cascades.all())
     }
 
-    /// True if deletes of a type are held, or all of its direction.
-    pub(super) fn holds_deletes(&self, type_id: TypeId, direction: Direction) -> bool {
+    /// What is held of a type.
+    pub(super) fn held_of(&self, type_id: TypeId, direction: Direction) -> Held {
         let gate = self.gates.get(&direction);
-        self.types.holds_type(type_id) || gate.is_some_and(|gate| gate.hold.is_some())
+        match () {
+            () if self.types.holds_type(type_id) => Held::All,
+            () if gate.is_some_and(|gate| gate.hold.is_some()) => Held::WithoutPermit,
+            () => Held::Nothing,
+        }
     }
 
     /// What the configs say about holds.
@@ -181,10 +187,9 @@ impl Guard {
 }
 
 impl Model {
-    /// True if a copy whose origin is gone may be deleted now. What may not is kept in mind until it may.
+    /// True if a copy whose origin is gone may be deleted now. What may not is asked for again when its hold ends.
     pub(super) fn may_delete(&mut self, key: &Key, direction: Direction) -> bool {
         if self.guard.types.holds_type(key.type_id) {
-            self.hold_copy(key, Holder::Type);
             return false;
         }
         let may_go = self
@@ -216,18 +221,7 @@ impl Model {
             }
         }
         let gate = self.guard.gates.entry(direction).or_default();
-        if gate.hold.is_none() {
-            return true;
-        }
-        self.hold_copy(key, Holder::Direction);
-        false
-    }
-
-    /// A copy has to wait for the end of a hold.
-    fn hold_copy(&mut self, key: &Key, holder: Holder) {
-        if let Some(state) = self.types.get_mut(&key.type_id) {
-            state.inventory.hold(&key.name, holder);
-        }
+        gate.hold.is_none()
     }
 
     /// People are told, and a restart will know.
@@ -278,10 +272,7 @@ impl Model {
     }
 
     /// The origins' side of a direction is not to be trusted until it is confirmed.
-    pub(super) fn hold_deletes(&mut self, direction: Direction, reason: Reason, key: Option<&Key>) {
-        if let Some(key) = key {
-            self.hold_copy(key, Holder::Direction);
-        }
+    pub(super) fn hold_deletes(&mut self, direction: Direction, reason: Reason) {
         let gate = self.guard.gates.entry(direction).or_default();
         if gate
             .hold
@@ -291,7 +282,7 @@ impl Model {
             gate.hold = Some(Hold::begin(direction, reason, None, &mut self.chance));
             let types = self.types.values_mut();
             for state in types.filter(|state| state.plan.direction == direction) {
-                state.inventory.hold_what_may_go(Holder::Direction);
+                state.inventory.revoke_permits();
             }
             self.holds_have_changed();
             self.read_anew(direction.origin());
@@ -389,7 +380,7 @@ impl Model {
             direction.origin()
         );
         self.holds_have_changed();
-        self.release_copies(direction, Permit::Unasked);
+        self.release_copies(direction, Permit::Needed);
         self.reset_gone_types(direction.origin());
     }
 
@@ -403,20 +394,22 @@ impl Model {
 
     /// The hold of a direction has ended: what it held is looked at again. How many that are.
     fn release_copies(&mut self, direction: Direction, permit: Permit) -> usize {
-        let types = self.types.iter().filter(|(_, state)| state.plan.direction == direction);
+        let holds_type = |type_id: &TypeId| self.guard.types.holds_type(*type_id);
+        let types = self.types.iter();
+        let types = types.filter(|(type_id, state)| state.plan.direction == direction && !holds_type(type_id));
         let types: Vec<TypeId> = types.map(|(&type_id, _)| type_id).collect();
         let released = types
             .into_iter()
-            .map(|type_id| self.release_copies_of(type_id, Holder::Direction, permit));
+            .map(|type_id| self.release_copies_of(type_id, Held::WithoutPermit, permit));
         released.sum()
     }
 
     /// The same of one type.
-    fn release_copies_of(&mut self, type_id: TypeId, holder: Holder, permit: Permit) -> usize {
+    fn release_copies_of(&mut self, type_id: TypeId, held: Held, permit: Permit) -> usize {
         let Some(state) = self.types.get_mut(&type_id) else {
             return 0;
         };
-        let released = state.inventory.release(holder, permit);
+        let released = state.inventory.release(held, permit);
         let count = released.len();
         for name in released {
             self.go_on_with(Key::new(type_id, Task::Object, name));

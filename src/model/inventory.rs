@@ -14,7 +14,8 @@ use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 pub(super) use self::link::Link;
-pub(super) use self::states::{Holder, LeftOpen, Permit};
+pub(super) use self::permits::Held;
+pub(super) use self::states::{LeftOpen, Permit};
 use self::states::{News, Told, Trace, Work};
 use super::count::Count;
 use super::drift::Fight;
@@ -421,9 +422,15 @@ impl Inventory {
         (in_step.count(), out_of_step.count())
     }
 
-    /// Names of the objects that need a worker, that none has and no hold keeps, in order, from the given one on.
-    pub(super) fn out_of_step(&self, from: Option<&ObjectName>) -> impl Iterator<Item = &ObjectName> + use<'_> {
-        self.in_order(|link| !link.is_busy() && !link.is_held() && link.needs_worker(), from)
+    /// Names of the objects that need a worker and that none has, in order, from the given one on. Without those whose
+    /// delete is held.
+    pub(super) fn out_of_step(
+        &self,
+        held: Held,
+        from: Option<&ObjectName>,
+    ) -> impl Iterator<Item = &ObjectName> + use<'_> {
+        let is_due = move |link: &Link| !link.is_busy() && link.needs_worker() && !link.is_held(held);
+        self.in_order(is_due, from)
     }
 
     /// Names of the objects that `are` such, in order, from the given one on. Only as many as are asked for are sorted.
@@ -522,7 +529,7 @@ impl Inventory {
             return false;
         };
         link.work = Work::Idle(LeftOpen::Nothing);
-        link.permit = Permit::Unasked;
+        link.permit = Permit::Needed;
         link.settled = wanted;
         let is_late = link.told.of_origin();
         if !is_late {

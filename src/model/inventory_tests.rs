@@ -3,7 +3,7 @@ use crate::cluster::Scope;
 use crate::sync::ownership::Copy;
 
 fn out_of_step(inventory: &Inventory, from: Option<&ObjectName>) -> Vec<ObjectName> {
-    inventory.out_of_step(from).cloned().collect()
+    inventory.out_of_step(Held::Nothing, from).cloned().collect()
 }
 
 fn name(name: &str) -> ObjectName {

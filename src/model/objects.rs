@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::inventory::Holder;
+use super::inventory::Held;
 use super::{Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::plan::{Direction, Selection};
@@ -369,7 +369,9 @@ impl Model {
         };
         let direction = state.plan.direction;
         // A type that cannot be read says nothing of the others.
-        if error.is_unreachable() || state.inventory.count_held(Holder::Direction) > 0 {
+        if error.is_unreachable()
+            || self.guard.held_of(type_id, direction) == Held::WithoutPermit && state.inventory.has_doomed()
+        {
             self.origins_are_unsteady(direction);
         }
     }

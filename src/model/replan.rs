@@ -1,7 +1,7 @@
 //! From what configs ask for and discovery has to running sources.
 
 use super::asking::is_gone;
-use super::inventory::{Holder, Inventory, Permit};
+use super::inventory::Inventory;
 use super::timers::Timer;
 use super::{Model, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
@@ -128,7 +128,6 @@ impl Model {
         self.guard.types.remove(type_id);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.inventory.look_again();
-            state.inventory.release(Holder::Type, Permit::Unasked);
         }
         self.start_copy_source(type_id);
     }

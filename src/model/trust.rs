@@ -80,7 +80,7 @@ impl Model {
 
     fn went_back(&mut self, direction: Direction, resource: String, from: u64, to: u64) {
         let reason = Reason::WentBack { resource, from, to };
-        self.hold_deletes(direction, reason, None);
+        self.hold_deletes(direction, reason);
     }
 
     /// The version that what a source reads is known to have reached.
@@ -291,7 +291,7 @@ impl Model {
             Some(expected) if expected != found => {
                 self.guard.questions.to(side).was_other = true;
                 let reason = Reason::OtherCluster { expected, found };
-                self.hold_deletes(direction, reason, None);
+                self.hold_deletes(direction, reason);
             }
             Some(_) => {
                 if self.guard.distrusts(direction) {

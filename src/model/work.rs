@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::effect::Known;
 use super::guard::Reason;
-use super::inventory::LeftOpen;
+use super::inventory::{Held, LeftOpen};
 use super::workers::HELD_BACK;
 use super::{Done, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
 use crate::cluster::{Error, ObjectName, Side};
@@ -29,10 +29,13 @@ const LAST_PATIENCE: Duration = Duration::from_secs(60);
 impl Model {
     /// Asks for what found no room in the queue.
     pub(super) fn refill(&mut self) {
-        let (types, now) = (&self.types, self.now);
+        let (types, guard, now) = (&self.types, &self.guard, self.now);
         let out_of_step = |type_id: TypeId, from: Option<Key>| {
             let state = types.get(&type_id);
-            let keys = state.map(|state| out_of_step(type_id, state, from.as_ref()));
+            let keys = state.map(|state| {
+                let held = guard.held_of(type_id, state.plan.direction);
+                out_of_step(type_id, state, held, from.as_ref())
+            });
             keys.into_iter().flatten()
         };
         while self.queue.refill(now, out_of_step) {}
@@ -170,7 +173,7 @@ impl Model {
         let identity = Rc::clone(self.identity(direction.origin()));
         let origin_type = state.origin_type().qualified();
         let origin_version = self.reached_by(direction, &origin_type);
-        let deletes_are_held = self.guard.holds_deletes(key.type_id, direction);
+        let deletes_are_held = self.guard.held_of(key.type_id, direction) != Held::Nothing;
         let may_cascade = self.guard.may_cascade(key);
         let state = self.types.get_mut(&key.type_id)?;
         let (origin, copy_at) = state.both(&key.name)?;
@@ -408,10 +411,10 @@ impl Model {
             }
         };
         if is_wanted {
-            self.hold_deletes(direction, reason, None);
+            self.hold_deletes(direction, reason);
             return queue::Done::Retry(None);
         }
-        self.hold_deletes(direction, reason, Some(key));
+        self.hold_deletes(direction, reason);
         queue::Done::Finished
     }
 
@@ -579,6 +582,7 @@ fn known_by(outcome: &Outcome) -> Option<Known> {
 fn out_of_step<'a>(
     type_id: TypeId,
     state: &'a TypeState,
+    held: Held,
     from: Option<&Key>,
 ) -> impl Iterator<Item = (Key, Class)> + use<'a> {
     // The first name of a task to begin with; `None` if the task is behind us.
@@ -587,7 +591,7 @@ fn out_of_step<'a>(
         Some(from) if from.task == task => Some(Some(&from.name)),
         _ => Some(None),
     };
-    let objects = begin(Task::Object).map(|from| state.inventory.out_of_step(from));
+    let objects = begin(Task::Object).map(|from| state.inventory.out_of_step(held, from));
     let statuses = begin(Task::Status).map(|from| state.status_due(from));
     let objects = objects.into_iter().flatten().map(move |name| {
         let key = Key::new(type_id, Task::Object, name.clone());

@@ -520,10 +520,11 @@ impl Ledger {
         }
     }
 
-    /// True if the side had said that the origin is gone before it began to hide the type, so long ago.
+    /// True if the side said a moment ago that the origin is gone, before it began to hide the type, so long ago.
     fn was_proved_before(&self, process: u32, flow: &Flow, key: &Key, hidden: Duration) -> bool {
+        let (now, age) = (self.clock(), PROOF_AGE + self.staleness);
         let proof = self.proofs.get(&(process, flow.from, key.clone()));
-        proof.is_some_and(|&at| at + hidden <= self.clock())
+        proof.is_some_and(|&at| at + hidden <= now && now <= at + age)
     }
 
     /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. What goes up

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, Side};
-use crate::model::inventory::{Holder, Permit};
+use crate::model::inventory::{Held, Permit};
 use crate::model::{Key, Model, Request, TypeId};
 use crate::plan::Direction;
 use crate::queue;
@@ -76,7 +76,6 @@ impl Model {
         let known = self.guard.types.0.remove(&key.type_id);
         let known = self.hold_still(known, resource, withdrawal);
         self.guard.types.0.insert(key.type_id, known);
-        self.hold_copy(key, Holder::Type);
         queue::Done::Finished
     }
 
@@ -129,7 +128,7 @@ impl Model {
                     known.hold.until = None;
                     self.ask_for_withdrawal(type_id);
                 }
-                _ => self.release_type(type_id, "the time is over", Permit::Unasked),
+                _ => self.release_type(type_id, "the time is over", Permit::Needed),
             }
         }
     }
@@ -152,7 +151,7 @@ impl Model {
             Ok(Some(withdrawal)) => known = self.hold_still(Some(known), resource, &withdrawal),
             Ok(None) => {
                 log::info!("the hub takes the type away no longer resource={resource}");
-                self.release_copies_of(type_id, Holder::Type, Permit::Unasked);
+                self.release_copies_of(type_id, Held::All, Permit::Needed);
                 return;
             }
             Err(error) => {
@@ -183,7 +182,7 @@ impl Model {
         let resource = known.resource.clone();
         self.definitions_mut().accept(&known.resource, known.withdrawal);
         self.keep_guard_in_record();
-        let released = self.release_copies_of(type_id, Holder::Type, permit);
+        let released = self.release_copies_of(type_id, Held::All, permit);
         log::warn!("deletes go on resource={resource} because=\"{why}\" objects={released}");
     }
 
@@ -197,10 +196,9 @@ impl Model {
             state.looked
                 && self.has_listed_origins(state)
                 && origins.all(|source| !source.listing)
-                && !state.inventory.has_doomed()
                 && !state.inventory.has_suspects()
-                // A copy that is held may be out of sight, without its label.
-                && state.inventory.count_held(Holder::Type) == 0
+                // One may be out of sight, without its label.
+                && state.inventory.count_held(Held::All) == 0
         };
         let types = self.guard.types.0.iter();
         let is_anew = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_));

@@ -1,6 +1,7 @@
 //! What is known of one object.
 
 use super::Generation;
+use super::permits::Held;
 use super::states::{LeftOpen, News, Origin, Permit, Retirement, Told, Trace, Work};
 use crate::model::drift::Fight;
 use crate::model::link_status::LinkStatus;
@@ -50,7 +51,7 @@ impl Default for Link {
             seen: Seen::ABSENT,
             trace: Trace::Seen,
             work: Work::Idle(LeftOpen::Nothing),
-            permit: Permit::Unasked,
+            permit: Permit::Needed,
             told: Told::Nothing,
             status: None,
             fight: None,
@@ -90,13 +91,17 @@ impl Link {
     pub(super) fn origin_is(&mut self, news: News) {
         self.origin = self.origin.after(news);
         if !self.is_retiring() {
-            self.permit = Permit::Unasked;
+            self.permit = Permit::Needed;
         }
     }
 
-    /// True if the copy is to be deleted, and a hold keeps it.
-    pub(super) fn is_held(&self) -> bool {
-        matches!(self.permit, Permit::Held(_))
+    /// True if the copy is to be deleted, and what is held of its type includes it.
+    pub(super) fn is_held(&self, held: Held) -> bool {
+        match held {
+            Held::Nothing => false,
+            Held::WithoutPermit => self.is_retiring() && self.permit == Permit::Needed,
+            Held::All => self.is_retiring(),
+        }
     }
 
     /// The list of origins that named it last; 0 if there is no origin.

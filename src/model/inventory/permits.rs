@@ -1,45 +1,48 @@
 //! Which copies wait for the end of a hold before they are deleted.
 //!
-//! Whoever holds keeps no list: each link says whether it is held. Once its origin is there again, or the copy has been seen
-//! to, it is not.
+//! Whoever holds keeps no list: what is held follows from the hold and the links. When a hold ends, all that it kept may go,
+//! whether or not anybody had come to ask for it.
 
-use super::states::{Holder, Permit};
+use super::states::Permit;
 use super::{Inventory, Link};
 use crate::cluster::ObjectName;
+
+/// Which of the copies of a type that are to be deleted have to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::model) enum Held {
+    /// None.
+    Nothing,
+    /// Those that no ended hold has let go: deletes of the direction are held.
+    WithoutPermit,
+    /// All: deletes of the type are held.
+    All,
+}
 
 impl Inventory {
     /// True if people or time have let the copy go.
     pub(in crate::model) fn may_go(&self, name: &ObjectName) -> bool {
-        self.objects.get(name).is_some_and(|link| link.permit == Permit::Given)
-    }
-
-    /// A copy that is to be deleted has to wait.
-    pub(in crate::model) fn hold(&mut self, name: &ObjectName, holder: Holder) {
-        if let Some(link) = self.objects.get_mut(name).filter(|link| link.is_retiring()) {
-            link.permit = Permit::Held(holder);
-        }
+        let link = self.objects.get(name);
+        link.is_some_and(|link| link.permit == Permit::Given)
     }
 
     /// What was let go has to wait after all.
-    pub(in crate::model) fn hold_what_may_go(&mut self, holder: Holder) {
-        for link in self.objects.values_mut().filter(|link| link.permit == Permit::Given) {
-            link.permit = Permit::Held(holder);
+    pub(in crate::model) fn revoke_permits(&mut self) {
+        for link in self.objects.values_mut() {
+            link.permit = Permit::Needed;
         }
     }
 
-    /// How many are held.
-    pub(in crate::model) fn count_held(&self, holder: Holder) -> usize {
-        let is_held = |link: &&Link| link.permit == Permit::Held(holder);
-        self.objects.values().filter(is_held).count()
+    /// How many copies wait.
+    pub(in crate::model) fn count_held(&self, held: Held) -> usize {
+        let waits = |link: &&Link| link.is_held(held) && link.may_have_ours();
+        self.objects.values().filter(waits).count()
     }
 
-    /// A hold has ended: these are held no longer, and are to be looked at.
-    pub(in crate::model) fn release(&mut self, holder: Holder, permit: Permit) -> Vec<ObjectName> {
-        let held = self
-            .objects
-            .iter_mut()
-            .filter(|(_, link)| link.permit == Permit::Held(holder));
-        let mut released: Vec<ObjectName> = held
+    /// A hold has ended: the copies that it kept, in order, with this permit from now on.
+    pub(in crate::model) fn release(&mut self, held: Held, permit: Permit) -> Vec<ObjectName> {
+        let links = self.objects.iter_mut();
+        let mut released: Vec<ObjectName> = links
+            .filter(|(_, link)| link.is_held(held) && link.may_have_ours())
             .map(|(name, link)| {
                 link.permit = permit;
                 name.clone()
@@ -53,17 +56,33 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::job::Seen;
+    use crate::sync::ownership::{Copy, CopyState};
 
     fn name(name: &str) -> ObjectName {
         ObjectName::new("shop", name)
     }
 
-    /// Two origins that are gone, and one that is there.
+    /// Two copies whose origins are gone, and one whose origin is there.
     fn inventory() -> Inventory {
         let mut inventory = Inventory::default();
         for (of, is_gone) in [("a", true), ("b", true), ("c", false)] {
             inventory.at_origin(&name(of), 1, 7);
             inventory.take(&name(of));
+            let copy = Copy {
+                state: CopyState::Ours,
+                ..Copy::default()
+            };
+            inventory.settle(
+                &name(of),
+                7,
+                Some(Seen {
+                    copy,
+                    labelled: true,
+                    hash: 70,
+                    version: 3,
+                }),
+            );
             if is_gone {
                 inventory.gone_from_origin(&name(of));
             }
@@ -72,49 +91,39 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_to_be_deleted_is_held_and_each_hold_releases_its_own() {
+    fn a_hold_keeps_what_is_to_be_deleted_and_lets_all_of_it_go_when_it_ends() {
         let mut inventory = inventory();
-        inventory.hold(&name("a"), Holder::Direction);
-        inventory.hold(&name("b"), Holder::Type);
-        inventory.hold(&name("c"), Holder::Direction);
-        inventory.hold(&name("none"), Holder::Direction);
+        let counts = |inventory: &Inventory| {
+            [Held::Nothing, Held::WithoutPermit, Held::All].map(|held| inventory.count_held(held))
+        };
+        assert_eq!(counts(&inventory), [0, 2, 2]);
+        assert_eq!(inventory.out_of_step(Held::WithoutPermit, None).count(), 0);
         assert_eq!(
-            [Holder::Direction, Holder::Type].map(|by| inventory.count_held(by)),
-            [1, 1]
+            inventory.release(Held::WithoutPermit, Permit::Given),
+            [name("a"), name("b")]
         );
-        assert_eq!(inventory.release(Holder::Direction, Permit::Given), [name("a")]);
-        assert_eq!(inventory.release(Holder::Direction, Permit::Given), []);
-        assert!(inventory.may_go(&name("a")) && !inventory.may_go(&name("b")) && !inventory.may_go(&name("none")));
-        assert_eq!(inventory.release(Holder::Type, Permit::Unasked), [name("b")]);
-        assert!(!inventory.may_go(&name("b")));
+        assert!(inventory.may_go(&name("a")) && !inventory.may_go(&name("c")) && !inventory.may_go(&name("none")));
+        assert_eq!(counts(&inventory), [0, 0, 2]);
+        assert_eq!(inventory.out_of_step(Held::WithoutPermit, None).count(), 2);
+        assert_eq!(inventory.out_of_step(Held::All, None).count(), 0);
+        assert_eq!(inventory.release(Held::All, Permit::Needed), [name("a"), name("b")]);
+        assert!(!inventory.may_go(&name("a")));
     }
 
     #[test]
     fn what_was_let_go_is_held_after_all_when_a_graver_reason_comes() {
         let mut inventory = inventory();
-        inventory.hold(&name("a"), Holder::Type);
-        inventory.release(Holder::Type, Permit::Given);
-        inventory.hold_what_may_go(Holder::Direction);
-        assert!(!inventory.may_go(&name("a")));
-        assert_eq!(
-            inventory.count_held(Holder::Direction),
-            1,
-            "and b, which nobody has asked for, is not"
-        );
+        inventory.release(Held::All, Permit::Given);
+        inventory.revoke_permits();
+        assert_eq!(inventory.count_held(Held::WithoutPermit), 2);
     }
 
     #[test]
-    fn an_origin_that_comes_back_ends_the_hold_of_its_copy_and_what_was_let_go() {
-        for is_released in [false, true] {
-            let mut inventory = inventory();
-            inventory.hold(&name("a"), Holder::Direction);
-            if is_released {
-                inventory.release(Holder::Direction, Permit::Given);
-            }
-            inventory.at_origin(&name("a"), 2, 7);
-            inventory.gone_from_origin(&name("a"));
-            assert!(!inventory.may_go(&name("a")), "{is_released}");
-            assert_eq!(inventory.count_held(Holder::Direction), 0);
-        }
+    fn an_origin_that_comes_back_ends_what_was_let_go() {
+        let mut inventory = inventory();
+        inventory.release(Held::All, Permit::Given);
+        inventory.at_origin(&name("a"), 2, 7);
+        inventory.gone_from_origin(&name("a"));
+        assert!(!inventory.may_go(&name("a")) && inventory.may_go(&name("b")));
     }
 }

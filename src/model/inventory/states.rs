@@ -33,21 +33,10 @@ pub(in crate::model) enum Retirement {
 /// Whether a copy whose origin is gone may be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum Permit {
-    /// Nobody has asked, or it is not to be deleted.
-    Unasked,
-    /// It has to wait for the end of a hold.
-    Held(Holder),
-    /// People or time have ended a hold.
+    /// Unless a hold keeps it.
+    Needed,
+    /// People or time have ended the hold that kept it.
     Given,
-}
-
-/// What holds the delete of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::model) enum Holder {
-    /// The hold of its whole direction.
-    Direction,
-    /// That of its type.
-    Type,
 }
 
 /// What changes what is known of an origin.

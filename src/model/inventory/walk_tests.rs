@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::states::{Holder, LeftOpen, Origin, Permit, Retirement, Trace};
+use super::permits::Held;
+use super::states::{LeftOpen, Origin, Permit, Retirement, Trace};
 use super::{Inventory, Link};
 use crate::cluster::ObjectName;
 use crate::source::Covers;
@@ -40,9 +41,8 @@ enum Step {
     Finished {
         wanted: u64,
     },
-    Held(Holder),
-    HeldAfterAll(Holder),
-    Released(Holder, Permit),
+    Revoked,
+    Released(Held, Permit),
 }
 
 fn copy_state() -> impl Strategy<Value = CopyState> {
@@ -56,8 +56,8 @@ fn copy_state() -> impl Strategy<Value = CopyState> {
 
 fn step() -> impl Strategy<Value = Step> {
     let left_open = prop_oneof![Just(LeftOpen::Nothing), Just(LeftOpen::Refused), Just(LeftOpen::Unsure)];
-    let holder = || prop_oneof![Just(Holder::Direction), Just(Holder::Type)];
-    let permit = prop_oneof![Just(Permit::Given), Just(Permit::Unasked)];
+    let held = prop_oneof![Just(Held::WithoutPermit), Just(Held::All)];
+    let permit = prop_oneof![Just(Permit::Given), Just(Permit::Needed)];
     let copy = (copy_state(), any::<bool>(), 70..73_u64, any::<bool>());
     prop_oneof![
         3 => (5..8_u64).prop_map(|wanted| Step::Origin { wanted }),
@@ -77,9 +77,8 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (prop_oneof![Just(0), 5..8_u64], proptest::option::of(copy_state()))
             .prop_map(|(wanted, copy)| Step::Settled { wanted, copy }),
         1 => (5..8_u64).prop_map(|wanted| Step::Finished { wanted }),
-        2 => holder().prop_map(Step::Held),
-        1 => holder().prop_map(Step::HeldAfterAll),
-        1 => (holder(), permit).prop_map(|(holder, permit)| Step::Released(holder, permit)),
+        1 => Just(Step::Revoked),
+        1 => (held, permit).prop_map(|(held, permit)| Step::Released(held, permit)),
     ]
 }
 
@@ -150,14 +149,12 @@ impl Walk {
                 self.inventory.settle(name, wanted, seen);
             }
             Step::Finished { wanted } => self.inventory.has_finished(name, wanted),
-            Step::Held(holder) if !is_busy => self.inventory.hold(name, holder),
-            Step::HeldAfterAll(holder) => self.inventory.hold_what_may_go(holder),
-            Step::Released(holder, permit) => {
-                let held = self.inventory.count_held(holder);
-                assert_eq!(self.inventory.release(holder, permit).len(), held, "all are looked at");
-                assert_eq!(self.inventory.count_held(holder), 0);
+            Step::Revoked => self.inventory.revoke_permits(),
+            Step::Released(held, permit) => {
+                let waits = self.inventory.count_held(held);
+                assert_eq!(self.inventory.release(held, permit).len(), waits, "all are looked at");
             }
-            Step::Judged | Step::Taken | Step::Failed(_) | Step::Settled { .. } | Step::Held(_) => {}
+            Step::Judged | Step::Taken | Step::Failed(_) | Step::Settled { .. } => {}
         }
     }
 
@@ -175,14 +172,15 @@ impl Walk {
         assert!(!link.is_lost() || !link.has_copy(), "a copy that is seen is not lost");
         assert!(!link.is_finished() || link.wanted != 0 || link.has_copy() || link.is_busy());
         assert!(
-            link.permit == Permit::Unasked || link.is_retiring(),
-            "nothing else is held or let go"
+            link.permit == Permit::Needed || link.is_retiring(),
+            "nothing else is let go"
         );
-        if link.is_held() {
-            assert!(
-                self.inventory.out_of_step(None).all(|due| due != name),
-                "what is held is not asked for"
-            );
+        for held in [Held::WithoutPermit, Held::All]
+            .into_iter()
+            .filter(|&held| link.is_held(held))
+        {
+            let mut due = self.inventory.out_of_step(held, None);
+            assert!(due.all(|due| due != name), "what is held is not asked for");
         }
         if link.origin == Origin::Doubtful {
             assert!(!link.is_orphan(), "it is asked for once");
@@ -211,9 +209,6 @@ proptest! {
             }
         }
         // The sides fall silent, and workers see to what is left: that comes to an end.
-        for holder in [Holder::Direction, Holder::Type] {
-            walk.inventory.release(holder, Permit::Given);
-        }
         for _ in 0..4 {
             for name in ["a", "b"].map(|name| ObjectName::new("shop", name)) {
                 let link = walk.inventory.get(&name);
@@ -225,6 +220,6 @@ proptest! {
                 walk.check(&name);
             }
         }
-        prop_assert!(walk.inventory.out_of_step(None).next().is_none(), "{:?}", walk.inventory);
+        prop_assert!(walk.inventory.out_of_step(Held::Nothing, None).next().is_none(), "{:?}", walk.inventory);
     }
 }

@@ -81,6 +81,28 @@ fn a_token_lets_go_what_it_was_made_for_and_another_word_does_not() {
 }
 
 #[test]
+fn one_token_or_time_lets_all_go_that_is_to_be_deleted_however_few_had_come_to_ask() {
+    for is_confirmed in [true, false] {
+        let small = |settings: &mut Settings| (settings.workers, settings.queue_capacity) = (2, 4);
+        let mut bench = Bench::with(small).selecting(&["configmaps"]);
+        let names: Vec<String> = (0..30).map(|number| format!("n{number:02}")).collect();
+        bench.bring_down(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let origins = bench.origins();
+        bench.list(origins, &[], 60);
+        assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(30), "{is_confirmed}");
+        if is_confirmed {
+            bench.confirm(&bench.token());
+        } else {
+            bench.pass(GRACE + SECOND);
+        }
+        for _ in 0..30 {
+            bench.succeed(Change::Deleted);
+        }
+        assert_eq!(bench.held_for(Direction::Down, TOO_MANY), None, "{is_confirmed}");
+    }
+}
+
+#[test]
 fn an_edge_sync_config_confirms_deletes_as_well() {
     let mut bench = held();
     let mut config = config("any", &json!({}));
