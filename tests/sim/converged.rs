@@ -131,7 +131,10 @@ pub fn is_named(specs: &[&Value], qualified: &str) -> bool {
         let all = items(spec, "namespacedObjects")
             .chain(items(spec, "clusterScope"))
             .chain(scope);
-        all.into_iter().any(|item| names_type(item, group, resource))
+        // One that lists no object at all selects nothing of its type.
+        let is_empty = |item: &Value| item["objectsByNamespace"].as_array().is_some_and(Vec::is_empty);
+        all.into_iter()
+            .any(|item| names_type(item, group, resource) && !is_empty(item))
     })
 }
 
