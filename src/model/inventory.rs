@@ -559,7 +559,9 @@ impl Inventory {
             let is_lost = !link.has_copy() && (link.wanted != 0 || lost);
             link.trace = if is_lost { Trace::Lost } else { Trace::Seen };
         }
-        let again = link.wanted != 0 && (link.wanted != link.settled || link.drifted() || lost);
+        // The same of a worker that has not looked at the copy at all.
+        let is_unseen = seen.is_none() && link.told.of_copy() && link.is_lost();
+        let again = link.wanted != 0 && (link.wanted != link.settled || link.drifted() || lost || is_unseen);
         self.drop_if_nothing(name);
         again
     }

@@ -481,3 +481,17 @@ fn statuses_that_were_written_elsewhere_are_written_again() {
     inventory.status(&name("a")).unwrap().write_failed(Side::Hub, now);
     assert!(inventory.any_status(|status| status.fails_at(Side::Hub)));
 }
+
+#[test]
+fn a_copy_that_goes_while_a_worker_reads_its_origin_alone_is_looked_for() {
+    for (is_told, expected) in [(true, true), (false, false)] {
+        let mut inventory = in_step();
+        inventory.ask_for(&name("a"));
+        assert_eq!(inventory.take(&name("a")).and_then(Link::unread), Some(7));
+        if is_told {
+            inventory.copies_listed(2, Covers::Labelled, 9);
+        }
+        assert_eq!(inventory.settle(&name("a"), 7, None), expected, "{is_told}");
+        assert_eq!(inventory.get(&name("a")).is_some_and(Link::needs_look), is_told);
+    }
+}
