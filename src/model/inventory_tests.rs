@@ -495,3 +495,14 @@ fn a_copy_that_goes_while_a_worker_reads_its_origin_alone_is_looked_for() {
         assert_eq!(inventory.get(&name("a")).is_some_and(Link::needs_look), is_told);
     }
 }
+
+#[test]
+fn what_is_selected_while_a_list_is_under_way_that_has_passed_it_by_is_read_and_not_given_up() {
+    for has_copy in [false, true] {
+        let mut inventory = if has_copy { in_step() } else { Inventory::default() };
+        inventory.ask_for(&name("a"));
+        assert!(inventory.origins_listed(|_| true, 2).is_empty(), "{has_copy}");
+        assert!(!inventory.is_doomed(&name("a")), "{has_copy}");
+        assert_eq!(out_of_step(&inventory, None), [name("a")], "{has_copy}");
+    }
+}

@@ -28,11 +28,16 @@ impl Inventory {
 }
 
 impl Link {
+    /// True if a worker has to read the origin.
+    pub(super) fn is_unread(&self) -> bool {
+        self.wanted == UNREAD
+    }
+
     /// What its copy was brought in step with, if the origin has to be read to tell whether that is still so: 0 if the copy
     /// is not known to be in step with anything.
     pub(in crate::model) fn unread(&self) -> Option<u64> {
         let undisturbed =
             self.has_ours() && self.written != 0 && !self.drifted() && !self.has_open_try() && !self.is_lost();
-        (self.wanted == UNREAD).then_some(if undisturbed { self.settled } else { 0 })
+        self.is_unread().then_some(if undisturbed { self.settled } else { 0 })
     }
 }

@@ -129,10 +129,11 @@ impl Link {
         self.origin == Origin::Absent(Retirement::Done)
     }
 
-    /// True if a list of origins that did not name it says something new of it.
+    /// True if a list of origins that did not name it says something new of it. One that has been selected since may have
+    /// passed by before that, and whoever reads it will know.
     pub(super) fn awaits(&self, list: Generation) -> bool {
         use Retirement::{Done, Due};
-        self.origin != Origin::Named(list) && !matches!(self.origin, Origin::Absent(Due | Done))
+        self.origin != Origin::Named(list) && !matches!(self.origin, Origin::Absent(Due | Done)) && !self.is_unread()
     }
 
     /// True if a worker has it.
