@@ -74,8 +74,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         .rate
         .map_or(MOST_WORKERS, |rate| rate.burst.clamp(1, MOST_WORKERS));
     let setup = engine::Setup {
-        hub,
-        edge,
+        clusters: engine::Clusters::new([hub, edge]),
         settings: model::Settings {
             hub_pace: settings.hub_pace,
             edge_pace: settings.edge_pace,
@@ -98,14 +97,14 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
             renaming: settings.renaming,
         },
     };
-    let sides = [Rc::clone(&setup.hub), Rc::clone(&setup.edge)];
+    let clusters = setup.clusters.clone();
     let desk = serve::Desk::default();
     let stop = shutdown.requested();
     let local = tokio::task::LocalSet::new();
     if let Some(listener) = listener {
         local.spawn_local(serve::serve(listener, desk.clone(), cli::logger::since_1970));
     }
-    local.spawn_local(look_at_files(sides));
+    local.spawn_local(look_at_files(clusters));
     let ended = match candidacy {
         None => Box::pin(local.run_until(engine::run_and_answer(setup, desk.open(), stop))).await,
         Some(candidacy) => {
@@ -120,11 +119,11 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
 }
 
 /// Each request looks at the files that it depends on; but there may be none for hours, and none to the right server.
-async fn look_at_files(sides: [Rc<Cluster>; 2]) {
+async fn look_at_files(clusters: engine::Clusters) {
     loop {
         tokio::time::sleep(reload::MAX_AGE).await;
-        for side in &sides {
-            side.look_at_files().await;
+        for cluster in clusters.all() {
+            cluster.look_at_files().await;
         }
     }
 }
@@ -141,11 +140,11 @@ fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candida
     })
 }
 
-async fn open(side: Side, source: &AccessSource, limit: RateLimit) -> Result<Rc<Cluster>, Box<dyn Error>> {
+async fn open(side: Side, source: &AccessSource, limit: RateLimit) -> Result<Cluster, Box<dyn Error>> {
     let server = Reloading::open(side, source.clone(), user_agent()).await?;
     let cluster = Cluster::new(side, Box::new(server), limit);
     log::info!("{side} server={}", cluster.standing().place.address);
-    Ok(Rc::new(cluster))
+    Ok(cluster)
 }
 
 /// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.

@@ -54,21 +54,25 @@ pub use resource::{ObjectName, ResourceType, is_path_segment, is_word, qualified
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
 pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, OnlyWith, Precondition, Scope};
 
-/// Which API server: the names used in flags, logs and errors.
+/// Which API server: the id by which all that is known of it is kept, and its name in flags, logs and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
     /// The mailbox workspace (or any API server) that holds the configs and the desired objects.
     Hub,
     /// The workload cluster.
     Edge,
+    /// One of the servers of a hub that has several: kcp gives one URL for each of its shards, and they come and go. The
+    /// syncer has none.
+    Shard(u8),
 }
 
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hub => "hub",
-            Self::Edge => "edge",
-        })
+        match self {
+            Self::Hub => f.write_str("hub"),
+            Self::Edge => f.write_str("edge"),
+            Self::Shard(number) => write!(f, "shard {number} of the hub"),
+        }
     }
 }
 

@@ -34,12 +34,35 @@ const LAST_WRITE: Duration = Duration::from_secs(2);
 /// What the engine needs to run. Cheap to clone.
 #[derive(Clone)]
 pub struct Setup {
-    /// The hub.
-    pub hub: Rc<Cluster>,
-    /// The edge.
-    pub edge: Rc<Cluster>,
+    /// The servers of all sides.
+    pub clusters: Clusters,
     /// What the model needs to know.
     pub settings: Settings,
+}
+
+/// The server of each side. Cheap to clone.
+#[derive(Clone)]
+pub struct Clusters(Rc<BTreeMap<Side, Rc<Cluster>>>);
+
+impl Clusters {
+    /// These, each by its side.
+    pub fn new(clusters: impl IntoIterator<Item = Cluster>) -> Self {
+        let clusters = clusters.into_iter().map(|cluster| (cluster.side(), Rc::new(cluster)));
+        Self(Rc::new(clusters.collect()))
+    }
+
+    /// The server of a side.
+    ///
+    /// # Panics
+    /// If there is no such side. The model knows of no others.
+    pub fn at(&self, side: Side) -> &Rc<Cluster> {
+        self.0.get(&side).expect("the model asks of the sides that there are")
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Rc<Cluster>> {
+        self.0.values()
+    }
 }
 
 /// Where sources send to, by what they are for.
@@ -115,7 +138,7 @@ pub async fn run_and_answer(
         }
     }
     if let Some((name, kept)) = model.last_record() {
-        let saved = timeout(LAST_WRITE, record::write(&setup.edge, &name, &kept)).await;
+        let saved = timeout(LAST_WRITE, record::write(setup.clusters.at(Side::Edge), &name, &kept)).await;
         log::debug!("wrote the record for the last time result={saved:?}");
     }
     Ok(())
@@ -144,7 +167,7 @@ impl<'a> Shell<'a> {
     fn moment(&self) -> Moment {
         Moment {
             now: Instant::now(),
-            contacts: [self.setup.hub.standing(), self.setup.edge.standing()],
+            contacts: self.setup.clusters.all().map(|at| (at.side(), at.standing())).collect(),
         }
     }
 
@@ -193,10 +216,7 @@ impl<'a> Shell<'a> {
     }
 
     fn read(&mut self, id: SourceId, feed: Feed, reading: &Reading) {
-        let cluster = match feed.side() {
-            Side::Hub => &self.setup.hub,
-            Side::Edge => &self.setup.edge,
-        };
+        let cluster = self.setup.clusters.at(feed.side());
         let pace = self.setup.settings.pace(feed.side());
         let events = self.outlets.of(feed).clone();
         let source = source::start(cluster, reading, pace, id, events);

@@ -12,11 +12,8 @@ use crate::sync::{identity, reconcile, status_return};
 
 /// The work that ends with the answer to a request.
 pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, Answer> {
-    let (hub, edge) = (Rc::clone(&setup.hub), Rc::clone(&setup.edge));
-    let at = |side| match side {
-        Side::Hub => Rc::clone(&hub),
-        Side::Edge => Rc::clone(&edge),
-    };
+    let at = |side| Rc::clone(setup.clusters.at(side));
+    let (hub, edge) = (at(Side::Hub), at(Side::Edge));
     match request {
         Request::Object(key, job) => {
             async move { Answer::Worked(key, Done::Object(reconcile::reconcile(&hub, &edge, *job).await)) }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::Model;
-use super::one_cluster::Sides;
+use super::one_cluster::Clusters;
 use crate::cluster::Side;
 use crate::report::metrics::{Snapshot, render};
 use crate::serve::Question;
@@ -69,7 +69,10 @@ impl Model {
             *in_step += more_in_step;
             *out_of_step += more_out_of_step;
         }
-        let is_up = |side: &Side| self.contact(*side).answers && !self.reachability.is_silent(*side);
+        let is_up = |side: &Side| {
+            let state = self.sides.of(*side);
+            state.contact.answers && !state.answering.is_silent()
+        };
         Snapshot {
             up: [Side::Hub, Side::Edge].into_iter().filter(is_up).collect(),
             objects,
@@ -78,7 +81,7 @@ impl Model {
             queue_overflowed: self.queue.overflowed().count(),
             held: self.held_by_reason(),
             // That both are one cluster stops all.
-            failing: self.report.failing() + usize::from(self.sides == Sides::One),
+            failing: self.report.failing() + usize::from(self.clusters == Clusters::One),
             last_heartbeat: self
                 .told
                 .beaten

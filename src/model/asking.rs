@@ -119,7 +119,7 @@ impl Model {
 
     /// Asks each side what it serves, where that is due.
     pub(super) fn ask_what_is_due(&mut self) {
-        for side in [Side::Hub, Side::Edge] {
+        for &side in &*self.sides.ids() {
             if !self.timers.fires(Timer::Discovery(side), self.now) {
                 continue;
             }
@@ -256,7 +256,7 @@ impl Model {
         if self.report.failing() == 0 {
             return;
         }
-        for side in [Side::Hub, Side::Edge] {
+        for &side in &*self.sides.ids() {
             let ((needed, of_groups), open) = (self.questions(side), self.open_groups(side));
             if !of_groups {
                 self.report.clear(&list_of_groups(side));

@@ -113,10 +113,7 @@ impl Model {
 
     /// True if a group of which everything is selected may have types that the side has not told of.
     pub(super) fn may_have_more(&self, side: Side) -> bool {
-        let asking = match side {
-            Side::Hub => &self.hub_asking,
-            Side::Edge => &self.edge_asking,
-        };
+        let asking = &self.sides.of(side).asking;
         let known = asking.crds.as_ref().filter(|_| self.is_open_ended(side));
         known.is_some_and(|known| known.refused || known.announce_more(&self.open_groups(side), &asking.discovery))
     }

@@ -96,7 +96,7 @@ impl Model {
         if counts && changes == PATIENCE + 1 {
             let or = match side {
                 Side::Edge => "annotate the hub object with edge.kubestellar.io/downsync-overwrite: false",
-                Side::Hub => "take the object out of what is upsynced",
+                Side::Hub | Side::Shard(_) => "take the object out of what is upsynced",
             };
             log::warn!(
                 "something at the {side} keeps changing a copy; it is put right ever more rarely object={copy} {writer} \

@@ -12,7 +12,6 @@ mod cascades;
 mod counting;
 mod highest_versions;
 mod hold;
-pub(super) mod questions;
 mod tokens;
 pub(super) mod vanished;
 mod withdrawn;
@@ -26,7 +25,6 @@ use self::cascades::CascadeHolds;
 use self::highest_versions::HighestVersions;
 use self::hold::Hold;
 pub(super) use self::hold::{Reason, TypeIs};
-use self::questions::Questions;
 use self::tokens::Tokens;
 use self::vanished::VanishedTypes;
 use self::withdrawn::TypeHolds;
@@ -75,8 +73,6 @@ pub(super) struct Guard {
     pub(super) versions: HighestVersions,
     /// Tokens on the configs.
     tokens: Tokens,
-    /// What the sides are asked about themselves.
-    pub(super) questions: Questions,
 }
 
 /// A condition for the configs.
@@ -316,7 +312,7 @@ impl Model {
                 .get(&direction)
                 .and_then(|gate| gate.hold.as_ref()?.until);
             let soon = now + self.settings.delete_limits.grace.saturating_sub(PASS);
-            if until.is_some_and(|until| until <= soon) && self.reachability.is_silent(direction.origin()) {
+            if until.is_some_and(|until| until <= soon) && self.sides.of(direction.origin()).answering.is_silent() {
                 self.origins_are_unsteady(direction);
                 // What is held asks nothing, so it may be that nobody has asked since it came back.
                 self.ask_identity(direction.origin());

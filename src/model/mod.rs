@@ -25,6 +25,7 @@ mod feeds;
 mod guard;
 mod heartbeat;
 mod hub_namespaces;
+mod identities;
 mod inventory;
 mod link_status;
 mod news;
@@ -34,6 +35,7 @@ mod reachability;
 mod record;
 mod replan;
 mod reselect;
+mod sides;
 mod sources;
 mod status;
 mod timers;
@@ -58,10 +60,10 @@ pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
 use self::hub_namespaces::HubNamespaces;
 use self::inventory::{Generation, Inventory};
+use self::one_cluster::Clusters;
 pub use self::one_cluster::OneCluster;
-use self::one_cluster::Sides;
-use self::reachability::Reachability;
 use self::record::Record;
+use self::sides::Sides;
 use self::sources::{Feed, SourceState, Sources};
 use self::timers::{Timer, Timers};
 use self::types::TypeState;
@@ -74,7 +76,6 @@ use crate::report::Report;
 use crate::serve::Question;
 use crate::source::{Pace, SourceEvent, SourceId};
 use crate::sync::definition::Definitions;
-use crate::sync::identity::Identity;
 use crate::sync::job::Policy;
 
 /// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
@@ -160,7 +161,7 @@ impl Settings {
     /// How often a side is looked at.
     pub(crate) fn pace(&self, side: Side) -> Pace {
         match side {
-            Side::Hub => self.hub_pace,
+            Side::Hub | Side::Shard(_) => self.hub_pace,
             Side::Edge => self.edge_pace,
         }
     }
@@ -170,14 +171,11 @@ impl Settings {
 pub(crate) struct Model {
     settings: Settings,
     now: Instant,
-    /// The contact with hub and edge as it is now.
-    contacts: [Standing; 2],
+    sides: Sides,
     chance: fastrand::Rng,
     effects: Vec<Effect>,
     timers: Timers,
     selecting: Selecting,
-    hub_asking: Asking,
-    edge_asking: Asking,
     types: Types,
     next_type: TypeId,
     sources: Sources,
@@ -185,8 +183,6 @@ pub(crate) struct Model {
     next_list: Generation,
     record: Record,
     guard: Guard,
-    hub_identity: Rc<Identity>,
-    edge_identity: Rc<Identity>,
     /// What defines the types of the hub.
     definitions: Rc<Definitions>,
     definition_reads: DefinitionReads,
@@ -194,8 +190,7 @@ pub(crate) struct Model {
     heartbeat: Heartbeat,
     queue: Queue<Key>,
     workers: Workers,
-    reachability: Reachability,
-    sides: Sides,
+    clusters: Clusters,
     /// Since when there is always something that takes others along and has to wait.
     last_waits_since: Option<Instant>,
     report: Report,
@@ -228,8 +223,8 @@ pub(crate) enum Course {
 pub(crate) struct Moment {
     /// The time.
     pub(crate) now: Instant,
-    /// The contact with hub and edge.
-    pub(crate) contacts: [Standing; 2],
+    /// The sides that there are, in their order, and the contact with each.
+    pub(crate) contacts: Vec<(Side, Standing)>,
 }
 
 impl Model {
@@ -237,16 +232,16 @@ impl Model {
     pub(crate) fn new(settings: Settings, seed: u64, moment: Moment) -> Self {
         let queue = Queue::new(settings.queue_capacity);
         let workers = Workers::new(settings.workers);
+        let mut sides = Sides::default();
+        sides.meet(moment.contacts);
         Self {
             settings,
             now: moment.now,
-            contacts: moment.contacts,
+            sides,
             chance: fastrand::Rng::with_seed(seed),
             effects: Vec::new(),
             timers: Timers::default(),
             selecting: Selecting::default(),
-            hub_asking: Asking::default(),
-            edge_asking: Asking::default(),
             types: BTreeMap::new(),
             next_type: 0,
             sources: Sources::new(),
@@ -254,16 +249,13 @@ impl Model {
             next_list: 0,
             record: Record::default(),
             guard: Guard::default(),
-            hub_identity: Rc::default(),
-            edge_identity: Rc::default(),
             definitions: Rc::default(),
             definition_reads: DefinitionReads::default(),
             hub_namespaces: HubNamespaces::default(),
             heartbeat: Heartbeat::default(),
             queue,
             workers,
-            reachability: Reachability::default(),
-            sides: Sides::default(),
+            clusters: Clusters::default(),
             last_waits_since: None,
             report: Report::new(moment.now),
             told: Told::default(),
@@ -279,9 +271,10 @@ impl Model {
     /// The same sides, known for what they are, and nothing else.
     pub(crate) fn anew(mut self, moment: Moment) -> Self {
         let mut model = Self::new(self.settings, self.chance.u64(..), moment);
-        model.hub_identity = self.hub_identity;
-        model.edge_identity = self.edge_identity;
-        model.sides = self.sides;
+        for &side in &*model.sides.ids() {
+            model.sides.of_mut(side).identity = Rc::clone(&self.sides.of(side).identity);
+        }
+        model.clusters = self.clusters;
         model.guard.versions = self.guard.versions;
         model.report = self.report.of_the_next_turn();
         model
@@ -313,7 +306,7 @@ impl Model {
     pub(crate) fn handle(&mut self, event: Event, moment: Moment) -> Result<Course, OneCluster> {
         self.now = moment.now;
         self.report.it_is(moment.now);
-        self.contacts = moment.contacts;
+        self.sides.meet(moment.contacts);
         self.notice_answers();
         match event {
             Event::Answer(answer) => return self.answered(answer),
@@ -373,27 +366,17 @@ impl Model {
         others.into_iter().flatten().min()
     }
 
-    fn contact(&self, side: Side) -> &Standing {
-        &self.contacts[side as usize]
-    }
-
     /// Has a request made.
     fn request(&mut self, request: Request) {
         self.effects.push(Effect::Request(request));
     }
 
     fn asking(&mut self, side: Side) -> &mut Asking {
-        match side {
-            Side::Hub => &mut self.hub_asking,
-            Side::Edge => &mut self.edge_asking,
-        }
+        &mut self.sides.of_mut(side).asking
     }
 
     fn discovery(&self, side: Side) -> &Discovery {
-        match side {
-            Side::Hub => &self.hub_asking.discovery,
-            Side::Edge => &self.edge_asking.discovery,
-        }
+        self.sides.of(side).discovery()
     }
 
     fn discoveries(&self) -> (&Discovery, &Discovery) {

@@ -133,7 +133,7 @@ fn what_became_of(
     (hub, edge): (&Discovery, &Discovery),
 ) -> Became {
     let (here, there) = match missing.side {
-        Side::Hub => (hub, edge),
+        Side::Hub | Side::Shard(_) => (hub, edge),
         Side::Edge => (edge, hub),
     };
     match now {

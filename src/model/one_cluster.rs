@@ -34,7 +34,7 @@ impl std::error::Error for OneCluster {}
 
 /// What is known of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Sides {
+pub(super) enum Clusters {
     /// They have not both been asked.
     #[default]
     Unknown,
@@ -44,7 +44,7 @@ pub(super) enum Sides {
     One,
 }
 
-impl Sides {
+impl Clusters {
     /// What follows from who answers at hub and edge, where that is known. `are_asked` says that both have answered, or
     /// will not. `None` is the end: the syncer was started with one cluster.
     fn follow(self, hub: Option<&str>, edge: Option<&str>, are_asked: bool) -> Option<Self> {
@@ -61,20 +61,18 @@ impl Sides {
 impl Model {
     /// True if something may be written at either side.
     pub(super) fn may_write(&self) -> bool {
-        self.sides == Sides::Two && self.are_asked()
+        self.clusters == Clusters::Two && self.are_asked()
     }
 
     fn are_asked(&self) -> bool {
-        [Side::Hub, Side::Edge]
-            .into_iter()
-            .all(|side| self.guard.questions.are_settled(side))
+        self.sides.all(|side| side.question.is_settled())
     }
 
     /// Asks a side who it is that has another address now.
     pub(super) fn notice_moves(&mut self) {
-        for side in [Side::Hub, Side::Edge] {
-            let moves = self.contact(side).moves;
-            if self.guard.questions.has_moved(side, moves) {
+        for &side in &*self.sides.ids() {
+            let state = self.sides.of_mut(side);
+            if state.question.has_moved(state.contact.moves) {
                 self.timers.succeeds(Timer::Identity(side));
                 if !self.timers.is_running(Timer::Identity(side)) {
                     self.ask_identity(side);
@@ -86,20 +84,20 @@ impl Model {
     /// A side has told who it is. True if they were one cluster and are two again.
     pub(super) fn compare_sides(&mut self) -> Result<bool, OneCluster> {
         let [hub, edge] = [Side::Hub, Side::Edge].map(|side| self.identity(side).present().map(str::to_owned));
-        let now = self.sides.follow(hub.as_deref(), edge.as_deref(), self.are_asked());
+        let now = self.clusters.follow(hub.as_deref(), edge.as_deref(), self.are_asked());
         let one = OneCluster {
             uid: hub.unwrap_or_default(),
-            hub: self.contact(Side::Hub).place.address.clone(),
-            edge: self.contact(Side::Edge).place.address.clone(),
+            hub: self.sides.of(Side::Hub).contact.place.address.clone(),
+            edge: self.sides.of(Side::Edge).contact.place.address.clone(),
         };
         let Some(now) = now else { return Err(one) };
-        let before = std::mem::replace(&mut self.sides, now);
+        let before = std::mem::replace(&mut self.clusters, now);
         match (before, now) {
-            (Sides::Two, Sides::One) => log::error!("nothing is synced as long as this lasts error=\"{one}\""),
-            (Sides::One, Sides::Two) => log::info!("hub and edge are two clusters again, syncing goes on"),
+            (Clusters::Two, Clusters::One) => log::error!("nothing is synced as long as this lasts error=\"{one}\""),
+            (Clusters::One, Clusters::Two) => log::info!("hub and edge are two clusters again, syncing goes on"),
             _ => {}
         }
-        Ok((before, now) == (Sides::One, Sides::Two))
+        Ok((before, now) == (Clusters::One, Clusters::Two))
     }
 }
 
@@ -111,15 +109,15 @@ mod tests {
     fn one_cluster_is_the_end_at_the_start_and_holds_all_later() {
         let known = |uid: &'static str| (!uid.is_empty()).then_some(uid);
         for (before, hub, edge, are_asked, expected) in [
-            (Sides::Unknown, "", "", false, Some(Sides::Unknown)),
-            (Sides::Unknown, "a", "", false, Some(Sides::Unknown)),
-            (Sides::Unknown, "a", "b", true, Some(Sides::Two)),
-            (Sides::Unknown, "a", "", true, Some(Sides::Two)),
-            (Sides::Unknown, "", "", true, Some(Sides::Two)),
-            (Sides::Unknown, "a", "a", true, None),
-            (Sides::Two, "a", "a", true, Some(Sides::One)),
-            (Sides::One, "a", "a", true, Some(Sides::One)),
-            (Sides::One, "a", "b", true, Some(Sides::Two)),
+            (Clusters::Unknown, "", "", false, Some(Clusters::Unknown)),
+            (Clusters::Unknown, "a", "", false, Some(Clusters::Unknown)),
+            (Clusters::Unknown, "a", "b", true, Some(Clusters::Two)),
+            (Clusters::Unknown, "a", "", true, Some(Clusters::Two)),
+            (Clusters::Unknown, "", "", true, Some(Clusters::Two)),
+            (Clusters::Unknown, "a", "a", true, None),
+            (Clusters::Two, "a", "a", true, Some(Clusters::One)),
+            (Clusters::One, "a", "a", true, Some(Clusters::One)),
+            (Clusters::One, "a", "b", true, Some(Clusters::Two)),
         ] {
             let found = before.follow(known(hub), known(edge), are_asked);
             assert_eq!(found, expected, "{before:?} {hub:?} {edge:?}");

@@ -14,13 +14,9 @@ use crate::report::{Peer, Subject};
 /// A side that comes back within this time after it last did is unsteady.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// How the sides have answered.
-#[derive(Debug, Default)]
-pub(super) struct Reachability([Answering; 2]);
-
 /// How one side has answered.
 #[derive(Debug, Default)]
-struct Answering {
+pub(super) struct Answering {
     is: Is,
     /// It has refused the credentials, and has not accepted them since.
     refuses: bool,
@@ -43,6 +39,11 @@ enum Is {
 }
 
 impl Answering {
+    /// True if the side was last found to be silent.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is == Is::Silent
+    }
+
     /// It is back. A link that lets some answers through and not others makes it so with every question; so the questions
     /// that this gives rise to wait longer each time: so long.
     fn comes_back(&mut self, now: Instant, jitter: f64) -> Duration {
@@ -56,27 +57,16 @@ impl Answering {
     }
 }
 
-impl Reachability {
-    fn of(&mut self, side: Side) -> &mut Answering {
-        &mut self.0[side as usize]
-    }
-
-    /// True if a side was last found to be silent.
-    pub(super) fn is_silent(&self, side: Side) -> bool {
-        self.0[side as usize].is == Is::Silent
-    }
-}
-
 impl Model {
     /// Nothing answered on this side.
     pub(super) fn side_is_silent(&mut self, side: Side, doing: &str, error: &Error) {
-        self.reachability.of(side).is = Is::Silent;
+        self.sides.of_mut(side).answering.is = Is::Silent;
         self.fails(Subject::Side(side), doing, error);
     }
 
     /// Tells that something failed, if that is new.
     pub(super) fn fails(&mut self, subject: Subject, doing: &str, error: &Error) {
-        let contact = &self.contacts[subject.side() as usize];
+        let contact = &self.sides.of(subject.side()).contact;
         let peer = Peer {
             place: &contact.place,
             stranger: contact.stranger.as_deref(),
@@ -86,12 +76,15 @@ impl Model {
 
     /// Sees whether sides that were silent answer again: then what waits for them goes on.
     pub(super) fn notice_answers(&mut self) {
-        for side in [Side::Hub, Side::Edge] {
-            if self.reachability.of(side).is != Is::Answering && self.contact(side).answers {
+        for &side in &*self.sides.ids() {
+            let state = self.sides.of_mut(side);
+            let refuses = !state.contact.accepts_credentials;
+            let has_refused = std::mem::replace(&mut state.answering.refuses, refuses);
+            let is_stranger = state.contact.stranger.is_some();
+            if state.answering.is != Is::Answering && state.contact.answers {
                 self.side_answers(side);
             }
-            let refuses = !self.contact(side).accepts_credentials;
-            if std::mem::replace(&mut self.reachability.of(side).refuses, refuses) && !refuses {
+            if has_refused && !refuses {
                 self.report.works(&Subject::Credentials(side));
                 self.comes_back(side);
             }
@@ -100,9 +93,8 @@ impl Model {
                 let due = self.now + back_off(u32::MAX, self.chance.f64());
                 self.timers.set_if_idle(Timer::Identity(side), due);
             }
-            let stranger = Subject::Stranger(side);
-            if self.report.is_failing(&stranger) && self.contact(side).stranger.is_none() {
-                self.report.works(&stranger);
+            if !is_stranger {
+                self.report.works(&Subject::Stranger(side));
             }
         }
     }
@@ -111,7 +103,7 @@ impl Model {
         self.queue.side_is_back(side, self.now, self.chance.f64());
         let waits = self.queue.is_down(side);
         let is = if waits { Is::Returning } else { Is::Answering };
-        if std::mem::replace(&mut self.reachability.of(side).is, is) != Is::Silent {
+        if std::mem::replace(&mut self.sides.of_mut(side).answering.is, is) != Is::Silent {
             return;
         }
         self.report.works(&Subject::Side(side));
@@ -120,13 +112,17 @@ impl Model {
     }
 
     fn comes_back(&mut self, side: Side) {
-        let wait = self.reachability.of(side).comes_back(self.now, self.chance.f64());
+        let wait = self
+            .sides
+            .of_mut(side)
+            .answering
+            .comes_back(self.now, self.chance.f64());
         self.timers.set_if_idle(Timer::Return(side), self.now + wait);
     }
 
     /// Asks the sides that have come back what may have changed while they were away, where that is due.
     pub(super) fn ask_who_came_back(&mut self) {
-        for side in [Side::Hub, Side::Edge] {
+        for &side in &*self.sides.ids() {
             if !self.timers.fires(Timer::Return(side), self.now) {
                 continue;
             }

@@ -143,7 +143,7 @@ impl Model {
     fn to_be_kept(&self) -> Kept {
         Kept {
             types: self.record.wanted.clone(),
-            hub: self.hub_identity.expected().unwrap_or_default().to_owned(),
+            hub: self.identity(Side::Hub).expected().unwrap_or_default().to_owned(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions_of_record(),
             holds: self.guard.lines(),

@@ -111,8 +111,8 @@ impl Model {
             .filter(|(_, state)| {
                 !plan.types.contains_key(&pair_of(&state.plan))
                     && !plan.unknown.groups.contains(&state.plan.direction.origin())
-                    && answered(&self.hub_asking.discovery, &state.plan.at_hub)
-                    && answered(&self.edge_asking.discovery, &state.plan.at_edge)
+                    && answered(self.discovery(Side::Hub), &state.plan.at_hub)
+                    && answered(self.discovery(Side::Edge), &state.plan.at_edge)
             })
             .map(|(&id, _)| id)
             .collect();

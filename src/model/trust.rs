@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::config_kind::ConfigKind;
 use super::guard::Reason;
-use super::guard::questions::Settled;
+use super::identities::Settled;
 use super::timers::Timer;
 use super::{Effect, Feed, Model, Request, SourceState, TypeId};
 use crate::cluster::{Error, Side};
@@ -187,14 +187,15 @@ impl Model {
         if !self.timers.starts(Timer::Identity(side)) {
             return;
         }
-        self.guard.questions.to(side).moves = self.contact(side).moves;
+        let state = self.sides.of_mut(side);
+        state.question.moves = state.contact.moves;
         let expected = self.identity(side).expected().map(str::to_owned);
         self.request(Request::Identify(side, expected));
     }
 
     /// Asks a side again that could not tell, where that is due.
     pub(super) fn ask_identities_again(&mut self) {
-        for side in [Side::Hub, Side::Edge] {
+        for &side in &*self.sides.ids() {
             if self.timers.fires(Timer::Identity(side), self.now) {
                 self.ask_identity(side);
             }
@@ -210,7 +211,7 @@ impl Model {
         match result {
             Ok(Some(found)) => {
                 self.timers.succeeds(timer);
-                self.guard.questions.to(side).settled = Settled::Yes;
+                self.sides.of_mut(side).question.settled = Settled::Yes;
                 self.report.works(&subject);
                 is_back = self.side_is(side, found);
             }
@@ -228,7 +229,7 @@ impl Model {
             }
             Err(error) => {
                 if error.is_forbidden() {
-                    self.guard.questions.to(side).settled = Settled::Yes;
+                    self.sides.of_mut(side).question.settled = Settled::Yes;
                 } else {
                     self.ask_identity_later(side);
                 }
@@ -240,7 +241,7 @@ impl Model {
                 self.fails(subject, "reading", &error);
             }
         }
-        let question = self.guard.questions.to(side);
+        let question = &mut self.sides.of_mut(side).question;
         if question.settled == Settled::No && self.timers.failures(timer) >= PATIENCE {
             question.settled = Settled::Yes;
         }
@@ -249,7 +250,7 @@ impl Model {
 
     /// Says that nothing tells a side from another one, when it has been asked often enough.
     fn warn_of_a_nameless(&mut self, side: Side) {
-        let question = self.guard.questions.to(side);
+        let question = &mut self.sides.of_mut(side).question;
         if self.timers.failures(Timer::Identity(side)) == TRIES
             && std::mem::replace(&mut question.settled, Settled::Nameless) != Settled::Nameless
         {
@@ -289,7 +290,7 @@ impl Model {
                 }
             }
             Some(expected) if expected != found => {
-                self.guard.questions.to(side).was_other = true;
+                self.sides.of_mut(side).question.was_other = true;
                 let reason = Reason::OtherCluster { expected, found };
                 self.hold_deletes(direction, reason);
             }
@@ -297,7 +298,7 @@ impl Model {
                 if self.guard.distrusts(direction) {
                     self.judge_anew(direction);
                 }
-                if self.guard.questions.to(side).was_other {
+                if self.sides.of_mut(side).question.was_other {
                     self.guard.versions.go_back_to_proved(direction);
                     return true;
                 }
@@ -329,17 +330,10 @@ impl Model {
     }
 
     pub(super) fn identity(&self, side: Side) -> &Rc<identity::Identity> {
-        match side {
-            Side::Hub => &self.hub_identity,
-            Side::Edge => &self.edge_identity,
-        }
+        &self.sides.of(side).identity
     }
 
-    /// Workers that have begun go on with what was known then.
     pub(super) fn identity_mut(&mut self, side: Side) -> &mut identity::Identity {
-        Rc::make_mut(match side {
-            Side::Hub => &mut self.hub_identity,
-            Side::Edge => &mut self.edge_identity,
-        })
+        self.sides.of_mut(side).identity_mut()
     }
 }

@@ -72,7 +72,7 @@ impl TypeState {
 
     fn type_at(&self, side: Side) -> &ResourceType {
         match side {
-            Side::Hub => &self.plan.at_hub,
+            Side::Hub | Side::Shard(_) => &self.plan.at_hub,
             Side::Edge => &self.plan.at_edge,
         }
     }
@@ -289,8 +289,8 @@ impl TypeState {
         };
         match (side, hash()?) {
             (Side::Edge, hash) => status.edge_tells(hash),
-            (Side::Hub, Some(hash)) => status.hub_tells(hash, version),
-            (Side::Hub, None) => {}
+            (_, Some(hash)) => status.hub_tells(hash, version),
+            (_, None) => {}
         }
         Ok(())
     }

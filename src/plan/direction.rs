@@ -17,7 +17,7 @@ impl Direction {
     /// The direction whose origins are on this side.
     pub fn from(side: Side) -> Self {
         match side {
-            Side::Hub => Self::Down,
+            Side::Hub | Side::Shard(_) => Self::Down,
             Side::Edge => Self::Up,
         }
     }

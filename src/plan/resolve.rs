@@ -87,7 +87,7 @@ struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     fn discovery(&self, side: Side) -> &'a Discovery {
         match side {
-            Side::Hub => self.hub,
+            Side::Hub | Side::Shard(_) => self.hub,
             Side::Edge => self.edge,
         }
     }

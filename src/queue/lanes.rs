@@ -6,11 +6,14 @@ use super::Class;
 use super::sides::Sides;
 
 /// One lane for each class, turn and set of needed sides, so that what needs a side that is down is passed by without
-/// being looked at.
-pub(super) struct Lanes<K>([[[BTreeMap<u64, K>; Sides::SETS]; Turn::ALL.len()]; Class::ALL.len()]);
+/// being looked at. None is empty.
+pub(super) struct Lanes<K>(BTreeMap<(Class, Turn, Sides), Lane<K>>);
+
+/// Keys by the number under which they became ready.
+type Lane<K> = BTreeMap<u64, K>;
 
 /// Why a key is ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Turn {
     /// Something about it is new.
     News,
@@ -19,8 +22,6 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    const ALL: [Self; 2] = [Self::News, Self::Retry];
-
     fn other(self) -> Self {
         match self {
             Self::News => Self::Retry,
@@ -43,17 +44,28 @@ pub(super) struct Place {
     pub(super) number: u64,
 }
 
+impl Place {
+    fn lane(self) -> (Class, Turn, Sides) {
+        (self.class, self.turn, self.needs)
+    }
+}
+
 impl<K> Lanes<K> {
     pub(super) fn new() -> Self {
-        Self(Default::default())
+        Self(BTreeMap::new())
     }
 
     pub(super) fn put(&mut self, place: Place, key: K) {
-        self.lane_mut(place).insert(place.number, key);
+        self.0.entry(place.lane()).or_default().insert(place.number, key);
     }
 
     pub(super) fn remove(&mut self, place: Place) -> Option<K> {
-        self.lane_mut(place).remove(&place.number)
+        let lane = self.0.get_mut(&place.lane())?;
+        let key = lane.remove(&place.number);
+        if lane.is_empty() {
+            self.0.remove(&place.lane());
+        }
+        key
     }
 
     /// The key to be taken next, up to class `last`, among those whose needs `may` be taken. Within its class it is the one
@@ -67,9 +79,10 @@ impl<K> Lanes<K> {
     ) -> Option<Place> {
         let classes = Class::ALL.into_iter().take_while(|&class| class <= last);
         let best_of = |class, turn| {
-            let lanes = Sides::sets().filter(|&needs| may(needs));
-            let bests = lanes.filter_map(|needs| {
-                let lane = self.lane(class, turn, needs);
+            let lanes = self
+                .of(class)
+                .filter(|&((_, of_turn, needs), _)| *of_turn == turn && may(*needs));
+            let bests = lanes.filter_map(|(&(class, turn, needs), lane)| {
                 let (rank, number) = best(lane.iter().map(|(&number, key)| (rank(key), number)))?;
                 let place = Place {
                     class,
@@ -92,52 +105,44 @@ impl<K> Lanes<K> {
 
     /// The key of `class` that was ready last, among those whose needs `are` such.
     pub(super) fn newest(&self, class: Class, are: impl Fn(Sides) -> bool) -> Option<&K> {
-        let sets = Sides::sets().filter(|&needs| are(needs));
-        let lanes = sets.flat_map(|needs| self.turns(class, needs));
-        let newest = lanes.filter_map(BTreeMap::last_key_value);
+        let lanes = self.of(class).filter(|((_, _, needs), _)| are(*needs));
+        let newest = lanes.filter_map(|(_, lane)| lane.last_key_value());
         newest.max_by_key(|(number, _)| **number).map(|(_, key)| key)
+    }
+
+    /// The sets of sides that any key needs, some of them more than once.
+    pub(super) fn needs(&self) -> impl Iterator<Item = Sides> {
+        self.0.keys().map(|&(_, _, needs)| needs)
     }
 
     /// How many keys there are whose needs `are` such.
     pub(super) fn count(&self, are: impl Fn(Sides) -> bool) -> usize {
-        self.which(are).map(BTreeMap::len).sum()
+        self.count_up_to(Class::Last, are)
     }
 
     /// The same of classes up to `last`.
     pub(super) fn count_up_to(&self, last: Class, are: impl Fn(Sides) -> bool) -> usize {
-        let classes = || Class::ALL.into_iter().take_while(|&class| class <= last);
-        let sets = Sides::sets().filter(|&needs| are(needs));
-        let lanes = sets.flat_map(|needs| classes().flat_map(move |class| self.turns(class, needs)));
-        lanes.map(BTreeMap::len).sum()
+        let lanes = self.0.iter();
+        let lanes = lanes.filter(|((class, _, needs), _)| *class <= last && are(*needs));
+        lanes.map(|(_, lane)| lane.len()).sum()
     }
 
     /// All keys whose needs `are` such.
     pub(super) fn keys(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &K> {
-        self.which(are).flat_map(BTreeMap::values)
+        let lanes = self.0.iter().filter(move |((_, _, needs), _)| are(*needs));
+        lanes.flat_map(|(_, lane)| lane.values())
     }
 
     /// Drops every key that `which` picks.
     pub(super) fn remove_where(&mut self, which: impl Fn(&K) -> bool) {
-        for lane in self.0.iter_mut().flatten().flatten() {
+        self.0.retain(|_, lane| {
             lane.retain(|_, key| !which(key));
-        }
+            !lane.is_empty()
+        });
     }
 
-    fn which(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &BTreeMap<u64, K>> {
-        let sets = Sides::sets().filter(move |&needs| are(needs));
-        sets.flat_map(move |needs| Class::ALL.into_iter().flat_map(move |class| self.turns(class, needs)))
-    }
-
-    fn turns(&self, class: Class, needs: Sides) -> [&BTreeMap<u64, K>; Turn::ALL.len()] {
-        Turn::ALL.map(|turn| self.lane(class, turn, needs))
-    }
-
-    fn lane(&self, class: Class, turn: Turn, needs: Sides) -> &BTreeMap<u64, K> {
-        &self.0[class as usize][turn as usize][needs.index()]
-    }
-
-    fn lane_mut(&mut self, place: Place) -> &mut BTreeMap<u64, K> {
-        &mut self.0[place.class as usize][place.turn as usize][place.needs.index()]
+    fn of(&self, class: Class) -> impl Iterator<Item = (&(Class, Turn, Sides), &Lane<K>)> {
+        self.0.iter().filter(move |((of_class, _, _), _)| *of_class == class)
     }
 }
 

@@ -340,8 +340,7 @@ impl<K: QueueKey> Queue<K> {
     pub fn next_due(&self) -> Option<Instant> {
         let waiting = self.waiting.iter().filter_map(BTreeMap::first_key_value);
         let waiting = waiting.map(|(&(due, _), _)| due).min();
-        let gates = Sides::sets().filter(|&needs| self.ready.count(|lane| lane == needs) > 0);
-        let gates = gates.filter_map(|needs| self.gates.opens_at(needs));
+        let gates = self.ready.needs().filter_map(|needs| self.gates.opens_at(needs));
         let gates = gates.filter(|&at| self.taken_at.is_none_or(|taken| at > taken)).min();
         [waiting, gates, self.refill_due()].into_iter().flatten().min()
     }
@@ -375,7 +374,7 @@ impl<K: QueueKey> Queue<K> {
     /// True if a new key would find a place, or could not be taken now anyway. While it is false, who can wait with its
     /// news should.
     pub fn has_room(&self) -> bool {
-        !self.gates.all_up(Sides::of(&[Side::Hub, Side::Edge])) || self.may_have_news(Class::Normal)
+        self.gates.is_any_down() || self.may_have_news(Class::Normal)
     }
 
     /// True if a key of this class could be taken.

@@ -29,11 +29,17 @@ impl QueueKey for Key {
             0 => &[Side::Hub, Side::Edge],
             1 => &[Side::Edge],
             2 => &[Side::Hub],
+            5 => &[SHARD, Side::Edge],
             _ => &[],
         }
     }
 }
 
+/// A third side: one of several servers of a hub.
+const SHARD: Side = Side::Shard(7);
+
+/// Groups of keys.
+const GROUPS: u8 = 6;
 /// Keys of each group.
 const KEYS: u16 = 24;
 
@@ -90,7 +96,7 @@ struct Model {
     /// What is out of step: nobody but a worker that finishes takes a key from here.
     wanted: BTreeSet<Key>,
     attempts: Vec<Attempt>,
-    sides: [SideModel; 2],
+    sides: BTreeMap<Side, SideModel>,
     /// Until when a key that failed is not to be taken.
     waits: BTreeMap<Key, Instant>,
     /// The same for what a server has asked for.
@@ -106,7 +112,9 @@ impl Model {
             op: 0,
             wanted: BTreeSet::new(),
             attempts: Vec::new(),
-            sides: Default::default(),
+            sides: [Side::Hub, Side::Edge, SHARD]
+                .map(|side| (side, SideModel::default()))
+                .into(),
             waits: BTreeMap::new(),
             asked: BTreeMap::new(),
         }
@@ -179,7 +187,7 @@ impl Model {
         for side in &probe_of {
             let other = self.attempts.iter().find(|attempt| attempt.probe_of.contains(side));
             assert!(other.is_none(), "two probes of the {side}");
-            let quiet_until = self.sides[*side as usize].quiet_until;
+            let quiet_until = self.sides[side].quiet_until;
             assert!(quiet_until.is_some_and(|until| until <= self.now), "probed too early");
         }
         self.attempts.push(Attempt {
@@ -213,8 +221,8 @@ impl Model {
             Done::Unreachable(side) => {
                 assert_eq!((wait, left), (None, Some(failures)), "an attempt is spent");
                 if attempt.probe_of.contains(&side) {
-                    self.sides[side as usize].quiet_until = Some(self.now + FIRST_WAIT / 2);
-                } else if attempt.began > self.sides[side as usize].back {
+                    self.sides.entry(side).or_default().quiet_until = Some(self.now + FIRST_WAIT / 2);
+                } else if attempt.began > self.sides[&side].back {
                     self.goes_down(side);
                 }
             }
@@ -232,7 +240,7 @@ impl Model {
     }
 
     fn goes_down(&mut self, side: Side) {
-        let model = &mut self.sides[side as usize];
+        let model = self.sides.entry(side).or_default();
         if !model.down {
             model.down = true;
             model.quiet_until = Some(self.now + FIRST_WAIT / 2);
@@ -243,7 +251,7 @@ impl Model {
         let was_down = self.is_down(side);
         if self.queue.side_is_back(side, self.now, self.jitter) {
             assert!(was_down);
-            self.sides[side as usize] = SideModel {
+            *self.sides.entry(side).or_default() = SideModel {
                 back: self.op,
                 ..SideModel::default()
             };
@@ -263,7 +271,7 @@ impl Model {
     }
 
     fn is_down(&self, side: Side) -> bool {
-        self.sides[side as usize].down
+        self.sides[&side].down
     }
 
     fn has_worker(&self, key: Key) -> bool {
@@ -309,7 +317,7 @@ impl Model {
     fn converge(&mut self) {
         for _ in 0..2000 {
             self.op += 1;
-            for side in [Side::Hub, Side::Edge] {
+            for side in [Side::Hub, Side::Edge, SHARD] {
                 self.back(side);
             }
             while !self.attempts.is_empty() {
@@ -339,11 +347,11 @@ impl Model {
 }
 
 fn key() -> impl Strategy<Value = Key> {
-    (0..4_u8, 0..KEYS).prop_map(|(group, number)| Key(group, number))
+    (0..GROUPS, 0..KEYS).prop_map(|(group, number)| Key(group, number))
 }
 
 fn side() -> impl Strategy<Value = Side> {
-    prop_oneof![Just(Side::Hub), Just(Side::Edge)]
+    prop_oneof![Just(Side::Hub), Just(Side::Edge), Just(SHARD)]
 }
 
 fn outcome() -> impl Strategy<Value = Done> {
@@ -364,15 +372,15 @@ fn class() -> impl Strategy<Value = Class> {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => (key(), any::<Option<u8>>()).prop_map(|(key, payload)| Op::Add(key, payload)),
-        1 => (0..4_u8).prop_map(Op::Flood),
+        1 => (0..GROUPS).prop_map(Op::Flood),
         2 => (key(), 0..10_000_u64).prop_map(|(key, wait)| Op::AddAfter(key, wait)),
         10 => class().prop_map(Op::Take),
         8 => (any::<prop::sample::Index>(), outcome()).prop_map(|(index, done)| Op::Done(index, done)),
         4 => prop_oneof![0..2000_u64, 0..400_000_u64].prop_map(Op::Pass),
         1 => side().prop_map(Op::Down),
         2 => side().prop_map(Op::Back),
-        1 => (0..4_u8).prop_map(Op::Wake),
-        1 => (0..4_u8).prop_map(Op::Forget),
+        1 => (0..GROUPS).prop_map(Op::Wake),
+        1 => (0..GROUPS).prop_map(Op::Forget),
         3 => Just(Op::Refill),
     ]
 }
@@ -431,11 +439,11 @@ proptest! {
     }
 
     #[test]
-    fn a_set_of_sides_holds_what_was_put_in(hub in any::<bool>(), edge in any::<bool>()) {
-        let sides = [(Side::Hub, hub), (Side::Edge, edge)];
-        let put: Vec<_> = sides.iter().filter(|(_, put)| *put).map(|(side, _)| *side).collect();
-        let set = Sides::of(&put);
-        prop_assert!(sides.iter().all(|(side, put)| set.has(*side) == *put));
-        prop_assert_eq!(Sides::sets().nth(set.index()), Some(set));
+    fn a_set_of_sides_holds_what_was_put_in(first in side(), second in side()) {
+        let set = Sides::of(&[first, second]);
+        prop_assert_eq!(set, Sides::of(&[second, first, second]));
+        for side in [Side::Hub, Side::Edge, SHARD] {
+            prop_assert_eq!(set.has(side), side == first || side == second);
+        }
     }
 }

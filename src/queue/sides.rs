@@ -3,6 +3,7 @@
 //! A side is up until somebody says otherwise. While it is down it is tried by one probe at a time, ever more rarely.
 //! When it is back, what waited for it goes through a gate that opens at a pace.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -17,37 +18,32 @@ const LONGEST_RETURN: Duration = Duration::from_secs(5);
 /// A side that goes down so soon after its return is flapping: its back-off begins one step higher each time.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// A set of sides.
+/// The sides that a key needs, in their order: where it comes from and where it goes, at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Sides(u8);
+pub(super) struct Sides([Option<Side>; 2]);
 
 impl Sides {
-    /// How many sets there are.
-    pub(super) const SETS: usize = 4;
-
-    /// Every set, in the order of [`Sides::index`].
-    pub(super) fn sets() -> impl Iterator<Item = Self> {
-        [0, 1, 2, 3].into_iter().map(Self)
-    }
-
     pub(super) fn of(sides: &[Side]) -> Self {
         sides.iter().fold(Self::default(), |set, &side| set.with(side))
     }
 
     pub(super) fn with(self, side: Side) -> Self {
-        Self(self.0 | 1 << side as u8)
+        match self.0 {
+            _ if self.has(side) => self,
+            [None, _] => Self([Some(side), None]),
+            [Some(first), None] if first < side => Self([Some(first), Some(side)]),
+            [Some(first), None] => Self([Some(side), Some(first)]),
+            // No request of a key goes to a third one.
+            [Some(_), Some(_)] => self,
+        }
     }
 
     pub(super) fn has(self, side: Side) -> bool {
-        self.0 & 1 << side as u8 != 0
-    }
-
-    pub(super) fn index(self) -> usize {
-        usize::from(self.0)
+        self.0.contains(&Some(side))
     }
 
     fn iter(self) -> impl Iterator<Item = Side> {
-        [Side::Hub, Side::Edge].into_iter().filter(move |&side| self.has(side))
+        self.0.into_iter().flatten()
     }
 }
 
@@ -62,9 +58,9 @@ pub(super) enum Gate {
     Shut,
 }
 
-/// What is known of both sides.
+/// What is known of the sides; nothing of one that was never down.
 #[derive(Debug, Default)]
-pub(super) struct Gates([SideGate; 2]);
+pub(super) struct Gates(BTreeMap<Side, SideGate>);
 
 #[derive(Debug, Default)]
 struct SideGate {
@@ -119,17 +115,22 @@ impl Gates {
     }
 
     pub(super) fn is_down(&self, side: Side) -> bool {
-        matches!(self.of(side).state, State::Down { .. })
+        self.of(side).is_some_and(SideGate::is_down)
+    }
+
+    /// True if any side is.
+    pub(super) fn is_any_down(&self) -> bool {
+        self.0.values().any(SideGate::is_down)
     }
 
     /// Whether a key that needs `sides` may be taken.
     ///
     /// A key that needs two sides which are both down is a probe of both, so that neither ever has two in flight.
     pub(super) fn gate(&self, sides: Sides, now: Instant) -> Gate {
-        if sides.iter().any(|side| !self.of(side).lets_through(now)) {
+        if self.each(sides).any(|gate| !gate.lets_through(now)) {
             return Gate::Shut;
         }
-        match sides.iter().map(|side| u8::from(self.is_down(side))).sum() {
+        match self.each(sides).map(|gate| u8::from(gate.is_down())).sum() {
             0 => Gate::Open,
             probes => Gate::Probe(probes),
         }
@@ -137,19 +138,19 @@ impl Gates {
 
     /// From when on a key that needs `sides` may be taken; `None` if that is no question of time.
     pub(super) fn opens_at(&self, sides: Sides) -> Option<Instant> {
-        let probed = |side| matches!(self.of(side).state, State::Down { probe: Some(_), .. });
-        if sides.iter().any(probed) {
+        if self.each(sides).any(SideGate::is_probed) {
             return None;
         }
-        sides.iter().filter_map(|side| self.of(side).waits_until()).max()
+        self.each(sides).filter_map(SideGate::waits_until).max()
     }
 
     /// The attempt `number` at a key that needs `sides` begins.
     pub(super) fn begin(&mut self, sides: Sides, number: u64, now: Instant) {
         for side in sides.iter() {
-            match &mut self.0[side as usize].state {
-                State::Down { probe, .. } => *probe = Some(number),
-                State::Up { pace, .. } => *pace = pace.and_then(|pace| pace.after_one(now)),
+            match self.0.get_mut(&side).map(|gate| &mut gate.state) {
+                Some(State::Down { probe, .. }) => *probe = Some(number),
+                Some(State::Up { pace, .. }) => *pace = pace.and_then(|pace| pace.after_one(now)),
+                None => {}
             }
         }
     }
@@ -157,8 +158,8 @@ impl Gates {
     /// The attempt `number` has ended. Gives the sides of which it was the probe.
     pub(super) fn end(&mut self, number: u64) -> Sides {
         let mut probed = Sides::default();
-        for side in [Side::Hub, Side::Edge] {
-            if let State::Down { probe, .. } = &mut self.0[side as usize].state
+        for (&side, gate) in &mut self.0 {
+            if let State::Down { probe, .. } = &mut gate.state
                 && *probe == Some(number)
             {
                 *probe = None;
@@ -171,24 +172,25 @@ impl Gates {
     /// The attempt `number`, the probe of `probed`, did not reach `side`. True if this is news.
     pub(super) fn unreachable(&mut self, side: Side, number: u64, probed: Sides, now: Instant, jitter: f64) -> bool {
         if probed.has(side) {
-            let gate = &mut self.0[side as usize];
+            let gate = self.0.entry(side).or_default();
             gate.failures = gate.failures.saturating_add(1);
             gate.probe_later(now, jitter);
             return false;
         }
-        number > self.of(side).back && self.down(side, now, jitter)
+        let back = self.of(side).map_or(0, |gate| gate.back);
+        number > back && self.down(side, now, jitter)
     }
 
     /// A probe of `sides` said nothing of them: the next one waits as long as the last one did.
     pub(super) fn told_nothing(&mut self, sides: Sides, now: Instant, jitter: f64) {
         for side in sides.iter() {
-            self.0[side as usize].probe_later(now, jitter);
+            self.0.entry(side).or_default().probe_later(now, jitter);
         }
     }
 
     /// The side is down. True if this is news.
     pub(super) fn down(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
-        let gate = &mut self.0[side as usize];
+        let gate = self.0.entry(side).or_default();
         let State::Up { since, .. } = gate.state else {
             return false;
         };
@@ -206,7 +208,9 @@ impl Gates {
     /// Something answered on this side; `parked` keys wait for it, and `number` attempts have begun. True if the side
     /// was down and is believed to be back.
     pub(super) fn back(&mut self, side: Side, parked: usize, number: u64, now: Instant, jitter: f64) -> bool {
-        let gate = &mut self.0[side as usize];
+        let Some(gate) = self.0.get_mut(&side) else {
+            return false;
+        };
         let State::Down { probe_at, .. } = gate.state else {
             return false;
         };
@@ -221,15 +225,26 @@ impl Gates {
         true
     }
 
-    fn of(&self, side: Side) -> &SideGate {
-        &self.0[side as usize]
+    fn of(&self, side: Side) -> Option<&SideGate> {
+        self.0.get(&side)
+    }
+
+    fn each(&self, sides: Sides) -> impl Iterator<Item = &SideGate> {
+        sides.iter().filter_map(|side| self.of(side))
     }
 }
 
 impl SideGate {
+    fn is_down(&self) -> bool {
+        matches!(self.state, State::Down { .. })
+    }
+
+    fn is_probed(&self) -> bool {
+        matches!(self.state, State::Down { probe: Some(_), .. })
+    }
+
     fn lets_through(&self, now: Instant) -> bool {
-        let probing = matches!(self.state, State::Down { probe: Some(_), .. });
-        !probing && self.waits_until().is_none_or(|until| now >= until)
+        !self.is_probed() && self.waits_until().is_none_or(|until| now >= until)
     }
 
     fn waits_until(&self) -> Option<Instant> {

@@ -290,7 +290,7 @@ async fn restore(run: &mut Run, side: Side) {
     run.work_for(Duration::from_secs(pause)).await;
     let uids = format!("{side}-{}", run.dice.u32(..));
     let why = match side {
-        Side::Hub => "the hub was restored from a backup",
+        Side::Hub | Side::Shard(_) => "the hub was restored from a backup",
         Side::Edge => "the edge was restored from a backup",
     };
     run.server(side).become_another(backup.with_uids(&uids), why);

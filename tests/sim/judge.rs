@@ -250,7 +250,7 @@ impl Run {
             let asked = if lacks(side) { KIND_QUESTIONS } else { 0 };
             // One look asks for each group, and in each type that is served.
             let looks = match side {
-                Side::Hub => used * LOOKS * 9 + types * MISSING_QUESTIONS,
+                Side::Hub | Side::Shard(_) => used * LOOKS * 9 + types * MISSING_QUESTIONS,
                 Side::Edge => held.len() as u64 * CASCADE_TRIES * CASCADE_QUESTIONS,
             };
             let each = match verb {

@@ -387,7 +387,7 @@ impl Ledger {
         }
         let flow = match side {
             Side::Edge => &DOWNSYNC,
-            Side::Hub => &UPSYNC,
+            Side::Hub | Side::Shard(_) => &UPSYNC,
         };
         self.check_anothers(write, &key);
         if side == Side::Hub {
@@ -533,7 +533,7 @@ impl Ledger {
         // Where lists lie, they may have lacked the config.
         let always = |selects: &dyn Fn(&Value) -> bool| !self.lists_lie && self.specs.iter().all(selects);
         let (selected, least) = match flow.from {
-            Side::Hub => (
+            Side::Hub | Side::Shard(_) => (
                 always(&|spec| converged::is_named(&[spec], &key.resource)),
                 Duration::MAX,
             ),

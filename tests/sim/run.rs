@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::{Cluster, ObjectName, Rate, RateLimit, Side};
-use edge_syncer::engine::{self, Setup};
+use edge_syncer::engine::{self, Clusters, Setup};
 use edge_syncer::leader::{self, Candidacy};
 use edge_syncer::model::{Limits, Settings};
 use edge_syncer::plan::Filter;
@@ -329,7 +329,7 @@ impl Run {
     /// One of the servers.
     pub fn server(&self, side: Side) -> &Rc<Server> {
         match side {
-            Side::Hub => &self.world.hub,
+            Side::Hub | Side::Shard(_) => &self.world.hub,
             Side::Edge => &self.world.edge,
         }
     }
@@ -354,11 +354,10 @@ impl Run {
                 server: Rc::clone(server),
                 process,
             };
-            Rc::new(Cluster::new(server.side, Box::new(port), RateLimit::new(self.rate)))
+            Cluster::new(server.side, Box::new(port), RateLimit::new(self.rate))
         };
         let setup = Setup {
-            hub: cluster(&self.world.hub),
-            edge: cluster(&self.world.edge),
+            clusters: Clusters::new([cluster(&self.world.hub), cluster(&self.world.edge)]),
             settings: Settings {
                 hub_pace: self.pace_at(Side::Hub),
                 edge_pace: self.pace_at(Side::Edge),
@@ -374,7 +373,7 @@ impl Run {
                 renaming: true,
             },
         };
-        let candidacy = self.elects.then(|| candidacy(&setup.edge, process));
+        let candidacy = self.elects.then(|| candidacy(setup.clusters.at(Side::Edge), process));
         let latest = Rc::clone(&self.questions);
         let work = move || {
             let (questions, asked) = channel(1);

@@ -201,7 +201,7 @@ impl World {
     /// One of the servers.
     pub(super) fn server(&self, side: Side) -> &Rc<Server> {
         match side {
-            Side::Hub => &self.hub,
+            Side::Hub | Side::Shard(_) => &self.hub,
             Side::Edge => &self.edge,
         }
     }

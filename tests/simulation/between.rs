@@ -23,7 +23,7 @@ const MANY: u32 = 1000;
 /// An object comes, its copy reports, the object changes and goes.
 async fn history(run: &mut Run, key: &Key, from: Side) {
     let (origins, copies) = match from {
-        Side::Hub => (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge)),
+        Side::Hub | Side::Shard(_) => (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge)),
         Side::Edge => (Rc::clone(&run.world.edge), Rc::clone(&run.world.hub)),
     };
     origins.create("people", "namespaces", "", &key.namespace, json!({}));
@@ -80,7 +80,7 @@ fn history_with(from: Side, deeds: Deeds<'_>) -> Option<Outcome> {
             });
         }
         match from {
-            Side::Hub => down(run).await,
+            Side::Hub | Side::Shard(_) => down(run).await,
             Side::Edge => up(run).await,
         }
         done = !others.waits();

@@ -84,8 +84,15 @@ impl Place {
     /// The flag that chooses another context.
     pub(super) fn context_flag(&self) -> &'static str {
         match self.side {
-            Side::Hub => "--from-context",
+            Side::Hub | Side::Shard(_) => "--from-context",
             Side::Edge => "--to-context",
+        }
+    }
+
+    fn file_flag(&self) -> &'static str {
+        match self.side {
+            Side::Hub | Side::Shard(_) => "--from-kubeconfig",
+            Side::Edge => "--to-kubeconfig",
         }
     }
 
@@ -113,10 +120,9 @@ impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (place, fault) = &*self.0;
         write!(f, "{} (", place.side)?;
-        match (&place.source, place.side) {
-            (AccessSource::Kubeconfig { path, .. }, Side::Hub) => write!(f, "--from-kubeconfig={}", path.display())?,
-            (AccessSource::Kubeconfig { path, .. }, Side::Edge) => write!(f, "--to-kubeconfig={}", path.display())?,
-            (AccessSource::InCluster, _) => f.write_str("without --to-kubeconfig, as a pod")?,
+        match &place.source {
+            AccessSource::Kubeconfig { path, .. } => write!(f, "{}={}", place.file_flag(), path.display())?,
+            AccessSource::InCluster => f.write_str("without --to-kubeconfig, as a pod")?,
         }
         if let Some((kind, name)) = place.entry(fault.entry) {
             write!(f, ", {kind} {name:?}")?;

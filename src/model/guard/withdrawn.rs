@@ -114,7 +114,7 @@ impl Model {
         if self.guard.types.due().is_none_or(|due| due > now) {
             return;
         }
-        if self.reachability.is_silent(Side::Hub) {
+        if self.sides.of(Side::Hub).answering.is_silent() {
             self.guard.types.are_unsteady(now, self.settings.delete_limits.grace);
             // What is held asks nothing, so it may be that nobody has asked since it came back.
             self.ask_identity(Side::Hub);

@@ -104,7 +104,7 @@ fn what_happens_to_copies_while_the_hub_is_away_is_no_fight() {
     bench.bring_down(&["a"]);
     let copies = bench.copies();
     let origins = bench.origins();
-    bench.contacts[0].answers = false;
+    bench.contact(Side::Hub).answers = false;
     bench.breaks(origins, unreachable());
     bench.world.fails.insert("ask the hub who it is".into(), unreachable());
     for _ in 0..10 {
@@ -113,7 +113,7 @@ fn what_happens_to_copies_while_the_hub_is_away_is_no_fight() {
     }
     assert!(bench.work.is_empty());
     bench.world.fails.clear();
-    bench.contacts[0].answers = true;
+    bench.contact(Side::Hub).answers = true;
     bench.pass(SECOND);
     assert_eq!(bench.working(), ["a"]);
     bench.succeed(Change::Updated);

@@ -71,8 +71,8 @@ fn many_deletes_at_once_are_held_until_their_time_is_over() {
 fn another_cluster_in_the_place_of_the_hub_deletes_nothing() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b", "c", "d"]);
-    bench.uids[0] = "another";
-    bench.contacts[0].moves += 1;
+    bench.uids.insert(Side::Hub, "another");
+    bench.contact(Side::Hub).moves += 1;
     bench.tell(Event::Due);
     assert!(bench.log.contains(&"ask the hub who it is".to_owned()));
     let origins = bench.origins();
@@ -94,7 +94,7 @@ fn a_side_that_does_not_answer_gets_one_question_at_a_time_until_it_does() {
         bench.source_says(origins, SourceEvent::Object(bytes(&config_map(name, 10))));
     }
     assert_eq!(bench.working(), ["a", "b", "c"]);
-    bench.contacts[1].answers = false;
+    bench.contact(Side::Edge).answers = false;
     for _ in 0..3 {
         bench.fail(Side::Edge, Error::Unreachable("no route".into()));
     }
@@ -102,7 +102,7 @@ fn a_side_that_does_not_answer_gets_one_question_at_a_time_until_it_does() {
     bench.pass(Duration::from_secs(60));
     assert_eq!(bench.work.len(), 1, "a probe: {:?}", bench.working());
     bench.log.clear();
-    bench.contacts[1].answers = true;
+    bench.contact(Side::Edge).answers = true;
     bench.succeed(Change::Created);
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.working(), ["b", "c"]);

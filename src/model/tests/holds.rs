@@ -28,8 +28,8 @@ impl Bench {
     }
 
     fn another_hub(&mut self) {
-        self.uids[0] = "another";
-        self.contacts[0].moves += 1;
+        self.uids.insert(Side::Hub, "another");
+        self.contact(Side::Hub).moves += 1;
         self.tell(Event::Due);
     }
 }
@@ -158,14 +158,14 @@ fn a_hub_that_has_been_away_has_to_answer_for_the_whole_time_of_a_hold_again() {
 #[test]
 fn no_hold_ends_while_the_hub_does_not_answer() {
     let mut bench = held();
-    bench.contacts[0].answers = false;
+    bench.contact(Side::Hub).answers = false;
     let origins = bench.origins();
     bench.breaks(origins, unreachable());
     bench.world.fails.insert("ask the hub who it is".into(), unreachable());
     bench.pass(3 * GRACE);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
     bench.world.fails.clear();
-    bench.contacts[0].answers = true;
+    bench.contact(Side::Hub).answers = true;
     bench.tell(Event::Due);
     bench.pass(GRACE / 2);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
@@ -299,7 +299,7 @@ fn the_right_hub_is_looked_for_with_each_heartbeat_and_begins_anew_when_it_is_ba
     bench.log.clear();
     bench.pass(Duration::from_secs(200));
     assert!(bench.count("ask the hub who it is") >= 2, "{:?}", bench.log);
-    bench.uids[0] = "the-hub";
+    bench.uids.insert(Side::Hub, "the-hub");
     bench.log.clear();
     bench.pass(Duration::from_secs(70));
     assert_eq!(bench.turns, 1);

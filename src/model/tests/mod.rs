@@ -17,7 +17,7 @@ mod withdrawn;
 mod workers;
 mod world;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -47,10 +47,10 @@ const MOST_TURNS: usize = 1000;
 struct Bench {
     model: Model,
     now: Instant,
-    contacts: [Standing; 2],
+    contacts: BTreeMap<Side, Standing>,
     world: World,
     /// Who answers as each side; nobody knows if it is empty.
-    uids: [&'static str; 2],
+    uids: BTreeMap<Side, &'static str>,
     /// What workers have.
     work: Vec<(Key, Box<Job>)>,
     /// The same of statuses.
@@ -79,10 +79,10 @@ impl Bench {
             accepts_credentials: true,
             ..Standing::default()
         };
-        let contacts = [answers.clone(), answers];
+        let contacts: BTreeMap<Side, Standing> = [(Side::Hub, answers.clone()), (Side::Edge, answers)].into();
         let moment = Moment {
             now,
-            contacts: contacts.clone(),
+            contacts: contacts.clone().into_iter().collect(),
         };
         let mut model = Model::new(settings, 1, moment);
         model.begin();
@@ -91,7 +91,7 @@ impl Bench {
             now,
             contacts,
             world: World::default(),
-            uids: ["the-hub", "the-edge"],
+            uids: [(Side::Hub, "the-hub"), (Side::Edge, "the-edge")].into(),
             work: Vec::new(),
             statuses: Vec::new(),
             namespaces: Vec::new(),
@@ -122,10 +122,14 @@ impl Bench {
         self
     }
 
+    fn contact(&mut self, side: Side) -> &mut Standing {
+        self.contacts.get_mut(&side).expect("there are these")
+    }
+
     fn moment(&self) -> Moment {
         Moment {
             now: self.now,
-            contacts: self.contacts.clone(),
+            contacts: self.contacts.clone().into_iter().collect(),
         }
     }
 

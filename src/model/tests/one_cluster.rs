@@ -6,8 +6,8 @@ use crate::serve::Question;
 impl Bench {
     /// Another address leads to a side, and this cluster answers there.
     fn becomes(&mut self, side: Side, uid: &'static str) {
-        self.uids[side as usize] = uid;
-        self.contacts[side as usize].moves += 1;
+        self.uids.insert(side, uid);
+        self.contact(side).moves += 1;
         self.tell(Event::Due);
     }
 
@@ -49,7 +49,7 @@ fn two_sides_that_become_one_cluster_fail_and_are_left_alone_until_they_are_two_
 #[test]
 fn nothing_is_written_before_both_sides_have_said_who_they_are_and_one_cluster_is_the_end() {
     let mut bench = Bench::new();
-    bench.uids = ["same"; 2];
+    bench.uids = [(Side::Hub, "same"), (Side::Edge, "same")].into();
     let mut ended = None;
     while ended.is_none() {
         bench.model.advance();

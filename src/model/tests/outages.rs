@@ -10,11 +10,11 @@ fn ask(side: Side) -> String {
 fn a_hub_that_is_back_is_asked_who_it_is_and_what_was_missing_and_gets_a_heartbeat() {
     let mut bench = Bench::new().selecting(&["configmaps", "widgets.example.org"]);
     let origins = bench.origins();
-    bench.contacts[0].answers = false;
+    bench.contact(Side::Hub).answers = false;
     bench.breaks(origins, unreachable());
     bench.pass(SECOND);
     bench.log.clear();
-    bench.contacts[0].answers = true;
+    bench.contact(Side::Hub).answers = true;
     bench.tell(Event::Due);
     bench.pass(SECOND);
     for line in [&*ask(Side::Hub), "ask the hub what it serves", "beat on 1"] {
@@ -26,10 +26,10 @@ fn a_hub_that_is_back_is_asked_who_it_is_and_what_was_missing_and_gets_a_heartbe
 fn an_edge_that_is_back_is_asked_who_it_is_and_the_configs_are_not_marked_for_it() {
     let mut bench = Bench::listed();
     let copies = bench.copies();
-    bench.contacts[1].answers = false;
+    bench.contact(Side::Edge).answers = false;
     bench.breaks(copies, unreachable());
     bench.log.clear();
-    bench.contacts[1].answers = true;
+    bench.contact(Side::Edge).answers = true;
     bench.pass(SECOND);
     assert_eq!(bench.log, [ask(Side::Edge)]);
 }
@@ -40,9 +40,9 @@ fn a_side_that_keeps_coming_back_is_asked_ever_more_rarely_who_it_is() {
     let copies = bench.copies();
     bench.log.clear();
     for _ in 0..600 {
-        bench.contacts[1].answers = false;
+        bench.contact(Side::Edge).answers = false;
         bench.breaks(copies, unreachable());
-        bench.contacts[1].answers = true;
+        bench.contact(Side::Edge).answers = true;
         bench.pass(SECOND);
     }
     assert!(
@@ -87,7 +87,7 @@ fn a_side_that_may_not_be_asked_who_it_is_holds_up_nothing_and_is_asked_again_in
 #[test]
 fn a_side_without_a_name_is_waited_for_a_moment_and_then_synced_all_the_same() {
     let mut bench = Bench::new();
-    bench.uids[1] = "";
+    bench.uids.insert(Side::Edge, "");
     bench.run();
     bench.select(&["configmaps"]);
     assert_eq!(bench.count("write the record"), 0, "it may be starting");
@@ -106,7 +106,7 @@ fn an_address_that_has_changed_stops_all_writes_until_it_has_told_who_it_is() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     bench.world.fails.insert(ask(Side::Edge), unreachable());
-    bench.contacts[1].moves += 1;
+    bench.contact(Side::Edge).moves += 1;
     bench.tell(Event::Due);
     let origins = bench.origins();
     bench.says(origins, &config_map("a", 20));
@@ -122,7 +122,7 @@ fn an_address_that_has_changed_stops_all_writes_until_it_has_told_who_it_is() {
 fn credentials_that_are_accepted_again_count_as_a_return() {
     let mut bench = Bench::listed();
     let origins = bench.origins();
-    bench.contacts[0].accepts_credentials = false;
+    bench.contact(Side::Hub).accepts_credentials = false;
     bench.breaks(origins, Error::Unauthorized(Box::default()));
     bench.pass(SECOND);
     assert_eq!(bench.model.report.failing(), 1);
@@ -136,7 +136,7 @@ fn credentials_that_are_accepted_again_count_as_a_return() {
         "{:?}",
         bench.log
     );
-    bench.contacts[0].accepts_credentials = true;
+    bench.contact(Side::Hub).accepts_credentials = true;
     bench.pass(SECOND);
     assert_eq!(bench.model.report.failing(), 0);
     assert!(bench.log.contains(&ask(Side::Hub)), "{:?}", bench.log);
@@ -146,11 +146,11 @@ fn credentials_that_are_accepted_again_count_as_a_return() {
 fn something_else_than_an_api_fails_until_an_api_answers_again() {
     let mut bench = Bench::listed();
     let origins = bench.origins();
-    bench.contacts[0].stranger = Some("<html>".into());
+    bench.contact(Side::Hub).stranger = Some("<html>".into());
     bench.breaks(origins, Error::BadAnswer("html".into()));
     bench.pass(SECOND);
     assert_eq!(bench.model.report.failing(), 1);
-    bench.contacts[0].stranger = None;
+    bench.contact(Side::Hub).stranger = None;
     bench.pass(SECOND);
     assert_eq!(bench.model.report.failing(), 0);
 }

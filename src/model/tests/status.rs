@@ -124,7 +124,11 @@ fn a_hub_that_has_lost_the_subresource_is_asked_what_it_serves_and_the_status_go
     bench.edge_says(&with_state(2000, 1));
     bench.world.withdraw_at(Side::Hub, &widgets());
     bench.world.serve_at(Side::Hub, &widgets());
-    bench.world.served[0]
+    bench
+        .world
+        .served
+        .get_mut(&Side::Hub)
+        .expect("it is there")
         .last_mut()
         .expect("it is served")
         .status_subresource = false;

@@ -328,7 +328,7 @@ fn the_figures_say_how_many_objects_are_in_step_and_what_fails_and_is_held() {
     ] {
         assert!(page.contains(&format!("edge_syncer_{line}\n")), "{line}\n{page}");
     }
-    bench.contacts[1].answers = false;
+    bench.contact(Side::Edge).answers = false;
     assert!(metrics(&mut bench).contains("side_up{side=\"edge\"} 0"));
 }
 

@@ -14,7 +14,7 @@ pub(super) struct World {
     /// What is read.
     pub(super) sources: BTreeMap<SourceId, (Feed, Reading)>,
     /// What each side serves.
-    pub(super) served: [Vec<ServedResource>; 2],
+    pub(super) served: BTreeMap<Side, Vec<ServedResource>>,
     /// Questions that fail, each in the words of the log.
     pub(super) fails: BTreeMap<String, Error>,
     /// The record at the edge.
@@ -47,7 +47,7 @@ impl Default for World {
         Self {
             kept_before: 0,
             sources: BTreeMap::new(),
-            served: [core(), core()],
+            served: [(Side::Hub, core()), (Side::Edge, core())].into(),
             fails: BTreeMap::new(),
             kept: Kept::default(),
             definition: None,
@@ -109,15 +109,21 @@ impl World {
     }
 
     pub(super) fn serve_at(&mut self, side: Side, resource: &ResourceType) {
-        self.served[side as usize].push(served(resource.clone(), true));
+        self.served
+            .entry(side)
+            .or_default()
+            .push(served(resource.clone(), true));
     }
 
     pub(super) fn withdraw_at(&mut self, side: Side, resource: &ResourceType) {
-        self.served[side as usize].retain(|served| served.resource != *resource);
+        self.served
+            .entry(side)
+            .or_default()
+            .retain(|served| served.resource != *resource);
     }
 
     fn answers(&self, side: Side, questions: Questions, error: Option<&Error>) -> Answers {
-        let types = &self.served[side as usize];
+        let types = &self.served[&side];
         let mut groups = BTreeMap::<String, Vec<String>>::new();
         for ResourceType { group, version, .. } in types.iter().map(|served| &served.resource) {
             groups.entry(group.clone()).or_default().push(version.clone());
@@ -227,7 +233,7 @@ impl Bench {
                 Answer::Recorded(result, false)
             }
             Request::Identify(side, _) => {
-                let uid = Some(self.uids[side as usize].to_owned()).filter(|uid| !uid.is_empty());
+                let uid = Some(self.uids[&side].to_owned()).filter(|uid| !uid.is_empty());
                 Answer::Identified(side, or_fails(error).map(|()| uid))
             }
             Request::Beat(beat) => Answer::Beaten(self.world.beaten(beat, error.as_ref())),

@@ -1,0 +1,39 @@
+//! Asking the sides who they are: how far that has come.
+
+/// Asking a side who it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Question {
+    /// The last answer was that of another cluster.
+    pub(super) was_other: bool,
+    pub(super) settled: Settled,
+    /// How often its address had changed when it was asked last.
+    pub(super) moves: u64,
+}
+
+/// Whether others may go on, as far as who a side is matters to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// It has to be asked first.
+    #[default]
+    No,
+    /// It has told who it is, or does not seem to be able to.
+    Yes,
+    /// It was logged that nothing tells it from another.
+    Nameless,
+}
+
+impl Question {
+    /// True if the address of the side has changed since it was asked.
+    pub(super) fn has_moved(&mut self, moves: u64) -> bool {
+        if self.moves == moves {
+            return false;
+        }
+        self.settled = Settled::No;
+        true
+    }
+
+    /// True once the side has told who it is, or does not seem to be able to.
+    pub(super) fn is_settled(&self) -> bool {
+        self.settled != Settled::No
+    }
+}

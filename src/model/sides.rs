@@ -1,0 +1,124 @@
+//! All that is known of each side itself, in one record a side: whether it answers, who it is, what it serves. A side is an
+//! id ([`Side`]), so that there may be more than two; which there are, the shell says at each moment.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::asking::Asking;
+use super::identities::Question;
+use super::reachability::Answering;
+use crate::cluster::discovery::Discovery;
+use crate::cluster::{Side, Standing};
+use crate::sync::identity::Identity;
+
+/// What is known of one side.
+#[derive(Default)]
+pub(super) struct SideState {
+    /// The contact with it as it is now.
+    pub(super) contact: Standing,
+    /// Whether it answers, as the model takes it.
+    pub(super) answering: Answering,
+    /// What it serves.
+    pub(super) asking: Asking,
+    /// Who it is. Workers that have begun go on with what was known then.
+    pub(super) identity: Rc<Identity>,
+    /// How far asking who it is has come.
+    pub(super) question: Question,
+}
+
+impl SideState {
+    /// What it serves, as far as it was asked.
+    pub(super) fn discovery(&self) -> &Discovery {
+        &self.asking.discovery
+    }
+
+    /// Who it is, to be changed.
+    pub(super) fn identity_mut(&mut self) -> &mut Identity {
+        Rc::make_mut(&mut self.identity)
+    }
+}
+
+/// The sides that there are.
+#[derive(Default)]
+pub(super) struct Sides {
+    states: BTreeMap<Side, SideState>,
+    ids: Rc<[Side]>,
+    /// What is known of one that is not there.
+    unknown: SideState,
+}
+
+impl Sides {
+    /// These are all there are now, and how the contact with them is. What was known of others is dropped.
+    pub(super) fn meet(&mut self, contacts: Vec<(Side, Standing)>) {
+        let is_same = contacts.iter().map(|(side, _)| side).eq(self.ids.iter());
+        if !is_same {
+            self.ids = contacts.iter().map(|(side, _)| *side).collect();
+            let ids = &self.ids;
+            self.states.retain(|side, _| ids.contains(side));
+        }
+        for (side, contact) in contacts {
+            self.states.entry(side).or_default().contact = contact;
+        }
+    }
+
+    /// Those that there are. Cheap, and no borrow, so that each of them can be changed.
+    pub(super) fn ids(&self) -> Rc<[Side]> {
+        Rc::clone(&self.ids)
+    }
+
+    pub(super) fn of(&self, side: Side) -> &SideState {
+        self.states.get(&side).unwrap_or(&self.unknown)
+    }
+
+    pub(super) fn of_mut(&mut self, side: Side) -> &mut SideState {
+        self.states.entry(side).or_default()
+    }
+
+    /// True if it is so of all.
+    pub(super) fn all(&self, is: impl Fn(&SideState) -> bool) -> bool {
+        self.states.values().all(is)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARDS: [Side; 2] = [Side::Shard(1), Side::Shard(2)];
+
+    fn contacts(sides: &[Side], moves: u64) -> Vec<(Side, Standing)> {
+        let standing = || Standing {
+            moves,
+            ..Standing::default()
+        };
+        sides.iter().map(|&side| (side, standing())).collect()
+    }
+
+    #[test]
+    fn sides_come_and_go_and_what_is_known_goes_with_them() {
+        let mut sides = Sides::default();
+        assert!(sides.ids().is_empty());
+        sides.meet(contacts(&[Side::Edge, SHARDS[0]], 1));
+        sides.of_mut(SHARDS[0]).identity_mut().expect("first".into());
+        sides.meet(contacts(&[Side::Edge, SHARDS[0], SHARDS[1]], 2));
+        assert_eq!(
+            sides.of(SHARDS[0]).identity.expected(),
+            Some("first"),
+            "it is still there"
+        );
+        assert_eq!(sides.of(SHARDS[1]).contact.moves, 2);
+        sides.meet(contacts(&[Side::Edge, SHARDS[1]], 3));
+        assert_eq!(*sides.ids(), [Side::Edge, SHARDS[1]]);
+        sides.meet(contacts(&[Side::Edge, SHARDS[0], SHARDS[1]], 4));
+        assert_eq!(sides.of(SHARDS[0]).identity.expected(), None, "it is another one");
+        assert!(sides.all(|side| side.contact.moves == 4));
+    }
+
+    #[test]
+    fn of_a_side_that_is_not_there_nothing_is_known() {
+        let mut sides = Sides::default();
+        sides.meet(contacts(&[Side::Hub], 1));
+        assert_eq!(sides.of(Side::Edge).contact.moves, 0);
+        assert!(sides.of(Side::Edge).discovery().groups.is_none());
+    }
+}
