@@ -37,6 +37,7 @@ mod stream;
 mod tls;
 mod token;
 mod verbs;
+mod workspaces;
 
 use std::fmt;
 use std::rc::Rc;
@@ -50,9 +51,10 @@ pub use error::{ApiStatus, Error};
 pub(crate) use json::LONGEST_VERSION;
 pub use rate::{Rate, RateLimit};
 pub(crate) use resource::group_version_path;
-pub use resource::{ObjectName, ResourceType, is_path_segment, is_word, qualified};
+pub use resource::{ObjectName, ResourceType, Within, is_path_segment, is_word, qualified};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
 pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, OnlyWith, Precondition, Scope};
+pub use workspaces::Workspaces;
 
 /// Which API server: the id by which all that is known of it is kept, and its name in flags, logs and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,6 +131,8 @@ pub struct Standing {
     pub moves: u64,
     /// Where it is.
     pub place: Rc<Place>,
+    /// How many workspaces it has.
+    pub workspaces: Workspaces,
 }
 
 /// A server that has these paths, with these bodies, and answers a bare 404 to all others, as a proxy does.

@@ -93,11 +93,11 @@ impl ResourceType {
 
     /// The path of one object. An error if it has not the name of one.
     pub(super) fn object_path(&self, at: &ObjectName) -> Result<String, Error> {
-        let placed = !self.namespaced || is_path_segment(&at.namespace);
+        let placed = !self.namespaced || is_path_segment(at.namespace());
         if !placed || !is_path_segment(&at.name) {
             return Err(Error::NotSent(format!("{at:?} is no name of an object")));
         }
-        self.checked_path(&at.namespace, &at.name)
+        self.checked_path(at.namespace(), &at.name)
     }
 
     /// The path of the collection, or of one namespace of it. An empty namespace means all of them.
@@ -169,23 +169,83 @@ pub(super) fn encode(out: &mut String, text: &str) {
     }
 }
 
-/// Namespace (empty for a cluster-scoped object) and name: what identifies an object within its type.
+/// Where an object is within its side: its workspace, where the side has several (kcp's wildcard endpoints), and its
+/// namespace. Either is empty where there is none.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Within {
+    workspace: Box<str>,
+    namespace: Box<str>,
+}
+
+/// What identifies an object within its type at one side: workspace, namespace (empty for a cluster-scoped object) and name.
 ///
-/// Kept per object for as long as the process runs, so the namespace is shared between them.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Kept per object for as long as the process runs, so what is the same for many is shared between them.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
-    /// The namespace, or empty.
-    pub namespace: Rc<str>,
+    within: Rc<Within>,
     /// The name.
     pub name: Box<str>,
 }
 
+impl fmt::Debug for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [self.workspace(), self.namespace(), &self.name];
+        for part in parts.into_iter().take(2).filter(|part| !part.is_empty()) {
+            write!(f, "{}/", part.escape_debug())?;
+        }
+        write!(f, "{}", self.name.escape_debug())
+    }
+}
+
 impl ObjectName {
-    /// A name from its parts.
+    /// A name from its parts, at a side with one workspace.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self {
+        Self::in_workspace("", namespace, name)
+    }
+
+    /// The same in one of the workspaces of a side.
+    pub fn in_workspace(workspace: &str, namespace: &str, name: &str) -> Self {
+        let within = Within {
+            workspace: workspace.into(),
             namespace: namespace.into(),
+        };
+        Self {
+            within: Rc::new(within),
             name: name.into(),
+        }
+    }
+
+    /// Another one beside it.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Self {
+        Self {
+            within: Rc::clone(&self.within),
+            name: name.into(),
+        }
+    }
+
+    /// The namespace; empty for a cluster-scoped object.
+    pub fn namespace(&self) -> &str {
+        &self.within.namespace
+    }
+
+    /// The workspace; empty at a side that has one.
+    pub fn workspace(&self) -> &str {
+        &self.within.workspace
+    }
+
+    /// Workspace and namespace, which it shares with others.
+    pub(crate) fn within(&self) -> &Rc<Within> {
+        &self.within
+    }
+
+    /// The same name, which shares its workspace and namespace with others.
+    #[must_use]
+    pub(crate) fn sharing(&self, within: &Rc<Within>) -> Self {
+        debug_assert_eq!(*within, self.within);
+        Self {
+            within: Rc::clone(within),
+            name: self.name.clone(),
         }
     }
 
@@ -194,7 +254,7 @@ impl ObjectName {
         struct OfKind<'a>(&'a ObjectName, &'a str);
         impl fmt::Display for OfKind<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}/{}/{}", self.1, self.0.namespace, self.0.name)
+                write!(f, "{}/{}/{}", self.1, self.0.namespace(), self.0.name)
             }
         }
         OfKind(self, kind)

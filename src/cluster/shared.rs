@@ -71,7 +71,7 @@ impl Read {
 impl Cluster {
     /// As [`Cluster::get`]. The answer is to a request that began after the call, maybe to somebody else's.
     pub async fn get_shared(&self, resource: &ResourceType, name: &ObjectName, content: Content) -> Answer {
-        let path = resource.object_path(name)?;
+        let path = self.object_path(resource, name)?;
         self.shared
             .ask(path, async || self.get(resource, name, content).await)
             .await

@@ -22,6 +22,7 @@ use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
 use super::shared::SharedReads;
 use super::stream::{Listing, Watching};
+use super::workspaces::Workspaces;
 use super::{ApiServer, Body, Error, RateLimit, Side, Standing};
 
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
@@ -55,7 +56,7 @@ impl Scope {
     pub fn contains(&self, object: &ObjectName) -> bool {
         self.namespace
             .as_ref()
-            .is_none_or(|namespace| *namespace == object.namespace)
+            .is_none_or(|namespace| **namespace == *object.namespace())
             && self.name.as_ref().is_none_or(|name| **name == *object.name)
     }
 
@@ -139,6 +140,7 @@ pub struct Cluster {
     pub(super) shared: SharedReads,
     /// What requests are for that do not say so themselves.
     traffic: Traffic,
+    workspaces: Workspaces,
 }
 
 impl Cluster {
@@ -155,7 +157,15 @@ impl Cluster {
             room: Room::default(),
             shared: SharedReads::default(),
             traffic: Traffic::Request,
+            workspaces: Workspaces::One,
         }
+    }
+
+    /// The same with so many workspaces.
+    #[must_use]
+    pub fn with(mut self, workspaces: Workspaces) -> Self {
+        self.workspaces = workspaces;
+        self
     }
 
     /// The same side over the same connection, without its rate limit, and with a stream kept for it: for the Lease, whose
@@ -173,6 +183,7 @@ impl Cluster {
             room: self.room.clone(),
             shared: SharedReads::default(),
             traffic: Traffic::Lease,
+            workspaces: self.workspaces,
         }
     }
 
@@ -189,7 +200,24 @@ impl Cluster {
             stranger: self.contact.stranger(),
             moves: self.server.moves(),
             place: self.server.place(),
+            workspaces: self.workspaces,
         }
+    }
+
+    /// How many workspaces it has.
+    pub fn workspaces(&self) -> Workspaces {
+        self.workspaces
+    }
+
+    /// The path of an object.
+    pub(super) fn object_path(&self, resource: &ResourceType, name: &ObjectName) -> Result<String, Error> {
+        self.workspaces.path_in(name.workspace(), &resource.object_path(name)?)
+    }
+
+    /// The path of the collection that an object is in.
+    fn collection_path(&self, resource: &ResourceType, of: &ObjectName) -> Result<String, Error> {
+        let path = resource.collection_path(of.namespace())?;
+        self.workspaces.path_in(of.workspace(), &path)
     }
 
     /// After a request that nothing has answered: waits until the side is back, while somebody else asks for that. The
@@ -215,7 +243,7 @@ impl Cluster {
 
     /// Reads one object. [`Error::proves_absent`] tells whether a 404 is about the object.
     pub async fn get(&self, resource: &ResourceType, name: &ObjectName, content: Content) -> Result<Bytes, Error> {
-        let path = resource.object_path(name)?;
+        let path = self.object_path(resource, name)?;
         self.call(Method::GET, &path, content.accept(false), None, Bytes::new())
             .await
     }
@@ -223,16 +251,17 @@ impl Cluster {
     /// Whether a list names one object, and the version of that list: how far the type has come at the server, 0 if that is
     /// no number. Servers answer it like a read of the one object.
     pub async fn find(&self, resource: &ResourceType, name: &ObjectName) -> Result<(bool, u64), Error> {
-        let mut path = format!("{}?limit=1", resource.collection_path(&name.namespace)?);
+        let mut path = format!("{}?limit=1", self.collection_path(resource, name)?);
         parameter(&mut path, "fieldSelector", &named(&name.name));
         let accept = Content::Metadata.accept(true);
         let answer = self.call(Method::GET, &path, accept, None, Bytes::new()).await?;
         answer::names_one(&answer, resource)
     }
 
-    /// Reads any path as JSON (discovery).
+    /// Reads any path as JSON (discovery): of all workspaces, where there are several.
     pub async fn get_path(&self, path: &str) -> Result<Bytes, Error> {
-        self.call(Method::GET, path, Content::Full.accept(false), None, Bytes::new())
+        let path = self.workspaces.path_in_all(path);
+        self.call(Method::GET, &path, Content::Full.accept(false), None, Bytes::new())
             .await
     }
 
@@ -250,7 +279,7 @@ impl Cluster {
     ) -> Result<(Bytes, bool), Error> {
         let path = format!(
             "{}?fieldManager={FIELD_MANAGER}&force=true",
-            resource.object_path(name)?
+            self.object_path(resource, name)?
         );
         let request = request_for(
             Method::PATCH,
@@ -266,10 +295,7 @@ impl Cluster {
     /// Creates an object, and only that: one that exists already is a conflict ([`Error::is_conflict`]) and stays as it
     /// is. Returns its metadata.
     pub async fn create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {
-        let path = format!(
-            "{}?fieldManager={FIELD_MANAGER}",
-            resource.collection_path(&name.namespace)?
-        );
+        let path = format!("{}?fieldManager={FIELD_MANAGER}", self.collection_path(resource, name)?);
         let accept = Content::Metadata.accept(false);
         let answer = self.call(Method::POST, &path, accept, Some("application/json"), body);
         answer::about(answer.await?, resource, name)
@@ -289,7 +315,7 @@ impl Cluster {
         only_with: OnlyWith<'_>,
         status: &str,
     ) -> Result<Bytes, Error> {
-        let mut path = resource.object_path(name)?;
+        let mut path = self.object_path(resource, name)?;
         if subresource {
             path.push_str("/status");
         }
@@ -323,7 +349,7 @@ impl Cluster {
     pub async fn would_create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
         let path = format!(
             "{}?dryRun=All&fieldManager={FIELD_MANAGER}",
-            resource.collection_path(&name.namespace)?
+            self.collection_path(resource, name)?
         );
         let kind = Some("application/json");
         match self.call(Method::POST, &path, "application/json", kind, body).await {
@@ -371,7 +397,7 @@ impl Cluster {
         body: Bytes,
         content: Content,
     ) -> Result<Bytes, Error> {
-        let object = resource.object_path(name)?;
+        let object = self.object_path(resource, name)?;
         let path = format!("{object}{subresource}?fieldManager={FIELD_MANAGER}");
         let kind = if body.starts_with(b"[") {
             "application/json-patch+json"
@@ -396,7 +422,7 @@ impl Cluster {
             "preconditions": {"uid": only_if.uid, "resourceVersion": only_if.resource_version},
             "propagationPolicy": "Background",
         });
-        let path = resource.object_path(name)?;
+        let path = self.object_path(resource, name)?;
         let body = Bytes::from(options.to_string());
         self.call(
             Method::DELETE,
@@ -428,7 +454,7 @@ impl Cluster {
             Some(version) => parameter(&mut query, "resourceVersion", version),
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         }
-        let mut read = read_for(request, query, request.content.accept(false))?;
+        let mut read = self.read_for(request, query, request.content.accept(false))?;
         // Whatever stands before the server might compress it, and keep events back until there are enough.
         read.headers_mut().remove(http::header::ACCEPT_ENCODING);
         let response = self.answer(read).await?;
@@ -445,8 +471,25 @@ impl Cluster {
         if !continue_token.is_empty() {
             parameter(&mut query, "continue", continue_token);
         }
-        let read = read_for(request, query, request.content.accept(true))?;
+        let read = self.read_for(request, query, request.content.accept(true))?;
         Ok(self.answer(read).await?.body)
+    }
+
+    /// What opens a list or watch of the collection, narrowed by its selectors.
+    fn read_for(&self, request: &ListRequest, mut query: String, accept: &str) -> Result<http::Request<Bytes>, Error> {
+        let scope = &request.scope;
+        if let Some(name) = &scope.name {
+            parameter(&mut query, "fieldSelector", &named(name));
+        }
+        if let Some(labels) = request.label_selector {
+            parameter(&mut query, "labelSelector", labels);
+        }
+        let namespace = scope.namespace.as_deref().unwrap_or_default();
+        let collection = request.resource.collection_path(namespace)?;
+        let path = format!("{}?{query}", self.workspaces.path_in_all(&collection));
+        let mut read = request_for(Method::GET, &path, accept, None, Bytes::new())?;
+        read.extensions_mut().insert(Traffic::Reading);
+        Ok(read)
     }
 
     fn page_size(&self, content: Content) -> usize {
@@ -491,24 +534,6 @@ fn named(name: &str) -> String {
         selector.push(c);
     }
     selector
-}
-
-/// What opens a list or watch of the collection, narrowed by its selectors.
-fn read_for(request: &ListRequest, mut query: String, accept: &str) -> Result<http::Request<Bytes>, Error> {
-    let scope = &request.scope;
-    if let Some(name) = &scope.name {
-        parameter(&mut query, "fieldSelector", &named(name));
-    }
-    if let Some(labels) = request.label_selector {
-        parameter(&mut query, "labelSelector", labels);
-    }
-    let collection = request
-        .resource
-        .collection_path(scope.namespace.as_deref().unwrap_or_default())?;
-    let path = format!("{collection}?{query}");
-    let mut read = request_for(Method::GET, &path, accept, None, Bytes::new())?;
-    read.extensions_mut().insert(Traffic::Reading);
-    Ok(read)
 }
 
 fn parameter(query: &mut String, key: &str, value: &str) {

@@ -423,3 +423,39 @@ async fn no_answer_is_read_without_end() {
 
 #[path = "verbs/limits_tests.rs"]
 mod limits;
+
+#[tokio::test]
+async fn a_side_with_many_workspaces_is_listed_whole_and_asked_for_objects_of_each() {
+    const LIST: &str = r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"5"},"items":[]}"#;
+    const OBJECT: &str = r#"{"kind":"ConfigMap","metadata":{"namespace":"shop","name":"prices"}}"#;
+    let (cluster, paths) = cluster(vec![
+        (200, vec![text(LIST)]),
+        (200, vec![text(OBJECT)]),
+        (201, vec![text(OBJECT)]),
+        (200, vec![text("{}")]),
+    ]);
+    let cluster = Rc::new(Rc::into_inner(cluster).unwrap().with(Workspaces::Many));
+    assert_eq!(cluster.list(request()).next().await, Ok(None));
+    let resource = request().resource;
+    let name = ObjectName::in_workspace("2zdmkx5", "shop", "prices");
+    cluster.get(&resource, &name, Content::Full).await.unwrap();
+    cluster.create(&resource, &name, Bytes::from(OBJECT)).await.unwrap();
+    cluster.get_path("/apis").await.unwrap();
+    let nowhere = ObjectName::new("shop", "prices");
+    let error = cluster.get(&resource, &nowhere, Content::Full).await.unwrap_err();
+    assert!(matches!(error, Error::NotSent(_)), "{error:?}");
+    let asked: Vec<String> = paths
+        .borrow()
+        .iter()
+        .map(|path| path.split('?').next().unwrap().into())
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            "/clusters/*/api/v1/namespaces/shop/configmaps",
+            "/clusters/2zdmkx5/api/v1/namespaces/shop/configmaps/prices",
+            "/clusters/2zdmkx5/api/v1/namespaces/shop/configmaps",
+            "/clusters/*/apis",
+        ]
+    );
+}

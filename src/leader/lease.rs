@@ -123,7 +123,7 @@ pub(super) fn new_object(name: &ObjectName, spec: &LeaseSpec) -> Bytes {
     let object = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"namespace": &*name.namespace, "name": &*name.name},
+        "metadata": {"namespace": name.namespace(), "name": &*name.name},
         "spec": spec,
     });
     Bytes::from(object.to_string())

@@ -309,7 +309,7 @@ impl Candidate {
                 "the edge refuses the lease, so nothing is synced lease={} error={text:?} advice=\"allow it to get, \
                  create and patch leases.coordination.k8s.io in namespace {}\"",
                 self.lease(),
-                self.candidacy.lease.namespace
+                self.candidacy.lease.namespace()
             );
         } else {
             log::warn!(

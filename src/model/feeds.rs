@@ -75,12 +75,12 @@ impl Model {
                 self.note_unreadable(feed, result);
             }
             SourceEvent::Unchanged(object) => {
-                let meta = Meta::parse(&object);
+                let meta = self.meta_at(feed.side(), &object);
                 let result = meta.map(|meta| feed.handle(|handler| handler.unchanged(self, id, meta)));
                 self.note_unreadable(feed, result);
             }
             SourceEvent::Gone(last) => {
-                let meta = Meta::parse(&last);
+                let meta = self.meta_at(feed.side(), &last);
                 let result = meta.map(|meta| feed.handle(|handler| handler.gone(self, id, &meta, last)));
                 self.note_unreadable(feed, result);
             }
@@ -95,6 +95,11 @@ impl Model {
             SourceEvent::Up => self.source_up(id, feed),
             SourceEvent::Down(error) => self.source_down(id, feed, &error),
         }
+    }
+
+    /// The metadata of an object of a side.
+    pub(super) fn meta_at(&self, side: Side, object: &[u8]) -> Result<Meta, Error> {
+        Meta::parse_at(self.sides.of(side).contact.workspaces, object)
     }
 
     /// An event without readable metadata names nothing that could be acted on. No API server sends one.

@@ -20,7 +20,7 @@ use self::states::{News, Told, Trace, Work};
 use super::count::Count;
 use super::drift::Fight;
 use super::link_status::LinkStatus;
-use crate::cluster::ObjectName;
+use crate::cluster::{ObjectName, Within};
 use crate::source::Covers;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
@@ -39,7 +39,7 @@ type Hashing = BuildHasherDefault<DefaultHasher>;
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
     objects: HashMap<ObjectName, Link, Hashing>,
-    namespaces: HashSet<Rc<str>, Hashing>,
+    namespaces: HashSet<Rc<Within>, Hashing>,
     /// How many namespaces were left after those were forgotten that nothing is in.
     namespaces_left: usize,
 }
@@ -494,7 +494,7 @@ impl Inventory {
     pub(super) fn namespaces_in_use(&self) -> impl Iterator<Item = String> {
         let is_told_of = |link: &Link| link.wanted != 0 || !link.has_copy() || link.seen.labelled;
         let told_of = self.objects.iter().filter(|(_, link)| is_told_of(link));
-        let namespaces: HashSet<_, Hashing> = told_of.map(|(name, _)| &name.namespace).collect();
+        let namespaces: HashSet<_, Hashing> = told_of.map(|(name, _)| name.namespace()).collect();
         namespaces.into_iter().map(ToString::to_string)
     }
 
@@ -583,13 +583,9 @@ impl Inventory {
                 self.namespaces.retain(|namespace| Rc::strong_count(namespace) > 1);
                 self.namespaces_left = self.namespaces.len();
             }
-            self.namespaces.insert(Rc::clone(&name.namespace));
-            let shared = self.namespaces.get(&name.namespace).expect("inserted above");
-            let key = ObjectName {
-                namespace: Rc::clone(shared),
-                name: name.name.clone(),
-            };
-            self.objects.insert(key, Link::default());
+            self.namespaces.insert(Rc::clone(name.within()));
+            let shared = self.namespaces.get(name.within()).expect("inserted above");
+            self.objects.insert(name.sharing(shared), Link::default());
         }
         self.objects.get_mut(name).expect("inserted above")
     }

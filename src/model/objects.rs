@@ -99,10 +99,10 @@ impl Model {
     }
 
     pub(super) fn origin(&mut self, id: SourceId, type_id: TypeId, object: &Bytes) -> Result<(), Error> {
-        let meta = Meta::parse(object)?;
         let Some(source) = self.sources.get(&id) else {
             return Ok(());
         };
+        let meta = self.meta_at(source.feed.side(), object)?;
         let (list, feed, listing) = (source.list, source.feed, source.listing);
         let is_once = self.is_read_once(type_id, id);
         let known = if is_once { self.known_version(feed) } else { 0 };
@@ -203,7 +203,7 @@ impl Model {
             return Ok(());
         };
         let (list, whole) = (source.list, source.has_bodies());
-        let meta = Meta::parse(&object)?;
+        let meta = self.meta_at(source.feed.side(), &object)?;
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };

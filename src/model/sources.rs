@@ -13,7 +13,6 @@ use crate::cluster::{Error, ObjectName, Scope, Side};
 use crate::plan::{Direction, Selection, Selector};
 use crate::report::Subject;
 use crate::source::{Covers, Pace, Reading, SourceId, Style};
-use crate::sync::meta::Meta;
 use crate::sync::ownership::mark_selector;
 
 /// All sources that run.
@@ -355,7 +354,7 @@ impl Model {
 
     /// An object without our label is there.
     pub(super) fn unlabelled(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
-        let meta = Meta::parse(&object)?;
+        let meta = self.meta_at(Side::Edge, &object)?;
         let name = meta.object_name();
         self.unlabelled_named(id, &name);
         let state = self.types.get(&type_id);

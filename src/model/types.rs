@@ -184,10 +184,7 @@ impl TypeState {
         let ours = meta.is_ours(self.plan.direction, self.copy_type(), we);
         let origin = match meta.renamed_from() {
             Some((of_kind, _)) if of_kind != kind => return None,
-            Some((_, origin)) => Some(ObjectName {
-                namespace: copy.namespace.clone(),
-                name: origin.into(),
-            }),
+            Some((_, origin)) => Some(copy.beside(origin)),
             // From before there was a conversion that gives it another kind.
             None if ours && self.plan.naming.is_elsewhere(&copy) => Some(copy.clone()),
             None => None,
@@ -305,10 +302,10 @@ impl TypeState {
 
     /// Why the edge's owner does not allow the syncer to make the namespace that a copy at the edge needs.
     pub(super) fn refuses_namespace(&self, name: &ObjectName) -> Option<String> {
-        if self.plan.direction == Direction::Up || name.namespace.is_empty() {
+        if self.plan.direction == Direction::Up || name.namespace().is_empty() {
             return None;
         }
-        let namespace = ObjectName::new("", &name.namespace);
+        let namespace = ObjectName::new("", name.namespace());
         self.filter
             .refuses(Direction::Down, &ResourceType::namespaces(), &namespace)
     }

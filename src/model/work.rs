@@ -107,7 +107,7 @@ impl Model {
         };
         let direction = state.plan.direction;
         let doomed = key.task == Task::Object && state.inventory.is_doomed(&key.name);
-        direction == Direction::Up && self.is_being_cleared(&key.name.namespace)
+        direction == Direction::Up && self.is_being_cleared(key.name.namespace())
             || doomed && self.may_be_one_of_too_many(key, direction)
     }
 
@@ -470,7 +470,7 @@ impl Model {
         let types = &self.types;
         self.queue.wake_where(|waiting| {
             let copies = types.get(&waiting.type_id).map(|state| state.plan.direction.copy());
-            copies == Some(side) && *waiting.name.namespace == *namespace
+            copies == Some(side) && waiting.name.namespace() == &*namespace
         });
     }
 
@@ -524,13 +524,13 @@ impl Model {
         if at_copy && is_selected && error.missing_namespace().is_some() {
             log::debug!("waits for its namespace object={object}");
             if let Some(why) = state.refuses_namespace(name) {
-                self.report.refused(&format!("Namespace//{}", name.namespace), &why);
+                self.report.refused(&format!("Namespace//{}", name.namespace()), &why);
             } else if *side == Side::Edge
-                && let Some(place) = self.selecting.wanted.without_namespace(&name.namespace)
+                && let Some(place) = self.selecting.wanted.without_namespace(name.namespace())
             {
-                self.report.homeless(&name.namespace, &place.config, &place.field);
+                self.report.homeless(name.namespace(), &place.config, &place.field);
             }
-            self.namespace_is_missing(*side, &name.namespace);
+            self.namespace_is_missing(*side, name.namespace());
             return retry;
         }
         if error.is_conflict() && self.queue.failures(key) < LASTING_CONFLICT {

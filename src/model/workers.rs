@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Generation, Key, TypeId, WORK_BYTES};
+use crate::cluster::Within;
 
 /// What takes longer than this is slow.
 pub(super) const SLOW: Duration = Duration::from_secs(5);
@@ -37,27 +38,27 @@ pub(super) const HELD_BACK: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scope {
     /// A type in a namespace.
-    Lot(TypeId, Rc<str>),
+    Lot(TypeId, Rc<Within>),
     /// A type.
     Type(TypeId),
     /// A namespace.
-    Namespace(Rc<str>),
+    Namespace(Rc<Within>),
 }
 
 impl Scope {
     /// All that a key is in. Objects without a namespace share none.
     fn all_of(key: &Key) -> impl Iterator<Item = Self> {
-        let namespace = &key.name.namespace;
-        let in_namespace = (!namespace.is_empty()).then(|| Self::Namespace(Rc::clone(namespace)));
+        let namespace = key.name.within();
+        let in_namespace = (!key.name.namespace().is_empty()).then(|| Self::Namespace(Rc::clone(namespace)));
         let lot = Self::Lot(key.type_id, Rc::clone(namespace));
         [lot, Self::Type(key.type_id)].into_iter().chain(in_namespace)
     }
 
     fn has(&self, key: &Key) -> bool {
         match self {
-            Self::Lot(type_id, namespace) => key.type_id == *type_id && key.name.namespace == *namespace,
+            Self::Lot(type_id, namespace) => key.type_id == *type_id && key.name.within() == namespace,
             Self::Type(type_id) => key.type_id == *type_id,
-            Self::Namespace(namespace) => key.name.namespace == *namespace,
+            Self::Namespace(namespace) => key.name.within() == namespace,
         }
     }
 
@@ -130,7 +131,7 @@ impl Workers {
         }
         let mut found = BTreeMap::<Scope, BTreeSet<Scope>>::new();
         for (key, _) in self.running.iter().filter(|(_, running)| running.slow) {
-            let lot = Scope::Lot(key.type_id, Rc::clone(&key.name.namespace));
+            let lot = Scope::Lot(key.type_id, Rc::clone(key.name.within()));
             for scope in Scope::all_of(key) {
                 found.entry(scope).or_default().insert(lot.clone());
             }

@@ -32,8 +32,8 @@ impl Bounds {
     pub(super) fn refuses(&self, direction: Direction, resource: &ResourceType, name: &ObjectName) -> Option<String> {
         let within: &str = match direction {
             Direction::Down if resource.is("", "namespaces") => &name.name,
-            Direction::Down => &name.namespace,
-            Direction::Up if resource.is("", "secrets") => &name.namespace,
+            Direction::Down => name.namespace(),
+            Direction::Up if resource.is("", "secrets") => name.namespace(),
             Direction::Up => return None,
         };
         let why = match () {

@@ -192,8 +192,8 @@ impl Filter {
 fn bounding_namespace<'a>(resource: &ResourceType, name: &'a ObjectName) -> Option<&'a str> {
     if resource.is("", "namespaces") {
         Some(&name.name)
-    } else if resource.namespaced || !name.namespace.is_empty() {
-        Some(&name.namespace)
+    } else if resource.namespaced || !name.namespace().is_empty() {
+        Some(name.namespace())
     } else {
         None
     }

@@ -68,10 +68,7 @@ impl Naming {
 }
 
 fn renamed(name: &ObjectName, to: &str) -> ObjectName {
-    ObjectName {
-        namespace: name.namespace.clone(),
-        name: to.into(),
-    }
+    name.beside(to)
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl Shared {
     }
 
     fn contains(&self, object: &ObjectName, spared: Option<&str>) -> bool {
-        let namespace = &*object.namespace;
+        let namespace = object.namespace();
         let within = match &self.namespaces {
             Some(namespaces) => namespaces.contains(namespace),
             None => !namespace.is_empty() && spared != Some(namespace),
@@ -299,15 +299,15 @@ impl Selector {
 
     /// Whether, and how, an object is selected.
     pub fn selects(&self, object: &ObjectName) -> Selection {
-        let names = self.by_namespace.get(&*object.namespace);
-        let everywhere = !object.namespace.is_empty() && self.spared.as_deref() != Some(&*object.namespace);
+        let names = self.by_namespace.get(object.namespace());
+        let everywhere = !object.namespace().is_empty() && self.spared.as_deref() != Some(object.namespace());
         let spared = self.spared.as_deref();
         if names.is_some_and(|names| names.contains(&object.name))
             || everywhere && self.everywhere.contains(&object.name)
             || self.shared.iter().any(|shared| shared.contains(object, spared))
         {
             Selection::Full
-        } else if object.namespace.is_empty() && self.implied.iter().any(|names| names.contains(&*object.name)) {
+        } else if object.namespace().is_empty() && self.implied.iter().any(|names| names.contains(&*object.name)) {
             Selection::Implied
         } else {
             Selection::None
@@ -325,7 +325,7 @@ impl Selector {
             let namespaces = shared.namespaces.iter().flat_map(|namespaces| namespaces.iter());
             namespaces.map(|namespace| (namespace.as_str(), shared.names.single()))
         });
-        let others = others.map(|object| (&*object.namespace, Some(&*object.name)));
+        let others = others.map(|object| (object.namespace(), Some(&*object.name)));
         // Of each namespace the one name, or none for more.
         let mut all: BTreeMap<String, Option<String>> = BTreeMap::new();
         for (namespace, name) in named.chain(implied).chain(shared).chain(others) {
@@ -368,7 +368,7 @@ impl Added {
     pub fn with_names_up_to(mut self, most: usize) -> Self {
         if self.names.len() > most {
             let names = std::mem::take(&mut self.names);
-            self.scopes.extend(names.iter().map(|name| within(&name.namespace)));
+            self.scopes.extend(names.iter().map(|name| within(name.namespace())));
         }
         if self.scopes.len() > NAMESPACE_SCOPES {
             self.scopes = BTreeSet::from([Scope::default()]);

@@ -118,7 +118,9 @@ impl Source {
 
     /// Passes on an object of a complete list.
     async fn send_listed(&mut self, object: Bytes) -> Result<(), End> {
-        let known = Meta::parse(&object).ok().filter(|meta| self.is_looked_for(meta));
+        let known = Meta::parse_at(self.cluster.workspaces(), &object)
+            .ok()
+            .filter(|meta| self.is_looked_for(meta));
         self.link.send(SourceEvent::Object(object)).await?;
         if let Some(meta) = known {
             self.record_version(&meta);
@@ -139,7 +141,7 @@ impl Source {
 
     /// Passes on an object that a look has named, whole if it has changed. Gives the error if it alone cannot be read.
     async fn look_at(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
-        let Ok(meta) = Meta::parse(&metadata) else {
+        let Ok(meta) = Meta::parse_at(self.cluster.workspaces(), &metadata) else {
             // No API server sends such a thing. The engine tells people.
             self.link.send(SourceEvent::Object(metadata)).await?;
             return Ok(None);

@@ -10,7 +10,7 @@ use super::fields::no_object;
 use super::managed_fields::is_syncer;
 use crate::api::RENAMED_FROM;
 use crate::bounded::at_most;
-use crate::cluster::{Error, LONGEST_VERSION, ObjectName, is_path_segment, is_word};
+use crate::cluster::{Error, LONGEST_VERSION, ObjectName, Workspaces, is_path_segment, is_word};
 
 /// More metadata is no API server's: beside annotations, of which they take 256 KiB, there are labels and field managers.
 /// It is checked of larger objects alone.
@@ -27,6 +27,9 @@ pub struct Meta {
     /// Namespace; empty for cluster-scoped objects.
     #[serde(default)]
     pub namespace: String,
+    /// Workspace; empty at a side with one.
+    #[serde(skip)]
+    pub workspace: String,
     /// UID.
     #[serde(default)]
     pub uid: String,
@@ -119,6 +122,13 @@ impl Meta {
         wire.metadata.checked()
     }
 
+    /// The same of an object of a side with so many workspaces.
+    pub fn parse_at(workspaces: Workspaces, object: &[u8]) -> Result<Self, Error> {
+        let mut meta = Self::parse(object)?;
+        meta.workspace = workspaces.of(&meta.annotations).to_owned();
+        Ok(meta)
+    }
+
     /// The same, if it can be what an API server says: names become paths, and the UID a part of annotations.
     fn checked(self) -> Result<Self, Error> {
         let wrong = match () {
@@ -136,7 +146,8 @@ impl Meta {
     /// Reads the metadata of an answer that has to be about `name`: one about anything else, such as a proxy's page with
     /// status 200, is no answer.
     pub fn of(name: &ObjectName, answer: &[u8]) -> Result<Self, Error> {
-        let meta = Self::parse(answer)?;
+        let mut meta = Self::parse(answer)?;
+        name.workspace().clone_into(&mut meta.workspace);
         let got = meta.object_name();
         if got == *name {
             Ok(meta)
@@ -145,9 +156,9 @@ impl Meta {
         }
     }
 
-    /// Namespace and name.
+    /// Workspace, namespace and name.
     pub fn object_name(&self) -> ObjectName {
-        ObjectName::new(&self.namespace, &self.name)
+        ObjectName::in_workspace(&self.workspace, &self.namespace, &self.name)
     }
 
     /// The kind with its group, and the name, of the object that a conversion made this copy from.

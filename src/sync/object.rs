@@ -171,7 +171,7 @@ impl Desired {
         annotations.extend(marks.source.map(|source| (SOURCE.into(), source.to_owned())));
         let mut metadata = json!({"name": &*name.name, "labels": labels, "annotations": annotations});
         if resource.namespaced {
-            metadata["namespace"] = json!(&*name.namespace);
+            metadata["namespace"] = json!(name.namespace());
         }
         if let Some(version) = marks.at_version {
             metadata["resourceVersion"] = json!(version);

@@ -58,7 +58,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         && job.direction == Direction::Down
         && failure.error.missing_namespace().is_some()
         && !job.namespace_refused
-        && lend_namespace(hub, edge, &job.copy_at.name.namespace).await?
+        && lend_namespace(hub, edge, job.copy_at.name.namespace()).await?
     {
         result = bring(origins, copies, &job, &desired).await;
     }

@@ -39,14 +39,16 @@ pub(super) fn about(answer: Bytes, resource: &ResourceType, name: &ObjectName) -
     }
     let wire: Wire<'_> = serde_json::from_slice(&answer).map_err(|_| Error::BadAnswer(first_line(&answer)))?;
     let is_of_kind = wire.kind.is_empty() || wire.kind == resource.kind || wire.kind == "PartialObjectMetadata";
-    if is_of_kind && *wire.metadata.name == *name.name && *wire.metadata.namespace == *name.namespace {
+    if is_of_kind && *wire.metadata.name == *name.name && *wire.metadata.namespace == *name.namespace() {
         return Ok(answer);
     }
     let found: String = format!("{} {}/{}", wire.kind, wire.metadata.namespace, wire.metadata.name);
     let found: String = found.chars().take(200).collect();
     Err(Error::BadAnswer(format!(
         "an answer about {found} to a write of {} {}/{}",
-        resource.kind, name.namespace, name.name
+        resource.kind,
+        name.namespace(),
+        name.name
     )))
 }
 

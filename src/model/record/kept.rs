@@ -118,7 +118,7 @@ pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "namespace": &*name.namespace,
+            "namespace": name.namespace(),
             "name": &*name.name,
             "annotations": {"edge.kubestellar.io/description":
                 "The resource types that edge-syncer has synced to this cluster and from it, by group/version/resource. It finds its copies by them after a restart."},

@@ -173,7 +173,7 @@ fn what_a_restart_needs_is_written_at_the_end_only_if_it_is_news() {
     let origins = bench.origins();
     bench.list(origins, &[], 99);
     let (name, kept) = bench.model.last_record().expect("the hub has reached a later version");
-    assert_eq!((&*name.namespace, kept.types.len()), ("default", 2), "{kept:?}");
+    assert_eq!((name.namespace(), kept.types.len()), ("default", 2), "{kept:?}");
 }
 
 #[test]
@@ -248,4 +248,26 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
         assert!(bench.work[0].1.body.is_none() && bench.work[0].1.may_delete, "{told}");
         bench.end_with("a", Change::Deleted);
     }
+}
+
+#[test]
+fn objects_of_one_name_in_two_workspaces_of_a_side_are_two() {
+    let mut bench = Bench::listed();
+    bench.contact(Side::Hub).workspaces = Workspaces::Many;
+    let origins = bench.origins();
+    let in_workspace = |workspace: &str, version| {
+        let mut object = config_map("a", version);
+        object["metadata"]["annotations"] = json!({"kcp.io/cluster": workspace});
+        object
+    };
+    bench.says(origins, &in_workspace("first", 10));
+    bench.says(origins, &in_workspace("second", 11));
+    let jobs = bench.work.iter().map(|(_, job)| job.origin.name.workspace().to_owned());
+    assert_eq!(jobs.collect::<Vec<_>>(), ["first", "second"]);
+    bench.says_gone(origins, &in_workspace("first", 12));
+    bench.says(origins, &in_workspace("second", 13));
+    let known = |workspace| ObjectName::in_workspace(workspace, "shop", "a");
+    let inventory = &bench.model.types.values().next().unwrap().inventory;
+    let wanted = ["first", "second"].map(|workspace| inventory.get(&known(workspace)).map(|link| link.wanted != 0));
+    assert_eq!(wanted, [Some(false), Some(true)]);
 }

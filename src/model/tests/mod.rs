@@ -27,7 +27,7 @@ use tokio::time::Instant;
 
 use self::things::*;
 use self::world::World;
-use crate::cluster::{Error, ObjectName, ResourceType, Side, Standing};
+use crate::cluster::{Error, ObjectName, ResourceType, Side, Standing, Workspaces};
 use crate::model::effect::{Answer, ConfigKind, Done, Effect, Feed, Known, NamespaceDone, Request, Step};
 use crate::model::{Course, Event, Key, Limits, Model, Moment, OneCluster, Settings};
 use crate::plan::Direction;

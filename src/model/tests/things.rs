@@ -35,7 +35,7 @@ pub(super) fn copy(direction: Direction, at: &Address, origin: &str, version: u6
         Direction::Down => "the-hub",
         Direction::Up => "the-edge",
     };
-    let mut copy = object(resource, &name.namespace, &name.name, version);
+    let mut copy = object(resource, name.namespace(), &name.name, version);
     copy["metadata"]["uid"] = json!(format!("copy-of-{origin}"));
     copy["metadata"]["labels"] = json!({mark: "true"});
     copy["metadata"]["annotations"] = json!({

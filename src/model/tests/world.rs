@@ -97,7 +97,7 @@ impl World {
     /// What the record says from the start, as the data of the `ConfigMap` that it is.
     pub(super) fn keep(&mut self, data: &Value) {
         let name = Names::of(&settings().policy.sync_target, "default").own;
-        let object = json!({"metadata": {"namespace": &*name.namespace, "name": &*name.name}, "data": data});
+        let object = json!({"metadata": {"namespace": name.namespace(), "name": &*name.name}, "data": data});
         self.kept = parse_record(&name, &bytes(&object)).expect("it is a record");
     }
 
