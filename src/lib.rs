@@ -10,6 +10,7 @@
 //! ```
 
 mod bounded;
+mod few;
 mod spelling;
 
 pub mod cli;

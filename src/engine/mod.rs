@@ -21,6 +21,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::cluster::{Cluster, Side};
+use crate::few::Few;
 use crate::model::effect::{Answer, Effect, Feed, Known};
 use crate::model::{Course, Event, Model, Moment, OneCluster, Settings};
 use crate::serve::Question;
@@ -42,7 +43,7 @@ pub struct Setup {
 
 /// The server of each side. Cheap to clone.
 #[derive(Clone)]
-pub struct Clusters(Rc<BTreeMap<Side, Rc<Cluster>>>);
+pub struct Clusters(Rc<Few<Side, Rc<Cluster>>>);
 
 impl Clusters {
     /// These, each by its side.
@@ -56,7 +57,7 @@ impl Clusters {
     /// # Panics
     /// If there is no such side. The model knows of no others.
     pub fn at(&self, side: Side) -> &Rc<Cluster> {
-        self.0.get(&side).expect("the model asks of the sides that there are")
+        self.0.get(side).expect("the model asks of the sides that there are")
     }
 
     /// All of them.

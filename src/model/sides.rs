@@ -1,7 +1,6 @@
 //! All that is known of each side itself, in one record a side: whether it answers, who it is, what it serves. A side is an
 //! id ([`Side`]), so that there may be more than two; which there are, the shell says at each moment.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::asking::Asking;
@@ -9,6 +8,7 @@ use super::identities::Question;
 use super::reachability::Answering;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{Side, Standing};
+use crate::few::Few;
 use crate::sync::identity::Identity;
 
 /// What is known of one side.
@@ -41,7 +41,7 @@ impl SideState {
 /// The sides that there are.
 #[derive(Default)]
 pub(super) struct Sides {
-    states: BTreeMap<Side, SideState>,
+    states: Few<Side, SideState>,
     ids: Rc<[Side]>,
     /// What is known of one that is not there.
     unknown: SideState,
@@ -54,10 +54,10 @@ impl Sides {
         if !is_same {
             self.ids = contacts.iter().map(|(side, _)| *side).collect();
             let ids = &self.ids;
-            self.states.retain(|side, _| ids.contains(side));
+            self.states.retain(|side, _| ids.contains(&side));
         }
         for (side, contact) in contacts {
-            self.states.entry(side).or_default().contact = contact;
+            self.states.or_default(side).contact = contact;
         }
     }
 
@@ -67,11 +67,11 @@ impl Sides {
     }
 
     pub(super) fn of(&self, side: Side) -> &SideState {
-        self.states.get(&side).unwrap_or(&self.unknown)
+        self.states.get(side).unwrap_or(&self.unknown)
     }
 
     pub(super) fn of_mut(&mut self, side: Side) -> &mut SideState {
-        self.states.entry(side).or_default()
+        self.states.or_default(side)
     }
 
     /// True if it is so of all.

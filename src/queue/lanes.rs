@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::Class;
 use super::sides::Sides;
+use crate::few::Few;
 
 /// One lane for each class, turn and set of needed sides, so that what needs a side that is down is passed by without
 /// being looked at. None is empty.
-pub(super) struct Lanes<K>(BTreeMap<(Class, Turn, Sides), Lane<K>>);
+pub(super) struct Lanes<K>(Few<(Class, Turn, Sides), Lane<K>>);
 
 /// Keys by the number under which they became ready.
 type Lane<K> = BTreeMap<u64, K>;
@@ -52,18 +53,18 @@ impl Place {
 
 impl<K> Lanes<K> {
     pub(super) fn new() -> Self {
-        Self(BTreeMap::new())
+        Self(Few::default())
     }
 
     pub(super) fn put(&mut self, place: Place, key: K) {
-        self.0.entry(place.lane()).or_default().insert(place.number, key);
+        self.0.or_default(place.lane()).insert(place.number, key);
     }
 
     pub(super) fn remove(&mut self, place: Place) -> Option<K> {
-        let lane = self.0.get_mut(&place.lane())?;
+        let lane = self.0.get_mut(place.lane())?;
         let key = lane.remove(&place.number);
         if lane.is_empty() {
-            self.0.remove(&place.lane());
+            self.0.remove(place.lane());
         }
         key
     }
@@ -81,8 +82,8 @@ impl<K> Lanes<K> {
         let best_of = |class, turn| {
             let lanes = self
                 .of(class)
-                .filter(|&((_, of_turn, needs), _)| *of_turn == turn && may(*needs));
-            let bests = lanes.filter_map(|(&(class, turn, needs), lane)| {
+                .filter(|&((_, of_turn, needs), _)| of_turn == turn && may(needs));
+            let bests = lanes.filter_map(|((class, turn, needs), lane)| {
                 let (rank, number) = best(lane.iter().map(|(&number, key)| (rank(key), number)))?;
                 let place = Place {
                     class,
@@ -105,14 +106,14 @@ impl<K> Lanes<K> {
 
     /// The key of `class` that was ready last, among those whose needs `are` such.
     pub(super) fn newest(&self, class: Class, are: impl Fn(Sides) -> bool) -> Option<&K> {
-        let lanes = self.of(class).filter(|((_, _, needs), _)| are(*needs));
+        let lanes = self.of(class).filter(|&((_, _, needs), _)| are(needs));
         let newest = lanes.filter_map(|(_, lane)| lane.last_key_value());
         newest.max_by_key(|(number, _)| **number).map(|(_, key)| key)
     }
 
     /// The sets of sides that any key needs, some of them more than once.
     pub(super) fn needs(&self) -> impl Iterator<Item = Sides> {
-        self.0.keys().map(|&(_, _, needs)| needs)
+        self.0.keys().map(|(_, _, needs)| needs)
     }
 
     /// How many keys there are whose needs `are` such.
@@ -123,13 +124,13 @@ impl<K> Lanes<K> {
     /// The same of classes up to `last`.
     pub(super) fn count_up_to(&self, last: Class, are: impl Fn(Sides) -> bool) -> usize {
         let lanes = self.0.iter();
-        let lanes = lanes.filter(|((class, _, needs), _)| *class <= last && are(*needs));
+        let lanes = lanes.filter(|&((class, _, needs), _)| class <= last && are(needs));
         lanes.map(|(_, lane)| lane.len()).sum()
     }
 
     /// All keys whose needs `are` such.
     pub(super) fn keys(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &K> {
-        let lanes = self.0.iter().filter(move |((_, _, needs), _)| are(*needs));
+        let lanes = self.0.iter().filter(move |&((_, _, needs), _)| are(needs));
         lanes.flat_map(|(_, lane)| lane.values())
     }
 
@@ -141,8 +142,8 @@ impl<K> Lanes<K> {
         });
     }
 
-    fn of(&self, class: Class) -> impl Iterator<Item = (&(Class, Turn, Sides), &Lane<K>)> {
-        self.0.iter().filter(move |((of_class, _, _), _)| *of_class == class)
+    fn of(&self, class: Class) -> impl Iterator<Item = ((Class, Turn, Sides), &Lane<K>)> {
+        self.0.iter().filter(move |&((of_class, _, _), _)| of_class == class)
     }
 }
 

@@ -3,13 +3,13 @@
 //! A side is up until somebody says otherwise. While it is down it is tried by one probe at a time, ever more rarely.
 //! When it is back, what waited for it goes through a gate that opens at a pace.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::back_off::{probe_wait, spread};
 use crate::cluster::Side;
+use crate::few::Few;
 
 /// Added to the time over which the return of a side is spread, by each key that waits for it.
 const RETURN_GAP: Duration = Duration::from_millis(10);
@@ -60,7 +60,7 @@ pub(super) enum Gate {
 
 /// What is known of the sides; nothing of one that was never down.
 #[derive(Debug, Default)]
-pub(super) struct Gates(BTreeMap<Side, SideGate>);
+pub(super) struct Gates(Few<Side, SideGate>);
 
 #[derive(Debug, Default)]
 struct SideGate {
@@ -147,7 +147,7 @@ impl Gates {
     /// The attempt `number` at a key that needs `sides` begins.
     pub(super) fn begin(&mut self, sides: Sides, number: u64, now: Instant) {
         for side in sides.iter() {
-            match self.0.get_mut(&side).map(|gate| &mut gate.state) {
+            match self.0.get_mut(side).map(|gate| &mut gate.state) {
                 Some(State::Down { probe, .. }) => *probe = Some(number),
                 Some(State::Up { pace, .. }) => *pace = pace.and_then(|pace| pace.after_one(now)),
                 None => {}
@@ -158,7 +158,7 @@ impl Gates {
     /// The attempt `number` has ended. Gives the sides of which it was the probe.
     pub(super) fn end(&mut self, number: u64) -> Sides {
         let mut probed = Sides::default();
-        for (&side, gate) in &mut self.0 {
+        for (side, gate) in self.0.iter_mut() {
             if let State::Down { probe, .. } = &mut gate.state
                 && *probe == Some(number)
             {
@@ -172,7 +172,7 @@ impl Gates {
     /// The attempt `number`, the probe of `probed`, did not reach `side`. True if this is news.
     pub(super) fn unreachable(&mut self, side: Side, number: u64, probed: Sides, now: Instant, jitter: f64) -> bool {
         if probed.has(side) {
-            let gate = self.0.entry(side).or_default();
+            let gate = self.0.or_default(side);
             gate.failures = gate.failures.saturating_add(1);
             gate.probe_later(now, jitter);
             return false;
@@ -184,13 +184,13 @@ impl Gates {
     /// A probe of `sides` said nothing of them: the next one waits as long as the last one did.
     pub(super) fn told_nothing(&mut self, sides: Sides, now: Instant, jitter: f64) {
         for side in sides.iter() {
-            self.0.entry(side).or_default().probe_later(now, jitter);
+            self.0.or_default(side).probe_later(now, jitter);
         }
     }
 
     /// The side is down. True if this is news.
     pub(super) fn down(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
-        let gate = self.0.entry(side).or_default();
+        let gate = self.0.or_default(side);
         let State::Up { since, .. } = gate.state else {
             return false;
         };
@@ -208,7 +208,7 @@ impl Gates {
     /// Something answered on this side; `parked` keys wait for it, and `number` attempts have begun. True if the side
     /// was down and is believed to be back.
     pub(super) fn back(&mut self, side: Side, parked: usize, number: u64, now: Instant, jitter: f64) -> bool {
-        let Some(gate) = self.0.get_mut(&side) else {
+        let Some(gate) = self.0.get_mut(side) else {
             return false;
         };
         let State::Down { probe_at, .. } = gate.state else {
@@ -226,7 +226,7 @@ impl Gates {
     }
 
     fn of(&self, side: Side) -> Option<&SideGate> {
-        self.0.get(&side)
+        self.0.get(side)
     }
 
     fn each(&self, sides: Sides) -> impl Iterator<Item = &SideGate> {
