@@ -48,6 +48,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use self::answers::Told;
@@ -71,12 +72,13 @@ use self::workers::Workers;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{ObjectName, Side, Standing};
 use crate::plan::Filter;
-use crate::queue::{Queue, QueueKey};
+use crate::queue::{Payload, Queue, QueueKey};
 use crate::report::Report;
 use crate::serve::Question;
 use crate::source::{Pace, SourceEvent, SourceId};
 use crate::sync::definition::Definitions;
 use crate::sync::job::Policy;
+use crate::sync::object::Desired;
 
 /// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
 /// little beside the memory the process needs anyway.
@@ -109,7 +111,26 @@ pub(crate) struct Key {
     name: ObjectName,
 }
 
+/// What a worker is given with a key, so that it need not read it.
+#[derive(Clone, Debug)]
+pub(crate) enum AtHand {
+    /// What the copy is to be.
+    Desired(Rc<Desired>),
+    /// The object whose status is to be returned.
+    Edge(Bytes),
+}
+
+impl Payload for AtHand {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Desired(desired) => desired.bytes(),
+            Self::Edge(object) => object.len(),
+        }
+    }
+}
+
 impl QueueKey for Key {
+    type Payload = AtHand;
     type Group = TypeId;
 
     fn group(&self) -> TypeId {

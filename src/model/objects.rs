@@ -1,9 +1,11 @@
 //! What is told of objects, held against the inventory.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 
 use super::inventory::Held;
-use super::{Key, Model, Task, TypeId};
+use super::{AtHand, Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::plan::{Direction, Selection};
 use crate::source::{SourceId, Versions};
@@ -190,7 +192,7 @@ impl Model {
         })?;
         let at_edge = (direction == Direction::Up).then(|| object.clone());
         if needs_worker {
-            self.enqueue(type_id, name.clone(), Some(object.clone()));
+            self.enqueue(type_id, name.clone(), Some(Rc::new(desired)));
         } else {
             self.return_status(type_id, name, at_edge);
         }
@@ -393,10 +395,11 @@ impl Model {
         }
     }
 
-    pub(super) fn enqueue(&mut self, type_id: TypeId, name: ObjectName, body: Option<Bytes>) {
+    pub(super) fn enqueue(&mut self, type_id: TypeId, name: ObjectName, desired: Option<Rc<Desired>>) {
         if let Some(state) = self.types.get(&type_id) {
             let class = state.class(&name);
-            self.queue.add(Key::new(type_id, Task::Object, name), class, body);
+            let at_hand = desired.map(AtHand::Desired);
+            self.queue.add(Key::new(type_id, Task::Object, name), class, at_hand);
         }
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::time::Duration;
 
 use super::inventory::Link;
-use super::{Key, Model, Task, TypeId, drift};
+use super::{AtHand, Key, Model, Task, TypeId, drift};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection, StatusPath};
 use crate::queue::{self, Class};
@@ -51,7 +51,7 @@ impl Model {
             None => wait,
         };
         match wait {
-            None => self.queue.add(key, Class::Normal, body),
+            None => self.queue.add(key, Class::Normal, body.map(AtHand::Edge)),
             Some(wait) => self.queue.add_after(key, Class::Normal, wait, now),
         }
     }
@@ -69,7 +69,11 @@ impl Model {
         }
     }
 
-    pub(super) fn status_job(&mut self, key: &Key, body: Option<Bytes>) -> Option<StatusJob> {
+    pub(super) fn status_job(&mut self, key: &Key, at_hand: Option<AtHand>) -> Option<StatusJob> {
+        let body = match at_hand {
+            Some(AtHand::Edge(object)) => Some(object),
+            _ => None,
+        };
         let state = self.types.get_mut(&key.type_id)?;
         let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;
         let at_hub = state.at_hub(&key.name)?;

@@ -3,16 +3,14 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::effect::Known;
 use super::guard::Reason;
 use super::inventory::{Held, LeftOpen};
 use super::workers::HELD_BACK;
-use super::{Done, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
+use super::{AtHand, Done, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::plan::{Direction, Selection};
-use crate::queue::{self, Class};
+use crate::queue::{self, Class, Payload};
 use crate::report::Subject;
 use crate::source::SourceId;
 use crate::sync::identity::Doubt;
@@ -112,17 +110,17 @@ impl Model {
     }
 
     /// Starts a worker for a key. False if there is nothing to do for it any more.
-    fn start_worker(&mut self, key: &Key, body: Option<Bytes>) -> bool {
-        let payload = body.as_ref().map_or(0, Bytes::len);
+    fn start_worker(&mut self, key: &Key, at_hand: Option<AtHand>) -> bool {
+        let payload = at_hand.as_ref().map_or(0, Payload::bytes);
         let is_first = self.types.get(&key.type_id).is_some_and(TypeState::is_first);
         let first = key.task == Task::Object && is_first;
         let request = match key.task {
             Task::Object => {
-                let job = self.job(key, body);
+                let job = self.job(key, at_hand);
                 job.map(|job| Request::Object(key.clone(), Box::new(job)))
             }
             Task::Status => {
-                let job = self.status_job(key, body);
+                let job = self.status_job(key, at_hand);
                 job.map(|job| Request::Status(key.clone(), Box::new(job)))
             }
         };
@@ -162,7 +160,7 @@ impl Model {
     }
 
     /// What is to be done for a key; `None` if nothing is any more.
-    fn job(&mut self, key: &Key, body: Option<Bytes>) -> Option<Job> {
+    fn job(&mut self, key: &Key, at_hand: Option<AtHand>) -> Option<Job> {
         let state = self.types.get(&key.type_id)?;
         let direction = state.plan.direction;
         let doomed = state.inventory.is_doomed(&key.name);
@@ -178,6 +176,10 @@ impl Model {
         let state = self.types.get_mut(&key.type_id)?;
         let (origin, copy_at) = state.both(&key.name)?;
         let selection = state.allowed(&key.name);
+        let desired = match at_hand {
+            Some(AtHand::Desired(desired)) if desired.is_for(&origin, &copy_at, selection) => Some(desired),
+            _ => None,
+        };
         let origins = state.origin_source(&key.name).and_then(|id| self.sources.get(&id));
         let listed_at = origins.map_or(0, |source| source.listed_at);
         let record = state.inventory.take(&key.name)?;
@@ -194,7 +196,7 @@ impl Model {
             type_gone: state.plan.gone_at_origin,
             policy: Rc::clone(&self.settings.policy),
             selection,
-            body,
+            desired,
             copy: record.seen.copy,
             copy_version: record.seen.version,
             origin_told: record.origin_version,

@@ -76,7 +76,7 @@ impl Names {
 }
 
 /// What a selector says of one object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Selection {
     /// Not selected.
     None,

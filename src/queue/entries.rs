@@ -1,14 +1,13 @@
 //! The entries of the queue, and the moves between their states.
 
-use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::lanes::{Place, Turn};
 use super::sides::Sides;
-use super::{Class, Queue, QueueKey};
+use super::{Class, Payload, Queue, QueueKey};
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct Entry<P> {
     pub(super) state: State,
     pub(super) class: Class,
     /// What the key needs, and what it was found to need.
@@ -16,7 +15,7 @@ pub(super) struct Entry {
     pub(super) failures: u32,
     /// It came back by a refill, and could be taken ever since.
     pub(super) refilled: bool,
-    pub(super) payload: Option<Bytes>,
+    pub(super) payload: Option<P>,
 }
 
 /// Numbers are never used twice.
@@ -36,7 +35,7 @@ pub(super) enum State {
 }
 
 impl<K: QueueKey> Queue<K> {
-    pub(super) fn entry(&mut self, key: &K) -> &mut Entry {
+    pub(super) fn entry(&mut self, key: &K) -> &mut Entry<K::Payload> {
         self.entries.get_mut(key).expect("the caller knows that it is there")
     }
 
@@ -69,7 +68,7 @@ impl<K: QueueKey> Queue<K> {
         self.entries.insert(key.clone(), entry);
     }
 
-    pub(super) fn remove(&mut self, key: &K) -> Option<Entry> {
+    pub(super) fn remove(&mut self, key: &K) -> Option<Entry<K::Payload>> {
         self.leave(key);
         self.set_payload(key, None);
         let entry = self.entries.remove(key)?;
@@ -166,10 +165,10 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// Gives the old payload.
-    pub(super) fn set_payload(&mut self, key: &K, payload: Option<Bytes>) -> Option<Bytes> {
-        self.payload_bytes += payload.as_ref().map_or(0, Bytes::len);
+    pub(super) fn set_payload(&mut self, key: &K, payload: Option<K::Payload>) -> Option<K::Payload> {
+        self.payload_bytes += payload.as_ref().map_or(0, Payload::bytes);
         let old = std::mem::replace(&mut self.entry(key).payload, payload);
-        self.payload_bytes -= old.as_ref().map_or(0, Bytes::len);
+        self.payload_bytes -= old.as_ref().map_or(0, Payload::bytes);
         old
     }
 
@@ -185,7 +184,7 @@ impl<K: QueueKey> Queue<K> {
         for key in self.ready.keys(|needs| !self.gates.all_up(needs)) {
             let entry = self.entries.get_mut(key).expect("ready keys have an entry");
             let payload = entry.payload.take();
-            self.payload_bytes -= payload.as_ref().map_or(0, Bytes::len);
+            self.payload_bytes -= payload.as_ref().map_or(0, Payload::bytes);
             self.refilled -= usize::from(std::mem::take(&mut entry.refilled));
         }
     }

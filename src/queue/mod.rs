@@ -45,7 +45,7 @@
 //!   last (but one of them stays, to be the next probe), else the waiting one that is due last. Waiting keys keep
 //!   their own share, so that a few bad objects keep their failures in any flood; beyond it they make room, so that
 //!   bad objects never fill the queue, however many they are. Class First gives up its place last.
-//! - The payload (an object's body at hand, so that it need not be read again) is a hint: it is dropped whenever the
+//! - The [payload](Payload) (an object at hand, so that it need not be read again) is a hint: it is dropped whenever the
 //!   key has to wait for its back-off or for a side, so that what waits costs a key and not a body.
 //!
 //! **Nothing is lost.** Whenever a key is dropped, or finds no room, its group is marked, and [`Queue::refill`] asks
@@ -99,8 +99,23 @@ pub const FIRST_SHARE: usize = 8;
 /// kind are taken for one of the other.
 pub const NEWS_PER_RETRY: u32 = 4;
 
+/// What a worker is given with a key, so that it need not read it.
+pub trait Payload {
+    /// How much memory it takes, roughly.
+    fn bytes(&self) -> usize;
+}
+
+impl Payload for Bytes {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
 /// What the queue has to know of its keys.
 pub trait QueueKey: Clone + Ord {
+    /// What goes with a key.
+    type Payload: Payload;
+
     /// What is looked at whole again when keys of it found no room: the type.
     type Group: Copy + Ord;
 
@@ -151,7 +166,7 @@ impl Class {
 /// something answers on a side that is down, since the queue cannot know whether a key that is [`Done`] has made a request.
 pub struct Queue<K: QueueKey> {
     capacity: usize,
-    entries: BTreeMap<K, Entry>,
+    entries: BTreeMap<K, Entry<K::Payload>>,
     /// Every key with state `Ready`, in the lane of its entry's class, turn and needs.
     ready: Lanes<K>,
     /// Keys with news that were taken since the last one whose back-off was over.
@@ -198,7 +213,7 @@ impl<K: QueueKey> Queue<K> {
     /// Makes a key ready. A payload replaces an older one; without one, the worker reads the object itself.
     ///
     /// Without room for it the key is dropped and its group is marked.
-    pub fn add(&mut self, key: K, class: Class, payload: Option<Bytes>) {
+    pub fn add(&mut self, key: K, class: Class, payload: Option<K::Payload>) {
         if !self.entries.contains_key(&key) {
             let needs = Sides::of(key.needs());
             let runs = self.gates.all_up(needs);
@@ -238,7 +253,7 @@ impl<K: QueueKey> Queue<K> {
 
     /// Takes the next key that is ready, up to class `last`, with its payload: of those of the first class one of the lowest
     /// `rank`. The caller gives it back with [`Queue::done`].
-    pub fn take(&mut self, now: Instant, last: Class, rank: impl Fn(&K) -> usize) -> Option<(K, Option<Bytes>)> {
+    pub fn take(&mut self, now: Instant, last: Class, rank: impl Fn(&K) -> usize) -> Option<(K, Option<K::Payload>)> {
         self.taken_at = Some(now);
         self.wake(now);
         let whose = if self.news_in_a_row < NEWS_PER_RETRY {
@@ -364,7 +379,7 @@ impl<K: QueueKey> Queue<K> {
         self.entries.retain(|key, entry| {
             let keep = matches!(entry.state, State::Running { .. }) || !which(key);
             if !keep {
-                self.payload_bytes -= entry.payload.as_ref().map_or(0, Bytes::len);
+                self.payload_bytes -= entry.payload.as_ref().map_or(0, Payload::bytes);
                 self.refilled -= usize::from(entry.refilled);
             }
             keep

@@ -18,6 +18,7 @@ use crate::cluster::Side;
 pub(super) struct Key(pub(super) u8, pub(super) u16);
 
 impl QueueKey for Key {
+    type Payload = Bytes;
     type Group = u8;
 
     fn group(&self) -> u8 {

@@ -10,6 +10,7 @@ use super::{Class, Done, Queue, QueueKey};
 use crate::cluster::Side;
 
 impl QueueKey for &'static str {
+    type Payload = Bytes;
     type Group = ();
 
     fn group(&self) {}

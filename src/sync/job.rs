@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
-
 use crate::cluster::{Error, Precondition, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{Definitions, Withdrawal};
@@ -70,8 +68,8 @@ pub struct Job {
     pub policy: Rc<Policy>,
     /// How it is selected now.
     pub selection: Selection,
-    /// The origin, if it is at hand; otherwise it is read.
-    pub body: Option<Bytes>,
+    /// What the copy is to be, where the origin was at hand; otherwise that is read.
+    pub desired: Option<Rc<Desired>>,
     /// The copy as last seen.
     pub copy: Copy,
     /// Resource version of the copy as last seen, or at which it was seen to go; 0 if unknown.

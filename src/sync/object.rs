@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ use crate::sync::meta::Meta;
 use crate::sync::ownership::{Copy, SyncTarget, is_hands_off, mark, origin_hash};
 
 /// An object of one side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     /// Its type there.
     pub resource: ResourceType,
@@ -63,6 +63,15 @@ pub struct Desired {
     pub(super) fields: String,
     /// What of it is set by a patch after an apply.
     duplicates: Duplicates,
+    /// [`purpose`] that it was made for.
+    purpose: u64,
+}
+
+/// A hash of all that a copy's content follows from, besides its origin.
+fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (origin, copy, selection).hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Desired {
@@ -84,6 +93,7 @@ impl Desired {
             annotations: BTreeMap::new(),
             fields: String::new(),
             duplicates: Duplicates::default(),
+            purpose: purpose(origin, copy, selection),
         };
         let meta = Meta::parse(object)?;
         desired.version = meta.version_number();
@@ -111,6 +121,18 @@ impl Desired {
         desired.made_from(meta.uid);
         desired.duplicates = Duplicates::settle(&copy.resource, &mut desired.fields);
         Ok(Some(desired))
+    }
+
+    /// True if it is what this copy of this origin is to be as long as it is selected so.
+    pub fn is_for(&self, origin: &Address, copy: &Address, selection: Selection) -> bool {
+        self.purpose == purpose(origin, copy, selection)
+    }
+
+    /// How much memory it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        let of =
+            |texts: &BTreeMap<String, String>| texts.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        self.fields.len() + of(&self.labels) + of(&self.annotations)
     }
 
     /// What an origin with the UID `origin` wants whose copy has this content.

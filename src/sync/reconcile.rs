@@ -29,7 +29,10 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         let hidden = look_for_hidden(copies, &job).await;
         return hidden.map_err(failed(copies.side(), "reading"));
     }
-    let read = read_desired(origins, &job).await;
+    let read = match job.desired.take().filter(|_| !job.type_gone) {
+        Some(desired) => Ok(Read::Wanted(desired, None)),
+        None => read_desired(origins, &job).await,
+    };
     let (desired, origin) = match read.map_err(failed(origins.side(), "reading"))? {
         Read::Absent => return retire(origins, copies, &job).await,
         Read::NotSelected if job.look_first => {
@@ -122,7 +125,7 @@ async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> 
 
 /// What reading the origin gave.
 enum Read {
-    Wanted(Desired, Option<(u64, u64)>),
+    Wanted(Rc<Desired>, Option<(u64, u64)>),
     NotSelected,
     Absent,
 }
@@ -138,19 +141,14 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
         Content::Metadata
     };
     let Address { resource, name } = &job.origin;
-    let body = match &job.body {
-        Some(body) => body.clone(),
-        None => match origins.get(resource, name, content).await {
-            Ok(body) => body,
-            Err(error) if error.proves_absent(&name.name) => return Ok(Read::Absent),
-            Err(error) => return Err(error),
-        },
+    let body = match origins.get(resource, name, content).await {
+        Ok(body) => body,
+        Err(error) if error.proves_absent(&name.name) => return Ok(Read::Absent),
+        Err(error) => return Err(error),
     };
     let meta = Meta::of(name, &body)?;
-    if job.body.is_none() {
-        not_older(&meta, job.origin_told)?;
-        confirm_there(origins, &job.origin, &meta, job.origin_unnamed).await?;
-    }
+    not_older(&meta, job.origin_told)?;
+    confirm_there(origins, &job.origin, &meta, job.origin_unnamed).await?;
     // What the other direction has made does not travel back (spec section 4).
     let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);
     if job.selection == Selection::None || is_copy {
@@ -161,7 +159,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
     };
     let status = job.unread.map(|_| Status::hash_of(&body)).transpose()?;
     Ok(Read::Wanted(
-        desired,
+        Rc::new(desired),
         status.map(|status| (meta.version_number(), status)),
     ))
 }

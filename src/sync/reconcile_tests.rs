@@ -34,7 +34,7 @@ pub(in crate::sync) fn job() -> Job {
         type_gone: false,
         policy: Rc::default(),
         selection: Selection::Full,
-        body: None,
+        desired: None,
         copy: OURS,
         copy_version: 0,
         origin_told: 0,

@@ -142,7 +142,7 @@ fn what_a_config_selects_in_addition_is_read_by_name_and_the_rest_is_left_alone(
     bench.list(copies, &[copy_of("a", bench.world.version)], 2001);
     bench.list_rest(2001);
     assert_eq!(bench.working(), ["c"]);
-    assert!(bench.job("c").body.is_none() && bench.job("c").unread.is_some());
+    assert!(bench.job("c").desired.is_none() && bench.job("c").unread.is_some());
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn an_origin_that_is_told_of_is_worked_on_once_and_then_only_when_it_has_changed
     let origins = bench.origins();
     bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 10))));
     assert_eq!(bench.working(), ["a"]);
-    assert!(bench.work[0].1.body.is_some(), "it need not be read again");
+    assert!(bench.work[0].1.desired.is_some(), "it need not be read again");
     bench.succeed(Change::Created);
     bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 10))));
     assert!(bench.work.is_empty(), "nothing is new");
@@ -46,7 +46,7 @@ fn a_copy_whose_origin_is_gone_may_be_deleted_and_only_then() {
     bench.succeed(Change::Updated);
     bench.source_says(origins, SourceEvent::Gone(bytes(&config_map("a", 21))));
     assert_eq!(bench.working(), ["a"]);
-    assert!(bench.work[0].1.may_delete && bench.work[0].1.body.is_none());
+    assert!(bench.work[0].1.may_delete && bench.work[0].1.desired.is_none());
     bench.succeed(Change::Deleted);
     assert!(bench.work.is_empty());
 }
@@ -245,7 +245,10 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
         };
         bench.source_says(origins, SourceEvent::Complete(versions));
         assert_eq!(bench.working(), ["a"], "{told}");
-        assert!(bench.work[0].1.body.is_none() && bench.work[0].1.may_delete, "{told}");
+        assert!(
+            bench.work[0].1.desired.is_none() && bench.work[0].1.may_delete,
+            "{told}"
+        );
         bench.end_with("a", Change::Deleted);
     }
 }

@@ -238,11 +238,18 @@ impl Bench {
         self.done(key, &job, ending);
     }
 
-    fn done(&mut self, key: Key, job: &Job, ending: impl Into<Ending>) {
-        let body = job.body.clone().or_else(|| self.world.origin(&key));
-        let desired = body.and_then(|body| {
+    /// What the copy is to be: as the worker was given it, or reads it.
+    fn desired(&self, key: &Key, job: &Job) -> Option<Rc<Desired>> {
+        let read = |body: Bytes| {
             Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body).expect("it can be copied")
-        });
+        };
+        job.desired
+            .clone()
+            .or_else(|| self.world.origin(key).and_then(read).map(Rc::new))
+    }
+
+    fn done(&mut self, key: Key, job: &Job, ending: impl Into<Ending>) {
+        let desired = self.desired(&key, job);
         self.world.version += 1;
         let version = self.world.version;
         let made = desired.as_ref().map(|desired| {

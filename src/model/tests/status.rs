@@ -229,12 +229,9 @@ fn the_status_of_an_object_that_is_left_to_the_edge_goes_up_though_it_has_no_lab
     bench.list(copies, &[theirs.clone()], 8);
     bench.list_rest(1);
     bench.hub_says(&widget(10));
-    let hash = bench.job("a").body.clone().expect("it is at hand");
-    let at = in_shop(&widgets(), "a");
-    let selection = bench.job("a").selection;
-    let desired = Desired::from_origin(&at, &at, selection, &hash).expect("it is an object");
+    let desired = bench.job("a").desired.clone().expect("it is at hand");
     let left = Outcome {
-        desired_hash: desired.map_or(0, |desired| desired.hash),
+        desired_hash: desired.hash,
         ..outcome(crate::sync::job::Why::HandsOff)
     };
     let (key, _) = bench.take("a");

@@ -183,8 +183,8 @@ fn an_origin_that_changes_while_a_worker_has_it_is_taken_up_once_more_with_its_n
     }
     bench.fail(Side::Edge, invalid());
     assert_eq!(bench.working(), ["a"], "it is another one than was refused");
-    let body = bench.job("a").body.clone().expect("it is at hand");
-    assert_eq!(Meta::parse(&body).expect("it is an object").version_number(), 14);
+    let desired = bench.job("a").desired.clone().expect("it is at hand");
+    assert_eq!(desired.version, 14);
     bench.succeed(Change::Created);
     bench.pass(3600 * SECOND);
     assert!(bench.work.is_empty());
@@ -210,10 +210,8 @@ fn a_copy_that_cannot_be_changed_waits_for_a_change_and_not_for_the_clock() {
     let origins = bench.origins();
     bench.says(origins, &config_map("a", 10));
     let (key, job) = bench.take("a");
-    let body = job.body.clone().expect("it is at hand");
-    let desired = Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body).expect("it is an object");
     let refused = Failure {
-        desired_hash: desired.map_or(0, |desired| desired.hash),
+        desired_hash: job.desired.clone().expect("it is at hand").hash,
         ..failure(Side::Edge, answer(422, "Invalid", "spec.x: field is immutable"))
     };
     bench.ends(key, Err(refused));
@@ -250,12 +248,7 @@ fn a_copy_that_is_on_its_way_out_is_made_anew_when_it_is_gone() {
     bench.says(copies, &ending(copy_of("a", 2000)));
     while !bench.work.is_empty() {
         let (key, job) = bench.take("a");
-        let body = job
-            .body
-            .clone()
-            .or_else(|| bench.world.origin(&key))
-            .expect("the hub has it");
-        let desired = Desired::from_origin(&job.origin, &job.copy_at, job.selection, &body).expect("it is an object");
+        let desired = bench.desired(&key, &job);
         let ending = ending(copy_of("a", 2000));
         let seen = Seen::of(
             Direction::Down,
