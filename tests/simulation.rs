@@ -14,6 +14,8 @@ mod kills;
 mod leftovers;
 #[path = "simulation/lines.rs"]
 mod lines;
+#[path = "simulation/names.rs"]
+mod names;
 #[path = "simulation/outages.rs"]
 mod outages;
 #[path = "simulation/outdated.rs"]

@@ -52,6 +52,19 @@ impl Naming {
         (!self.is_left_out(&edge.name)).then(|| edge.clone())
     }
 
+    /// The objects that an entry may mean by a name, by their names at the edge: the one that the hub calls so, if the edge
+    /// calls it otherwise, and the one that the edge calls so.
+    pub(super) fn meant_by(&self, name: &str) -> impl Iterator<Item = String> {
+        let renamed = self.to_edge.get(name);
+        let at_edge = renamed.is_none() || self.to_hub.contains_key(name);
+        renamed.cloned().into_iter().chain(at_edge.then(|| name.to_owned()))
+    }
+
+    /// True if the two sides call objects of that name differently.
+    pub(super) fn converts(&self, name: &str) -> bool {
+        self.to_edge.contains_key(name)
+    }
+
     /// True if a conversion gives objects of that name another kind.
     pub fn is_elsewhere(&self, name: &ObjectName) -> bool {
         self.elsewhere.contains(&*name.name)

@@ -48,6 +48,7 @@ impl Plan {
         for conversion in &wanted.conversions {
             resolver.convert(conversion);
         }
+        resolver.select_by_names_at_edge();
         for known in &wanted.retained {
             resolver.retain(known);
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::Naming;
 use crate::cluster::{ObjectName, Scope};
 
 /// The config's word for "all".
@@ -153,21 +154,21 @@ impl Selector {
         }
     }
 
-    /// Whoever selects one name selects the other instead.
-    pub(super) fn rename(&mut self, from: &str, to: &str) {
+    /// What is selected by a name at the hub is selected by that at the edge.
+    pub(super) fn rename(&mut self, naming: &Naming) {
+        let has_renamed = |names: &Names| match names {
+            Names::All => false,
+            Names::These(names) => names.iter().any(|name| naming.converts(name)),
+        };
         let rename = |names: &mut Names| {
-            if let Names::These(names) = names
-                && names.remove(from)
-            {
-                names.insert(to.to_owned());
+            if let Names::These(names) = names {
+                *names = names.iter().flat_map(|name| naming.meant_by(name)).collect();
             }
         };
-        self.by_namespace
-            .values_mut()
-            .chain([&mut self.everywhere])
-            .for_each(rename);
+        let own = self.by_namespace.values_mut().chain([&mut self.everywhere]);
+        own.filter(|names| has_renamed(names)).for_each(rename);
         for shared in &mut self.shared {
-            if matches!(&*shared.names, Names::These(names) if names.contains(from)) {
+            if has_renamed(&shared.names) {
                 rename(Rc::make_mut(&mut shared.names));
             }
         }

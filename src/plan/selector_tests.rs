@@ -125,11 +125,32 @@ fn every_namespace_leaves_out_the_syncers_own_unless_it_is_named() {
     assert_eq!(scopes(&selector, &[]), [("-".into(), "-".into())]);
 }
 
+fn naming(hub: &str, edge: &str) -> Naming {
+    let mut naming = Naming::default();
+    naming.add(hub, edge);
+    naming
+}
+
+/// `a` is `b` at the edge, and `b` is `c` there.
+#[test]
+fn what_one_conversion_renames_is_not_renamed_by_the_next() {
+    let mut naming = naming("a", "b");
+    naming.add("b", "c");
+    for (named, expected) in [("a", "b"), ("b", "bc"), ("c", "c"), ("d", "d")] {
+        let mut selector = Selector::default();
+        selector.add("shop", these(&[named]));
+        selector.rename(&naming);
+        let selects = |name: &&str| selector.selects(&ObjectName::new("shop", name)) == Selection::Full;
+        let selected: String = ["a", "b", "c", "d"].into_iter().filter(selects).collect();
+        assert_eq!(selected, expected, "{named}");
+    }
+}
+
 #[test]
 fn a_renamed_object_is_selected_under_its_other_name() {
     let mut selector = Selector::default();
     selector.add("", these(&["a.denatured", "b"]));
-    selector.rename("a.denatured", "a");
+    selector.rename(&naming("a.denatured", "a"));
     assert_eq!(selector.selects(&ObjectName::new("", "a")), Selection::Full);
     assert_eq!(selector.selects(&ObjectName::new("", "a.denatured")), Selection::None);
     let part = selector.part_of("b", "c", true);
@@ -163,7 +184,7 @@ fn what_is_shared_selects_the_same() {
         assert!(selects(&selector, "n1", "a") && !selects(&selector, "n1", "c") && !selects(&selector, "m", "a"));
         assert!(!selector.is_empty());
         assert_eq!(scopes(&selector, &[]).len(), if count == 2 { 2 } else { 1 });
-        selector.rename("a", "c");
+        selector.rename(&naming("a", "c"));
         assert!(!selects(&selector, "n1", "a") && selects(&selector, "n1", "c"));
         let part = selector.part_of("c", "d", false);
         assert!(selects(&part, "n1", "d") && !selects(&part, "n1", "b") && !selects(&part, "m", "d"));

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::choices::Choices;
 use super::converged_up;
+use super::conversions::{Conversions, NAMERS, RENAMED_FROM, origin_of, qualified};
 use super::fields;
 use super::flows::{DOWNSYNC, OWNER, SOURCE, UPSYNC, is_another_targets};
 use super::ledger::{BYSTANDER, RECORD};
 use super::store::{Key, Store};
 use super::takers;
-use super::types::{self, Type};
+use super::types::{self, DEFINITIONS, Type};
 
 /// Said of a copy whose origin is gone.
 pub const LEFT_OVER: &str = "is left over";
@@ -21,12 +22,18 @@ pub const LEFT_OVER: &str = "is left over";
 const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
 
 /// How an object is selected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Selected {
     No,
     /// A namespace that has to exist.
     Implied,
     Whole,
+}
+
+/// The configs of a hub.
+pub fn specs_of(hub: &Store) -> Vec<&Value> {
+    let all = [CONFIGS, NAMERS].into_iter().flat_map(|kind| hub.of(kind, ""));
+    all.map(|(_, config)| &config["spec"]).collect()
 }
 
 /// Everything in which either side is not what the other wants, and the objects that it is about.
@@ -36,33 +43,39 @@ pub fn differences(
     bystanders: &BTreeMap<Key, Value>,
     choices: Choices,
 ) -> Vec<(String, Key)> {
-    let specs: Vec<&Value> = hub.of(CONFIGS, "").map(|(_, config)| &config["spec"]).collect();
+    let specs = specs_of(hub);
+    let names = Conversions::at(hub);
     let mut all = converged_up::differences(hub, edge, &specs, choices);
-    for ty in types::served(hub) {
-        if types::by_name(edge, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
-            continue;
-        }
-        let qualified = ty.qualified();
-        for (key, origin) in hub.of(&qualified, "").filter(|(key, _)| !choices.denies(key)) {
-            let selected = match selection(&specs, &ty, key) {
+    for ty in types::served(hub).iter().filter(|ty| ty.group != "edge.kubestellar.io") {
+        for (key, origin) in hub.of(&ty.qualified(), "") {
+            let Some(at_edge) = names.at_edge(key).filter(|at_edge| !choices.denies(at_edge)) else {
+                continue;
+            };
+            if types::by_name(edge, &at_edge.resource).is_none() || key.name.starts_with("poison") {
+                continue;
+            }
+            let selected = match selection(&specs, &names, key) {
                 // One that upsync has made has to be there for its contents all the same.
                 Selected::Whole if ty.is_namespace() && UPSYNC.owns(origin) => Selected::Implied,
-                _ if !ty.is_namespace() && goes_up(&specs, key, origin) => continue,
+                _ if !ty.is_namespace() && goes_up(&specs, &names, &at_edge, origin) => continue,
                 selected => selected,
             };
-            if selected != Selected::No && !key.name.starts_with("poison") {
-                if selected == Selected::Implied && is_bare(&specs, hub, key, choices) {
-                    continue;
-                }
-                let copy = edge.get(key).map(std::ops::Deref::deref);
-                let found =
-                    copy_is_wrong(selected, origin, copy).or_else(|| status_is_wrong(&ty, selected, origin, copy?));
-                all.extend(found.map(|why| (why, key.clone())));
+            if selected == Selected::No || selected == Selected::Implied && is_bare(&specs, hub, key, choices) {
+                continue;
             }
+            let copy = edge.get(&at_edge).map(std::ops::Deref::deref);
+            if copy.is_some_and(|copy| is_anothers_copy(hub, key, &at_edge, copy)) {
+                continue;
+            }
+            let found = copy_is_wrong(selected, (key, origin), (&at_edge, copy));
+            let found = found.or_else(|| status_is_wrong(ty, selected, origin, copy?));
+            all.extend(found.map(|why| (why, at_edge)));
         }
     }
     for (key, copy) in edge.all() {
-        let is_left = hub.get(key).is_none() && DOWNSYNC.owns(copy) && may_go(&specs, hub, edge, key, copy, choices);
+        let is_left = hub.get(&origin_of(key, copy)).is_none()
+            && DOWNSYNC.owns(copy)
+            && may_go(&specs, hub, edge, key, copy, choices);
         if choices.denies(key) && DOWNSYNC.owns(copy) {
             all.push(("is denied".to_owned(), key.clone()));
         }
@@ -77,9 +90,16 @@ pub fn differences(
     all
 }
 
+/// True if the copy in the place of the hub's `key` is one that a former conversion has made of another object that is
+/// there: it stays as long as that, and whoever is to have its place waits.
+fn is_anothers_copy(hub: &Store, key: &Key, at_edge: &Key, copy: &Value) -> bool {
+    let origin = origin_of(at_edge, copy);
+    origin != *key && origin != *at_edge && DOWNSYNC.owns(copy) && hub.get(&origin).is_some()
+}
+
 /// What upsync has made or selects is not for downsync.
-fn goes_up(specs: &[&Value], key: &Key, object: &Value) -> bool {
-    UPSYNC.owns(object) || converged_up::is_selected(specs.iter().copied(), key)
+fn goes_up(specs: &[&Value], names: &Conversions, at_edge: &Key, object: &Value) -> bool {
+    UPSYNC.owns(object) || converged_up::is_selected(specs.iter().copied(), names, at_edge)
 }
 
 /// True if a copy without origin has to go, or to be released.
@@ -88,24 +108,28 @@ fn may_go(specs: &[&Value], hub: &Store, edge: &Store, key: &Key, copy: &Value, 
     // Something of others would go with it.
     let is_needed = !takers::kept(hub, edge, key, choices).is_empty();
     // A type that the hub no longer serves, but somebody still selects, is a riddle and no proof.
-    let riddle = types::by_name(hub, &key.resource).is_none() && is_named(specs, &key.resource);
+    let of = origin_of(key, copy).resource;
+    let riddle = types::by_name(hub, &of).is_none() && is_named(specs, &of);
     !protected && !is_needed && !riddle && !is_hands_off(copy) && &*key.name != RECORD
 }
 
 /// True for a namespace without anything selected in it. One that was at the edge before carries no mark and is not
 /// watched there, so that its loss is noticed only when something has to go into it.
 fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key, choices: Choices) -> bool {
-    let types = types::served(hub);
+    let (types, names) = (types::served(hub), Conversions::at(hub));
     // Poison is refused before anybody looks for its namespace.
-    let selected = |key: &Key| {
-        !key.name.starts_with("poison")
-            && !choices.denies(key)
-            && types
-                .iter()
-                .any(|ty| ty.qualified() == *key.resource && selection(specs, ty, key) == Selected::Whole)
+    let goes_down = |key: &Key, object: &Value| {
+        let at_edge = names.at_edge(key).filter(|at_edge| !choices.denies(at_edge));
+        let is_served = || types.iter().any(|ty| ty.qualified() == *key.resource);
+        at_edge.is_some_and(|at_edge| {
+            !key.name.starts_with("poison")
+                && selection(specs, &names, key) == Selected::Whole
+                && is_served()
+                && !goes_up(specs, &names, &at_edge, object)
+        })
     };
     !hub.all()
-        .any(|(key, object)| key.namespace == namespace.name && selected(key) && !goes_up(specs, key, object))
+        .any(|(key, object)| key.namespace == namespace.name && goes_down(key, object))
 }
 
 /// True if the copy is left to the edge.
@@ -124,8 +148,8 @@ fn names_type(item: &Value, group: &str, resource: &str) -> bool {
 }
 
 /// True if any of these names the type.
-pub fn is_named(specs: &[&Value], qualified: &str) -> bool {
-    let (resource, group) = qualified.split_once('.').unwrap_or((qualified, ""));
+pub fn is_named(specs: &[&Value], qualified_name: &str) -> bool {
+    let (resource, group) = qualified_name.split_once('.').unwrap_or((qualified_name, ""));
     specs.iter().any(|spec| {
         let scope = items(&spec["namespaceScope"], "resources");
         let all = items(spec, "namespacedObjects")
@@ -133,9 +157,17 @@ pub fn is_named(specs: &[&Value], qualified: &str) -> bool {
             .chain(scope);
         // One that lists no object at all selects nothing of its type.
         let is_empty = |item: &Value| item["objectsByNamespace"].as_array().is_some_and(Vec::is_empty);
+        let mut refs = items(spec, "downSyncedResources");
         all.into_iter()
             .any(|item| names_type(item, group, resource) && !is_empty(item))
+            || refs.any(|item| type_of_ref(item) == qualified_name)
     })
+}
+
+/// The type that an item of an `EdgeSyncConfig` names by its kind.
+pub fn type_of_ref(item: &Value) -> String {
+    let text = |field: &str| item[field].as_str().unwrap_or_default();
+    qualified(text("kind"), text("group"))
 }
 
 /// True if a list of names has this one, or all.
@@ -146,37 +178,82 @@ pub fn contains(list: &Value, name: &str) -> bool {
 
 /// True for the configs themselves.
 pub fn is_config(key: &Key) -> bool {
-    &*key.resource == CONFIGS
+    [CONFIGS, NAMERS].contains(&&*key.resource)
 }
 
-/// True if any of these selects the object as a whole.
-pub fn is_selected(specs: &[Value], ty: &Type, key: &Key) -> bool {
+/// True if any of these selects the hub's object as a whole.
+pub fn is_selected(specs: &[Value], names: &Conversions, key: &Key) -> bool {
     let specs: Vec<&Value> = specs.iter().collect();
-    selection(&specs, ty, key) == Selected::Whole
+    selection(&specs, names, key) == Selected::Whole
 }
 
-fn selection(specs: &[&Value], ty: &Type, key: &Key) -> Selected {
+/// How an object of the hub is selected: an entry may call it as the hub does, or as the edge does. If the edge has it as
+/// another kind, an entry for all of that kind does not mean it.
+fn selection(specs: &[&Value], names: &Conversions, key: &Key) -> Selected {
+    let Some(at_edge) = names.at_edge(key) else {
+        return Selected::No;
+    };
+    let called = Called { key, by_name: false };
+    let also_called = Called {
+        key: &at_edge,
+        by_name: at_edge.resource != key.resource,
+    };
+    selection_as(specs, called).max(selection_as(specs, also_called))
+}
+
+/// What an object is called in the configs.
+#[derive(Clone, Copy)]
+pub struct Called<'a> {
+    /// Its key at one of the sides.
+    pub key: &'a Key,
+    /// `*` does not mean it.
+    pub by_name: bool,
+}
+
+impl Called<'_> {
+    /// True if a list of names has this one.
+    pub fn is_in(self, list: &Value) -> bool {
+        let mut names = list.as_array().into_iter().flatten();
+        names.any(|one| self.is(one))
+    }
+
+    /// True if this is its name, or stands for all.
+    pub fn is(self, name: &Value) -> bool {
+        *name == *self.key.name || *name == "*" && !self.by_name
+    }
+}
+
+fn selection_as(specs: &[&Value], called: Called<'_>) -> Selected {
+    let key = called.key;
+    let (resource, group) = key.resource.split_once('.').unwrap_or((&key.resource, ""));
+    let (namespaced, is_namespace) = (!key.namespace.is_empty(), &*key.resource == "namespaces");
+    let is_ours = |item: &&Value| names_type(item, group, resource);
     let mut selected = Selected::No;
     for spec in specs {
         let scope = &spec["namespaceScope"];
-        let is_ours = |item: &&Value| names_type(item, &ty.group, &ty.resource);
         let mut whole = contains(&scope["namespaces"], &key.namespace)
             && items(scope, "resources").any(|item| is_ours(&item))
-            && ty.namespaced;
-        let mut implied = ty.is_namespace() && contains(&scope["namespaces"], &key.name);
+            && namespaced
+            && !called.by_name;
+        let mut implied = is_namespace && contains(&scope["namespaces"], &key.name);
         for item in items(spec, "namespacedObjects") {
             for within in items(item, "objectsByNamespace") {
-                whole |= ty.namespaced
+                whole |= namespaced
                     && is_ours(&item)
                     && within["namespace"] == *key.namespace
-                    && contains(&within["names"], &key.name);
+                    && called.is_in(&within["names"]);
                 let names = within["names"].as_array().is_some_and(|names| !names.is_empty());
-                implied |= ty.is_namespace() && names && within["namespace"] == *key.name;
+                implied |= is_namespace && names && within["namespace"] == *key.name;
             }
         }
         for item in items(spec, "clusterScope").filter(is_ours) {
-            whole |= !ty.namespaced && (item["objects"].is_null() || contains(&item["objects"], &key.name));
+            let all = item["objects"].is_null() && !called.by_name;
+            whole |= !namespaced && (all || called.is_in(&item["objects"]));
         }
+        whole |= items(spec, "downSyncedResources").any(|item| {
+            let of_type = type_of_ref(item) == *key.resource;
+            of_type && called.is(&item["name"]) && (!namespaced || item["namespace"] == *key.namespace)
+        });
         if whole {
             return Selected::Whole;
         }
@@ -188,7 +265,11 @@ fn selection(specs: &[&Value], ty: &Type, key: &Key) -> Selected {
 }
 
 /// What is wrong with a copy, if anything is.
-fn copy_is_wrong(selected: Selected, origin: &Value, copy: Option<&Value>) -> Option<String> {
+fn copy_is_wrong(
+    selected: Selected,
+    (of, origin): (&Key, &Value),
+    (key, copy): (&Key, Option<&Value>),
+) -> Option<String> {
     let Some(copy) = copy else {
         return Some("is missing".into());
     };
@@ -214,7 +295,15 @@ fn copy_is_wrong(selected: Selected, origin: &Value, copy: Option<&Value>) -> Op
     if is_hands_off(copy) {
         return Some("still says that it is left alone".into());
     }
-    let expected = travelling(origin);
+    if origin_of(key, copy) != *of {
+        return Some(format!("does not say that it is of {of}"));
+    }
+    let mut expected = travelling(origin);
+    if key != of && &*key.resource == DEFINITIONS {
+        // The group is what follows the plural.
+        let group = key.name.split_once('.').map_or("", |(_, group)| group);
+        expected["spec"]["group"] = group.into();
+    }
     if let Some(path) = lacks(&expected, copy, String::new()) {
         return Some(format!("differs in {path}"));
     }
@@ -257,7 +346,7 @@ pub fn travelling(origin: &Value) -> Value {
 }
 
 fn is_mark(key: &str) -> bool {
-    [DOWNSYNC.mark, UPSYNC.mark, OWNER, SOURCE].contains(&key) || Some(key) == DOWNSYNC.adopted
+    [DOWNSYNC.mark, UPSYNC.mark, OWNER, SOURCE, RENAMED_FROM].contains(&key) || Some(key) == DOWNSYNC.adopted
 }
 
 /// Marks, and what belongs to the edge whoever wrote it.

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::choices::Choices;
-use super::converged::{LEFT_OVER, contains, extra_field, items, lacks, travelling};
+use super::converged::{Called, LEFT_OVER, contains, extra_field, items, lacks, travelling, type_of_ref};
+use super::conversions::{Conversions, origin_of};
 use super::flows::{DOWNSYNC, UPSYNC, is_another_targets};
 use super::ledger::RECORD;
 use super::store::{Key, Store};
@@ -12,34 +13,65 @@ use super::types;
 /// Said of a namespace at the hub that upsync has made and nothing is in any more.
 pub const IDLE: &str = "is a namespace of upsync and empty";
 
-/// True if any of these configs selects the object for upsync. One without a namespace is of a cluster-scoped type.
-pub fn is_selected<'a>(specs: impl IntoIterator<Item = &'a Value>, key: &Key) -> bool {
+/// True if any of these configs selects the edge's object for upsync. One without a namespace is of a cluster-scoped type.
+/// An entry may call it as the edge does, or as the hub does; if the hub has it as another kind, an entry for all of that
+/// kind does not mean it.
+pub fn is_selected<'a>(specs: impl IntoIterator<Item = &'a Value>, names: &Conversions, key: &Key) -> bool {
+    let Some(at_hub) = names.at_hub(key) else {
+        return false;
+    };
+    let called = [
+        Called { key, by_name: false },
+        Called {
+            key: &at_hub,
+            by_name: at_hub.resource != key.resource,
+        },
+    ];
+    let selects = |spec: &Value| called.iter().any(|&called| selects(spec, called));
+    specs.into_iter().any(selects)
+}
+
+fn selects(spec: &Value, called: Called<'_>) -> bool {
+    let key = called.key;
     let (resource, group) = key.resource.split_once('.').unwrap_or((&key.resource, ""));
-    let selects = |item: &Value| {
+    let is_within = |list: &Value| key.namespace.is_empty() || contains(list, &key.namespace);
+    let by_plural = |item: &Value| {
         item["apiGroup"].as_str().unwrap_or_default() == group
             && contains(&item["resources"], resource)
-            && contains(&item["names"], &key.name)
-            && (key.namespace.is_empty() || contains(&item["namespaces"], &key.namespace))
+            && called.is_in(&item["names"])
+            && is_within(&item["namespaces"])
     };
-    specs.into_iter().any(|spec| items(spec, "upsync").any(selects))
+    let by_kind = |item: &Value| {
+        type_of_ref(item) == *key.resource
+            && called.is(&item["name"])
+            && (key.namespace.is_empty() || item["namespace"] == "*" || item["namespace"] == *key.namespace)
+    };
+    items(spec, "upsync").any(by_plural) || items(spec, "upSyncedResources").any(by_kind)
 }
 
 /// Everything in which the hub is not what the edge is to give it, and the objects that it is about.
 pub fn differences(hub: &Store, edge: &Store, specs: &[&Value], choices: Choices) -> Vec<(String, Key)> {
     let mut all = Vec::new();
-    let wanted = |key: &Key| is_selected(specs.iter().copied(), key) && !choices.denies(key);
-    for ty in types::served(edge) {
-        if types::by_name(hub, &ty.qualified()).is_none() || ty.group == "edge.kubestellar.io" {
-            continue;
-        }
+    let names = Conversions::at(hub);
+    let wanted = |key: &Key| is_selected(specs.iter().copied(), &names, key) && !choices.denies(key);
+    for ty in types::served(edge)
+        .iter()
+        .filter(|ty| ty.group != "edge.kubestellar.io")
+    {
         for (key, origin) in edge.of(&ty.qualified(), "") {
-            if wanted(key) && !DOWNSYNC.owns(origin) && &*key.name != RECORD {
-                let why = copy_is_wrong(ty.status, origin, hub.get(key).map(std::ops::Deref::deref));
-                all.extend(why.map(|why| (why, key.clone())));
+            let Some(at_hub) = names.at_hub(key).filter(|_| wanted(key)) else {
+                continue;
+            };
+            let is_served = types::by_name(hub, &at_hub.resource).is_some();
+            if is_served && !DOWNSYNC.owns(origin) && &*key.name != RECORD {
+                let copy = hub.get(&at_hub).map(std::ops::Deref::deref);
+                let why = copy_is_wrong(ty.status, (key, origin), (&at_hub, copy));
+                all.extend(why.map(|why| (why, at_hub)));
             }
         }
     }
     for (key, copy) in hub.all().filter(|(_, object)| UPSYNC.owns(object)) {
+        let origin = origin_of(key, copy);
         if &*key.resource == "namespaces" {
             let goes_up_itself = wanted(key) && edge.get(key).is_some();
             if !goes_up_itself && is_idle(hub, edge, wanted, key) {
@@ -47,15 +79,15 @@ pub fn differences(hub: &Store, edge: &Store, specs: &[&Value], choices: Choices
             }
             continue;
         }
-        if choices.denies(key) {
+        if choices.denies(&origin) {
             all.push(("is denied".to_owned(), key.clone()));
         }
         // One that has lost its label while nobody was looking is never found again.
         let is_labelled = copy["metadata"]["labels"][UPSYNC.mark] == "true";
-        if is_labelled && edge.get(key).is_none() {
+        if is_labelled && edge.get(&origin).is_none() {
             all.push((LEFT_OVER.to_owned(), key.clone()));
         }
-        if is_labelled && edge.get(key).is_some_and(|at| DOWNSYNC.owns(at)) {
+        if is_labelled && edge.get(&origin).is_some_and(|at| DOWNSYNC.owns(at)) {
             all.push(("is a copy of its own copy".into(), key.clone()));
         }
     }
@@ -75,14 +107,27 @@ pub fn used_by_others(hub: &Store) -> usize {
     .count()
 }
 
-/// True if the object `key` is not to go up because somebody else's object is in its place, or not to go down because
-/// another sync target's is.
+/// True if the object that either side calls `key` is not to go up because somebody else's object is in its place, or not
+/// to go down because another sync target's is.
 pub fn is_in_conflict(hub: &Store, edge: &Store, key: &Key) -> bool {
-    if hub.get(key).is_some() && edge.get(key).is_some_and(|copy| is_another_targets(copy)) {
+    let names = Conversions::at(hub);
+    let as_hub = names
+        .at_edge(key)
+        .is_some_and(|at_edge| are_in_conflict(hub, edge, key, &at_edge));
+    let as_edge = || {
+        names
+            .at_hub(key)
+            .is_some_and(|at_hub| are_in_conflict(hub, edge, &at_hub, key))
+    };
+    as_hub || as_edge()
+}
+
+fn are_in_conflict(hub: &Store, edge: &Store, at_hub: &Key, at_edge: &Key) -> bool {
+    if hub.get(at_hub).is_some() && edge.get(at_edge).is_some_and(|copy| is_another_targets(copy)) {
         return true;
     }
-    let is_foreign = hub.get(key).is_some_and(|object| !UPSYNC.owns(object));
-    is_foreign && edge.get(key).is_some_and(|object| !DOWNSYNC.owns(object))
+    let is_foreign = hub.get(at_hub).is_some_and(|object| !UPSYNC.owns(object));
+    is_foreign && edge.get(at_edge).is_some_and(|object| !DOWNSYNC.owns(object))
 }
 
 /// True if nothing is in a namespace at the hub, and nothing is to come into it.
@@ -95,7 +140,7 @@ fn is_idle(hub: &Store, edge: &Store, wanted: impl Fn(&Key) -> bool, namespace: 
     is_empty && !is_needed
 }
 
-fn copy_is_wrong(status: bool, origin: &Value, copy: Option<&Value>) -> Option<String> {
+fn copy_is_wrong(status: bool, (of, origin): (&Key, &Value), (key, copy): (&Key, Option<&Value>)) -> Option<String> {
     let Some(copy) = copy else {
         return Some("is missing at the hub".into());
     };
@@ -108,6 +153,9 @@ fn copy_is_wrong(status: bool, origin: &Value, copy: Option<&Value>) -> Option<S
     }
     if copy["metadata"]["labels"][UPSYNC.mark] != "true" {
         return Some("lacks the label at the hub".into());
+    }
+    if origin_of(key, copy) != *of {
+        return Some(format!("does not say that it is of {of}"));
     }
     let expected = travelling(origin);
     if let Some(path) = lacks(&expected, copy, String::new()) {

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use edge_syncer::cluster::Side;
 use edge_syncer::source::Pace;
+use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::classes::Class;
 use super::converged::{LEFT_OVER, differences, is_config};
 use super::converged_up::{self, is_in_conflict, used_by_others};
+use super::conversions::origin_of;
 use super::flows::DOWNSYNC;
 use super::ledger::{Counts, LEASE, Ledger, RECORD};
 use super::panics;
@@ -226,7 +228,8 @@ impl Run {
     fn is_held_cascade(&self, key: &Key) -> bool {
         let (hub, edge) = (self.world.hub.store.borrow(), self.world.edge.store.borrow());
         let takes_along = matches!(&*key.resource, "namespaces" | DEFINITIONS);
-        takes_along && hub.get(key).is_none() && edge.get(key).is_some_and(|copy| DOWNSYNC.owns(copy))
+        let is_left = |copy: &Value| DOWNSYNC.owns(copy) && hub.get(&origin_of(key, copy)).is_none();
+        takes_along && edge.get(key).is_some_and(|copy| is_left(copy))
     }
 
     fn check_idle(&self, ledger: &mut Ledger, before: &Counts, after: &Counts) {

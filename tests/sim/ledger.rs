@@ -12,8 +12,9 @@ use tokio::time::Instant;
 
 use super::choices::Choices;
 use super::converged;
-use super::converged_up;
+use super::conversions::origin_of;
 use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets, origin_uid};
+use super::history::History;
 use super::request::{Ask, Verb};
 use super::store::{Change, Key};
 use super::taken::Taken;
@@ -164,7 +165,7 @@ pub struct Ledger {
     /// When a side last told a process that an object is not there, truthfully.
     proofs: BTreeMap<(u32, Side, Key), Duration>,
     /// What any config ever asked for.
-    specs: Vec<Value>,
+    pub history: History,
     /// Origins that a disaster took, whose copies are to stay until people confirm that they may go.
     pub lost: BTreeMap<(Side, Key), Lost>,
     /// Origins that went with their type.
@@ -220,7 +221,7 @@ impl Ledger {
             existence: BTreeMap::new(),
             came_back: BTreeMap::new(),
             proofs: BTreeMap::new(),
-            specs: Vec::new(),
+            history: History::default(),
             lost: BTreeMap::new(),
             taken: Taken::default(),
             revived: BTreeSet::new(),
@@ -313,10 +314,11 @@ impl Ledger {
 
     /// A side has changed.
     pub fn changed(&mut self, side: Side, change: &Change) {
-        if let Some(config) = change.after.as_ref().filter(|_| converged::is_config(&change.key))
-            && !self.specs.contains(&config["spec"])
-        {
-            self.specs.push(config["spec"].clone());
+        if side == Side::Hub && converged::is_config(&change.key) {
+            let names = self.history.config_is(&change.key, change.after.as_deref());
+            if let Some(names) = names {
+                self.trace.add(format!("* hub -> edge:{names}"));
+            }
         }
         if let Some(lease) = change.after.as_ref().filter(|_| &*change.key.name == LEASE) {
             let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
@@ -346,6 +348,14 @@ impl Ledger {
         let entry = self.existence.entry(place).or_insert((now, exists));
         if entry.1 != exists {
             *entry = (now, exists);
+        }
+    }
+
+    /// The first syncer begins: what there was before is nothing that it has been told of, unless lists show it, which lie.
+    pub fn begins_to_sync(&mut self) {
+        self.history.begins();
+        if self.lists_lie {
+            self.history.may_lack_names();
         }
     }
 
@@ -390,8 +400,9 @@ impl Ledger {
             Side::Hub | Side::Shard(_) => &UPSYNC,
         };
         self.check_anothers(write, &key);
-        if side == Side::Hub {
-            self.check_upward(write, &key);
+        match side {
+            Side::Hub => self.check_upward(write, &key),
+            Side::Edge => self.check_downward(write, &key),
         }
         let Some(before) = before.filter(|_| ask.verb == Verb::Delete) else {
             return;
@@ -409,13 +420,14 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, which is left to the edge"), &[&key]);
         }
         self.check_taken(write, &key);
+        let origin = origin_of(&key, before);
         if flow.is_adopted(before) && !self.choices.delete_adopted {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
         if side == Side::Edge || !write.ty.is_namespace() {
             match write.origin_type_hidden {
-                Some(time) if !self.was_proved_before(write.process, flow, &key, time) => {
-                    self.check_hidden(flow, &key, time);
+                Some(time) if !self.was_proved_before(write.process, flow, &origin, time) => {
+                    self.check_hidden(flow, &key, &origin, time);
                 }
                 _ => self.check_proof(write.process, flow, (&key, before), write.origin_type_served),
             }
@@ -461,6 +473,14 @@ impl Ledger {
         }
     }
 
+    /// What is made at the edge has the place of something that a config has selected, by its name there. Namespaces are made
+    /// for what is in them.
+    fn check_downward(&mut self, write: &Write<'_>, key: &Key) {
+        if write.before.is_none() && !write.ty.is_namespace() && !self.history.selected_for(key) {
+            self.break_promise(format!("made {key} at the edge, where nothing ever was to be"), &[key]);
+        }
+    }
+
     /// Something was written at the hub: a copy of what the edge has and a config has selected, or a namespace for such
     /// copies; nothing of anybody else.
     fn check_upward(&mut self, write: &Write<'_>, key: &Key) {
@@ -471,9 +491,9 @@ impl Ledger {
         if write.ask.verb != Verb::Delete && theirs(write.after) {
             self.break_promise(format!("wrote {key} at the hub and did not mark it"), &[key]);
         }
-        let selected = |key: &Key| converged_up::is_selected(&self.specs, key);
+        let selected = |key: &Key| self.history.selected_upward(key);
         if !write.ty.is_namespace() {
-            if !selected(key) {
+            if !self.history.selected_upward_for(key) {
                 self.break_promise(format!("wrote {key} at the hub, which nothing ever selected"), &[key]);
             }
             return;
@@ -511,8 +531,8 @@ impl Ledger {
         if write.ty.is_namespace() || write.ty.is_definition() {
             self.break_promise(format!("wrote the status of {key}, which is the hub's own"), &[key]);
         }
-        let upsynced = converged_up::is_selected(&self.specs, key) && write.before.is_some_and(|it| UPSYNC.owns(it));
-        if !upsynced && !converged::is_selected(&self.specs, write.ty, key) {
+        let upsynced = self.history.selected_upward_for(key) && write.before.is_some_and(|it| UPSYNC.owns(it));
+        if !upsynced && !self.history.selected(key) {
             self.break_promise(
                 format!("wrote the status of {key}, which nothing ever selected"),
                 &[key],
@@ -521,23 +541,20 @@ impl Ledger {
     }
 
     /// True if the side said a moment ago that the origin is gone, before it began to hide the type, so long ago.
-    fn was_proved_before(&self, process: u32, flow: &Flow, key: &Key, hidden: Duration) -> bool {
+    fn was_proved_before(&self, process: u32, flow: &Flow, origin: &Key, hidden: Duration) -> bool {
         let (now, age) = (self.clock(), PROOF_AGE + self.staleness);
-        let proof = self.proofs.get(&(process, flow.from, key.clone()));
+        let proof = self.proofs.get(&(process, flow.from, origin.clone()));
         proof.is_some_and(|&at| at + hidden <= now && now <= at + age)
     }
 
     /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. What goes up
     /// follows the edge after ten answers, or three if nothing selects it, as what nothing names any more goes with its type.
-    fn check_hidden(&mut self, flow: &Flow, key: &Key, time: Duration) {
+    fn check_hidden(&mut self, flow: &Flow, key: &Key, origin: &Key, time: Duration) {
         // Where lists lie, they may have lacked the config.
-        let always = |selects: &dyn Fn(&Value) -> bool| !self.lists_lie && self.specs.iter().all(selects);
+        let always = |selects: bool| !self.lists_lie && selects;
         let (selected, least) = match flow.from {
-            Side::Hub | Side::Shard(_) => (
-                always(&|spec| converged::is_named(&[spec], &key.resource)),
-                Duration::MAX,
-            ),
-            Side::Edge => (always(&|spec| converged_up::is_selected([spec], key)), TEN_ROUNDS),
+            Side::Hub => (always(self.history.always_named(&origin.resource)), Duration::MAX),
+            Side::Edge => (always(self.history.always_selected_upward(origin)), TEN_ROUNDS),
         };
         if time < if selected { least } else { THREE_ROUNDS } {
             let what = format!("deleted {key}, whose type the {} only hides, after {time:?}", flow.from);
@@ -546,10 +563,11 @@ impl Ledger {
     }
 
     fn check_proof(&mut self, process: u32, flow: &Flow, (key, copy): (&Key, &Value), origin_type_served: bool) {
+        let origin = &origin_of(key, copy);
         let now = self.clock();
         let age = PROOF_AGE + self.staleness;
         let recent = |at: Duration| now.saturating_sub(at) <= age;
-        if let Some(&(since, true)) = self.existence.get(&(flow.from, key.clone()))
+        if let Some(&(since, true)) = self.existence.get(&(flow.from, origin.clone()))
             && !recent(since)
         {
             let what = format!(
@@ -560,25 +578,21 @@ impl Ledger {
             return;
         }
         // One of its name that was deleted before may have been what the copy was made of.
-        if let Some(Lost { uid, why }) = self.lost.get(&(flow.from, key.clone()))
+        if let Some(Lost { uid, why }) = self.lost.get(&(flow.from, origin.clone()))
             && origin_uid(copy).is_none_or(|origin| origin == uid)
         {
             self.break_promise(format!("deleted {key} although {why}"), &[key]);
         }
         // What nothing selects any more goes, with its type or alone.
-        let always_named = || {
-            self.specs
-                .iter()
-                .all(|spec| converged::is_named(&[spec], &key.resource))
-        };
-        if flow.from == Side::Hub && self.taken.keeps(key, self.start.elapsed()) && always_named() {
+        let always_named = || self.history.always_named(&origin.resource);
+        if flow.from == Side::Hub && self.taken.keeps(origin, self.start.elapsed()) && always_named() {
             self.break_promise(format!("deleted {key}, whose origin went with its type"), &[key]);
         }
         self.check_mass(flow, key);
-        let told = self.proofs.get(&(process, flow.from, key.clone()));
+        let told = self.proofs.get(&(process, flow.from, origin.clone()));
         let told = told.is_some_and(|&at| recent(at));
         // A type that has only just come back proves as much by having been gone.
-        let came_back = self.came_back.get(&(flow.from, key.resource.to_string()));
+        let came_back = self.came_back.get(&(flow.from, origin.resource.to_string()));
         let is_served = origin_type_served && !came_back.is_some_and(|&at| recent(at));
         if !told && is_served {
             self.break_promise(format!("deleted {key} without a proof that its origin is gone"), &[key]);

@@ -4,6 +4,8 @@
 //! everything calms down and the sides have to become the same (`converged`); and for an hour nothing may happen.
 //! What must never happen is checked when it happens (`ledger`). In some runs objects go up to the hub too: `field` has
 //! the people who make them, `converged_up` judges what became of them; `choices` has what the edge's owner has chosen.
+//! In some runs objects are called otherwise at the edge than at the hub: `namers` has the people who want that,
+//! `conversions` knows what is called how.
 //!
 //! The simulated server is faithful in what the syncer relies on, and no more (`tests/assumptions` holds it and a real one
 //! against the same cases):
@@ -23,13 +25,16 @@ pub mod choices;
 pub mod classes;
 mod converged;
 mod converged_up;
+pub mod conversions;
 pub mod disasters;
 mod field;
 mod fields;
 pub mod flows;
+mod history;
 mod judge;
 pub mod ledger;
 pub mod lines;
+mod namers;
 pub mod others;
 mod panics;
 mod patch;

@@ -7,8 +7,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use edge_syncer::cluster::Side;
 use serde_json::{Value, json};
 
+use super::conversions::Conversions;
 use super::flows::{DOWNSYNC, Flow, OWNER, UPSYNC};
 use super::ledger::BYSTANDER;
 use super::request::Ask;
@@ -167,17 +169,23 @@ impl Server {
         };
         if let Some((deed, key)) = others.count(moment).or(by_chance) {
             let flow = flow_of(&key);
-            let (from, to) = if flow.from == self.side {
-                (self, &other)
-            } else {
-                (&other, self)
-            };
             let line = format!("* between requests: {deed:?} {key}");
             self.ledger.borrow_mut().trace.add(line);
-            act(deed, &key, flow, others.next(), from, to);
+            let hub = if self.side == Side::Hub { self } else { &other };
+            let there = Conversions::at(&hub.store.borrow()).at_side(other.side, &key);
+            let there = there.unwrap_or_else(|| key.clone());
+            let (from, to) = if flow.from == self.side {
+                ((self, &key), (&other, &there))
+            } else {
+                ((&other, &there), (self, &key))
+            };
+            act(deed, flow, others.next(), from, to);
         }
     }
 }
+
+/// One of the two sides of a flow, and what it calls the object there.
+type At<'a> = (&'a Rc<Server>, &'a Key);
 
 /// What an object of that type holds, another thing each time.
 fn content(key: &Key, count: u32) -> Value {
@@ -195,20 +203,17 @@ fn of_others(key: &Key, count: u32) -> Value {
     object
 }
 
-fn act(deed: Deed, key: &Key, flow: &Flow, count: u32, from: &Rc<Server>, to: &Rc<Server>) {
-    let Key {
-        resource,
-        namespace,
-        name,
-    } = key;
-    let create = |at: &Rc<Server>, body: Value| at.create("kubectl-create", resource, namespace, name, body);
-    let there = |at: &Rc<Server>| at.store.borrow().get(key).cloned();
+fn act(deed: Deed, flow: &Flow, count: u32, (from, origin): At<'_>, (to, key): At<'_>) {
+    let create = |at: &Rc<Server>, key: &Key, body: Value| {
+        at.create("kubectl-create", &key.resource, &key.namespace, &key.name, body)
+    };
+    let there = || to.store.borrow().get(key).cloned();
     match deed {
         Deed::TakePlace => {
-            if there(to).is_some() {
+            if there().is_some() {
                 to.delete(key);
             }
-            if let Some(made) = create(to, of_others(key, count)) {
+            if let Some(made) = create(to, key, of_others(key, count)) {
                 let uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 to.ledger.borrow_mut().theirs.insert(uid);
             }
@@ -232,7 +237,7 @@ fn act(deed: Deed, key: &Key, flow: &Flow, count: u32, from: &Rc<Server>, to: &R
             );
         }
         Deed::TakeOver => {
-            let owner = format!("uid-elsewhere/{resource}/another-one");
+            let owner = format!("uid-elsewhere/{}/another-one", key.resource);
             let marks = json!({"labels": {flow.mark: "true"}, "annotations": {OWNER: owner}});
             to.patch("edge-syncer", key, &json!({"metadata": marks}));
         }
@@ -252,7 +257,7 @@ fn act(deed: Deed, key: &Key, flow: &Flow, count: u32, from: &Rc<Server>, to: &R
             to.patch_status("controller", key, &json!({"status": {"observed": count}}));
         }
         Deed::Hold => {
-            let going = there(to).is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
+            let going = there().is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
             let held = if going {
                 Value::Null
             } else {
@@ -264,18 +269,18 @@ fn act(deed: Deed, key: &Key, flow: &Flow, count: u32, from: &Rc<Server>, to: &R
             to.delete(key);
         }
         Deed::OriginComes => {
-            create(from, content(key, count));
+            create(from, origin, content(origin, count));
         }
         Deed::OriginGoes => {
-            from.delete(key);
+            from.delete(origin);
         }
         Deed::OriginAnew => {
-            if from.delete(key).is_some() {
-                create(from, content(key, count));
+            if from.delete(origin).is_some() {
+                create(from, origin, content(origin, count));
             }
         }
         Deed::OriginChanges => {
-            from.patch("kubectl-edit", key, &content(key, count));
+            from.patch("kubectl-edit", origin, &content(origin, count));
         }
     }
 }

@@ -24,6 +24,7 @@ use super::choices::Choices;
 use super::classes::{ALL, Class, spell};
 use super::flows::SYNC_TARGET;
 use super::ledger::{self, LEASE, Ledger, Mass};
+use super::namers::Namers;
 use super::panics;
 use super::server::{Port, Server};
 use super::store::Key;
@@ -315,6 +316,7 @@ impl Run {
             denied,
             denied_namespace,
         });
+        self.world.namers = Namers::of_run(seed, &self.world);
     }
 
     /// How a side is looked at.
@@ -348,6 +350,9 @@ impl Run {
     pub fn start(&mut self) {
         let process = self.next_process;
         self.next_process += 1;
+        if process == 1 {
+            self.ledger.borrow_mut().begins_to_sync();
+        }
         self.note(&format!("p{process} starts"));
         let cluster = |server: &Rc<Server>| {
             let port = Port {

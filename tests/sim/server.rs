@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
+use super::conversions::origin_of;
 use super::fields::Writer;
 use super::ledger::{Errand, Ledger, Write, key_of};
 use super::patch::json_patch;
@@ -292,12 +293,15 @@ impl Server {
     }
 
     fn note_write(&self, process: u32, ask: &Ask, ty: &Type, before: Option<&Value>) {
-        let qualified = ask.target.qualified();
+        let key = key_of(ask);
+        let qualified = before
+            .map_or_else(|| key.clone(), |copy| origin_of(&key, copy))
+            .resource;
         let (served, hidden) = self.other.get().and_then(Weak::upgrade).map_or((true, None), |other| {
             let other = other.store.borrow();
             (
                 types::by_name(&other, &qualified).is_some(),
-                other.hidden.get(&qualified).map(Instant::elapsed),
+                other.hidden.get(&*qualified).map(Instant::elapsed),
             )
         });
         let store = self.store.borrow();
@@ -305,12 +309,12 @@ impl Server {
             let other = self.other.get().and_then(Weak::upgrade);
             other.map_or_else(Vec::new, |hub| {
                 let choices = self.ledger.borrow().choices;
-                takers::kept(&hub.store.borrow(), &store, &key_of(ask), choices)
+                takers::kept(&hub.store.borrow(), &store, &key, choices)
             })
         } else {
             Vec::new()
         };
-        let after = store.get(&key_of(ask)).cloned();
+        let after = store.get(&key).cloned();
         let write = Write {
             process,
             side: self.side,

@@ -2,6 +2,7 @@
 
 use super::choices::Choices;
 use super::converged::is_hands_off;
+use super::conversions::origin_of;
 use super::flows::DOWNSYNC;
 use super::store::{Key, Store};
 use super::types::DEFINITIONS;
@@ -18,7 +19,7 @@ pub fn kept(hub: &Store, edge: &Store, taker: &Key, choices: Choices) -> Vec<Key
     let kept = kept.filter(|(key, object)| {
         let is_released = DOWNSYNC.is_adopted(object) && !choices.delete_adopted;
         let to_be_deleted = DOWNSYNC.owns(object) && !is_released && !is_hands_off(object);
-        !to_be_deleted || hub.get(key).is_some()
+        !to_be_deleted || hub.get(&origin_of(key, object)).is_some()
     });
     kept.map(|(key, _)| key.clone()).collect()
 }

@@ -8,6 +8,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::ledger::BYSTANDER;
+use super::namers::Namers;
 use super::server::Server;
 use super::store::Key;
 use super::types::DEFINITIONS;
@@ -70,6 +71,8 @@ pub struct World {
     pub habits: Habits,
     /// Edge objects that have nothing to do with the hub, as they were made.
     pub bystanders: BTreeMap<Key, Value>,
+    /// Those who give objects other names, if there are any.
+    pub namers: Option<Namers>,
     count: u32,
 }
 
@@ -82,6 +85,7 @@ impl World {
             dice,
             habits,
             bystanders: BTreeMap::new(),
+            namers: None,
             count: 0,
         }
     }
@@ -132,6 +136,7 @@ impl World {
         if self.habits.upsync {
             self.found_the_field();
         }
+        self.found_names();
     }
 
     /// The CRDs of this run.
@@ -141,6 +146,7 @@ impl World {
 
     /// One deed.
     pub fn act(&mut self) {
+        self.change_names();
         let habits = self.habits;
         if habits.upsync && self.dice.bool() {
             self.act_in_the_field();

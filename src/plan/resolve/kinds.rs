@@ -93,7 +93,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Applies one conversion to what is selected so far.
+    /// Applies one conversion to what is selected.
     pub(super) fn convert(&mut self, conversion: &Conversion) {
         let Conversion { hub, edge } = conversion;
         let mut pairs = Vec::new();
@@ -106,7 +106,6 @@ impl Resolver<'_> {
             if conversion.keeps_kind() {
                 if is(hub) {
                     draft.naming.add(&hub.name, &edge.name);
-                    draft.selector.rename(&hub.name, &edge.name);
                 }
                 continue;
             }
@@ -130,6 +129,15 @@ impl Resolver<'_> {
                 selector.extend(part);
                 None
             });
+        }
+    }
+
+    /// Entries may have named objects as either side does; selected they are by their names at the edge. All conversions at
+    /// once, once they are known: what one has renamed, another one does not rename again.
+    pub(super) fn select_by_names_at_edge(&mut self) {
+        let same = self.drafts.iter_mut().filter(|(pair, _)| pair.hub == pair.edge);
+        for (_, draft) in same {
+            draft.selector.rename(&draft.naming);
         }
     }
 }
