@@ -70,6 +70,12 @@ impl TypeState {
         self.type_at(self.plan.direction.copy())
     }
 
+    /// True if the copies are of the same kind as their origins.
+    fn keeps_kind(&self) -> bool {
+        let (hub, edge) = (&self.plan.at_hub, &self.plan.at_edge);
+        (&hub.group, &hub.kind) == (&edge.group, &edge.kind)
+    }
+
     fn type_at(&self, side: Side) -> &ResourceType {
         match side {
             Side::Hub | Side::Shard(_) => &self.plan.at_hub,
@@ -185,8 +191,8 @@ impl TypeState {
         let origin = match meta.renamed_from() {
             Some((of_kind, _)) if of_kind != kind => return None,
             Some((_, origin)) => Some(copy.beside(origin)),
-            // From before there was a conversion that gives it another kind.
-            None if ours && self.plan.naming.is_elsewhere(&copy) => Some(copy.clone()),
+            // From before there was a conversion that gives it another kind, or its name to another object.
+            None if ours && self.keeps_kind() => Some(copy.clone()),
             None => None,
         };
         match self.plan.direction {
@@ -220,7 +226,11 @@ impl TypeState {
     /// The object that a copy at the hub is of which was called `origin` at the edge when it was made.
     fn of_renamed_copy(&mut self, origin: ObjectName, copy: ObjectName) -> Option<ObjectName> {
         let name = match self.plan.naming.at_hub(&origin) {
-            Some(now) if now == copy => return Some(origin),
+            Some(now) if now == copy => {
+                // There may have been no such conversion for a while.
+                self.strays.remove(&origin);
+                return Some(origin);
+            }
             None => origin.clone(),
             // Its origin goes up under another name now. Nothing else is known by this one here, unless another object of
             // the edge is called so, or goes up so.

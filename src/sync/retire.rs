@@ -14,7 +14,7 @@ use super::copy_place::{confirm_gone, look};
 use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
 use super::look::{look_at, not_older};
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, SOURCE};
-use crate::cluster::{Cluster, Error};
+use crate::cluster::{Cluster, Error, qualified};
 use crate::plan::Direction;
 use crate::sync::identity::{self, Verdict};
 use crate::sync::meta::Meta;
@@ -97,7 +97,20 @@ fn gone() -> Outcome {
 fn retirement_of(job: &Job, meta: &Meta) -> Retirement {
     let mut copy = job.copy_of(meta);
     copy.adopted &= !job.policy.delete_adopted;
+    if copy.state == CopyState::Ours && !is_of(meta, job) {
+        return Retirement::Leave(Why::NotOurs);
+    }
     retirement(copy, job.protected)
+}
+
+/// True if the copy was made of the object whose end is to be its own. A conversion may have given its place to another one
+/// meanwhile: then it waits for the end of that.
+fn is_of(copy: &Meta, job: &Job) -> bool {
+    let Address { resource, name } = &job.origin;
+    match copy.renamed_from() {
+        Some((kind, from)) => kind == qualified(&resource.group, &resource.kind) && *from == *name.name,
+        None => name == &job.copy_at.name && resource.kind == job.copy_at.resource.kind,
+    }
 }
 
 /// What is in the copy's place; `None` if it is proved that nothing is.

@@ -90,11 +90,11 @@ pub fn differences(
     all
 }
 
-/// True if the copy in the place of the hub's `key` is one that a former conversion has made of another object that is
-/// there: it stays as long as that, and whoever is to have its place waits.
+/// True if the copy in the place of the hub's `key` was made of another object, which is there, when that had this place: it
+/// stays as long as that, and whoever is to have its place waits.
 fn is_anothers_copy(hub: &Store, key: &Key, at_edge: &Key, copy: &Value) -> bool {
     let origin = origin_of(at_edge, copy);
-    origin != *key && origin != *at_edge && DOWNSYNC.owns(copy) && hub.get(&origin).is_some()
+    origin != *key && DOWNSYNC.owns(copy) && hub.get(&origin).is_some()
 }
 
 /// What upsync has made or selects is not for downsync.

@@ -75,6 +75,15 @@ impl Conversions {
         Self(all)
     }
 
+    /// The pairs of types of which one side has the one where the other has the other.
+    pub fn pairs_of_types(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self
+            .0
+            .iter()
+            .map(|conversion| (&*conversion.hub.resource, &*conversion.edge.resource));
+        pairs.filter(|(hub, edge)| hub != edge)
+    }
+
     /// What the edge calls an object of the hub. `None` if it has no place there: another object is called as it is.
     pub fn at_edge(&self, hub: &Key) -> Option<Key> {
         self.across(hub, |conversion| (&conversion.hub, &conversion.edge))

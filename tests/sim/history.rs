@@ -3,7 +3,7 @@
 //! The syncer hears of a config later than it changes, and of each kind of configs for itself: what it does has to be
 //! right by some config and by some conversions that were in force, not by those that are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ use super::store::Key;
 pub struct History {
     /// What any config ever asked for.
     specs: Vec<Value>,
-    /// The configs that have conversions, as they are now.
-    namers: BTreeMap<Key, Value>,
+    /// The configs as they are now.
+    configs: BTreeMap<Key, Value>,
     /// The conversions that ever were in force, those of now last.
     names: Vec<Conversions>,
 }
@@ -32,14 +32,18 @@ impl History {
         if let Some(spec) = spec.filter(selects) {
             self.specs.push(spec.clone());
         }
+        match spec {
+            Some(spec) => self.configs.insert(key.clone(), spec.clone()),
+            None => self.configs.remove(key),
+        };
+        if self.configs.is_empty() {
+            // Nothing is selected for a while.
+            self.specs.push(Value::Null);
+        }
         if &*key.resource != NAMERS {
             return None;
         }
-        match spec {
-            Some(spec) => self.namers.insert(key.clone(), spec.clone()),
-            None => self.namers.remove(key),
-        };
-        let now = Conversions::of_specs(self.namers.values());
+        let now = self.names_now();
         self.names.retain(|names| *names != now);
         self.names.push(now);
         self.names.last()
@@ -47,7 +51,12 @@ impl History {
 
     /// The syncer begins: whatever names there were before, it has not seen them.
     pub fn begins(&mut self) {
-        self.names = vec![Conversions::of_specs(self.namers.values())];
+        self.names = vec![self.names_now()];
+    }
+
+    fn names_now(&self) -> Conversions {
+        let namers = self.configs.iter().filter(|(key, _)| &*key.resource == NAMERS);
+        Conversions::of_specs(namers.map(|(_, spec)| spec))
     }
 
     /// The syncer may have been told that there are no conversions.
@@ -91,6 +100,12 @@ impl History {
         let selects = |names: &Conversions, spec| converged_up::is_selected([spec], names, at_edge);
         let mut all = self.names.iter();
         all.all(|names| self.specs.iter().all(|spec| selects(names, spec)))
+    }
+
+    /// How many pairs of types there ever were of which one side has the one where the other has the other.
+    pub fn count_pairs_of_types(&self) -> u64 {
+        let pairs: BTreeSet<_> = self.names.iter().flat_map(Conversions::pairs_of_types).collect();
+        pairs.len() as u64
     }
 
     fn ever(&self, is_so: impl Fn(&Conversions) -> bool) -> bool {

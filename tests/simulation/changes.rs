@@ -338,8 +338,7 @@ fn a_copy_from_before_a_conversion_to_another_kind_goes_when_its_origin_goes() {
 
 #[test]
 fn copies_of_another_kind_go_when_nothing_selects_them_and_the_hub_loses_their_origins_type() {
-    // The judge knows nothing of conversions.
-    drop(tell(&[], false, async |run| {
+    check(&tell(&[], false, async |run| {
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
         define(&hub, "gears", "example.org", &["v1"], true);
         define(&edge, "wheels", "example.org", &["v1"], true);

@@ -121,8 +121,7 @@ fn a_namespace_of_upsync_with_something_of_another_version_in_it_stays() {
 
 /// What goes up under one name by a conversion goes up under another, or under its own, when that changes.
 fn the_name_at_the_hub_changes(to: Option<&str>, running: bool) {
-    // The judge knows nothing of conversions.
-    drop(tell(&[], true, async |run| {
+    check(&tell(&[], true, async |run| {
         upsync(run, &["field"]);
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
         let map = |name: &str| json!({"kind": "ConfigMap", "version": "v1", "name": name});
@@ -164,7 +163,7 @@ fn the_name_at_the_hub_changes(to: Option<&str>, running: bool) {
 
 #[test]
 fn a_name_at_the_hub_that_a_former_conversion_had_given_is_taken_by_what_the_edge_calls_so() {
-    drop(tell(&[], true, async |run| {
+    check(&tell(&[], true, async |run| {
         upsync(run, &["field"]);
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
         let map = |name: &str| json!({"kind": "ConfigMap", "version": "v1", "name": name});
