@@ -58,6 +58,9 @@ const SOURCES: [(Side, u64); 2] = [(Side::Hub, 14), (Side::Edge, 7)];
 /// And for upsync. At the edge: one cluster-scoped type, and two in three namespaces each. At the hub: these types, and
 /// namespaces.
 const UPWARD_SOURCES: [(Side, u64); 2] = [(Side::Hub, 4), (Side::Edge, 7)];
+/// And at each side for each pair of types between which conversions turn objects: the origins of one direction in three
+/// namespaces, and the copies of the other.
+const PAIR_SOURCES: u64 = 4;
 
 impl Run {
     /// True once a promise is broken.
@@ -249,7 +252,8 @@ impl Run {
             let count = count - before.get(&(side, verb)).copied().unwrap_or_default();
             let upward: &[_] = if self.world.habits.upsync { &UPWARD_SOURCES } else { &[] };
             let sources = SOURCES.iter().chain(upward).filter(|(of, _)| *of == side);
-            let sources: u64 = sources.map(|(_, most)| most).sum();
+            let pairs = ledger.history.count_pairs_of_types() * PAIR_SOURCES;
+            let sources: u64 = sources.map(|(_, most)| most).sum::<u64>() + pairs;
             let asked = if lacks(side) { KIND_QUESTIONS } else { 0 };
             // One look asks for each group, and in each type that is served.
             let looks = match side {

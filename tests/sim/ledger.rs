@@ -15,6 +15,7 @@ use super::converged;
 use super::conversions::origin_of;
 use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets, origin_uid};
 use super::history::History;
+use super::places::rest;
 use super::request::{Ask, Verb};
 use super::store::{Change, Key};
 use super::taken::Taken;
@@ -25,7 +26,7 @@ use super::types::Type;
 /// a list by name and the two questions who the side is: six requests of at most 80 ms each, since one that takes longer
 /// here is never answered; and a second in which that question may wait for one under way. Counted on the syncer's clock,
 /// which stands still when the machine is suspended.
-const PROOF_AGE: Duration = Duration::from_millis(1480);
+pub(super) const PROOF_AGE: Duration = Duration::from_millis(1480);
 
 /// How long a side has to say that it does not serve a type before it counts: ten times, or three, three seconds apart or more.
 const TEN_ROUNDS: Duration = Duration::from_secs(27);
@@ -159,9 +160,11 @@ pub struct Ledger {
     pub suspended: Duration,
     start: Instant,
     /// Since when each object exists, or since when it does not, on the syncer's clock.
-    existence: BTreeMap<(Side, Key), (Duration, bool)>,
+    pub(super) existence: BTreeMap<(Side, Key), (Duration, bool)>,
     /// When a side has begun to serve a type.
     came_back: BTreeMap<(Side, String), Duration>,
+    /// When a side has begun to serve a type again that it had hidden, and how long that was before.
+    shown: BTreeMap<(Side, String), (Duration, Duration)>,
     /// When a side last told a process that an object is not there, truthfully.
     proofs: BTreeMap<(u32, Side, Key), Duration>,
     /// What any config ever asked for.
@@ -220,6 +223,7 @@ impl Ledger {
             start: Instant::now(),
             existence: BTreeMap::new(),
             came_back: BTreeMap::new(),
+            shown: BTreeMap::new(),
             proofs: BTreeMap::new(),
             history: History::default(),
             lost: BTreeMap::new(),
@@ -242,7 +246,7 @@ impl Ledger {
     }
 
     /// The syncer's clock.
-    fn clock(&self) -> Duration {
+    pub(super) fn clock(&self) -> Duration {
         self.start.elapsed().saturating_sub(self.suspended)
     }
 
@@ -368,6 +372,19 @@ impl Ledger {
         }
     }
 
+    /// A side serves a type again that it has hidden for so long.
+    pub fn shows_again(&mut self, side: Side, resource: String, hidden: Duration) {
+        let now = self.clock();
+        self.shown.insert((side, resource), (now, hidden));
+    }
+
+    /// For how long a side has hidden a type that it has only just begun to serve again: a proof may be from before that.
+    fn was_hidden(&self, side: Side, resource: &str) -> Option<Duration> {
+        let &(at, hidden) = self.shown.get(&(side, resource.to_owned()))?;
+        let since = self.clock().saturating_sub(at);
+        (since <= PROOF_AGE + self.staleness).then_some(hidden + since)
+    }
+
     /// A side has told a process that an object is not there, and it is not.
     pub fn proved_absent(&mut self, process: u32, side: Side, key: Key) {
         let now = self.clock();
@@ -425,7 +442,8 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, which was there before"), &[&key]);
         }
         if side == Side::Edge || !write.ty.is_namespace() {
-            match write.origin_type_hidden {
+            let hidden = write.origin_type_hidden;
+            match hidden.or_else(|| self.was_hidden(flow.from, &origin.resource)) {
                 Some(time) if !self.was_proved_before(write.process, flow, &origin, time) => {
                     self.check_hidden(flow, &key, &origin, time);
                 }
@@ -470,73 +488,6 @@ impl Ledger {
         // Nothing but a list can tell what is in a namespace.
         if let Some(inner) = taken.filter(|_| !self.lists_lie) {
             self.break_promise(format!("deleted {key}, which takes {inner} along"), &[key, &inner]);
-        }
-    }
-
-    /// What is made at the edge has the place of something that a config has selected, by its name there. Namespaces are made
-    /// for what is in them.
-    fn check_downward(&mut self, write: &Write<'_>, key: &Key) {
-        if write.before.is_none() && !write.ty.is_namespace() && !self.history.selected_for(key) {
-            self.break_promise(format!("made {key} at the edge, where nothing ever was to be"), &[key]);
-        }
-    }
-
-    /// Something was written at the hub: a copy of what the edge has and a config has selected, or a namespace for such
-    /// copies; nothing of anybody else.
-    fn check_upward(&mut self, write: &Write<'_>, key: &Key) {
-        let theirs = |object: Option<&Value>| object.is_some_and(|object| !UPSYNC.owns(object));
-        if theirs(write.before) {
-            self.break_promise(format!("wrote {key} at the hub, which is somebody else's"), &[key]);
-        }
-        if write.ask.verb != Verb::Delete && theirs(write.after) {
-            self.break_promise(format!("wrote {key} at the hub and did not mark it"), &[key]);
-        }
-        let selected = |key: &Key| self.history.selected_upward(key);
-        if !write.ty.is_namespace() {
-            if !self.history.selected_upward_for(key) {
-                self.break_promise(format!("wrote {key} at the hub, which nothing ever selected"), &[key]);
-            }
-            return;
-        }
-        let mut within = self
-            .existence
-            .iter()
-            .filter(|((_, inner), _)| inner.namespace == key.name && !write.hidden.contains_key(&*inner.resource));
-        let wrong = if write.ask.verb == Verb::Delete {
-            // What has come since the syncer looked is not seen: no server has a precondition for that.
-            let since = self.clock().saturating_sub(PROOF_AGE + self.staleness);
-            !self.lists_lie && within.any(|((side, _), (at, exists))| *side == Side::Hub && *exists && *at < since)
-        } else {
-            !selected(key) && !within.any(|((side, inner), _)| *side == Side::Edge && selected(inner))
-        };
-        if wrong {
-            let what = format!(
-                "{:?} of {key} at the hub, which is not empty, or not needed",
-                write.ask.verb
-            );
-            self.break_promise(what, &[key]);
-        }
-    }
-
-    /// A status was returned to the hub: to an object that some config has selected, and nothing else was changed.
-    fn check_status(&mut self, write: &Write<'_>, key: &Key) {
-        let operations: Value = serde_json::from_slice(&write.ask.body).unwrap_or_default();
-        let is_status = |one: &&Value| one["op"] == "add" && one["path"] == "/status";
-        let changes = operations.as_array().into_iter().flatten();
-        let changes: Vec<_> = changes.filter(|one| one["op"] != "test").collect();
-        let status_alone = changes.len() == 1 && changes.iter().all(is_status);
-        if write.ask.verb != Verb::JsonPatch || !status_alone || rest(write.before) != rest(write.after) {
-            self.break_promise(format!("wrote more than the status of {key}"), &[key]);
-        }
-        if write.ty.is_namespace() || write.ty.is_definition() {
-            self.break_promise(format!("wrote the status of {key}, which is the hub's own"), &[key]);
-        }
-        let upsynced = self.history.selected_upward_for(key) && write.before.is_some_and(|it| UPSYNC.owns(it));
-        if !upsynced && !self.history.selected(key) {
-            self.break_promise(
-                format!("wrote the status of {key}, which nothing ever selected"),
-                &[key],
-            );
         }
     }
 
@@ -636,18 +587,6 @@ impl Ledger {
         };
         [count(Side::Hub), count(Side::Edge)]
     }
-}
-
-/// An object without its status and what the server keeps for itself.
-fn rest(object: Option<&Value>) -> Value {
-    let mut object = object.cloned().unwrap_or_default();
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("status");
-    }
-    if let Some(meta) = object["metadata"].as_object_mut() {
-        meta.retain(|key, _| !matches!(key.as_str(), "resourceVersion" | "managedFields" | "generation"));
-    }
-    object
 }
 
 /// The object that a request is about. A create names it in its body.

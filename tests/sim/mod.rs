@@ -38,6 +38,7 @@ mod namers;
 pub mod others;
 mod panics;
 mod patch;
+mod places;
 mod reading;
 mod refusal;
 pub mod request;

@@ -12,24 +12,38 @@ use super::world::World;
 /// Share of the runs that have such people, of those in which the hub knows this kind of configs.
 const SHARE: f64 = 0.3;
 /// Share of these runs in which they change their minds.
-const CHANGING: f64 = 0.0;
+const CHANGING: f64 = 0.6;
 /// How likely they do at each deed of anybody.
 const OFTEN: f64 = 0.08;
 
 /// Their configs. The first by name has the last word.
 const CONFIGS: [&str; 2] = ["names", "other-names"];
-/// Kind and group of what goes down under other names.
-const KINDS: [(&str, &str); 4] = [
+/// What goes up under other names, where they change their minds: these names stay. What becomes of a copy at the hub
+/// whose origin gets another name there is told by stories alone (`simulation/upward.rs`).
+const LASTING: &str = "lasting-names";
+/// A kind and its group.
+type Kind = (&'static str, &'static str);
+/// What goes down under other names.
+const KINDS: [Kind; 4] = [
     ("ConfigMap", ""),
     ("Deployment", "apps"),
     ("Gauge", "example.org"),
     ("Panel", "example.org"),
 ];
 /// And of what goes up.
-const UPWARD_KINDS: [(&str, &str); 3] = [
+const UPWARD_KINDS: [Kind; 3] = [
     ("ConfigMap", ""),
     ("Report", "field.example.org"),
     ("Summary", "field.example.org"),
+];
+/// What one side has as the one of them, and the other as the other; and the same for what goes up.
+const TURNED: [(Kind, Kind); 2] = [(KINDS[1], KINDS[2]), (KINDS[2], KINDS[1])];
+const TURNED_UPWARD: (Kind, Kind) = (UPWARD_KINDS[1], KINDS[2]);
+/// A CRD may be stored at the hub as one of another group.
+const DEFINITION: Kind = ("CustomResourceDefinition", "apiextensions.k8s.io");
+const DEFINITIONS: [(&str, &str); 2] = [
+    ("gauges.example.org", "gauges.edge.example.org"),
+    ("panels.example.org", "panels.edge.example.org"),
 ];
 /// Names at the side that the objects are from. The others may be among these too, so that objects change places.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -70,21 +84,38 @@ impl Namers {
         (of, if of == copy { new[0] } else { copy })
     }
 
-    fn conversion(&mut self, upsync: bool) -> Value {
-        let goes_up = upsync && self.dice.bool();
-        let (kind, group) = self.some(if goes_up { &UPWARD_KINDS } else { &KINDS });
-        let (hub, edge) = if goes_up {
+    fn conversion(&mut self, goes_up: bool) -> Value {
+        let shape = self.dice.f64();
+        if shape < 0.1 && !goes_up {
+            let (hub, edge) = self.some(&DEFINITIONS);
+            return conversion((DEFINITION, hub), (DEFINITION, edge));
+        }
+        let turns = shape < 0.25;
+        if goes_up {
             let (edge, hub) = self.two_names(&UPWARD_NAMES, &NEW_UPWARD_NAMES);
-            (hub, edge)
-        } else {
-            self.two_names(&NAMES, &NEW_NAMES)
+            let kind = self.some(&UPWARD_KINDS);
+            let (at_edge, at_hub) = if turns { TURNED_UPWARD } else { (kind, kind) };
+            return conversion((at_hub, hub), (at_edge, edge));
+        }
+        let (hub, edge) = self.two_names(&NAMES, &NEW_NAMES);
+        let kind = self.some(&KINDS);
+        let (at_hub, at_edge) = if turns { self.some(&TURNED) } else { (kind, kind) };
+        conversion((at_hub, hub), (at_edge, edge))
+    }
+
+    /// So many conversions of what goes down, of what goes up, or of both.
+    fn conversions(&mut self, directions: &[bool]) -> Vec<Value> {
+        let count = self.dice.usize(1..7);
+        let mut any = || {
+            let goes_up = self.some(directions);
+            self.conversion(goes_up)
         };
-        let named = |name: &str| json!({"group": group, "version": "v1", "kind": kind, "name": name});
-        json!({"upstream": named(hub), "downstream": named(edge)})
+        (0..count).map(|_| any()).collect()
     }
 
     fn spec(&mut self, upsync: bool) -> Value {
-        let conversions: Vec<Value> = (0..self.dice.usize(1..7)).map(|_| self.conversion(upsync)).collect();
+        let both = upsync && !self.change;
+        let conversions = self.conversions(if both { &[false, true] } else { &[false] });
         // Now and then such a config selects something itself.
         let refs = if self.dice.f64() < 0.3 {
             let name = self.some(&["*", "a", "x"]);
@@ -97,9 +128,21 @@ impl Namers {
     }
 }
 
+fn conversion(hub: (Kind, &str), edge: (Kind, &str)) -> Value {
+    let named =
+        |((kind, group), name): (Kind, &str)| json!({"group": group, "version": "v1", "kind": kind, "name": name});
+    json!({"upstream": named(hub), "downstream": named(edge)})
+}
+
 impl World {
     /// The names that are given before the syncer comes.
     pub(super) fn found_names(&mut self) {
+        if let Some(namers) = self.namers.as_mut().filter(|namers| namers.change)
+            && self.habits.upsync
+        {
+            let body = json!({"spec": {"conversions": namers.conversions(&[true])}});
+            self.hub.create("kubectl-create", NAMERS, "", LASTING, body);
+        }
         self.write_names(CONFIGS[0]);
         if self.namers.as_mut().is_some_and(|namers| namers.dice.bool()) {
             self.write_names(CONFIGS[1]);

@@ -128,7 +128,12 @@ impl Server {
 
     /// All types are served.
     pub fn show_all(&self) {
-        self.store.borrow_mut().hidden.clear();
+        let hidden = std::mem::take(&mut self.store.borrow_mut().hidden);
+        for (resource, since) in hidden {
+            self.ledger
+                .borrow_mut()
+                .shows_again(self.side, resource, since.elapsed());
+        }
         self.changed.notify_waiters();
     }
 

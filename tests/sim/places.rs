@@ -1,0 +1,91 @@
+//! Promises about where the syncer writes: at each side where something has its copy that a config has selected, and nowhere
+//! else.
+
+use edge_syncer::cluster::Side;
+use serde_json::Value;
+
+use super::flows::UPSYNC;
+use super::ledger::{Ledger, PROOF_AGE, Write};
+use super::request::Verb;
+use super::store::Key;
+
+impl Ledger {
+    /// What is made at the edge has the place of something that a config has selected, by its name there. Namespaces are made
+    /// for what is in them.
+    pub(super) fn check_downward(&mut self, write: &Write<'_>, key: &Key) {
+        if write.before.is_none() && !write.ty.is_namespace() && !self.history.selected_for(key) {
+            self.break_promise(format!("made {key} at the edge, where nothing ever was to be"), &[key]);
+        }
+    }
+
+    /// Something was written at the hub: a copy of what the edge has and a config has selected, or a namespace for such
+    /// copies; nothing of anybody else.
+    pub(super) fn check_upward(&mut self, write: &Write<'_>, key: &Key) {
+        let theirs = |object: Option<&Value>| object.is_some_and(|object| !UPSYNC.owns(object));
+        if theirs(write.before) {
+            self.break_promise(format!("wrote {key} at the hub, which is somebody else's"), &[key]);
+        }
+        if write.ask.verb != Verb::Delete && theirs(write.after) {
+            self.break_promise(format!("wrote {key} at the hub and did not mark it"), &[key]);
+        }
+        let selected = |key: &Key| self.history.selected_upward(key);
+        if !write.ty.is_namespace() {
+            if !self.history.selected_upward_for(key) {
+                self.break_promise(format!("wrote {key} at the hub, which nothing ever selected"), &[key]);
+            }
+            return;
+        }
+        let mut within = self
+            .existence
+            .iter()
+            .filter(|((_, inner), _)| inner.namespace == key.name && !write.hidden.contains_key(&*inner.resource));
+        let wrong = if write.ask.verb == Verb::Delete {
+            // What has come since the syncer looked is not seen: no server has a precondition for that.
+            let since = self.clock().saturating_sub(PROOF_AGE + self.staleness);
+            !self.lists_lie && within.any(|((side, _), (at, exists))| *side == Side::Hub && *exists && *at < since)
+        } else {
+            !selected(key) && !within.any(|((side, inner), _)| *side == Side::Edge && selected(inner))
+        };
+        if wrong {
+            let what = format!(
+                "{:?} of {key} at the hub, which is not empty, or not needed",
+                write.ask.verb
+            );
+            self.break_promise(what, &[key]);
+        }
+    }
+
+    /// A status was returned to the hub: to an object that some config has selected, and nothing else was changed.
+    pub(super) fn check_status(&mut self, write: &Write<'_>, key: &Key) {
+        let operations: Value = serde_json::from_slice(&write.ask.body).unwrap_or_default();
+        let is_status = |one: &&Value| one["op"] == "add" && one["path"] == "/status";
+        let changes = operations.as_array().into_iter().flatten();
+        let changes: Vec<_> = changes.filter(|one| one["op"] != "test").collect();
+        let status_alone = changes.len() == 1 && changes.iter().all(is_status);
+        if write.ask.verb != Verb::JsonPatch || !status_alone || rest(write.before) != rest(write.after) {
+            self.break_promise(format!("wrote more than the status of {key}"), &[key]);
+        }
+        if write.ty.is_namespace() || write.ty.is_definition() {
+            self.break_promise(format!("wrote the status of {key}, which is the hub's own"), &[key]);
+        }
+        let upsynced = self.history.selected_upward_for(key) && write.before.is_some_and(|it| UPSYNC.owns(it));
+        if !upsynced && !self.history.selected(key) {
+            self.break_promise(
+                format!("wrote the status of {key}, which nothing ever selected"),
+                &[key],
+            );
+        }
+    }
+}
+
+/// An object without its status and what the server keeps for itself.
+pub(super) fn rest(object: Option<&Value>) -> Value {
+    let mut object = object.cloned().unwrap_or_default();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.retain(|key, _| !matches!(key.as_str(), "resourceVersion" | "managedFields" | "generation"));
+    }
+    object
+}
