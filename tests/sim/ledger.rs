@@ -299,8 +299,9 @@ impl Ledger {
         let (objects, asked) = (of(Errand::Object), of(Errand::Identity));
         let namespaces = of(Errand::HubNamespace);
         let too_many = match errand {
-            // Whoever polls reads what has changed too.
-            Errand::Record | Errand::Heartbeat | Errand::Lease => of(errand) > 2,
+            // Whoever polls reads what has changed too, of each kind of configs by itself.
+            Errand::Heartbeat => of(errand) > 3,
+            Errand::Record | Errand::Lease => of(errand) > 2,
             Errand::Object | Errand::Identity => objects + asked.saturating_sub(3) > workers,
             Errand::HubNamespace => namespaces > workers + HUB_NAMESPACES,
         };
