@@ -97,7 +97,7 @@ impl Conversions {
     /// What `side` calls the object that the other side calls `key`.
     pub fn at_side(&self, side: Side, key: &Key) -> Option<Key> {
         match side {
-            Side::Hub => self.at_hub(key),
+            Side::Hub | Side::Shard(_) => self.at_hub(key),
             Side::Edge => self.at_edge(key),
         }
     }

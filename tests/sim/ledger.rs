@@ -419,7 +419,7 @@ impl Ledger {
         };
         self.check_anothers(write, &key);
         match side {
-            Side::Hub => self.check_upward(write, &key),
+            Side::Hub | Side::Shard(_) => self.check_upward(write, &key),
             Side::Edge => self.check_downward(write, &key),
         }
         let Some(before) = before.filter(|_| ask.verb == Verb::Delete) else {
@@ -505,7 +505,7 @@ impl Ledger {
         // Where lists lie, they may have lacked the config.
         let always = |selects: bool| !self.lists_lie && selects;
         let (selected, least) = match flow.from {
-            Side::Hub => (always(self.history.always_named(&origin.resource)), Duration::MAX),
+            Side::Hub | Side::Shard(_) => (always(self.history.always_named(&origin.resource)), Duration::MAX),
             Side::Edge => (always(self.history.always_selected_upward(origin)), TEN_ROUNDS),
         };
         if time < if selected { least } else { THREE_ROUNDS } {
