@@ -11,6 +11,7 @@
 
 mod bounded;
 mod few;
+mod logging;
 mod spelling;
 
 pub mod cli;
@@ -42,6 +43,7 @@ use std::rc::Rc;
 use cluster::access::AccessSource;
 use cluster::reload::{self, Reloading};
 use cluster::{Cluster, ObjectName, RateLimit, Side};
+use logging::log_line;
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.
@@ -52,11 +54,13 @@ const MOST_WORKERS: u32 = 16;
 /// Errors are about the configuration or the machine; a server that does not answer is waited for.
 pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     let shutdown = shutdown::Shutdown::listen()?;
-    log::info!(
-        "edge-syncer {} sync_target={:?} uid={:?}",
-        env!("CARGO_PKG_VERSION"),
-        settings.sync_target_name,
-        settings.sync_target_uid
+    log_line!(
+        Info,
+        Started,
+        "edge-syncer starts",
+        version = env!("CARGO_PKG_VERSION"),
+        sync_target = settings.sync_target_name,
+        uid = settings.sync_target_uid,
     );
     let listener = match &settings.listen_address {
         Some(address) => Some(serve::listen(address).await?),
@@ -115,7 +119,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         }
     };
     ended?;
-    log::info!("stopped");
+    log_line!(Info, Stopped, "stopped");
     Ok(())
 }
 
@@ -144,7 +148,14 @@ fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candida
 async fn open(side: Side, source: &AccessSource, limit: RateLimit) -> Result<Cluster, Box<dyn Error>> {
     let server = Reloading::open(side, source.clone(), user_agent()).await?;
     let cluster = Cluster::new(side, Box::new(server), limit);
-    log::info!("{side} server={}", cluster.standing().place.address);
+    let server = cluster.standing().place.address.clone();
+    log_line!(
+        Info,
+        SideConfigured,
+        "a side of the syncer",
+        side = side,
+        server = server
+    );
     Ok(cluster)
 }
 

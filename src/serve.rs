@@ -29,6 +29,7 @@ use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use crate::logging::log_line;
 use crate::report::metrics;
 
 /// Connections at once. A monitor and two probes need three; the rest is for those who hold a connection and say nothing.
@@ -147,7 +148,8 @@ struct Answers {
 pub async fn listen(address: &ListenAddress) -> Result<TcpListener, ServeError> {
     let taken = async {
         let listener = bind(&address.candidates).await?;
-        log::info!("serving health and metrics address={}", listener.local_addr()?);
+        let address = listener.local_addr()?;
+        log_line!(Info, Serving, "serving health and metrics", address = address);
         Ok(listener)
     };
     taken.await.map_err(|source| ServeError {
@@ -188,7 +190,11 @@ pub async fn serve(listener: TcpListener, desk: Desk, clock: fn() -> Duration) {
         let (answers, asks) = (Rc::clone(&answers), Rc::clone(&asked));
         let task = spawn_local(async move {
             if timeout(TIMEOUT, connection(stream, &answers, &asks)).await.is_err() {
-                log::debug!("a request for health or metrics took too long");
+                log_line!(
+                    Debug,
+                    HealthRequestFailed,
+                    "a request for health or metrics took too long"
+                );
             }
         });
         places.0.push(Place {
@@ -244,7 +250,12 @@ async fn connection(stream: TcpStream, answers: &Answers, asked: &Cell<bool>) {
         .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service_fn(respond));
     if let Err(error) = served.await {
-        log::debug!("a request for health or metrics failed error={error}");
+        log_line!(
+            Debug,
+            HealthRequestFailed,
+            "a request for health or metrics failed",
+            error = error
+        );
     }
 }
 

@@ -6,6 +6,8 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::logging::log_line;
+
 /// The exit code after a second signal, as in the Go syncer.
 const ABORTED: i32 = 1;
 
@@ -39,16 +41,20 @@ impl Shutdown {
 
 async fn follow(mut terminate: Signal, mut interrupt: Signal, sender: watch::Sender<bool>) {
     next(&mut terminate, &mut interrupt).await;
-    log::info!("asked to stop");
+    log_line!(Info, StopRequested, "asked to stop");
     sender.send_replace(true);
     next(&mut terminate, &mut interrupt).await;
-    log::warn!("asked to stop again, stopping at once");
+    log_line!(Warn, StopForced, "asked to stop again, stopping at once");
     std::process::exit(ABORTED);
 }
 
 async fn pass_over(mut hangup: Signal) {
     while hangup.recv().await.is_some() {
-        log::info!("SIGHUP has no effect: files that are replaced are noticed without it");
+        log_line!(
+            Info,
+            SignalIgnored,
+            "SIGHUP has no effect: files that are replaced are noticed without it"
+        );
     }
 }
 

@@ -164,6 +164,10 @@ fn refuses_wrong_usage_in_one_line() {
         ),
         (&["--mode=pull"], "--mode \"pull\": must be watch or poll"),
         (
+            &["--log-format=jsn"],
+            "--log-format \"jsn\": must be text or json, did you mean json?",
+        ),
+        (
             &["--from-kubeconfig="],
             "--from-kubeconfig is missing: it must be the kubeconfig file of the hub",
         ),
@@ -381,10 +385,29 @@ fn a_log_filter_that_cannot_be_followed_is_an_error_unless_it_is_for_others() {
     );
     let log = with("RUST_LOG", "other[span]=debug");
     assert!(
-        log.contains("WARN  RUST_LOG cannot be used, the log is as without it"),
+        log.contains("WARN reason=LogFilterInvalid msg=\"RUST_LOG cannot be used, the log is as without it\" error="),
         "{log}"
     );
     assert!(log.ends_with(&format!("edge-syncer: {NO_HUB}\n")), "{log}");
+}
+
+#[test]
+fn writes_log_lines_as_json_where_that_is_asked_for() {
+    let args = [
+        "run",
+        "--from-kubeconfig=/nonexistent/hub",
+        "--sync-target-uid=a \"b\"",
+        "--log-format=json",
+    ];
+    let output = command(Path::new(BINARY), &args)
+        .output()
+        .expect("the binary can be started");
+    let text = String::from_utf8(output.stderr).expect("stderr is UTF-8");
+    let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap_or_default()).expect(&text);
+    assert_eq!(line["level"], "INFO", "{text}");
+    assert_eq!(line["reason"], "Started", "{text}");
+    assert_eq!(line["uid"], "a \"b\"", "{text}");
+    assert!(line["ts"].is_string() && line["msg"].is_string(), "{text}");
 }
 
 #[test]

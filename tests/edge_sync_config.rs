@@ -180,7 +180,7 @@ async fn a_namespace_is_not_implied_and_needs_its_own_entry(flags: Mode) {
     let mut syncer = pair.syncer(flags);
     arrives(&edge, "v1", "configmaps", "default", &shop).await;
     let place = "config=EdgeSyncConfig//site field=spec.downSyncedResources[0]";
-    let line = format!("that no config selects namespace={shop} {place}");
+    let line = format!("that no config selects\" side=edge namespace={shop} {place}");
     syncer.wait_for_log(&line, SOON).await;
     stays_absent(&edge, "v1", "namespaces", "", &shop).await;
     assert_eq!(syncer.log().matches(&line).count(), 1);
@@ -242,9 +242,7 @@ async fn a_kind_that_nobody_serves_is_reported_and_picked_up_when_it_appears(fla
     syncer.wait_for_log("resource=Gauge", SOON).await;
     install_crd(&[&hub], &crd(&group, "gauges", true)).await;
     hub.create(&custom_object(&group, "gauges", &shop, "a", 1)).await;
-    syncer
-        .wait_for_log("the edge does not serve a selected resource", SOON)
-        .await;
+    syncer.wait_for_log(&support::lines::not_served("edge", ""), SOON).await;
     install_crd(&[&edge], &crd(&group, "gauges", true)).await;
     arrives(&edge, &format!("{group}/v1"), "gauges", &shop, "a").await;
     drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;

@@ -179,7 +179,7 @@ async fn a_forbidden_heartbeat_is_reported_once_and_blocks_nothing(flags: Mode) 
         &pair.edge.kubeconfig(),
         &[flags, &[EACH_SECOND]].concat(),
     );
-    let text = "writing the heartbeat failed at the hub object=the heartbeat on SyncerConfig//the-one";
+    let text = "reason=HeartbeatFailed msg=\"the heartbeat cannot be written\" side=hub object=SyncerConfig//the-one";
     syncer.wait_for_log(text, SOON).await;
     syncer
         .wait_for_log("cannot patch resource \\\"syncerconfigs/status\\\"", SOON)
@@ -341,7 +341,8 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
     })
     .await;
     let mut syncer = pair.syncer(&[EACH_SECOND, figures::ANYWHERE]);
-    let text = "writing the heartbeat failed at the hub object=the heartbeat on SyncerConfig//the-one";
+    let text =
+        "reason=HeartbeatNotKept msg=\"the hub does not store the heartbeat\" side=hub object=SyncerConfig//the-one";
     syncer.wait_for_log(text, SOON).await;
     let mark = pair.hub.audit_mark();
     eventually("it tries again", SOON, async || {

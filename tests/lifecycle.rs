@@ -9,8 +9,8 @@ use support::objects::{config_map, namespace};
 use support::stage::{Stage, all_of, config_maps, select, stage, stock};
 use support::story::{SOON, arrives, copy_equals, crd, custom_object, drop_crds};
 use support::{
-    Ca, Credential, KubeconfigParts, Pair, PairOptions, SYNCER, ServerOptions, Syncer, User, eventually, shared_pair,
-    wait_for_crd,
+    Ca, Credential, KubeconfigParts, Pair, PairOptions, SYNCER, ServerOptions, Syncer, User, eventually, lines,
+    shared_pair, wait_for_crd,
 };
 
 /// The two seconds of the spec, and what a busy machine may add: less than any time limit that an end could wait for.
@@ -103,13 +103,13 @@ async fn waits_for_servers_that_are_away_at_start_and_says_so() {
         let server = if side == "hub" { &mut pair.hub } else { &mut pair.edge };
         server.stop_apiserver();
         let mut syncer = pair.syncer(&[]);
-        syncer.wait_for_log(&format!("cannot reach the {side}"), SOON).await;
+        syncer.wait_for_log(&lines::unreachable(side), SOON).await;
         assert!(syncer.is_running());
         let server = if side == "hub" { &mut pair.hub } else { &mut pair.edge };
         server.start_apiserver().await;
         arrives(&pair.edge.objects(), "v1", "configmaps", &shop, "a").await;
-        syncer.wait_for_log(&format!("the {side} answers again"), SOON).await;
-        let told = syncer.log().matches(&format!("cannot reach the {side}")).count();
+        syncer.wait_for_log(&lines::reachable(side), SOON).await;
+        let told = syncer.log().matches(&lines::unreachable(side)).count();
         assert!(told <= 3, "one line a streak, not {told}:\n{}", syncer.log());
         syncer.terminate().await;
         pair.edge.objects().delete("v1", "configmaps", &shop, "a").await;
@@ -246,7 +246,7 @@ async fn an_outage_of_the_hub_leaves_the_copies_alone_and_ends_by_itself() {
     let mut syncer = pair.syncer(&[]);
     let before = arrives(&edge, "v1", "configmaps", &shop, "a").await;
     pair.hub.stop_apiserver();
-    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    syncer.wait_for_log(&lines::unreachable("hub"), SOON).await;
     let during = edge.get("v1", "configmaps", &shop, "a").await;
     assert_eq!(during.as_ref().map(version), Some(version(&before)));
     assert!(syncer.is_running());

@@ -9,13 +9,13 @@ use serde_json::json;
 use support::objects::{JSON, code, config_map, path, syncer_config};
 use support::stage::{Stage, config_maps, numbered, select, stage, stock};
 use support::story::{SOON, arrives, copy_equals, gone};
-use support::{Objects, Pair, PairOptions, Syncer, eventually, shared_pair};
+use support::{Objects, Pair, PairOptions, Syncer, eventually, lines, shared_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A port of the machine's choice, which the log names.
 const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
-const SERVING: &str = "serving health and metrics address=";
+const SERVING: &str = "msg=\"serving health and metrics\" address=";
 
 async fn address_of(syncer: &mut Syncer) -> SocketAddr {
     syncer.wait_for_log(SERVING, SOON).await;
@@ -170,7 +170,7 @@ async fn it_is_not_ready_before_the_configs_are_known() {
     pair.hub.stop_apiserver();
     let mut syncer = pair.syncer(&[ANYWHERE]);
     let address = address_of(&mut syncer).await;
-    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    syncer.wait_for_log(&lines::unreachable("hub"), SOON).await;
     assert_eq!(
         get(address, "/readyz").await,
         (503, "the configs are not known yet\n".to_owned())

@@ -88,7 +88,7 @@ async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namesp
 
     // Spec scenario 30: while it is selected, a vanished API proves nothing.
     serve(&hub, &definition, false).await;
-    syncer.wait_for_log("does not serve a selected resource", SOON).await;
+    syncer.wait_for_log("reason=TypeNotServed", SOON).await;
     let before = remains(&edge, &version, "gauges", &shop, "a").await;
     serve(&hub, &definition, true).await;
     eventually("the hub serves the type again", SOON, async || {

@@ -12,7 +12,7 @@ use support::story::{
     SOON, a_while, annotation, arrives, becomes, crd, crd_without_status, custom_object, drop_crds, install_crd,
     upsync_all,
 };
-use support::{eventually, holds_throughout};
+use support::{eventually, holds_throughout, lines};
 
 in_both_modes!(
     the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time,
@@ -348,7 +348,7 @@ async fn a_status_that_changes_while_the_hub_is_down_arrives_afterwards(flags: M
     set_status(&stage.edge, at, true, &json!({"replicas": 1})).await;
     returns(&stage.hub, at, &json!({"replicas": 1})).await;
     stage.pair.hub.stop_apiserver();
-    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    syncer.wait_for_log(&lines::unreachable("hub"), SOON).await;
     set_status(&stage.edge, at, true, &json!({"replicas": 2})).await;
     stage.pair.hub.start_apiserver().await;
     returns(&stage.pair.hub.objects(), at, &json!({"replicas": 2})).await;

@@ -180,9 +180,7 @@ async fn a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up(fl
     let mut syncer = pair.syncer(flags);
     arrives(&hub, "v1", "configmaps", &shop, "a").await;
     for (side, plural) in [("hub", "downs"), ("edge", "ups")] {
-        let line = format!(
-            "the {side} does not serve a selected resource; it is synced as soon as it appears resource={plural}"
-        );
+        let line = support::lines::not_served(side, plural);
         syncer.wait_for_log(&line, SOON).await;
         assert_eq!(syncer.log().matches(&line).count(), 1);
     }

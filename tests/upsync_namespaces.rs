@@ -11,7 +11,7 @@ use support::stage::{Stage, deselect, numbered, select, stage, stock};
 use support::story::{
     SOON, annotation, arrives, copy_equals, edit, gone, leaves, remains, stays_absent, uids, upsync_all,
 };
-use support::{AuditEvent, AuditMark, Objects, Pair, SYNCER, Syncer, eventually, flow, shared_pair};
+use support::{AuditEvent, AuditMark, Objects, Pair, SYNCER, Syncer, eventually, flow, lines, shared_pair};
 
 in_both_modes!(
     a_namespace_is_made_at_the_hub_for_the_first_object_and_marked,
@@ -173,7 +173,7 @@ async fn an_edge_restart_loses_and_doubles_nothing(flags: Mode) {
     edge.replace(&config_map(&shop, "c1", json!({"v": "2"}))).await;
     edge.create(&config_map(&shop, "new", json!({"v": "1"}))).await;
     pair.edge.stop_apiserver();
-    syncer.wait_for_log("cannot reach the edge", SOON).await;
+    syncer.wait_for_log(&lines::unreachable("edge"), SOON).await;
     // What people do at the hub meanwhile is put right as well.
     edit(&hub, &shop, "c2", &json!({"data": {"v": "tampered"}})).await;
     pair.edge.start_apiserver().await;
@@ -207,7 +207,7 @@ async fn an_outage_of_the_hub_delays_upsync_and_loses_nothing(flags: Mode) {
         arrives(&hub, "v1", "configmaps", &shop, name).await;
     }
     pair.hub.stop_apiserver();
-    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    syncer.wait_for_log(&lines::unreachable("hub"), SOON).await;
     edge.replace(&config_map(&shop, "changed", json!({"v": "2"}))).await;
     edge.delete("v1", "configmaps", &shop, "deleted").await;
     edge.create(&config_map(&shop, "new", json!({"v": "1"}))).await;

@@ -33,7 +33,12 @@ async fn a_version_that_the_edge_serves_later_than_another_is_used_from_then_on(
     ]}});
     select(&hub, &selection).await;
     let mut syncer = pair.syncer(&[]);
-    syncer.wait_for_log("the edge serves another version", SOON).await;
+    syncer
+        .wait_for_log(
+            "reason=OtherVersionUsed msg=\"a side serves another version, which is used there\" side=edge",
+            SOON,
+        )
+        .await;
 
     let mut both = json!([at_hub["spec"]["versions"][0], other]);
     both[1]["storage"] = json!(false);

@@ -136,6 +136,10 @@ pub(super) struct RunArgs {
     /// localhost:8080 or 10.0.0.1:8080 (default: nothing is served)
     #[argh(option, arg_name = "[IP]:PORT")]
     pub listen_address: Option<String>,
+
+    /// how log lines are written: logfmt, or one JSON object each (default: text)
+    #[argh(option, arg_name = "text|json")]
+    pub log_format: Option<String>,
 }
 
 /// All flags of `run` but klog's and those that every command has.

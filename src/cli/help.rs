@@ -26,7 +26,7 @@ Usage: edge-syncer run --from-kubeconfig=FILE --sync-target-uid=UID [flags]
 ";
 
 /// The groups of flags, each with its first flag: it ends where the next one begins.
-const GROUPS: [(&str, &str); 7] = [
+const GROUPS: [(&str, &str); 8] = [
     ("Connection", "--from-kubeconfig"),
     ("Identity", "--sync-target-uid"),
     ("Sync", "--mode"),
@@ -34,12 +34,11 @@ const GROUPS: [(&str, &str); 7] = [
     ("Bounds", "--deny"),
     ("High availability", "--leader-elect"),
     ("Monitoring", "--listen-address"),
+    ("Logging", "--log-format"),
 ];
 
-/// What stands after the flags in groups.
-const RUN_END: &str = "
-Logging:
-  -v, --v NUMBER              up to 3 info, 4 and 5 debug, 6 and more trace (default: 0)
+/// What stands after the flags in groups: those of klog first, which belong to the last group.
+const RUN_END: &str = "  -v, --v NUMBER              up to 3 info, 4 and 5 debug, 6 and more trace (default: 0)
   The other logging flags of the Go syncer are accepted without effect: --vmodule, --logtostderr, --alsologtostderr,
   --stderrthreshold, --log_dir, --log_file, --log_file_max_size, --log_backtrace_at, --one_output, --add_dir_header,
   --skip_headers, --skip_log_headers.

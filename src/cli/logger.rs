@@ -1,32 +1,31 @@
-//! Log lines on stderr: `2026-11-21T14:03:07.123Z INFO  message key=value`, one line per record whatever it holds.
+//! Log lines on stderr: which of them are written, and what comes before and after what [`crate::logging`] makes of them.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use log::{Level, LevelFilter, Record};
 
+use crate::logging::{self, Body, LogFormat, LogReason};
 use crate::spelling;
 
 /// Our own lines from info on, those of libraries from warn on.
 const DEFAULT_FILTER: &str = "warn,edge_syncer=info";
 
-/// A longer word is cut: longer than any name, path or key of an API, it is somebody's data.
-const LONGEST_WORD: usize = 600;
-/// So much of a message is written, in characters.
-const LONGEST_LINE: usize = 8000;
+/// What the targets of our own lines begin with. All other lines are those of libraries.
+const OURS: &str = "edge_syncer";
 
 /// Sets up the process's logger; a second call has no effect.
 ///
 /// `filter` is the value of `EDGE_SYNCER_LOG` or `RUST_LOG`, in `env_logger`'s syntax. A `verbosity` above info decides
 /// about our own lines, whatever `filter` says of them.
-pub fn init(filter: Option<&str>, verbosity: LevelFilter) {
+pub fn init(filter: Option<&str>, verbosity: LevelFilter, format: LogFormat) {
+    logging::set_format(format);
     let mut builder = env_logger::Builder::new();
     builder.parse_filters(filter.unwrap_or(DEFAULT_FILTER));
     if verbosity > LevelFilter::Info {
-        builder.filter_module("edge_syncer", verbosity);
+        builder.filter_module(OURS, verbosity);
     }
-    builder.format(|out, record| writeln!(out, "{}", line(now(), record)));
+    builder.format(move |out, record| writeln!(out, "{}", line(now(), record, format)));
     // Fails only when there is a logger already, and then that one is as good.
     let _ = builder.try_init();
 }
@@ -97,34 +96,22 @@ pub fn since_1970() -> Duration {
     now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-fn line(at: SystemTime, record: &Record<'_>) -> String {
-    let mut line = timestamp(at);
-    let level = record.level();
-    // Writing to a String cannot fail.
-    let _ = write!(line, " {level:<5} ");
-    if level > Level::Info {
-        let _ = write!(line, "{}: ", record.target());
+fn line(at: SystemTime, record: &Record<'_>, format: LogFormat) -> String {
+    let (level, target, args) = (record.level(), record.target(), record.args().to_string());
+    let is_ours = target.starts_with(OURS);
+    let mut body = if is_ours {
+        Body::from_text(format, args)
+    } else {
+        Body::begin(format, LogReason::Dependency, &args)
+    };
+    if !is_ours || level > Level::Info {
+        body.field("target", &target);
     }
-    let message = record.args().to_string();
-    let (mut word, mut written) = (0, 0);
-    for c in message.chars() {
-        word = if c == ' ' { 0 } else { word + 1 };
-        if word > LONGEST_WORD {
-            continue;
-        }
-        written += 1;
-        if word == LONGEST_WORD || written == LONGEST_LINE {
-            line.push('…');
-        } else if c.is_control() && c != '\t' {
-            line.extend(c.escape_default());
-        } else {
-            line.push(c);
-        }
-        if written == LONGEST_LINE {
-            break;
-        }
+    let (at, body) = (timestamp(at), body.text);
+    match format {
+        LogFormat::Text => format!("{at} {level} {body}"),
+        LogFormat::Json => format!("{{\"ts\":\"{at}\",\"level\":\"{level}\",{body}}}"),
     }
-    line
 }
 
 /// UTC in RFC 3339 with milliseconds. A clock before 1970, which a board without a battery may have, counts as 1970.
@@ -186,27 +173,6 @@ mod tests {
     }
 
     #[test]
-    fn long_words_and_endless_lines_are_cut() {
-        let write = |message: &str| {
-            line(
-                UNIX_EPOCH,
-                &Record::builder()
-                    .level(Level::Info)
-                    .args(format_args!("{message}"))
-                    .build(),
-            )
-        };
-        let long = "é".repeat(66_000);
-        let text = write(&format!("a\nb name={long} error=\"no\""));
-        assert!(
-            text.contains("a\\nb name=éé") && text.ends_with("… error=\"no\""),
-            "{text:.200}"
-        );
-        assert!(text.chars().count() < LONGEST_WORD + 100);
-        assert!(write(&"word ".repeat(10_000)).chars().count() <= LONGEST_LINE + 100);
-    }
-
-    #[test]
     fn writes_times_of_day_as_the_api_takes_them() {
         for (text, length) in [
             (time_of_day(), "2026-11-21T14:03:07Z".len()),
@@ -217,24 +183,35 @@ mod tests {
         }
     }
 
-    fn check(level: Level, message: &str, expected: &str) {
-        let args = format_args!("{message}").to_string();
+    fn check(level: Level, target: &str, text: &str, format: LogFormat, expected: &str) {
         let found = line(
             UNIX_EPOCH,
             &Record::builder()
                 .level(level)
-                .target("edge_syncer::x")
-                .args(format_args!("{args}"))
+                .target(target)
+                .args(format_args!("{text}"))
                 .build(),
+            format,
         );
-        assert_eq!(found.split_once(' ').unwrap().1, expected);
+        assert_eq!(found, expected);
     }
 
     #[test]
-    fn keeps_a_record_on_one_line() {
-        check(Level::Info, "started key=value", "INFO  started key=value");
-        check(Level::Error, "a\nb\r\u{1b}[1m", "ERROR a\\nb\\r\\u{1b}[1m");
-        check(Level::Warn, "grün\tx", "WARN  grün\tx");
+    fn a_line_of_a_library_has_a_reason_and_is_one_line_too() {
+        check(
+            Level::Warn,
+            "hyper::x",
+            "a\nb\r\u{1b}[1m \"c\"",
+            LogFormat::Text,
+            r#"1970-01-01T00:00:00.000Z WARN reason=Dependency msg="a\nb\r\u001b[1m \"c\"" target=hyper::x"#,
+        );
+        check(
+            Level::Error,
+            "hyper::x",
+            "a\tb",
+            LogFormat::Json,
+            r#"{"ts":"1970-01-01T00:00:00.000Z","level":"ERROR","reason":"Dependency","msg":"a\tb","target":"hyper::x"}"#,
+        );
     }
 
     #[test]
@@ -281,7 +258,26 @@ mod tests {
 
     #[test]
     fn names_the_module_below_info() {
-        check(Level::Debug, "x", "DEBUG edge_syncer::x: x");
-        check(Level::Trace, "x", "TRACE edge_syncer::x: x");
+        let text = "reason=Stopped msg=\"stopped\"";
+        for (level, target) in [
+            ("INFO", ""),
+            ("DEBUG", " target=edge_syncer::x"),
+            ("TRACE", " target=edge_syncer::x"),
+        ] {
+            check(
+                level.parse().unwrap(),
+                "edge_syncer::x",
+                text,
+                LogFormat::Text,
+                &format!("1970-01-01T00:00:00.000Z {level} {text}{target}"),
+            );
+        }
+        check(
+            Level::Debug,
+            "edge_syncer::x",
+            r#""reason":"Stopped","msg":"stopped""#,
+            LogFormat::Json,
+            r#"{"ts":"1970-01-01T00:00:00.000Z","level":"DEBUG","reason":"Stopped","msg":"stopped","target":"edge_syncer::x"}"#,
+        );
     }
 }

@@ -16,6 +16,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::cluster::access::{AccessError, AccessSource};
 use crate::cluster::files;
+use crate::logging::log_line;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
 use args::{Command, RunArgs};
@@ -173,12 +174,18 @@ pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
     let others = set("RUST_LOG").filter(|_| ours.is_none());
     let unusable = others.as_deref().and_then(|filter| logger::check(filter).err());
     let filter = ours.or(others).filter(|_| unusable.is_none());
-    logger::init(filter.as_deref(), settings.verbosity);
+    logger::init(filter.as_deref(), settings.verbosity, settings.log_format);
     if let Some(why) = unusable {
-        log::warn!("RUST_LOG cannot be used, the log is as without it error={why:?}");
+        log_line!(
+            Warn,
+            LogFilterInvalid,
+            "RUST_LOG cannot be used, the log is as without it",
+            error = why
+        );
     }
     if !settings.ignored_flags.is_empty() {
-        log::debug!("some flags have no effect flags={}", settings.ignored_flags.join(","));
+        let flags = settings.ignored_flags.join(",");
+        log_line!(Debug, FlagsIgnored, "some flags have no effect", flags = flags);
     }
     Ok(())
 }

@@ -11,11 +11,13 @@ use super::klog::Klog;
 use super::usage::UsageError;
 use crate::cluster::Rate;
 use crate::cluster::access::AccessSource;
+use crate::logging::LogFormat;
 use crate::model::Limits;
 use crate::plan::Filter;
 use crate::queue;
 use crate::serve::ListenAddress;
 use crate::source::Pace;
+use crate::spelling;
 
 /// Requests per second and side, as in the Go syncer.
 const DEFAULT_QPS: f64 = 30.0;
@@ -96,6 +98,8 @@ pub struct Settings {
     pub listen_address: Option<ListenAddress>,
     /// The level of our own log lines that `-v` asks for; `Info` when it is absent.
     pub verbosity: LevelFilter,
+    /// What log lines look like.
+    pub log_format: LogFormat,
     /// The namespace that the syncer runs in: the environment variable `NAMESPACE`, which the manifest sets, or that of its
     /// service account.
     pub own_namespace: Option<String>,
@@ -143,6 +147,7 @@ impl Settings {
             host_name: String::new(),
             listen_address: raw.listen_address.as_deref().map(address).transpose()?,
             verbosity: klog.level(),
+            log_format: log_format(raw.log_format.as_deref())?,
             own_namespace: None,
             ignored_flags: klog.ignored,
         })
@@ -297,6 +302,19 @@ fn pace(flag: &str, mode: Option<&str>, interval: Duration) -> Result<Pace, Usag
         None | Some("watch") => Ok(Pace::Watch),
         Some("poll") => Ok(Pace::Poll(interval)),
         Some(other) => Err(UsageError::new(format!("{flag} {other:?}: must be watch or poll"))),
+    }
+}
+
+fn log_format(text: Option<&str>) -> Result<LogFormat, UsageError> {
+    match text {
+        None | Some("text") => Ok(LogFormat::Text),
+        Some("json") => Ok(LogFormat::Json),
+        Some(other) => {
+            let hint = spelling::hint(other, ["text", "json"]);
+            Err(UsageError::new(format!(
+                "--log-format {other:?}: must be text or json{hint}"
+            )))
+        }
     }
 }
 

@@ -284,6 +284,10 @@ fn says_which_flag_is_wrong_and_what_is_allowed() {
         ),
         (mode("x"), "--mode \"x\": must be watch or poll"),
         (
+            check(|raw| raw.log_format = some("Json")),
+            "--log-format \"Json\": must be text or json, did you mean json?",
+        ),
+        (
             check(|raw| raw.listen_address = some("8080")),
             "--listen-address \"8080\": must be a port after an address, such as :8080 for every address, localhost:8080, \
              10.0.0.1:8080 or [::1]:8080",

@@ -25,6 +25,7 @@ use tower::{BoxError, Service};
 use super::dial::Dial;
 use super::greeting::{Greeting, Streams, Up};
 use super::pieces::Pieces;
+use crate::logging::log_line;
 
 /// Streams of each connection that nothing but the Lease may take: a renewal, and giving it up while that hangs.
 const SPARE: u32 = 2;
@@ -119,7 +120,14 @@ impl Lanes {
         let found = (0..lanes.len()).find(|&index| lanes[index].load.has_room(traffic, allowed, index == 0));
         let index = found.unwrap_or_else(|| {
             lanes.push(Lane::new(&*self.0.open, &self.0.streams, Kept::No));
-            log::debug!("one more connection streams={allowed} connections={}", lanes.len());
+            let connections = lanes.len();
+            log_line!(
+                Debug,
+                ConnectionAdded,
+                "one more connection",
+                streams = allowed,
+                connections = connections
+            );
             lanes.len() - 1
         });
         let lane = &mut lanes[index];

@@ -68,6 +68,16 @@ pub enum Side {
     Shard(u8),
 }
 
+impl Side {
+    /// The word for it in log lines: a shard is one of the hub's.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Hub | Self::Shard(_) => "hub",
+            Self::Edge => "edge",
+        }
+    }
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

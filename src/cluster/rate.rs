@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::logging::log_line;
+
 /// Requests at once to a server that shares itself out. With four, 1,000 objects take a third longer than with sixteen, and
 /// its other clients wait half as long.
 const AT_ONCE: usize = 4;
@@ -85,7 +87,11 @@ impl RateLimit {
     /// An answer says whether the server shares itself out among its clients.
     pub(super) fn server_is_fair(&self, is_fair: bool) {
         if is_fair && !self.is_fair.replace(is_fair) && self.yields && !self.interval.is_zero() {
-            log::debug!("the server shares itself out among its clients: no requests are limited but those at once");
+            log_line!(
+                Debug,
+                RateLimitLifted,
+                "the server shares itself out among its clients: only requests at once are limited"
+            );
         }
         self.is_fair.set(is_fair);
     }

@@ -28,6 +28,7 @@ use super::connect::{self, connect};
 use super::files;
 use super::real::RealServer;
 use super::{ApiServer, ApiStatus, Error, Place, Response, Side};
+use crate::logging::log_line;
 
 /// How old a look at the files may be, when a request is sent or nothing is asked.
 pub const MAX_AGE: Duration = Duration::from_secs(60);
@@ -105,11 +106,22 @@ impl Reloading {
         match load(self.side, &self.source, &self.user_agent).await {
             Ok(mut new) => {
                 if new.address == old.address {
-                    log::info!("the kubeconfig was replaced, using the new one side={side}");
+                    log_line!(
+                        Info,
+                        KubeconfigReplaced,
+                        "the kubeconfig was replaced, using the new one",
+                        side = side.word()
+                    );
                     new.left = old.left.clone();
                 } else {
                     let address = &new.address;
-                    log::info!("the kubeconfig was replaced, going to another server side={side} server={address}");
+                    log_line!(
+                        Info,
+                        KubeconfigReplaced,
+                        "the kubeconfig was replaced, going to another server",
+                        side = side.word(),
+                        server = address
+                    );
                     old.left.send_replace(());
                     self.moves.set(self.moves.get() + 1);
                 }
@@ -119,10 +131,12 @@ impl Reloading {
             // Tried again at each look: a file that the new kubeconfig names may only be late.
             Err(_) if self.unusable.get() == Some(found) => {}
             Err(error) => {
-                log::warn!(
-                    "the kubeconfig was replaced and cannot be used, the last one stays in force side={side} \
-                     error={:?}",
-                    error.to_string()
+                log_line!(
+                    Warn,
+                    KubeconfigUnusable,
+                    "the kubeconfig was replaced and cannot be used, the last one stays in force",
+                    side = side.word(),
+                    error = error
                 );
                 self.unusable.set(Some(found));
             }
@@ -154,7 +168,12 @@ impl Reloading {
         }
         self.look(MAX_AGE_AFTER_FAILURE).await;
         if may_go() && (self.has_left(&used) || used.has_other_token_than(token.as_ref())) {
-            log::debug!("credentials were renewed, asking again side={}", self.side);
+            log_line!(
+                Debug,
+                CredentialsRenewed,
+                "credentials were renewed, asking again",
+                side = self.side.word()
+            );
             return self.current().send(again).await;
         }
         answer
@@ -253,9 +272,13 @@ async fn load(side: Side, source: &AccessSource, user_agent: &str) -> Result<Cur
     let address = access::server_for_people(&config);
     let connection = connect(&config, user_agent).map_err(|fault| loaded.place.error(fault))?;
     if access::shows_credentials(&config) {
-        log::warn!(
-            "credentials go over the network unencrypted side={side} server={address} advice=\"use an https:// URL, and renew \
-             what was sent\""
+        log_line!(
+            Warn,
+            CredentialsUnencrypted,
+            "credentials go over the network unencrypted",
+            side = side.word(),
+            server = address,
+            advice = "use an https:// URL, and renew what was sent"
         );
     }
     Ok(Current {

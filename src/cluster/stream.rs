@@ -15,6 +15,7 @@ use super::contact::Contact;
 use super::json::{LONGEST_VERSION, ListMeta, ListSplitter, OBJECT_LIMIT};
 use super::room::{SMALL_ITEM, Share};
 use super::{Body, Cluster, Error, ListRequest};
+use crate::logging::log_line;
 
 /// How long a watch may be silent unless it is given more time. API servers send a bookmark about once a minute; dead
 /// connections are noticed earlier, by the HTTP/2 ping of the connection.
@@ -294,7 +295,7 @@ impl Watching {
         match chunk.transpose() {
             // What has begun is told again by the next watch.
             Err(Error::Unanswered(why)) => {
-                log::debug!("the server has ended a watch error={why:?}");
+                log_line!(Debug, WatchEnded, "the server has ended a watch", error = why);
                 self.buffer.clear();
                 Ok(None)
             }

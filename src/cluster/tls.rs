@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::access::BadField;
 use super::files;
+use crate::logging::log_line;
 
 pub(super) mod words;
 
@@ -120,7 +121,12 @@ fn webpki(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<We
 fn add_roots<'a>(roots: &mut RootCertStore, ders: impl Iterator<Item = CertificateDer<'a>>) {
     let (_, ignored) = roots.add_parsable_certificates(ders);
     if ignored > 0 {
-        log::debug!("some CA certificates cannot be used count={ignored}");
+        log_line!(
+            Debug,
+            CaPartlyUnusable,
+            "some CA certificates cannot be used",
+            count = ignored
+        );
     }
 }
 
@@ -235,12 +241,17 @@ impl FollowedCa {
             {
                 match Self::parse(&pem, &self.provider) {
                     Ok(verifier) => {
-                        log::info!("the CA file was replaced path={}", self.path.display());
+                        log_line!(Info, CaReplaced, "the CA file was replaced", path = self.path.display());
                         last.verifier = verifier;
                     }
                     Err(error) => {
-                        let path = self.path.display();
-                        log::warn!("the CA file cannot be used, the last one stays in force path={path} error={error}");
+                        log_line!(
+                            Warn,
+                            CaUnusable,
+                            "the CA file cannot be used, the last one stays in force",
+                            path = self.path.display(),
+                            error = error
+                        );
                     }
                 }
                 // Also after a failure, so that it is said once and not every minute.

@@ -12,6 +12,7 @@ use http::HeaderValue;
 use tokio::time::Instant;
 
 use super::files::{self, TOKEN_LIMIT};
+use crate::logging::log_line;
 
 /// How old a token may be before the file is looked at again. A kubelet replaces it when a fifth of its life is left,
 /// which is minutes at least.
@@ -70,9 +71,12 @@ impl TokenFile {
             }
             Err(error) if !last.failing => {
                 last.failing = true;
-                log::warn!(
-                    "cannot read the token file again, the last token stays in use path={} error={error}",
-                    self.path.display()
+                log_line!(
+                    Warn,
+                    TokenUnreadable,
+                    "cannot read the token file again, the last token stays in use",
+                    path = self.path.display(),
+                    error = error
                 );
             }
             Err(_) => {}

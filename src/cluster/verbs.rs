@@ -24,6 +24,7 @@ use super::shared::SharedReads;
 use super::stream::{Listing, Watching};
 use super::workspaces::Workspaces;
 use super::{ApiServer, Body, Error, RateLimit, Side, Standing};
+use crate::logging::log_line;
 
 /// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
 /// Metadata alone is several times smaller.
@@ -508,9 +509,12 @@ impl Cluster {
         }
         self.halved.set(self.halved.get() + 2);
         let objects = self.page_size(content);
-        log::debug!(
-            "a page was cut, asking for smaller ones side={} objects={objects}",
-            self.side
+        log_line!(
+            Debug,
+            PageHalved,
+            "a page broke off, smaller ones are read",
+            side = self.side.word(),
+            objects = objects
         );
         true
     }

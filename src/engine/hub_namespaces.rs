@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::api::OWNER;
 use crate::cluster::{Cluster, Error, ObjectName, Precondition, ResourceType};
+use crate::logging::log_line;
 use crate::model::effect::{End, NamespaceDone, Step};
 use crate::plan::Direction;
 use crate::sync::contents::{first_in_namespace, is_in_every_namespace};
@@ -73,7 +74,13 @@ async fn clear_namespace(hub: &Cluster, namespace: &str, only_if: &Precondition)
     let name = ObjectName::new("", namespace);
     match hub.delete(&ResourceType::namespaces(), &name, only_if).await {
         Ok(()) => {
-            log::info!("deleted at the hub, since upsync has left it object=Namespace//{namespace}");
+            log_line!(
+                Info,
+                NamespaceDeleted,
+                "deleted a namespace that upsync does not use any more",
+                side = "hub",
+                object = name.of_kind("Namespace")
+            );
             Ok(End::Cleared)
         }
         Err(error) if error.proves_absent(namespace) => Ok(End::Cleared),

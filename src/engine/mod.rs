@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::cluster::{Cluster, Side};
 use crate::few::Few;
+use crate::logging::log_line;
 use crate::model::effect::{Answer, Effect, Feed, Known};
 use crate::model::{Course, Event, Model, Moment, OneCluster, Settings};
 use crate::serve::Question;
@@ -140,7 +141,12 @@ pub async fn run_and_answer(
     }
     if let Some((name, kept)) = model.last_record() {
         let saved = timeout(LAST_WRITE, record::write(setup.clusters.at(Side::Edge), &name, &kept)).await;
-        log::debug!("wrote the record for the last time result={saved:?}");
+        log_line!(
+            Debug,
+            RecordWritten,
+            "wrote the record for the last time",
+            result = format_args!("{saved:?}")
+        );
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Reading and writing the record of synced types.
 
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
+use crate::logging::log_line;
 use crate::model::effect::{Kept, Names, parse_record, render_record};
 
 /// Reads it from the edge, with what others have left to it; an empty one if there is none.
@@ -19,11 +20,14 @@ pub(super) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
 async fn read_left(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
     match read_one(edge, name).await {
         Err(error) if error.status().is_some_and(|status| status.code == 403) => {
-            log::warn!(
-                "cannot read the record of an earlier syncer at the edge; copies of types that this one does not select \
-                 will stay object=\"ConfigMap {}\" error={:?} advice=\"allow it to get that ConfigMap, or delete it\"",
-                name.name,
-                error.to_string()
+            log_line!(
+                Warn,
+                FormerRecordForbidden,
+                "cannot read the record of an earlier syncer; copies of types that this one does not select are preserved",
+                side = edge.side().word(),
+                object = name.of_kind("ConfigMap"),
+                error = error,
+                advice = "allow it to get that ConfigMap, or delete it"
             );
             Ok(Kept::default())
         }

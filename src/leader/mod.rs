@@ -27,6 +27,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use self::election::{Answer, Election, Request, Step, Timing};
 use self::lease::{Lease, LeaseSpec, leases};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
+use crate::logging::log_line;
 
 /// How long giving up the Lease may take: an edge that is away must not keep a process from ending.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);
@@ -110,7 +111,8 @@ pub async fn while_leading<T, W: Future<Output = T>>(
         let until = candidate.election.leads_until(Instant::now());
         if let Some(until) = until.filter(|_| is_asked) {
             let finished = timeout_at(until, within(Some(until), &mut work)).await;
-            log::debug!("finished the work in_time={}", matches!(finished, Ok(WorkEnd::Done(_))));
+            let in_time = matches!(finished, Ok(WorkEnd::Done(_)));
+            log_line!(Debug, WorkEnded, "the work has ended", in_time = in_time);
         }
     }
     candidate.release(request).await;
@@ -209,7 +211,7 @@ impl Candidate {
             self.failure = None;
             if !self.told_failure.is_empty() {
                 self.told_failure.clear();
-                log::info!("the lease can be used again lease={}", self.lease());
+                log_line!(Info, LeaseUsable, "the lease can be used again", lease = self.lease());
             }
         }
         let found = matches!(sent.answer, Answer::Found(_));
@@ -243,32 +245,45 @@ impl Candidate {
         });
         match released.await {
             Ok(None) => {}
-            Ok(Some(Ok(()))) => log::info!("released the lease, a standby may take over lease={}", self.lease()),
+            Ok(Some(Ok(()))) => {
+                log_line!(
+                    Info,
+                    LeaseReleased,
+                    "released the lease, a standby may take over",
+                    lease = self.lease()
+                );
+            }
             Ok(Some(Err(error))) => self.log_unreleased(&error),
             Err(_) => self.log_unreleased(&format!("no answer within {RELEASE_LIMIT:?}")),
         }
     }
 
     fn log_unreleased(&self, error: &str) {
-        log::warn!(
-            "could not release the lease, a standby takes over when it has expired lease={} error={error:?}",
-            self.lease()
+        log_line!(
+            Warn,
+            LeaseNotReleased,
+            "could not release the lease, a standby takes over when it has expired",
+            lease = self.lease(),
+            error = error
         );
     }
 
     fn log_begin(&mut self) {
         self.told_holder.clear();
         let transitions = self.election.last_seen().map_or(0, LeaseSpec::transitions);
-        log::info!(
-            "leading, syncing begins lease={} identity={} transitions={transitions}",
-            self.lease(),
-            self.candidacy.identity
+        log_line!(
+            Info,
+            Leading,
+            "leading, syncing begins",
+            lease = self.lease(),
+            identity = self.candidacy.identity,
+            transitions = transitions
         );
     }
 
     fn log_end(&mut self) {
         let holder = self.election.last_seen().map_or("", LeaseSpec::holder);
-        let reason = if holder == self.candidacy.identity {
+        let why = if holder == self.candidacy.identity {
             let failure = self.failure.as_deref().unwrap_or("there was no time to");
             format!("not renewed within {:?}: {failure}", self.timing.renew_deadline())
         } else if holder.is_empty() {
@@ -276,9 +291,12 @@ impl Candidate {
         } else {
             format!("held by {holder}")
         };
-        log::warn!(
-            "no longer leading, syncing has stopped lease={} reason={reason:?}",
-            self.lease()
+        log_line!(
+            Warn,
+            LeadershipLost,
+            "no longer leading, syncing has stopped",
+            lease = self.lease(),
+            because = why
         );
     }
 
@@ -289,11 +307,13 @@ impl Candidate {
             return;
         }
         self.told_holder = holder;
-        log::info!(
-            "standing by, another syncer leads lease={} holder={} identity={}",
-            self.lease(),
-            self.told_holder,
-            self.candidacy.identity
+        log_line!(
+            Info,
+            Standby,
+            "standing by, another syncer leads",
+            lease = self.lease(),
+            holder = self.told_holder,
+            identity = self.candidacy.identity
         );
     }
 
@@ -301,20 +321,34 @@ impl Candidate {
     fn log_failure(&mut self, error: &Error, led: bool) {
         let text = error.to_string();
         if led || text == self.told_failure {
-            log::debug!("the lease cannot be used lease={} error={text:?}", self.lease());
+            log_line!(
+                Debug,
+                LeaseFailed,
+                "the lease cannot be used, will try again",
+                lease = self.lease(),
+                error = text
+            );
             return;
         }
         if error.is_forbidden() {
-            log::error!(
-                "the edge refuses the lease, so nothing is synced lease={} error={text:?} advice=\"allow it to get, \
-                 create and patch leases.coordination.k8s.io in namespace {}\"",
-                self.lease(),
-                self.candidacy.lease.namespace()
+            log_line!(
+                Error,
+                LeaseForbidden,
+                "the edge refuses the lease, so nothing is synced",
+                lease = self.lease(),
+                error = text,
+                advice = format_args!(
+                    "allow it to get, create and patch leases.coordination.k8s.io in namespace {}",
+                    self.candidacy.lease.namespace()
+                )
             );
         } else {
-            log::warn!(
-                "the lease cannot be used, will try again lease={} error={text:?}",
-                self.lease()
+            log_line!(
+                Warn,
+                LeaseFailed,
+                "the lease cannot be used, will try again",
+                lease = self.lease(),
+                error = text
             );
         }
         self.told_failure = text;

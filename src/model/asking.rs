@@ -9,7 +9,7 @@ use super::{Model, Request};
 use crate::cluster::discovery::{Discovery, GroupVersion, Served};
 use crate::cluster::{Error, ResourceType, Side};
 use crate::plan::{Absence, Missing, SyncedType};
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 use crate::source::SourceId;
 
 /// Between a sign that a missing type may be there and asking for it: one CRD causes several events as it comes up.
@@ -342,11 +342,11 @@ impl Model {
 }
 
 fn discovery_of(side: Side, group: &str, version: &str) -> Subject {
-    Subject::Thing(side, format!("discovery of {group}/{version}"))
+    Subject::Thing(side, Topic::Discovery, format!("{group}/{version}"))
 }
 
 fn list_of_groups(side: Side) -> Subject {
-    Subject::Thing(side, "the list of API groups".to_owned())
+    Subject::Thing(side, Topic::Discovery, String::new())
 }
 
 #[cfg(test)]

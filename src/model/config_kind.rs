@@ -2,7 +2,7 @@
 
 use crate::api::{GROUP, VERSION, edge_sync_config, syncer_config};
 use crate::cluster::{ResourceType, Side};
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 
 /// The kinds of configs. Objects of both count, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +37,6 @@ impl ConfigKind {
 
     /// The heartbeat on one of them.
     pub(super) fn heartbeat_on(self, config: &str) -> Subject {
-        Subject::Thing(Side::Hub, format!("the heartbeat on {}//{config}", self.kind()))
+        Subject::Thing(Side::Hub, Topic::Heartbeat, format!("{}//{config}", self.kind()))
     }
 }

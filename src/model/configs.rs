@@ -11,8 +11,9 @@ use super::{Feed, Model};
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::cluster::{Error, Scope, Side};
+use crate::logging::log_line;
 use crate::plan::{Missing, Place, Problem, SyncedType, Unknown, Wanted};
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 use crate::source::SourceId;
 use crate::source::{Reading, Style};
 use crate::sync::meta::Meta;
@@ -257,7 +258,12 @@ impl Model {
         // One that was served may come back soon; otherwise few hubs get the other kind later, and asking costs.
         let was_served = self.selecting.known(kind) == Known::Yes;
         if tries > if was_served { KIND_TRIES } else { FIRST_KIND_TRIES } {
-            log::debug!("the hub does not serve a kind of configs kind={}", kind.kind());
+            log_line!(
+                Debug,
+                ConfigKindNotServed,
+                "the hub does not serve a kind of configs",
+                kind = kind.kind()
+            );
             let of_kind = self
                 .sources
                 .iter()
@@ -276,7 +282,11 @@ impl Model {
             return;
         }
         if self.selecting.names().is_empty() {
-            log::info!("there is no SyncerConfig or EdgeSyncConfig at the hub; waiting for one");
+            log_line!(
+                Info,
+                NoConfigs,
+                "there is no SyncerConfig or EdgeSyncConfig at the hub; waiting for one"
+            );
         }
         self.replan();
         self.begin_to_beat();
@@ -285,6 +295,5 @@ impl Model {
 
 /// That the hub serves no kind of configs at all.
 pub(super) fn no_configs() -> Subject {
-    let thing = "SyncerConfig (apply manifests/crds to the hub, or bind the API)";
-    Subject::Thing(Side::Hub, thing.to_owned())
+    Subject::Thing(Side::Hub, Topic::Configs, String::new())
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::{Feed, Model};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{Error, ResourceType, Scope, Side};
+use crate::logging::log_line;
 use crate::source::{Reading, SourceId, Style};
 use crate::sync::meta::Meta;
 
@@ -102,7 +103,13 @@ impl Model {
     }
 
     pub(super) fn crds_refused(&mut self, side: Side, error: &Error) {
-        log::debug!("cannot watch CRDs, asking from time to time side={side} error={error}");
+        log_line!(
+            Debug,
+            CrdsNotWatched,
+            "cannot watch CRDs, the side is polled for new types",
+            side = side.word(),
+            error = error
+        );
         if let Some(known) = &mut self.asking(side).crds {
             known.refused = true;
         }

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::cluster::{Error, ResourceType, Side, qualified};
+use crate::logging::log_line;
 use crate::plan::Direction;
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 use crate::sync::definition::{Definition, Definitions, Hub, Known};
 
 /// Asking the hub what defines its types.
@@ -109,10 +110,12 @@ impl Model {
             }
         }
         if let Some(error) = refused {
-            log::info!(
-                "cannot tell whether the hub takes a whole type away: copies of its objects then go with them \
-                 error={:?} advice=\"allow it to get customresourcedefinitions, and in kcp to list apibindings\"",
-                error.to_string()
+            log_line!(
+                Info,
+                DefinitionsForbidden,
+                "cannot see whether the hub deletes a whole type: copies of its objects are then deleted too",
+                error = error,
+                advice = "allow it to get customresourcedefinitions, and in kcp to list apibindings"
             );
         }
         if failed {
@@ -161,5 +164,5 @@ impl Model {
 }
 
 fn definition_of(resource: &str) -> Subject {
-    Subject::Thing(Side::Hub, format!("what defines {resource}"))
+    Subject::Thing(Side::Hub, Topic::Definition, resource.to_owned())
 }

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::{Key, Model, Task, TypeId};
 use crate::cluster::{ObjectName, Side};
+use crate::logging::log_line;
 use crate::queue::back_off;
 use crate::sync::managed_fields::last_writer;
 
@@ -55,17 +56,35 @@ impl Model {
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let key = Key::new(type_id, Task::Object, name);
         let Some(wait) = wait(changes, self.chance.f64()) else {
-            log::debug!("deleted at the {side} by somebody else object={copy}");
+            log_line!(
+                Debug,
+                CopyDrifted,
+                "a copy was deleted by somebody else",
+                side = side.word(),
+                object = copy
+            );
             self.queue.add(key, class, None);
             return;
         };
         if changes == PATIENCE + 1 {
-            log::warn!(
-                "something at the {side} keeps deleting a copy; it is created again with increasing back-off object={copy} \
-                 advice=\"stop it, or take the object out of the config\""
+            log_line!(
+                Warn,
+                CopyDeletedRepeatedly,
+                "something keeps deleting a copy; it is recreated with increasing back-off",
+                side = side.word(),
+                object = copy,
+                advice = "stop it, or take the object out of the config"
             );
         }
-        log::debug!("deleted at the {side} again object={copy} times={changes} wait={wait:?}");
+        log_line!(
+            Debug,
+            CopyDrifted,
+            "a copy was deleted by somebody else",
+            side = side.word(),
+            object = copy,
+            times = changes,
+            wait = format_args!("{wait:?}")
+        );
         self.queue.add_after(key, class, wait, now);
     }
 
@@ -87,9 +106,17 @@ impl Model {
             .inventory
             .fight(&key.name)
             .map_or(0, |fight| if counts { fight.count(now) } else { fight.so_far() });
-        let writer = last_writer(object).unwrap_or_default();
+        let (manager, fields) = last_writer(object).unwrap_or_default();
         let Some(wait) = wait(changes, self.chance.f64()) else {
-            log::debug!("changed at the {side} by somebody else object={copy} {writer}");
+            log_line!(
+                Debug,
+                CopyDrifted,
+                "a copy was changed by somebody else",
+                side = side.word(),
+                object = copy,
+                manager = manager,
+                fields = fields
+            );
             self.queue.add(key, class, None);
             return;
         };
@@ -98,12 +125,28 @@ impl Model {
                 Side::Edge => "annotate the hub object with edge.kubestellar.io/downsync-overwrite: false",
                 Side::Hub | Side::Shard(_) => "take the object out of what is upsynced",
             };
-            log::warn!(
-                "something at the {side} keeps changing a copy; it is put right ever more rarely object={copy} {writer} \
-                 advice=\"stop it, or {or}\""
+            log_line!(
+                Warn,
+                CopyChangedRepeatedly,
+                "something keeps changing a copy; it is corrected with increasing back-off",
+                side = side.word(),
+                object = copy,
+                manager = manager,
+                fields = fields,
+                advice = format_args!("stop it, or {or}")
             );
         }
-        log::debug!("changed at the {side} again object={copy} changes={changes} wait={wait:?} {writer}");
+        log_line!(
+            Debug,
+            CopyDrifted,
+            "a copy was changed by somebody else",
+            side = side.word(),
+            object = copy,
+            manager = manager,
+            fields = fields,
+            times = changes,
+            wait = format_args!("{wait:?}")
+        );
         self.queue.add_after(key, class, wait, now);
     }
 }

@@ -7,7 +7,7 @@ use super::config_kind::ConfigKind;
 use super::configs::no_configs;
 use super::{Feed, Model, TypeId};
 use crate::cluster::{Error, Side};
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 use crate::source::{SourceEvent, SourceId, Versions};
 use crate::sync::meta::Meta;
 
@@ -105,7 +105,7 @@ impl Model {
     /// An event without readable metadata names nothing that could be acted on. No API server sends one.
     fn note_unreadable(&mut self, feed: Feed, result: Result<(), Error>) {
         if let Err(error) = result {
-            let subject = Subject::Thing(feed.side(), "an object without readable metadata".to_owned());
+            let subject = Subject::Thing(feed.side(), Topic::Unreadable, String::new());
             self.fails(subject, "reading", &error);
         }
     }
@@ -118,7 +118,7 @@ impl Model {
         if let Some((side, thing)) = self.source_name(id)
             && !self.fails_in_another(id)
         {
-            self.report.works(&Subject::Thing(side, thing));
+            self.report.works(&Subject::Thing(side, Topic::Watch, thing));
         }
     }
 
@@ -146,7 +146,7 @@ impl Model {
         if let Some(source) = self.sources.get_mut(&id) {
             source.fails = true;
         }
-        self.fails(Subject::Thing(side, thing), "watching", error);
+        self.fails(Subject::Thing(side, Topic::Watch, thing), "watching", error);
     }
 
     /// True if another source fails that people know by the same name: of the same type at the same side, in one namespace
@@ -165,7 +165,7 @@ impl Model {
         let source = self.sources.get(&id)?;
         let mut name = source.reading.resource.qualified();
         if let Some(namespace) = &source.reading.scope.namespace {
-            name = format!("{name} in namespace {namespace}");
+            name = format!("{name}/{namespace}");
         }
         Some((source.feed.side(), name))
     }

@@ -31,6 +31,7 @@ use self::withdrawn::TypeHolds;
 use super::count::Count;
 use super::inventory::{Held, Permit};
 use super::{Key, Model, Task, TypeId, Types};
+use crate::logging::log_line;
 use crate::plan::Direction;
 
 /// Deletes within this time are one pass, also when they come one by one.
@@ -371,9 +372,12 @@ impl Model {
     pub(super) fn judge_anew(&mut self, direction: Direction) {
         let gate = self.guard.gates.entry(direction).or_default();
         gate.hold = None;
-        log::info!(
-            "the {} is the cluster again that the copies are from, deletes are held no longer direction={direction}",
-            direction.origin()
+        log_line!(
+            Info,
+            HoldEnded,
+            "the cluster that the copies are from is back, deletes are held no longer",
+            side = direction.origin().word(),
+            direction = direction
         );
         self.holds_have_changed();
         self.release_copies(direction, Permit::Needed);
@@ -385,7 +389,14 @@ impl Model {
         self.guard.gates.entry(direction).or_default().hold = None;
         self.holds_have_changed();
         let released = self.release_copies(direction, Permit::Given);
-        log::warn!("deletes go on direction={direction} because=\"{why}\" objects={released}");
+        log_line!(
+            Warn,
+            DeletesReleased,
+            "held deletes are carried out",
+            direction = direction,
+            because = why,
+            objects = released
+        );
     }
 
     /// The hold of a direction has ended: what it held is looked at again. How many that are.

@@ -13,6 +13,7 @@ use super::timers::Timer;
 use super::{Feed, Model, Request};
 use crate::api::UPSYNCED_SELECTOR;
 use crate::cluster::{Error, Precondition, ResourceType, Scope, Side};
+use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::queue::back_off;
 use crate::report::Subject;
@@ -263,7 +264,14 @@ impl Model {
                         }
                     }
                     End::NotEmpty(found) => {
-                        log::debug!("a namespace of ours at the hub is not empty namespace={namespace} has={found:?}");
+                        log_line!(
+                            Debug,
+                            NamespaceKept,
+                            "a namespace that upsync does not use any more is not empty",
+                            side = "hub",
+                            namespace = namespace,
+                            has = format_args!("{found:?}")
+                        );
                     }
                 }
             }
@@ -288,5 +296,5 @@ impl Model {
 }
 
 fn keeping(namespace: &str) -> Subject {
-    Subject::Thing(Side::Hub, format!("Namespace//{namespace}"))
+    Subject::object(Side::Hub, format!("Namespace//{namespace}"))
 }

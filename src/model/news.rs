@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Model;
 use crate::cluster::Side;
 use crate::cluster::discovery::Discovery;
+use crate::logging::{Maybe, log_line};
 use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
 
 /// Lines about one config. What is beyond is told as a number.
@@ -24,13 +25,47 @@ impl Model {
         let known = &self.selecting.problems;
         tell(
             problems.difference(known).map(|problem| (&problem.place, problem)),
-            |_, problem| log::warn!("a config cannot be followed here: {problem}"),
-            |config, more| log::warn!("more of a config cannot be followed here config={config} more={more}"),
+            |place, problem| {
+                log_line!(
+                    Warn,
+                    ConfigInvalid,
+                    "a part of a config cannot be followed",
+                    config = place.config,
+                    field = format_args!("spec.{}", place.field),
+                    error = problem.message
+                );
+            },
+            |config, more| {
+                log_line!(
+                    Warn,
+                    ConfigInvalid,
+                    "more parts of a config cannot be followed",
+                    config = config,
+                    more = more
+                );
+            },
         );
         tell(
             known.difference(&problems).map(|problem| (&problem.place, problem)),
-            |_, problem: &Problem| log::info!("no longer a problem: {problem}"),
-            |config, more| log::info!("no longer a problem config={config} more={more}"),
+            |place, problem: &Problem| {
+                log_line!(
+                    Info,
+                    ConfigCorrected,
+                    "no longer a problem",
+                    config = place.config,
+                    field = format_args!("spec.{}", place.field),
+                    error = problem.message
+                );
+            },
+            |config, more| {
+                log_line!(
+                    Info,
+                    ConfigCorrected,
+                    "no longer a problem",
+                    config = config,
+                    more = more
+                );
+            },
         );
         self.selecting.problems = problems;
         for (resource, why) in &plan.denied {
@@ -46,10 +81,14 @@ impl Model {
             now.iter()
                 .filter(|(key, _)| !known.contains_key(*key))
                 .filter_map(|(_, missing)| placed(missing)),
-            |place, missing| log::warn!("{}", line(place, missing)),
+            log_missing,
             |config, more| {
-                log::warn!(
-                    "more selected resources are not served; each is synced as soon as it appears config={config} more={more}"
+                log_line!(
+                    Warn,
+                    TypeNotServed,
+                    "more selected types are not served; each is synced as soon as it appears",
+                    config = config,
+                    more = more
                 );
             },
         );
@@ -68,15 +107,31 @@ impl Model {
             [Became::Served, Became::Deselected, Became::Unsure].map(|of| became.remove(&of).unwrap_or_default());
         tell(
             served.into_iter().filter_map(placed),
-            |_, missing| log::info!("no longer missing at the {} {missing}", missing.side),
-            |config, more| log::info!("no longer missing config={config} more={more}"),
+            |_, missing| {
+                log_line!(
+                    Info,
+                    TypeServed,
+                    "no longer missing",
+                    side = missing.side.word(),
+                    resource = missing.resource,
+                    group = missing.group,
+                    version = missing.version
+                );
+            },
+            |config, more| log_line!(Info, TypeServed, "no longer missing", config = config, more = more),
         );
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (place, _) in deselected.into_iter().filter_map(placed) {
             *counts.entry(&place.config).or_default() += 1;
         }
         for (config, count) in counts {
-            log::info!("a config no longer selects what is not served config={config} resources={count}");
+            log_line!(
+                Info,
+                TypeDeselected,
+                "a config no longer selects what is not served",
+                config = config,
+                resources = count
+            );
         }
         self.selecting.unsure = unsure.into_iter().cloned().collect();
     }
@@ -97,19 +152,29 @@ fn placed(missing: &Missing) -> Option<(&Place, &Missing)> {
     missing.place.as_ref().map(|place| (place, missing))
 }
 
-/// How people are told that something is missing.
-fn line(Place { config, field }: &Place, missing: &Missing) -> String {
-    let who = match (missing.absence, missing.side) {
-        (Absence::Everywhere, _) => "neither side serves".to_owned(),
-        (_, side) => format!("the {side} does not serve"),
-    };
-    let advice = missing.meant.as_ref();
-    let advice = advice
-        .map(|meant| format!(" advice=\"did you mean {meant}?\""))
-        .unwrap_or_default();
-    format!(
-        "{who} a selected resource; it is synced as soon as it appears {missing} config={config} field=spec.{field}{advice}"
-    )
+/// Tells people that something is missing: nobody has it, if no side is named.
+fn log_missing(Place { config, field }: &Place, missing: &Missing) {
+    let meant = missing.meant.as_ref();
+    log_line!(
+        Warn,
+        TypeNotServed,
+        "a selected type is not served; it is synced as soon as it appears",
+        side = lacking(missing),
+        resource = missing.resource,
+        group = missing.group,
+        version = missing.version,
+        config = config,
+        field = format_args!("spec.{field}"),
+        advice = Maybe(meant.map(|meant| format!("did you mean {meant}?")))
+    );
+}
+
+/// The side that does not serve it, or both.
+fn lacking(missing: &Missing) -> &'static str {
+    match missing.absence {
+        Absence::Everywhere => "hub,edge",
+        _ => missing.side.word(),
+    }
 }
 
 /// What has become of something that was missing.
@@ -263,20 +328,10 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_which_side_lacks_it_and_what_may_be_meant() {
-        let told = |missing: &Missing| line(missing.place.as_ref().expect("it is asked for"), missing);
-        assert_eq!(
-            told(&missing("v1", "gauges", Absence::Side)),
-            "the hub does not serve a selected resource; it is synced as soon as it appears resource=gauges group=\"g\" \
-             version=v1 config=SyncerConfig//c field=spec.clusterScope[0]"
-        );
-        let mut meant = missing("", "gauge", Absence::Everywhere);
-        meant.meant = Some("gauges".into());
-        assert_eq!(
-            told(&meant),
-            "neither side serves a selected resource; it is synced as soon as it appears resource=gauge group=\"g\" \
-             config=SyncerConfig//c field=spec.clusterScope[0] advice=\"did you mean gauges?\""
-        );
+    fn the_line_says_which_side_lacks_it() {
+        for (absence, expected) in [(Absence::Side, "hub"), (Absence::Everywhere, "hub,edge")] {
+            assert_eq!(lacking(&missing("v1", "gauges", absence)), expected);
+        }
     }
 
     #[test]

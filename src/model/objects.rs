@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::inventory::Held;
 use super::{AtHand, Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName, Side};
+use crate::logging::log_line;
 use crate::plan::{Direction, Selection};
 use crate::source::{SourceId, Versions};
 use crate::sync::job::Seen;
@@ -319,7 +320,13 @@ impl Model {
         let versions = Versions { before, ..versions };
         if versions.go_back() {
             let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
-            log::warn!("the {side} has gone back to older versions, looking at everything again resource={resource}");
+            log_line!(
+                Warn,
+                VersionsWentBack,
+                "a side has gone back to older versions, everything is read again",
+                side = side.word(),
+                resource = resource
+            );
             self.restart_type_anew(type_id);
             if side == Side::Edge {
                 self.read_record_again();

@@ -7,6 +7,7 @@ use std::fmt;
 use super::Model;
 use super::timers::Timer;
 use crate::cluster::Side;
+use crate::logging::log_line;
 
 /// Hub and edge are the same cluster, or the same workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +94,21 @@ impl Model {
         let Some(now) = now else { return Err(one) };
         let before = std::mem::replace(&mut self.clusters, now);
         match (before, now) {
-            (Clusters::Two, Clusters::One) => log::error!("nothing is synced as long as this lasts error=\"{one}\""),
-            (Clusters::One, Clusters::Two) => log::info!("hub and edge are two clusters again, syncing goes on"),
+            (Clusters::Two, Clusters::One) => {
+                log_line!(
+                    Error,
+                    SameCluster,
+                    "hub and edge are one cluster, nothing is synced as long as this lasts",
+                    error = one
+                );
+            }
+            (Clusters::One, Clusters::Two) => {
+                log_line!(
+                    Info,
+                    TwoClusters,
+                    "hub and edge are two clusters again, syncing goes on"
+                );
+            }
             _ => {}
         }
         Ok((before, now) == (Clusters::One, Clusters::Two))

@@ -14,8 +14,9 @@ use self::kept::{Kept, Names};
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::cluster::{Error, ObjectName, Side};
+use crate::logging::log_line;
 use crate::plan::{Direction, SyncedType};
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 
 /// How often the versions are written, if they have grown.
 const VERSIONS_INTERVAL: Duration = Duration::from_secs(600);
@@ -137,7 +138,8 @@ impl Model {
     }
 
     fn the_record(&self) -> Subject {
-        Subject::Thing(Side::Edge, format!("ConfigMap {}", self.record_names().own.name))
+        let record = self.record_names().own.of_kind("ConfigMap").to_string();
+        Subject::Thing(Side::Edge, Topic::Record, record)
     }
 
     fn to_be_kept(&self) -> Kept {
@@ -195,11 +197,14 @@ impl Model {
                 if std::mem::replace(&mut self.record.refused, true) {
                     return;
                 }
-                log::warn!(
-                    "cannot keep the record of synced types at the edge; copies that are deselected while the syncer is \
-                     down will stay error={:?} advice=\"allow it to get, create and patch the ConfigMap {}\"",
-                    error.to_string(),
-                    self.record_names().own.name
+                log_line!(
+                    Warn,
+                    RecordForbidden,
+                    "cannot keep the record of synced types; copies that are deselected while the syncer is down are preserved",
+                    side = "edge",
+                    object = self.record_names().own.of_kind("ConfigMap"),
+                    error = error,
+                    advice = "allow it to get, create and patch that ConfigMap"
                 );
                 self.record.saved.get_or_insert_default();
                 self.ask_identity(Side::Hub);
@@ -217,7 +222,12 @@ impl Model {
         self.timers.succeeds(Timer::Record);
         self.timers.set_earlier(Timer::Record, self.now + RENEWAL);
         if std::mem::take(&mut record.refused) {
-            log::info!("the record of synced types can be kept at the edge now");
+            log_line!(
+                Info,
+                RecordKept,
+                "the record of synced types can be kept now",
+                side = "edge"
+            );
         }
         if is_read {
             record.was_read(kept.types);

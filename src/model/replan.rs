@@ -6,6 +6,7 @@ use super::timers::Timer;
 use super::{Model, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{ResourceType, Side};
+use crate::logging::log_line;
 use crate::plan::{Direction, Origins, Pair, Plan, SyncedType, TypePlan};
 use crate::sync::definition::Known;
 
@@ -84,12 +85,14 @@ impl Model {
             self.drop_type(type_id);
         }
         if planned.at_edge.version != planned.at_hub.version {
-            log::info!(
-                "the {} serves another version, which is used there resource={} hub={} edge={}",
-                planned.direction.copy(),
-                planned.at_hub.qualified(),
-                planned.at_hub.version,
-                planned.at_edge.version
+            log_line!(
+                Info,
+                OtherVersionUsed,
+                "a side serves another version, which is used there",
+                side = planned.direction.copy().word(),
+                resource = planned.at_hub.qualified(),
+                hub = planned.at_hub.version,
+                edge = planned.at_edge.version
             );
         }
         let type_id = self.next_type;

@@ -11,7 +11,7 @@ use super::status::status_of;
 use super::{Effect, Model, TypeId};
 use crate::cluster::{Error, ObjectName, Scope, Side};
 use crate::plan::{Direction, Selection, Selector};
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 use crate::source::{Covers, Pace, Reading, SourceId, Style};
 use crate::sync::ownership::mark_selector;
 
@@ -283,7 +283,7 @@ impl Model {
                 continue;
             };
             for (side, object) in [(direction.origin(), origin), (direction.copy(), copy)] {
-                self.report.clear(&Subject::Thing(side, object.for_people()));
+                self.report.clear(&Subject::object(side, object.for_people()));
             }
         }
     }
@@ -293,7 +293,7 @@ impl Model {
         if let Some((side, thing)) = self.source_name(id)
             && !self.fails_in_another(id)
         {
-            self.report.clear(&Subject::Thing(side, thing));
+            self.report.clear(&Subject::Thing(side, Topic::Watch, thing));
         }
         self.remove_source(id);
     }

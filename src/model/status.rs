@@ -12,9 +12,10 @@ use tokio::time::Duration;
 use super::inventory::Link;
 use super::{AtHand, Key, Model, Task, TypeId, drift};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
+use crate::logging::log_line;
 use crate::plan::{Direction, Selection, StatusPath};
 use crate::queue::{self, Class};
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 use crate::sync::job::Failure;
 use crate::sync::ownership::CopyState;
 use crate::sync::status_return::{Returned, StatusJob};
@@ -122,10 +123,13 @@ impl Model {
                 }
                 if matches!(error, Error::Outdated { .. }) {
                     // A list tells more, to people too.
-                    log::debug!(
-                        "{doing} of {} gave something old name={:?} error={error}",
-                        resource.qualified(),
-                        key.name
+                    log_line!(
+                        Debug,
+                        ObjectOutdated,
+                        "a status is older than one before",
+                        side = side.word(),
+                        object = key.name.of_kind(&resource.kind),
+                        error = error
                     );
                     self.doubt(key.type_id, side);
                 } else if !error.is_conflict() {
@@ -163,7 +167,7 @@ impl Model {
             Returned::Gone | Returned::Another => return queue::Done::Later(UNTOLD_WAIT),
             Returned::Written { .. } => {
                 let object = key.name.of_kind(&resource.kind).to_string();
-                log::debug!("status returned object={object}");
+                log_line!(Debug, StatusReturned, "status returned", side = "hub", object = object);
                 self.statuses_work(key.type_id, Side::Hub);
                 self.report.wrote(Side::Hub, "status");
             }
@@ -201,7 +205,7 @@ impl Model {
 
 /// One line a type: what is wrong with one status, a permission mostly, is wrong with all.
 pub(super) fn status_of(side: Side, resource: &ResourceType) -> Subject {
-    Subject::Thing(side, format!("the status of {}", resource.qualified()))
+    Subject::Thing(side, Topic::Status, resource.qualified())
 }
 
 impl super::TypeState {

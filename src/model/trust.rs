@@ -14,9 +14,10 @@ use super::identities::Settled;
 use super::timers::Timer;
 use super::{Effect, Feed, Model, Request, SourceState, TypeId};
 use crate::cluster::{Error, Side};
+use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::queue::back_off;
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 use crate::source::{SourceId, Versions};
 use crate::sync::identity;
 use crate::sync::job::HeldFor;
@@ -206,7 +207,7 @@ impl Model {
     pub(super) fn identified(&mut self, side: Side, result: Result<Option<String>, Error>) -> bool {
         let timer = Timer::Identity(side);
         self.timers.ends(timer);
-        let subject = Subject::Thing(side, "Namespace//kube-system (it tells clusters apart)".to_owned());
+        let subject = Subject::Thing(side, Topic::Identity, "Namespace//kube-system".to_owned());
         let mut is_back = false;
         match result {
             Ok(Some(found)) => {
@@ -254,10 +255,13 @@ impl Model {
         if self.timers.failures(Timer::Identity(side)) == TRIES
             && std::mem::replace(&mut question.settled, Settled::Nameless) != Settled::Nameless
         {
-            log::warn!(
-                "cannot tell the {side} from another one, so that no delete is held if it is recreated: it has neither a \
-                 namespace kube-system nor one called default advice=\"create a namespace default there, or allow it to get \
-                 logicalclusters in kcp\""
+            log_line!(
+                Warn,
+                IdentityUnknown,
+                "cannot tell a side from another one, so that no delete is held if it is recreated: it has neither a \
+                 namespace kube-system nor one called default",
+                side = side.word(),
+                advice = "create a namespace default there, or allow it to get logicalclusters in kcp"
             );
         }
     }

@@ -9,6 +9,7 @@ use super::inventory::{Held, LeftOpen};
 use super::workers::HELD_BACK;
 use super::{AtHand, Done, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
 use crate::cluster::{Error, ObjectName, Side};
+use crate::logging::log_line;
 use crate::plan::{Direction, Selection};
 use crate::queue::{self, Class, Payload};
 use crate::report::Subject;
@@ -81,8 +82,8 @@ impl Model {
         {
             let direction = state.plan.direction;
             self.report
-                .clear(&Subject::Thing(direction.origin(), origin.for_people()));
-            self.report.clear(&Subject::Thing(direction.copy(), copy.for_people()));
+                .clear(&Subject::object(direction.origin(), origin.for_people()));
+            self.report.clear(&Subject::object(direction.copy(), copy.for_people()));
         }
     }
 
@@ -224,7 +225,14 @@ impl Model {
             self.suspect_is_judged(state.plan.direction);
         }
         if let Some(wait) = wait {
-            log::debug!("next try in={wait:?} task={:?} name={:?}", key.task, key.name);
+            log_line!(
+                Debug,
+                RetryScheduled,
+                "tried again after a wait",
+                wait = format_args!("{wait:?}"),
+                task = format_args!("{:?}", key.task),
+                name = format_args!("{}/{}", key.name.namespace(), key.name.name)
+            );
         } else {
             self.return_status(key.type_id, &key.name, None);
         }
@@ -272,7 +280,14 @@ impl Model {
         if let Ending::Changed(change) = outcome.ending {
             self.report.change(side, &object, change);
         }
-        log::debug!("seen to object={object} result={:?}", outcome.ending);
+        log_line!(
+            Debug,
+            ObjectSynced,
+            "synced",
+            side = side.word(),
+            object = object,
+            result = format_args!("{:?}", outcome.ending)
+        );
         if !forsaken {
             self.stray_may_be_gone(*type_id, name);
         }
@@ -292,8 +307,8 @@ impl Model {
 
     /// An origin and its copy no longer fail, but for what is in the copy's place and is to go first.
     fn both_work(&mut self, direction: Direction, origin: String, copy: String, waits_for: &[String]) {
-        self.report.works(&Subject::Thing(direction.origin(), origin));
-        let copy = Subject::Thing(direction.copy(), copy);
+        self.report.works(&Subject::object(direction.origin(), origin));
+        let copy = Subject::object(direction.copy(), copy);
         if waits_for.is_empty() {
             self.report.works(&copy);
         } else {
@@ -524,7 +539,13 @@ impl Model {
         let object = here.for_people();
         let is_selected = state.selection(name) != Selection::None;
         if at_copy && is_selected && error.missing_namespace().is_some() {
-            log::debug!("waits for its namespace object={object}");
+            log_line!(
+                Debug,
+                NamespaceAwaited,
+                "waits for its namespace",
+                side = side.word(),
+                object = object
+            );
             if let Some(why) = state.refuses_namespace(name) {
                 self.report.refused(&format!("Namespace//{}", name.namespace()), &why);
             } else if *side == Side::Edge
@@ -536,7 +557,14 @@ impl Model {
             return retry;
         }
         if error.is_conflict() && self.queue.failures(key) < LASTING_CONFLICT {
-            log::debug!("changed meanwhile, looking again object={object} error={error}");
+            log_line!(
+                Debug,
+                ChangedMeanwhile,
+                "changed meanwhile, read again",
+                side = side.word(),
+                object = object,
+                error = error
+            );
             return retry;
         }
         if error.is_type_not_served() {
@@ -554,8 +582,8 @@ impl Model {
         }
         // Work ends at its first failure, so an object fails on one side at a time.
         let other = Direction::from(*side).copy();
-        self.report.clear(&Subject::Thing(other, elsewhere.for_people()));
-        self.fails(Subject::Thing(*side, object), failure.doing, error);
+        self.report.clear(&Subject::object(other, elsewhere.for_people()));
+        self.fails(Subject::object(*side, object), failure.doing, error);
         if at_copy && error.is_immutable() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.
             let state = self.types.get_mut(type_id).expect("looked up above");

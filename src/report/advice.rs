@@ -192,7 +192,7 @@ fn about_status(status: &ApiStatus) -> &'static str {
     }
 }
 
-fn is_terminating(status: &ApiStatus) -> bool {
+pub(super) fn is_terminating(status: &ApiStatus) -> bool {
     let has_cause = status.causes.iter().any(|cause| cause == "NamespaceTerminating");
     has_cause || status.message.contains("is being terminated") || status.message.contains("is terminating")
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cluster::Side;
+use crate::sync::job::Change;
 
 /// Lines that a burst may have before it is summed up.
 const LINES: u32 = 20;
@@ -18,14 +19,14 @@ pub(super) struct Changes {
     begin: Option<Instant>,
     lines: u32,
     /// What has happened without a line of its own.
-    untold: BTreeMap<(Side, &'static str), u32>,
+    untold: BTreeMap<(Side, Change), u32>,
     /// A sum was told already; the next one is told at the end.
     summed: bool,
 }
 
 impl Changes {
     /// Counts a change. True if it has a line of its own.
-    pub(super) fn count(&mut self, side: Side, word: &'static str, now: Instant) -> bool {
+    pub(super) fn count(&mut self, side: Side, change: Change, now: Instant) -> bool {
         if self.end().is_some_and(|end| end <= now) && self.untold.is_empty() {
             *self = Self::default();
         }
@@ -34,7 +35,7 @@ impl Changes {
             self.lines += 1;
             return true;
         }
-        *self.untold.entry((side, word)).or_default() += 1;
+        *self.untold.entry((side, change)).or_default() += 1;
         false
     }
 
@@ -44,7 +45,7 @@ impl Changes {
     }
 
     /// The sum, if it is time for one: at the first rest, and at the end of the burst.
-    pub(super) fn sum(&mut self, at_rest: bool, now: Instant) -> BTreeMap<(Side, &'static str), u32> {
+    pub(super) fn sum(&mut self, at_rest: bool, now: Instant) -> BTreeMap<(Side, Change), u32> {
         if self.untold.is_empty() {
             return BTreeMap::new();
         }
@@ -68,7 +69,9 @@ mod tests {
     use super::*;
 
     fn told(changes: &mut Changes, count: u32, now: Instant) -> usize {
-        (0..count).filter(|_| changes.count(Side::Edge, "created", now)).count()
+        (0..count)
+            .filter(|_| changes.count(Side::Edge, Change::Created, now))
+            .count()
     }
 
     #[test]
@@ -76,7 +79,10 @@ mod tests {
         let (mut changes, now) = (Changes::default(), Instant::now());
         assert_eq!(told(&mut changes, 100, now), LINES as usize);
         assert!(changes.sum(false, now).is_empty());
-        assert_eq!(changes.sum(true, now), BTreeMap::from([((Side::Edge, "created"), 80)]));
+        assert_eq!(
+            changes.sum(true, now),
+            BTreeMap::from([((Side::Edge, Change::Created), 80)])
+        );
         assert!(changes.sum(true, now).is_empty());
     }
 

@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn thing(index: u32) -> Subject {
-        Subject::Thing(Side::Edge, format!("ConfigMap/a/{index}"))
+        Subject::object(Side::Edge, format!("ConfigMap/a/{index}"))
     }
 
     fn fails(failures: &mut Failures, index: u32, reason: Option<&str>) -> bool {
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(told, [0]);
         assert_eq!(failures.count(), 500);
         assert!(fails(&mut failures, 600, Some("another permission")));
-        let elsewhere = Subject::Thing(Side::Hub, "x".into());
+        let elsewhere = Subject::object(Side::Hub, "x".into());
         assert!(
             failures.fails(&elsewhere, 1, REASON, now()).is_some(),
             "at the other side"

@@ -9,11 +9,13 @@ mod changes;
 mod failures;
 pub mod metrics;
 mod streak;
+mod subject;
 
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::time::Duration;
 
+use log::Level;
 use tokio::time::Instant;
 
 use self::advice::{about_no_api, advice, shared_reason};
@@ -21,28 +23,10 @@ use self::changes::Changes;
 use self::failures::{Failures, Line, STEADY};
 use self::metrics::Counters;
 use crate::cluster::{Error, Place, Side};
+use crate::logging::{self, LogReason, log_line};
 use crate::sync::job::Change;
 
-/// What a streak of failures is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Subject {
-    /// A whole side cannot be reached.
-    Side(Side),
-    /// A side does not accept the syncer's credentials, for whatever it asks.
-    Credentials(Side),
-    /// Something else than a Kubernetes API answers in the place of a side.
-    Stranger(Side),
-    /// Something named by this text on a side: an object or a type.
-    Thing(Side, String),
-}
-
-impl Subject {
-    /// The side that it is about.
-    pub fn side(&self) -> Side {
-        let (Self::Side(side) | Self::Credentials(side) | Self::Stranger(side) | Self::Thing(side, _)) = self;
-        *side
-    }
-}
+pub use self::subject::{Subject, Topic};
 
 /// The server that a failure comes from, as far as people are told.
 #[derive(Clone, Copy, Debug)]
@@ -96,23 +80,17 @@ impl Report {
 
     /// Tells of a change of a copy on that side.
     pub fn change(&mut self, side: Side, object: impl Display, change: Change) {
-        let word = match change {
-            Change::Unchanged => return,
-            Change::Created => "created",
-            Change::Updated => "updated",
-            Change::Adopted => "adopted",
-            Change::MarkedHandsOff => "marked to be left alone",
-            Change::Deleted => "deleted",
-            Change::Released => "released",
-            Change::Replaced => "replaced",
+        let Some((word, reason)) = of_change(change) else {
+            return;
         };
-        self.counters
-            .wrote(side, if word.contains(' ') { "left_alone" } else { word });
-        if self.changes.count(side, word, self.now) {
-            log::info!("{word} at the {side} object={object}");
+        self.counters.wrote(side, word);
+        let level = if self.changes.count(side, change, self.now) {
+            Level::Info
         } else {
-            log::debug!("{word} at the {side} object={object}");
-        }
+            Level::Debug
+        };
+        let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("object", &object)];
+        logging::write(level, module_path!(), reason, word, &keys);
     }
 
     /// Counts a write that no line tells of.
@@ -133,45 +111,67 @@ impl Report {
     /// Tells that somebody else's object has the place of a copy, if that is new: that of the syncer of the sync target
     /// `owner`, or of nobody that is known.
     pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>) {
-        let subject = Subject::Thing(side, object.to_owned());
+        let subject = Subject::object(side, object.to_owned());
         let why = format!("somebody else's object has its name owner={owner:?}");
-        if self
-            .failures
-            .fails(&subject, streak::kind_of_words(&why), None, self.now)
-            .is_none()
-        {
+        let kind = streak::kind_of_words(&why);
+        if self.failures.fails(&subject, kind, None, self.now).is_none() {
             return;
         }
-        if let Some(owner) = owner {
-            log::warn!(
-                "not synced to the {side}, because the syncer of another sync target has made the object that is there, which \
-                 is left alone object={object} owner={owner:?} advice=\"take it out of one of the two configs; if the other \
-                 syncer is gone for good, start this one with --former-sync-target-uid={owner}\""
-            );
-            return;
-        }
-        log::warn!(
-            "not synced to the {side}, because an object of that name is there that the syncer has not made, which it \
-             leaves alone object={object} advice=\"delete or rename one of the two, or take it out of the config\""
+        let advice = match owner {
+            Some(owner) => format!(
+                "take it out of one of the two configs; if the other syncer is gone for good, start this one with \
+                 --former-sync-target-uid={owner}"
+            ),
+            None => "delete or rename one of the two, or take it out of the config".to_owned(),
+        };
+        let message = match owner {
+            Some(_) => "not synced, because the syncer of another sync target has made the object that is there",
+            None => "not synced, because an object of that name is there that the syncer has not made",
+        };
+        let owner = owner.unwrap_or_default();
+        logging::write(
+            Level::Warn,
+            module_path!(),
+            LogReason::Conflict,
+            message,
+            &[
+                ("side", &side.word()),
+                ("object", &object),
+                ("owner", &owner),
+                ("advice", &advice),
+            ],
         );
     }
 
     /// Tells that the edge's owner does not allow an object, once for each reason, with its first object.
     pub fn refused(&mut self, object: &str, why: &str) {
-        log::debug!("refused object={object} reason={why:?}");
+        log_line!(
+            Debug,
+            ObjectDenied,
+            "not allowed by the edge",
+            object = object,
+            rule = why
+        );
         if self.refusals.insert(why.to_owned()) {
-            log::warn!(
-                "not synced, because the edge does not allow it object={object} reason={why:?}; others alike are not named"
+            log_line!(
+                Warn,
+                Denied,
+                "not synced, because the edge does not allow it; others alike are not named",
+                object = object,
+                rule = why
             );
         }
     }
 
-    /// The same of a whole type. Copies of it that are there are left alone.
+    /// The same of a whole type. Copies of it that are there are preserved.
     pub fn denied(&mut self, resource: &str, why: &str) {
         if self.refusals.insert(why.to_owned()) {
-            log::warn!(
-                "not synced, because the edge does not allow it resource={resource} reason={why:?}; copies of it that are there \
-                 stay as they are"
+            log_line!(
+                Warn,
+                Denied,
+                "not synced, because the edge does not allow it; copies that are there are preserved as they are",
+                resource = resource,
+                rule = why
             );
         }
     }
@@ -191,52 +191,52 @@ impl Report {
             .failures
             .fails(&subject, streak::kind(error), shared_reason(error), self.now)
         else {
-            log::debug!("still failing doing={doing:?} subject={subject:?} error={text:?}");
+            let [(key, name), (space, namespace)] = subject.keys();
+            logging::write(
+                Level::Debug,
+                module_path!(),
+                LogReason::StillFailing,
+                "still failing",
+                &[
+                    ("side", &side.word()),
+                    (key, &name),
+                    (space, &namespace),
+                    ("doing", &doing),
+                    ("error", &text),
+                ],
+            );
             return false;
         };
-        let note = match line {
-            Line::News => String::new(),
-            Line::Last => format!(
-                " note=\"it comes and goes; there is no more of it here until it has worked for {}\"",
-                lasted(STEADY)
+        let (reason, message) = reason(&subject, error);
+        let (error, advice) = match stranger {
+            Some(words) => (words, about_no_api(words).into()),
+            None => (
+                &*text,
+                subject.advice().map_or_else(|| advice(error, from.place), Into::into),
             ),
         };
-        let advice = advice(error, from.place);
-        let at = match &*from.place.address {
-            "" => String::new(),
-            address => format!(" at {address}"),
-        };
-        match &subject {
-            Subject::Side(_) => {
-                log::warn!(
-                    "cannot reach the {side}{at}, trying again until it answers; error={text:?} advice={advice:?}{note}"
-                );
-            }
-            Subject::Credentials(_) => {
-                log::warn!(
-                    "the {side} refuses the syncer's credentials{at}, trying again; error={text:?} advice={advice:?}{note}"
-                );
-            }
-            Subject::Stranger(_) => {
-                let words = stranger.unwrap_or_default();
-                let advice = about_no_api(words);
-                log::warn!(
-                    "what answers as the {side}{at} is no Kubernetes API, trying again; error={words:?} advice={advice:?}{note}"
-                );
-            }
-            Subject::Thing(_, thing) => {
-                log::warn!("{doing} failed at the {side} object={thing} error={text:?} advice={advice:?}{note}");
-            }
-        }
+        log_failure(
+            &subject,
+            (reason, message),
+            line,
+            &from.place.address,
+            &[("doing", &doing), ("error", &error), ("advice", &advice)],
+        );
         true
     }
 
     /// Tells, once a namespace, that objects at the edge wait for one that nothing brings there.
     pub fn homeless(&mut self, namespace: &str, config: &str, field: &str) {
         if self.waited_for.insert(namespace.to_owned()) {
-            log::warn!(
-                "objects wait for a namespace that is not at the edge and that no config selects namespace={namespace} \
-                 config={config} field=spec.{field} advice=\"add an entry of kind Namespace, or create it at the edge\""
+            log_line!(
+                Warn,
+                NamespaceNotSelected,
+                "objects wait for a namespace that is not at the edge and that no config selects",
+                side = "edge",
+                namespace = namespace,
+                config = config,
+                field = format_args!("spec.{field}"),
+                advice = "add an entry of kind Namespace, or create it at the edge"
             );
         }
     }
@@ -244,9 +244,14 @@ impl Report {
     /// Tells, once a copy, that a former conversion's copy of another origin has its name.
     pub fn name_is_taken(&mut self, side: Side, copy: &str, others: &str) {
         if self.waited_for.insert(copy.to_owned()) {
-            log::warn!(
-                "not synced to the {side}, because a copy that a former conversion has made has its name object={copy} \
-                 copy_of={others} advice=\"delete that copy, or what it is a copy of; then its name is free\""
+            log_line!(
+                Warn,
+                NameTaken,
+                "not synced, because a copy that a former conversion has made has its name",
+                side = side.word(),
+                object = copy,
+                copy_of = others,
+                advice = "delete that copy, or what it is a copy of; then its name is free"
             );
         }
     }
@@ -261,11 +266,7 @@ impl Report {
         let Some(ended) = self.failures.ends(subject, self.now) else {
             return false;
         };
-        let level = if ended.is_logged {
-            log::Level::Info
-        } else {
-            log::Level::Debug
-        };
+        let level = if ended.is_logged { Level::Info } else { Level::Debug };
         log_end(subject, level, ended.lasted);
         true
     }
@@ -292,32 +293,116 @@ impl Report {
 
     /// Tells how many changes and failures had no line of their own, if it is time for that.
     pub fn sum_up(&mut self, at_rest: bool) {
-        for ((side, word), count) in self.changes.sum(at_rest, self.now) {
-            log::info!("{word} at the {side} more={count}");
+        for ((side, change), count) in self.changes.sum(at_rest, self.now) {
+            if let Some((word, reason)) = of_change(change) {
+                let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("more", &count)];
+                logging::write(Level::Info, module_path!(), reason, word, &keys);
+            }
         }
         for (subject, time) in self.failures.steady(self.now) {
-            log_end(&subject, log::Level::Info, time);
+            log_end(&subject, Level::Info, time);
         }
         let failing = self.failures.count();
         if self.failures.are_to_be_summed_up(self.now) && failing > 0 {
-            log::warn!(
-                "more objects are failing than are named here failing={failing} advice=\"see them at debug level\""
+            log_line!(
+                Warn,
+                MoreFailing,
+                "more objects are failing than are named here",
+                failing = failing,
+                advice = "see them at debug level"
             );
         }
     }
 }
 
-/// Tells that something fails no longer.
-fn log_end(subject: &Subject, level: log::Level, time: Duration) {
-    let after = lasted(time);
+/// The words for a change in lines and metrics, and its reason. `None` for no change.
+fn of_change(change: Change) -> Option<(&'static str, LogReason)> {
+    Some(match change {
+        Change::Unchanged => return None,
+        Change::Created => ("created", LogReason::ObjectCreated),
+        Change::Updated => ("updated", LogReason::ObjectUpdated),
+        Change::Adopted => ("adopted", LogReason::ObjectAdopted),
+        Change::MarkedHandsOff => ("create_only", LogReason::ObjectCreateOnly),
+        Change::Deleted => ("deleted", LogReason::ObjectDeleted),
+        Change::Released => ("released", LogReason::ObjectReleased),
+        Change::Replaced => ("replaced", LogReason::ObjectReplaced),
+    })
+}
+
+/// What kind of line it is that says that something fails, and its words.
+fn reason(subject: &Subject, error: &Error) -> (LogReason, &'static str) {
     match subject {
-        Subject::Side(side) => log::log!(level, "the {side} answers again after {after}"),
-        Subject::Credentials(side) => {
-            log::log!(level, "the {side} accepts the syncer's credentials again after {after}");
-        }
-        Subject::Stranger(side) => log::log!(level, "a Kubernetes API answers as the {side} again after {after}"),
-        Subject::Thing(side, thing) => log::log!(level, "works again at the {side} object={thing} after={after}"),
+        Subject::Side(_) => (
+            LogReason::SideUnreachable,
+            "cannot reach a side, trying again until it answers",
+        ),
+        Subject::Credentials(_) => (
+            LogReason::CredentialsRefused,
+            "a side refuses the syncer's credentials, trying again",
+        ),
+        Subject::Stranger(_) => (
+            LogReason::NotAnApi,
+            "what answers as a side is no Kubernetes API, trying again",
+        ),
+        Subject::Thing(_, topic, _) => topic.reason(error),
     }
+}
+
+/// Tells that something fails. Where it is is said of whole sides alone.
+fn log_failure(
+    subject: &Subject,
+    (reason, message): (LogReason, &'static str),
+    line: Line,
+    server: &str,
+    [doing, error, advice]: &[(&str, &dyn Display); 3],
+) {
+    let note = match line {
+        Line::News => String::new(),
+        Line::Last => format!(
+            "it comes and goes; there is no more of it here until it has worked for {}",
+            lasted(STEADY)
+        ),
+    };
+    let (server, doing) = match subject {
+        Subject::Thing(..) => ("", doing.1),
+        _ => (server, &"" as &dyn Display),
+    };
+    let [(key, name), (space, namespace)] = subject.keys();
+    let side = subject.side().word();
+    logging::write(
+        Level::Warn,
+        module_path!(),
+        reason,
+        message,
+        &[
+            ("side", &side),
+            ("server", &server),
+            (key, &name),
+            (space, &namespace),
+            *error,
+            *advice,
+            ("doing", doing),
+            ("note", &note),
+        ],
+    );
+}
+
+/// Tells that something fails no longer.
+fn log_end(subject: &Subject, level: Level, time: Duration) {
+    let (reason, message) = match subject {
+        Subject::Side(_) => (LogReason::SideReachable, "a side answers again"),
+        Subject::Credentials(_) => (
+            LogReason::CredentialsAccepted,
+            "a side accepts the syncer's credentials again",
+        ),
+        Subject::Stranger(_) => (LogReason::ApiReachable, "a Kubernetes API answers as a side again"),
+        Subject::Thing(_, Topic::Heartbeat, _) => (LogReason::Recovered, "the heartbeat works again"),
+        Subject::Thing(..) => (LogReason::Recovered, "works again"),
+    };
+    let [(key, name), (space, namespace)] = subject.keys();
+    let (side, after) = (subject.side().word(), lasted(time));
+    let keys: [(&str, &dyn Display); 4] = [("side", &side), (key, &name), (space, &namespace), ("after", &after)];
+    logging::write(level, module_path!(), reason, message, &keys);
 }
 
 /// How long something lasted, for people: two units at most.
@@ -369,7 +454,7 @@ mod tests {
         assert!(!report.works(&hub));
 
         let refused = Error::Unauthorized(Box::default());
-        let thing = |name: &str| Subject::Thing(Side::Hub, name.to_owned());
+        let thing = |name: &str| Subject::object(Side::Hub, name.to_owned());
         assert!(fails(&mut report, &thing("ConfigMap/a/b"), &refused));
         assert!(!fails(&mut report, &thing("ConfigMap/a/c"), &refused), "the same");
         assert!(report.works(&Subject::Credentials(Side::Hub)));
@@ -394,7 +479,7 @@ mod tests {
             stranger: Some("<html>"),
         };
         let page = Error::from_answer(404, None, b"404 page not found");
-        let thing = |name: &str| Subject::Thing(Side::Hub, name.to_owned());
+        let thing = |name: &str| Subject::object(Side::Hub, name.to_owned());
         assert!(report.failed(thing("a"), "reading", &page, from));
         assert!(!report.failed(thing("b"), "reading", &Error::BadAnswer("html".into()), from));
         let busy = Error::from_answer(429, None, br#"{"kind":"Status","reason":"TooManyRequests"}"#);

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
 use super::{Covers, Reading, SourceEvent, Style, Versions};
 use crate::cluster::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
+use crate::logging::log_line;
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Renewals cost a request each, so rarely;
 /// servers and proxies that want it shorter cut earlier, which costs no more than a resume.
@@ -99,10 +100,12 @@ impl Source {
         let wait = SHORT_WATCH.saturating_mul(1 << self.short.min(8)).min(LONGEST_REST);
         self.short += 1;
         if self.short == SHORT_ONES {
-            log::info!(
-                "each watch is ended at once, so there are fewer of them side={} resource={}",
-                self.cluster.side(),
-                self.list.resource.qualified()
+            log_line!(
+                Info,
+                WatchShort,
+                "each watch is ended at once, so there are fewer of them",
+                side = self.cluster.side().word(),
+                resource = self.list.resource.qualified()
             );
         }
         sleep(wait.mul_f64(jitter())).await;
@@ -115,9 +118,11 @@ impl Source {
             self.version = None;
         }
         if self.link.forgives(&error) {
-            log::debug!(
-                "version too old, listing again resource={}",
-                self.list.resource.qualified()
+            log_line!(
+                Debug,
+                VersionExpired,
+                "version too old, listing again",
+                resource = self.list.resource.qualified()
             );
             return Ok(());
         }
@@ -133,9 +138,12 @@ impl Source {
         if self.refused < self.patience {
             return false;
         }
-        log::debug!(
-            "watch refused again and again, listing instead resource={} error={error}",
-            self.list.resource.qualified()
+        log_line!(
+            Debug,
+            WatchRefused,
+            "watch refused again and again, listing instead",
+            resource = self.list.resource.qualified(),
+            error = error
         );
         self.refused = 0;
         self.patience = (self.patience * 2).min(MOST_REFUSALS);
@@ -222,9 +230,12 @@ impl Source {
 
     /// Remembers for every source of this side that pages have to be taken.
     fn no_streams(&self, answer: &str) -> Option<Watching> {
-        log::debug!(
-            "no streaming lists, taking pages side={} answer={answer}",
-            self.cluster.side()
+        log_line!(
+            Debug,
+            StreamingRefused,
+            "no streaming lists, reading pages",
+            side = self.cluster.side().word(),
+            error = answer
         );
         self.cluster.stop_streaming_lists();
         None

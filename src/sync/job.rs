@@ -200,7 +200,7 @@ pub enum Ending {
 }
 
 /// What was done to the copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// The copy was created.
     Created,

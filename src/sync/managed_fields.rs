@@ -192,7 +192,7 @@ pub(super) fn owned(object: &[u8]) -> Result<(FieldSet, FieldSet), Error> {
 }
 
 /// Who changed a copy last, other than ourselves, and which fields: `manager=x fields=spec.replicas`.
-pub fn last_writer(object: &[u8]) -> Option<String> {
+pub fn last_writer(object: &[u8]) -> Option<(String, String)> {
     let wire: Wire = parse(object).ok()?;
     let others = wire
         .metadata
@@ -202,7 +202,7 @@ pub fn last_writer(object: &[u8]) -> Option<String> {
     let last = others.max_by_key(|entry| text(entry, "time").to_owned())?;
     let mut paths = Vec::new();
     collect_paths(&last["fieldsV1"], &mut String::new(), &mut paths);
-    Some(format!("manager={} fields={}", text(last, "manager"), paths.join(",")))
+    Some((text(last, "manager").to_owned(), paths.join(",")))
 }
 
 /// A cheap look before the parse: most copies have none of these managers.
@@ -422,7 +422,7 @@ mod tests {
             json!({"metadata": {"managedFields": [entry("old", "Update", &json!({})), later, ours()]}}).to_string();
         assert_eq!(
             last_writer(object.as_bytes()).unwrap(),
-            "manager=hpa fields=spec.replicas,spec.template.x"
+            ("hpa".to_owned(), "spec.replicas,spec.template.x".to_owned())
         );
     }
 }

@@ -11,7 +11,7 @@ use crate::story::{Links, RECOVERED, Story, common_pair};
 use crate::support::kubeconfig::ADMIN_TOKEN;
 use crate::support::modes::{Mode, POLL_THE_HUB, WATCH};
 use crate::support::objects::{JSON, code};
-use crate::support::{Ca, Credential, KubeconfigParts, Objects, Pair, PairOptions, eventually};
+use crate::support::{Ca, Credential, KubeconfigParts, Objects, Pair, PairOptions, eventually, lines};
 
 /// What the log says of a 401.
 const NOT_ACCEPTED: &str = "the credentials are not accepted";
@@ -160,7 +160,7 @@ async fn a_kubeconfig_secret_with_another_address_is_followed() {
     let syncer = Story::syncer(&shop, &secret.path("kubeconfig"), &edge, WATCH);
     let mut story = Story::begin(&pair.hub, &pair.edge, shop, syncer).await;
     old.hub.cut().await;
-    story.says("cannot reach the hub", RECOVERED).await;
+    story.says(&lines::unreachable("hub"), RECOVERED).await;
     // First something that is no kubeconfig: nothing comes of it but a line.
     secret.replace(&[("kubeconfig", "no kubeconfig")]);
     story
@@ -195,7 +195,7 @@ async fn a_rotated_ca_is_followed_on_both_sides() {
     pair.hub.renew_ca();
     pair.hub.start_apiserver().await;
     story.meet_again(&pair);
-    story.says("cannot reach the hub", RECOVERED).await;
+    story.says(&lines::unreachable("hub"), RECOVERED).await;
     story.change_hub().await;
     story.change_edge().await;
     pair.hub
@@ -206,7 +206,7 @@ async fn a_rotated_ca_is_followed_on_both_sides() {
     pair.edge.renew_ca();
     pair.edge.start_apiserver().await;
     story.meet_again(&pair);
-    story.says("cannot reach the edge", RECOVERED).await;
+    story.says(&lines::unreachable("edge"), RECOVERED).await;
     story.change_hub().await;
     story.change_edge().await;
     std::fs::write(edge.with_extension("kubeconfig.ca"), pair.edge.ca_pem()).expect("the folder is ours");

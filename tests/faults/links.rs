@@ -7,6 +7,7 @@ use tokio::join;
 
 use crate::story::{Links, RECOVERED, Story, common_pair};
 use crate::support::fault_proxy::Link;
+use crate::support::lines;
 use crate::support::micros_of;
 use crate::support::modes::{Mode, POLL, WATCH};
 use crate::support::process::complain;
@@ -39,7 +40,7 @@ async fn half_open(side: &str, mode: Mode) {
         "hub" => story.change_hub().await,
         _ => story.change_edge().await,
     }
-    let line = format!("cannot reach the {side}");
+    let line = lines::unreachable(side);
     story.says(&line, RECOVERED).await;
     let noticed = Duration::from_micros(story.syncer.printed_at(&line).saturating_sub(cut));
     let what = format!("half-open link to the {side} noticed after {noticed:?}, {mode:?}");
@@ -83,7 +84,7 @@ async fn broken(side: &str, mode: Mode, fault: impl AsyncFn(&Link)) {
     fault(links.at(side)).await;
     story.change_hub().await;
     story.change_edge().await;
-    story.says(&format!("cannot reach the {side}"), RECOVERED).await;
+    story.says(&lines::unreachable(side), RECOVERED).await;
     recovers(&links, side, story).await;
 }
 
@@ -117,7 +118,7 @@ async fn latency(mode: Mode) {
     story.change_edge().await;
     story.is_in_step().await;
     story.ends_well().await;
-    assert!(!story.syncer.log().contains("cannot reach"));
+    assert!(!story.syncer.log().contains("SideUnreachable"));
 }
 
 #[tokio::test]
@@ -137,7 +138,7 @@ async fn unreachable_at_start(side: &str, mode: Mode) {
     let shop = Story::prepare(&pair.hub).await;
     let (hub, edge) = (links.hub.kubeconfig(&pair.hub), links.edge.kubeconfig(&pair.edge));
     let mut syncer = Story::syncer(&shop, &hub, &edge, mode);
-    let line = format!("cannot reach the {side}");
+    let line = lines::unreachable(side);
     syncer.wait_for_log(&line, RECOVERED).await;
     links.at(side).heal().await;
     let mut story = Story::begin(&pair.hub, &pair.edge, shop, syncer).await;

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::story::{RECOVERED, Story};
 use crate::support::modes::{Mode, POLL, WATCH};
-use crate::support::{Pair, PairOptions, Server};
+use crate::support::{Pair, PairOptions, Server, lines};
 
 /// How long a stopped server says nothing, while the kernel goes on accepting connections for it.
 const STOPPED: Duration = Duration::from_secs(40);
@@ -43,7 +43,7 @@ async fn stopped(side: &str) {
         }
     }
     for story in [&mut watching, &mut polling] {
-        story.says(&format!("cannot reach the {side}"), RECOVERED).await;
+        story.says(&lines::unreachable(side), RECOVERED).await;
     }
     // It is to be away for all that time, also when it has been noticed long before.
     sleep_until(start + STOPPED).await;
@@ -81,7 +81,7 @@ async fn both_sides_gone_at_once_are_waited_for() {
     pair.hub.stop_apiserver();
     pair.edge.stop_apiserver();
     for side in ["hub", "edge"] {
-        story.says(&format!("cannot reach the {side}"), RECOVERED).await;
+        story.says(&lines::unreachable(side), RECOVERED).await;
     }
     pair.edge.start_apiserver().await;
     pair.hub.start_apiserver().await;

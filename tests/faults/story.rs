@@ -19,7 +19,7 @@ use crate::support::objects::{config_map, secret, syncer_config};
 use crate::support::stage::{CONFIG_API, all_of, stock};
 use crate::support::statuses::{deployment, web};
 use crate::support::story::upsync_all;
-use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually, unique_suffix};
+use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually, lines, unique_suffix};
 
 /// How long it may take until everything is in step after a fault has gone: the longest back-off, 30 s, and much more,
 /// so that a busy machine fails no test.
@@ -210,7 +210,7 @@ impl Story {
         assert_eq!(self.kept_copies().await, self.kept, "nothing may be created again");
         assert!(self.syncer.is_running());
         let log = self.syncer.log();
-        let of_object = |line: &&str| line.contains("at the edge object=") || line.contains("at the hub object=");
+        let of_object = |line: &&str| line.contains(" reason=Object");
         let lines = log.lines().filter(|line| !of_object(line)).count();
         assert!(lines <= LOG_LINES, "{lines} lines of log");
         let (status, _) = self.syncer.terminate().await;
@@ -221,9 +221,9 @@ impl Story {
 
     /// Checks that an outage of a side was told by one line when it began and one when it ended.
     pub(crate) async fn tells_of_one_outage(&mut self, side: &str) {
-        self.says(&format!("the {side} answers again"), RECOVERED).await;
+        self.says(&lines::reachable(side), RECOVERED).await;
         let log = self.syncer.log();
-        for text in [format!("cannot reach the {side}"), format!("the {side} answers again")] {
+        for text in [lines::unreachable(side), lines::reachable(side)] {
             let count = log.lines().filter(|line| line.contains(&text)).count();
             assert_eq!(count, 1, "{text}");
         }

@@ -79,7 +79,10 @@ async fn lives_on_until_confirmed(pair: &Pair, syncer: &mut Syncer, another: &st
     hub.delete("v1", "configmaps", "shop", "new").await;
     copies_become(&edge, "shop", DOWNSYNCED, &["c0".to_owned()].into()).await;
     syncer
-        .wait_for_log("deletes go on direction=downsync because=\"confirmed\"", SOON)
+        .wait_for_log(
+            "reason=DeletesReleased msg=\"held deletes are carried out\" direction=downsync because=confirmed",
+            SOON,
+        )
         .await;
 }
 

@@ -14,7 +14,7 @@ use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
 use crate::support::stage::{Stage, stage};
 use crate::support::story::{SOON, a_while, copy_equals};
-use crate::support::{Pair, PairOptions, Syncer, eventually, shared_pair};
+use crate::support::{Pair, PairOptions, Syncer, eventually, lines, shared_pair};
 
 in_both_modes!(
     thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew,
@@ -76,8 +76,8 @@ async fn thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew(flags:
     confirm(&hub, "the-one", &token).await;
     copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
     nothing_is_held(&hub, "the-one").await;
-    syncer.wait_for_log("deletes go on", SOON).await;
-    assert_eq!(syncer.log().matches("deletes go on").count(), 1);
+    syncer.wait_for_log("reason=DeletesReleased", SOON).await;
+    assert_eq!(syncer.log().matches("reason=DeletesReleased").count(), 1);
     // The token, which still stands on the config, is for that hold alone.
     for name in names(0..30) {
         hub.create(&config_map(&shop, &name, json!({"v": "2"}))).await;
@@ -155,7 +155,10 @@ async fn held_deletes_go_on_after_their_time(flags: Mode) {
     some_are_held(&pair, &shop, 40, 10).await;
     copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
     syncer
-        .wait_for_log("deletes go on direction=downsync because=\"the time is over\"", SOON)
+        .wait_for_log(
+            "held deletes are carried out\" direction=downsync because=\"the time is over\"",
+            SOON,
+        )
         .await;
     nothing_is_held(&hub, "the-one").await;
 }
@@ -169,13 +172,13 @@ async fn an_outage_of_the_hub_begins_the_time_anew(flags: Mode) {
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     let (_, left) = some_are_held(&pair, &shop, 40, 10).await;
     pair.hub.stop_apiserver();
-    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    syncer.wait_for_log(&lines::unreachable("hub"), SOON).await;
     // Longer than they are held.
     copies_stay(&edge, &shop, DOWNSYNCED, &left, HELD_FOR + Duration::from_secs(2)).await;
     // It answers later than this.
     let back = Instant::now();
     pair.hub.start_apiserver().await;
-    syncer.wait_for_log("the hub answers again", SOON).await;
+    syncer.wait_for_log(&lines::reachable("hub"), SOON).await;
     copies_become(&edge, &shop, DOWNSYNCED, &names(30..40)).await;
     assert!(
         back.elapsed() > HELD_FOR,
@@ -207,14 +210,14 @@ async fn without_a_time_nothing_is_held(flags: Mode) {
 }
 
 async fn a_token_that_fits_no_hold_is_told_once_with_the_one_that_would(flags: Mode) {
-    const WRONG: &str = "a token fits no deletes that are held";
+    const WRONG: &str = "a token confirms no deletes that are held";
     let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     let (token, left) = some_are_held(&pair, &shop, 40, 10).await;
     confirm(&hub, "the-one", "deadbeef").await;
     let told = format!(
-        "{WRONG} config=SyncerConfig//the-one edge.kubestellar.io/confirm-deletes=\"deadbeef\" \
+        "{WRONG}\" config=SyncerConfig//the-one annotation=edge.kubestellar.io/confirm-deletes token=deadbeef \
          advice=\"what is held is confirmed by {token} (downsync: "
     );
     syncer.wait_for_log(&told, SOON).await;

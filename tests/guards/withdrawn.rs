@@ -268,7 +268,7 @@ async fn copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_sel
         gauges.stay(&copies).await;
         let why = if is_confirmed {
             confirm(&hub, "the-one", &token).await;
-            "because=\"confirmed\" objects=3"
+            "because=confirmed objects=3"
         } else {
             reselect(&hub, &json!({"namespacedObjects": []})).await;
             "because=\"nothing selects the type any more\""

@@ -21,7 +21,7 @@ use crate::support::objects::{config_map, namespace};
 use crate::support::rbac::{allow, disallow, limited};
 use crate::support::stage::{Stage, all_of, all_of_each, select, stage, stock};
 use crate::support::story::{SOON, arrives};
-use crate::support::{Ca, KubeconfigParts, Objects, Server, Syncer, eventually};
+use crate::support::{Ca, KubeconfigParts, Objects, Server, Syncer, eventually, lines};
 use crate::webhooks::tls;
 
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -190,12 +190,12 @@ async fn each_refusal_of_an_object_has_the_advice_that_fits_its_cause() {
         ),
     ] {
         let object = format!("object={object} ");
-        says(&mut syncer, &["failed at the edge", &object, words, advice]).await;
+        says(&mut syncer, &["WARN", "side=edge", &object, words, advice]).await;
     }
     let told: Vec<String> = syncer
         .log()
         .lines()
-        .filter(|line| line.contains("failed at"))
+        .filter(|line| line.contains("WARN") && line.contains("side=edge"))
         .map(str::to_owned)
         .collect();
     assert_eq!(told.len(), 5, "each is told once: {told:#?}");
@@ -224,19 +224,23 @@ async fn a_missing_permission_is_told_once_for_all_objects_and_again_when_it_is_
     let mut syncer = Syncer::start(&pair.hub.kubeconfig(), &limited(&pair.edge), &[]);
     let refused = format!("in API group \\\"\\\" in the namespace \\\"{shop}\\\"");
     let (cannot, advice) = ("User \\\"limited\\\" cannot", "grant the syncer's user this permission");
-    says(&mut syncer, &["failed at the edge", cannot, &refused, advice]).await;
+    says(
+        &mut syncer,
+        &["reason=Forbidden", "side=edge", cannot, &refused, advice],
+    )
+    .await;
     let granted = format!("{shop}-more");
     let write = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]});
     allow(&edge, &granted, json!([write])).await;
     for name in &names {
         arrives(&edge, "v1", "configmaps", &shop, name).await;
     }
-    says(&mut syncer, &["works again at the edge object=ConfigMap/"]).await;
+    says(&mut syncer, &["reason=Recovered", "side=edge object=ConfigMap/"]).await;
     let log = syncer.log();
     let failed = log.lines().filter(|line| line.contains(&refused)).count();
     assert!(failed <= 2, "a line for each verb: {log}");
     assert!(
-        log.matches("works again at the edge object=ConfigMap/").count() <= failed,
+        log.matches("msg=\"works again\" side=edge object=ConfigMap/").count() <= failed,
         "{log}"
     );
     for name in [&shop, &granted] {
@@ -252,7 +256,8 @@ async fn requests_without_credentials_are_not_told_to_lack_a_permission() {
     says(
         &mut syncer,
         &[
-            "failed at the hub",
+            "WARN",
+            "side=hub",
             "User \\\"system:anonymous\\\" cannot",
             "no credentials have reached the server",
         ],
@@ -277,20 +282,25 @@ async fn plain_http_to_a_port_for_https_is_told_in_one_line_with_what_to_write()
     let Stage { pair, .. } = stage().await;
     let plain = pair.hub.url().replace("https://", "http://");
     let mut syncer = syncer_of(&pair.hub, &pair.edge, Some(plain.clone()), Ca::Inline);
-    let at = format!("what answers as the hub at {plain} is no Kubernetes API");
+    let at = format!("trying again\" side=hub server={plain} ");
     says(
         &mut syncer,
-        &[&at, "Client sent an HTTP request to an HTTPS server", "write https://"],
+        &[
+            "reason=NotAnApi",
+            &at,
+            "Client sent an HTTP request to an HTTPS server",
+            "write https://",
+        ],
     )
     .await;
-    assert!(!syncer.log().contains("failed at the hub"), "{}", syncer.log());
+    assert!(!syncer.log().contains("Failed"), "{}", syncer.log());
 }
 
 #[tokio::test]
 async fn an_unknown_ca_is_told_with_the_field_and_the_file_where_it_belongs() {
     let Stage { pair, .. } = stage().await;
     let mut syncer = syncer_of(&pair.hub, &pair.edge, None, Ca::Absent);
-    let at = format!("cannot reach the hub at {}", pair.hub.url());
+    let at = format!("{} server={}", lines::unreachable("hub"), pair.hub.url());
     says(
         &mut syncer,
         &[
@@ -316,15 +326,11 @@ async fn a_login_page_and_a_server_of_something_else_are_told_at_once_and_are_no
         let mut syncer = Syncer::start(&front.kubeconfig(&pair.hub), &pair.edge.kubeconfig(), &[]);
         says(
             &mut syncer,
-            &[
-                "what answers as the hub at http://127.0.0.1",
-                "is no Kubernetes API",
-                advice,
-            ],
+            &["reason=NotAnApi", "side=hub server=http://127.0.0.1", advice],
         )
         .await;
         front.passes();
-        says(&mut syncer, &["a Kubernetes API answers as the hub again after"]).await;
+        says(&mut syncer, &["reason=ApiReachable", "side=hub after="]).await;
         let log = syncer.log();
         let told = log
             .lines()
@@ -332,7 +338,7 @@ async fn a_login_page_and_a_server_of_something_else_are_told_at_once_and_are_no
             .count();
         assert_eq!(told, 1, "{status}: {log}");
         assert!(
-            !log.contains("cannot reach") && !log.contains("manifests/crds"),
+            !log.contains("SideUnreachable") && !log.contains("manifests/crds"),
             "{status}: {log}"
         );
     }

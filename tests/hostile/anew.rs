@@ -213,7 +213,7 @@ async fn what_waits_for_the_end_of_its_former_copy_is_pending_and_its_finalizers
     .await;
     hub.create(&config_map(&shop, "a", json!({"v": "2"}))).await;
     let words = [
-        "creating failed at the edge",
+        "reason=DeleteBlocked",
         &format!("ConfigMap/{shop}/a"),
         "still being deleted",
         "example.org/wait",

@@ -29,7 +29,7 @@ async fn a_denied_namespace_is_not_lent_either(flags: Mode) {
     edge.remove_namespaces(std::slice::from_ref(&shop)).await;
     syncer
         .wait_for_log(
-            &format!("does not allow it object=Namespace//{shop} reason=\"--deny namespaces\""),
+            &format!("others alike are not named\" object=Namespace//{shop} rule=\"--deny namespaces\""),
             SOON,
         )
         .await;
@@ -121,7 +121,7 @@ async fn the_system_and_the_syncers_own_are_out_of_bounds_unless_a_flag_says_oth
         "the syncer's own namespace is",
         "the syncer's own roles are",
     ] {
-        let line = format!("reason=\"{reason} protected; --allow-system lifts that\"");
+        let line = format!("rule=\"{reason} protected; --allow-system lifts that\"");
         syncer.wait_for_log(&line, SOON).await;
     }
     for space in [&own, "kube-system"] {

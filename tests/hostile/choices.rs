@@ -54,7 +54,7 @@ async fn a_denied_type_costs_no_request_and_its_copies_stay_as_they_are_until_th
     let mut with_file = flags.to_vec();
     with_file.push(&file);
     let mut syncer = pair.syncer(&with_file);
-    syncer.wait_for_log("does not allow it", SOON).await;
+    syncer.wait_for_log("reason=Denied", SOON).await;
     hub.delete("v1", "secrets", &shop, "down").await;
     edge.delete("v1", "secrets", &field, "up").await;
     hub.create(&secret(&shop, "new")).await;
@@ -66,10 +66,10 @@ async fn a_denied_type_costs_no_request_and_its_copies_stay_as_they_are_until_th
     assert!(all > 0, "the audit log has the syncer's requests");
     assert!(about.is_empty(), "{about:?}");
     let log = syncer.log();
-    let said = log.lines().filter(|line| line.contains("does not allow it"));
+    let said = log.lines().filter(|line| line.contains("reason=Denied"));
     let said: Vec<&str> = said.collect();
     assert!(
-        said.len() == 1 && said[0].contains("resource=secrets reason=\"--deny secrets\""),
+        said.len() == 1 && said[0].contains("resource=secrets rule=\"--deny secrets\""),
         "{said:?}"
     );
     syncer.terminate().await;

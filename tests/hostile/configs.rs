@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::lines;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{MERGE_PATCH, Objects, config_map, edge_sync_config, namespace, path, syncer_config};
 use crate::support::stage::{CONFIG_API, Stage, all_of, config_maps, later_configs_are_followed, select, stage, stock};
@@ -133,15 +134,14 @@ async fn a_version_that_nobody_serves_stops_no_other_config(flags: Mode) {
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     hub.create(&config_map(&shop, "new", json!({}))).await;
     arrives(&edge, "v1", "configmaps", &shop, "new").await;
-    let told = "neither side serves a selected resource; it is synced as soon as it appears resource=configmaps \
-        group=\"\" version=v11 config=SyncerConfig//a-typo field=spec.namespacedObjects[0] \
-        advice=\"did you mean version v1?\"";
-    syncer.wait_for_log(told, SOON).await;
+    let told = lines::not_served("hub,edge", "configmaps")
+        + " version=v11 config=SyncerConfig//a-typo field=spec.namespacedObjects[0] advice=\"did you mean version v1?\"";
+    syncer.wait_for_log(&told, SOON).await;
     stays_absent(&edge, "v1", "configmaps", &till, "a").await;
     let right = json!({"spec": config_maps(&till, &["*"])});
     hub.merge_patch(CONFIG_API, "syncerconfigs", "", "a-typo", &right).await;
     arrives(&edge, "v1", "configmaps", &till, "a").await;
-    let corrected = "a config no longer selects what is not served config=SyncerConfig//a-typo resources=1";
+    let corrected = "a config no longer selects what is not served\" config=SyncerConfig//a-typo resources=1";
     syncer.wait_for_log(corrected, SOON).await;
     let log = syncer.log();
     let said = |words: &str| log.matches(words).count();
@@ -157,30 +157,33 @@ async fn what_nobody_serves_is_told_with_what_may_be_meant_and_once_more_when_it
     wrong["upsync"] = json!([{"apiGroup": nobody, "resources": ["*"], "namespaces": ["*"], "names": ["*"]}]);
     select(&hub, &wrong).await;
     let mut syncer = pair.syncer(flags);
-    let line = |who: &str, what: &str, field: &str, advice: &str| {
-        format!(
-            "{who} a selected resource; it is synced as soon as it appears resource={what} \
-             config=SyncerConfig//the-one field=spec.{field}{advice}\n"
-        )
+    let line = |side: &str, what: &str, field: &str, advice: &str| {
+        let begin = lines::not_served(side, what);
+        format!("{begin} config=SyncerConfig//the-one field=spec.{field}{advice}\n")
     };
     for (index, meant) in ["deployments", "configmaps", "deployments"].into_iter().enumerate() {
         let (group, word) = words[index];
-        let what = format!("{word} group={group:?} version=v1");
+        let group = if group.is_empty() {
+            String::new()
+        } else {
+            format!(" group={group}")
+        };
+        let what = format!("{word}{group} version=v1");
         let field = format!("namespaceScope.resources[{index}]");
         let advice = format!(" advice=\"did you mean {meant}?\"");
-        let told = line("neither side serves", &what, &field, &advice);
+        let told = line("hub,edge", &what, &field, &advice);
         syncer.wait_for_log(&told, SOON).await;
     }
-    let what = format!("* group={nobody:?}");
-    let told = line("the edge does not serve", &what, "upsync[0].resources[0]", "");
+    let what = format!("* group={nobody}");
+    let told = line("edge", &what, "upsync[0].resources[0]", "");
     syncer.wait_for_log(&told, SOON).await;
     let mut right = all_of(&shop, &[("apps", "deployments"), ("", "configmaps")]);
     right["upsync"] = json!(null);
     reselect(&hub, &right).await;
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
-    let corrected = "a config no longer selects what is not served config=SyncerConfig//the-one resources=4";
+    let corrected = "a config no longer selects what is not served\" config=SyncerConfig//the-one resources=4";
     syncer.wait_for_log(corrected, SOON).await;
     let log = syncer.log();
     let said = |words: &str| log.matches(words).count();
-    assert_eq!(["a selected resource", "no longer missing"].map(said), [4, 0], "{log}");
+    assert_eq!(["a selected type", "no longer missing"].map(said), [4, 0], "{log}");
 }

@@ -10,7 +10,7 @@ use crate::support::story::SOON;
 
 /// A port of the machine's choice, which the log names.
 pub(crate) const ANYWHERE: &str = "--listen-address=127.0.0.1:0";
-const SERVING: &str = "serving health and metrics address=";
+const SERVING: &str = "msg=\"serving health and metrics\" address=";
 
 /// Where a syncer that was started with [`ANYWHERE`] tells its figures.
 pub(crate) async fn address_of(syncer: &mut Syncer) -> SocketAddr {

@@ -63,13 +63,18 @@ async fn statuses_that_fail_beside_others_that_get_through_have_a_line(flags: Mo
         },
     )
     .await;
-    let said = |syncer: &crate::support::Syncer| syncer.log().matches(&format!("the status of gauges.{group}")).count();
+    let said = |syncer: &crate::support::Syncer| {
+        syncer
+            .log()
+            .matches(&format!("side=hub resource=gauges.{group}"))
+            .count()
+    };
     assert_eq!(said(&syncer), 1, "{}", syncer.log());
     for name in &bad {
         edge.patch_status(&version, "gauges", &shop, name, &json!({"level": 9}))
             .await;
     }
-    let works = format!("works again at the hub object=the status of gauges.{group}");
+    let works = format!("reason=Recovered msg=\"works again\" side=hub resource=gauges.{group}");
     syncer.wait_for_log(&works, SOON).await;
     assert_eq!(said(&syncer), 2, "{}", syncer.log());
     drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
@@ -81,7 +86,7 @@ async fn many_wrong_entries_are_a_few_lines_and_a_number(flags: Mode) {
     let entries: Vec<_> = (0..1_000).map(entry).collect();
     select(&hub, &json!({"upsync": entries})).await;
     let mut syncer = pair.syncer(flags);
-    let sum = "more of a config cannot be followed here config=SyncerConfig//the-one more=995";
+    let sum = "more parts of a config cannot be followed\" config=SyncerConfig//the-one more=995";
     syncer.wait_for_log(sum, SOON).await;
     let lines = syncer.log().matches("is a subresource and cannot be synced").count();
     assert_eq!(lines, 5, "{}", syncer.log());

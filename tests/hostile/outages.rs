@@ -10,7 +10,7 @@ use crate::front::Front;
 use crate::support::objects::config_map;
 use crate::support::stage::{Stage, all_of, all_of_each, config_maps, numbered, select, stage, stock};
 use crate::support::story::{SOON, arrives, leaves};
-use crate::support::{Pair, PairOptions, ServerOptions, Syncer, eventually, holds_throughout};
+use crate::support::{Pair, PairOptions, ServerOptions, Syncer, eventually, holds_throughout, lines};
 
 /// More than the longest back-off of a source.
 const RECOVERED: Duration = Duration::from_secs(90);
@@ -48,7 +48,7 @@ async fn a_gateway_that_answers_for_one_type_is_not_the_side_and_one_that_answer
         arrives(&edge, "v1", "configmaps", &shop, &name).await;
         is_up(address, "hub").await.expect("it answers");
     }
-    assert!(!syncer.log().contains("cannot reach"), "{}", syncer.log());
+    assert!(!syncer.log().contains("SideUnreachable"), "{}", syncer.log());
     front.passes();
     eventually("the Secret arrives", RECOVERED, async || {
         let found = edge.try_get("v1", "secrets", &shop, "a").await;
@@ -62,7 +62,7 @@ async fn a_gateway_that_answers_for_one_type_is_not_the_side_and_one_that_answer
     front.answers(|_, _| Some((503, "<html>no server is available</html>")));
     hub.create(&config_map(&shop, "c", json!({}))).await;
     edge.delete("v1", "configmaps", &shop, "a").await;
-    syncer.wait_for_log("cannot reach the hub", SOON).await;
+    syncer.wait_for_log(&lines::unreachable("hub"), SOON).await;
     eventually("it is told to be away", SOON, async || {
         match is_up(address, "hub").await {
             Ok(()) => Err("it is up"),
@@ -82,7 +82,7 @@ async fn a_gateway_that_answers_for_one_type_is_not_the_side_and_one_that_answer
     )
     .await;
     front.passes();
-    syncer.wait_for_log("the hub answers again", RECOVERED).await;
+    syncer.wait_for_log(&lines::reachable("hub"), RECOVERED).await;
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
 }
 
@@ -131,7 +131,7 @@ async fn connections_that_a_server_ends_are_no_outage() {
         is_up(address, side).await.expect("it answers");
     }
     let log = syncer.log();
-    assert!(!log.contains("cannot reach") && !log.contains("failed at the"), "{log}");
+    assert!(!log.contains("SideUnreachable") && !log.contains("Failed"), "{log}");
 }
 
 #[tokio::test]
@@ -165,7 +165,10 @@ async fn refused_credentials_are_asked_for_by_one_and_used_at_once_when_renewed(
     .await;
     std::fs::write(hub_file.with_extension("kubeconfig.token"), "renewed").expect("the folder is ours");
     syncer
-        .wait_for_log("the hub accepts the syncer's credentials again", RECOVERED)
+        .wait_for_log(
+            "reason=CredentialsAccepted msg=\"a side accepts the syncer's credentials again\" side=hub",
+            RECOVERED,
+        )
         .await;
     for name in numbered(20) {
         eventually("it comes back", RECOVERED, async || {
@@ -191,9 +194,12 @@ async fn a_401_for_one_type_says_nothing_of_the_credentials() {
         arrives(&edge, "v1", "configmaps", &shop, &name).await;
     }
     syncer
-        .wait_for_log("watching failed at the hub object=secrets", SOON)
+        .wait_for_log(
+            "reason=WatchFailed msg=\"objects of a type cannot be watched\" side=hub resource=secrets",
+            SOON,
+        )
         .await;
-    assert!(!syncer.log().contains("refuses the syncer's credentials"));
+    assert!(!syncer.log().contains("reason=CredentialsRefused"));
 }
 
 #[tokio::test]
@@ -203,7 +209,9 @@ async fn an_edge_that_shares_itself_out_among_its_clients_has_no_limit_that_nobo
     select(&hub, &all_of(&shop, &[("", "configmaps")])).await;
     let text = "shares itself out among its clients";
     let mut limited = pair.syncer(&["--v=4"]);
-    limited.wait_for_log("created at the edge object=ConfigMap", SOON).await;
+    limited
+        .wait_for_log("reason=ObjectCreated msg=\"created\" side=edge object=ConfigMap", SOON)
+        .await;
     assert!(!limited.log().contains(text), "{}", limited.log());
     limited.terminate().await;
     let mut syncer = pair.syncer(&["--v=4", "--qps=0"]);

@@ -8,7 +8,7 @@ use crate::support::stage::{
     CONFIG_API, Stage, all_of, config_maps, later_configs_are_followed, numbered, select, stage, stock,
 };
 use crate::support::story::{SOON, annotation, config_map_entry, copy_equals, gone, remains, stays_absent, uids};
-use crate::support::{Objects, shared_pair};
+use crate::support::{Objects, lines, shared_pair};
 
 in_both_modes!(
     two_configs_act_as_their_union_and_deleting_one_keeps_what_the_other_covers,
@@ -106,7 +106,7 @@ async fn hub_changes_during_an_edge_restart_arrive_without_recreating_any_copy(f
     hub.delete("v1", "configmaps", &shop, "c0").await;
     hub.create(&config_map(&shop, "new", json!({"v": "2"}))).await;
     // So that it has met the closed door.
-    syncer.wait_for_log("cannot reach the edge", SOON).await;
+    syncer.wait_for_log(&lines::unreachable("edge"), SOON).await;
     pair.edge.start_apiserver().await;
     hub.replace(&config_map(&shop, "c1", json!({"v": "3"}))).await;
 

@@ -54,7 +54,7 @@ async fn an_edge_that_serves_only_another_version_gets_its_objects_through_that_
     select(&hub, &gauges(&group, &shop)).await;
     let mut syncer = pair.syncer(flags);
     gauge_lives_and_dies(&hub, &edge, &group, &shop, "v2").await;
-    let said = format!("the edge serves another version, which is used there resource={definition} hub=v1 edge=v2");
+    let said = format!("which is used there\" side=edge resource={definition} hub=v1 edge=v2");
     syncer.wait_for_log(&said, SOON).await;
     for (server, version, verb) in [(&pair.hub, "v1", "list"), (&pair.edge, "v2", "patch")] {
         logged(server, &group, version, verb).await;
@@ -97,7 +97,10 @@ async fn of_two_configured_versions_the_hubs_preferred_is_used_and_a_change_of_i
     let mark = pair.edge.audit_mark();
     hub.delete(CONFIG_API, "syncerconfigs", "", "zoo").await;
     syncer
-        .wait_for_log("no longer a problem: SyncerConfig//the-one", SOON)
+        .wait_for_log(
+            "reason=ConfigCorrected msg=\"no longer a problem\" config=SyncerConfig//the-one",
+            SOON,
+        )
         .await;
     hub.merge_patch(&at, "gauges", &shop, "a", &json!({"spec": {"size": 2}}))
         .await;

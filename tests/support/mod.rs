@@ -18,6 +18,7 @@ pub mod flow;
 pub mod kcp;
 pub mod kubeconfig;
 mod launch;
+pub mod lines;
 pub mod modes;
 pub mod objects;
 mod pair;

@@ -15,6 +15,7 @@ use crate::cluster::json::OBJECT_LIMIT;
 use crate::cluster::rate::Permit;
 use crate::cluster::room::SMALL_ANSWER;
 use crate::cluster::{Body, Error, Response};
+use crate::logging::log_line;
 
 /// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before it is asked
 /// whether the side answers at all. If it does not, it is away; if it does, the request may take longer.
@@ -99,11 +100,13 @@ impl Cluster {
     async fn send(&self, mut request: Request<Bytes>, permit: Permit<'_>) -> Result<Response, Error> {
         request.extensions_mut().get_or_insert(self.traffic);
         let credentials = self.server.credentials();
-        log::trace!(
-            "request side={} method={} path={}",
-            self.side,
-            request.method(),
-            request.uri()
+        log_line!(
+            Trace,
+            Request,
+            "request",
+            side = self.side.word(),
+            method = request.method(),
+            path = request.uri()
         );
         let began = Instant::now();
         let most = BUSY_LIMIT + upload(&request);
@@ -218,11 +221,14 @@ impl Cluster {
         if !self.contact.is_to_be_logged(Instant::now()) {
             return;
         }
-        let about = about.map_or_else(String::new, |(method, uri)| format!(" request=\"{method} {uri}\""));
-        log::info!(
-            "still waiting for the {}, which answers others: {}{about}",
-            self.side,
-            too_late(what, start)
+        let about = about.map_or_else(String::new, |(method, uri)| format!("{method} {uri}"));
+        log_line!(
+            Info,
+            StillWaiting,
+            "still waiting for a side, which answers others",
+            side = self.side.word(),
+            error = too_late(what, start),
+            request = about
         );
     }
 

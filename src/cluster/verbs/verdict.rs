@@ -21,6 +21,7 @@ use super::Cluster;
 use super::exchange::request;
 use crate::cluster::error::first_line;
 use crate::cluster::{Body, Error};
+use crate::logging::log_line;
 
 /// What every API server answers to everybody whose credentials it accepts, in some hundred bytes. A refusal is an answer
 /// too.
@@ -98,7 +99,13 @@ impl Cluster {
             Err(error) if error.is_of_api() => self.contact.is_api(began),
             _ => {}
         }
-        log::debug!("is it the whole side? side={} answer={answer:?}", self.side);
+        log_line!(
+            Debug,
+            SideProbed,
+            "is it the whole side?",
+            side = self.side.word(),
+            answer = format_args!("{answer:?}")
+        );
         match &answer {
             Ok(()) => self.contact.answered(began),
             Err(error) => self.contact.failed(began, error),

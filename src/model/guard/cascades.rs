@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hold, Reason};
+use crate::logging::log_line;
 use crate::model::inventory::LeftOpen;
 use crate::model::{Key, Model, TypeId};
 use crate::plan::Direction;
@@ -97,9 +98,13 @@ impl Model {
         for (key, known) in &mut self.guard.cascades.0 {
             if !known.is_confirmed && tokens.contains(&known.hold.token) {
                 known.is_confirmed = true;
-                log::warn!(
-                    "deletes go on direction={} because=\"confirmed\" objects=1",
-                    known.direction
+                log_line!(
+                    Warn,
+                    DeletesReleased,
+                    "held deletes are carried out",
+                    direction = known.direction,
+                    because = "confirmed",
+                    objects = 1
                 );
                 confirmed.push(key.clone());
             }

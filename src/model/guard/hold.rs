@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::api::{OLDER_VERSIONS, TOO_MANY};
+use crate::logging::log_line;
 use crate::plan::Direction;
 
 /// Tokens are shorter.
@@ -126,11 +127,18 @@ impl Hold {
     /// Tells people of it.
     pub(super) fn log(&self, direction: Direction) {
         let Self { reason, token, .. } = self;
-        log::warn!(
-            "deletes are held direction={direction} reason=\"{reason}\" advice=\"look at the {}; to let them go on at once, \
-             annotate a config at the hub with {}={token}\"",
-            direction.origin(),
-            crate::api::CONFIRM_DELETES,
+        log_line!(
+            Warn,
+            DeletesHeld,
+            "deletes are held",
+            direction = direction,
+            condition = reason.word(),
+            because = reason,
+            advice = format_args!(
+                "look at the {}; to have them carried out at once, annotate a config at the hub with {}={token}",
+                direction.origin(),
+                crate::api::CONFIRM_DELETES,
+            )
         );
     }
 

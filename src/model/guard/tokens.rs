@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Hold, MESSAGES};
+use crate::logging::log_line;
 use crate::model::Model;
 use crate::plan::Direction;
 
@@ -84,8 +85,8 @@ impl Tokens {
     }
 }
 
-/// How people are told that tokens of a config fit nothing.
-fn line<'a>(config: &str, words: &[String], holds: impl Iterator<Item = (Direction, &'a Hold)>) -> String {
+/// What confirms what is held, for people of which the tokens fit nothing.
+fn what_fits<'a>(holds: impl Iterator<Item = (Direction, &'a Hold)>) -> String {
     let mut holds: Vec<String> = holds
         .map(|(direction, Hold { reason, token, .. })| format!("{token} ({direction}: {reason})"))
         .collect();
@@ -94,13 +95,11 @@ fn line<'a>(config: &str, words: &[String], holds: impl Iterator<Item = (Directi
     if more > 0 {
         holds.push(format!("{more} more"));
     }
-    let what = if holds.is_empty() {
+    if holds.is_empty() {
         "no deletes are held now".to_owned()
     } else {
         format!("what is held is confirmed by {}", holds.join(", "))
-    };
-    let (words, annotation) = (words.join(","), crate::api::CONFIRM_DELETES);
-    format!("a token fits no deletes that are held config={config} {annotation}={words:?} advice={what:?}")
+    }
 }
 
 impl Model {
@@ -133,7 +132,15 @@ impl Model {
                 .guard
                 .all_holds(&self.types)
                 .map(|(direction, hold, _)| (direction, hold));
-            log::warn!("{}", line(&config, &words, holds));
+            log_line!(
+                Warn,
+                ConfirmationUnknown,
+                "a token confirms no deletes that are held",
+                config = config,
+                annotation = crate::api::CONFIRM_DELETES,
+                token = words.join(","),
+                advice = what_fits(holds)
+            );
         }
     }
 }
@@ -204,14 +211,13 @@ mod tests {
         let holds: Vec<Hold> = (30..40).map(hold).collect();
         let told = |count: usize| {
             let holds = holds.iter().take(count).map(|hold| (Direction::Down, hold));
-            line("SyncerConfig//c", &["x".to_owned()], holds)
+            what_fits(holds)
         };
         assert_eq!(
             told(1),
-            "a token fits no deletes that are held config=SyncerConfig//c edge.kubestellar.io/confirm-deletes=\"x\" \
-             advice=\"what is held is confirmed by t30 (downsync: 30 of 40 copies are to go at once)\""
+            "what is held is confirmed by t30 (downsync: 30 of 40 copies are to go at once)"
         );
-        assert!(told(0).ends_with("advice=\"no deletes are held now\""));
-        assert!(told(10).ends_with("at once), 2 more\"") && told(10).matches("copies").count() == MESSAGES);
+        assert_eq!(told(0), "no deletes are held now");
+        assert!(told(10).ends_with("at once), 2 more") && told(10).matches("copies").count() == MESSAGES);
     }
 }

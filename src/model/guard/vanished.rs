@@ -12,9 +12,10 @@ use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, ResourceType, Side};
+use crate::logging::log_line;
 use crate::model::{Effect, Model, Request};
 use crate::plan::{Direction, Plan};
-use crate::report::Subject;
+use crate::report::{Subject, Topic};
 
 /// Between two looks at a type, at first; later about as long as it has been gone, so that what ends it is noticed in about
 /// the time that it has lasted.
@@ -156,7 +157,13 @@ impl Model {
 
     fn is_held_no_longer(&mut self, hold: Option<&Hold>, resource: &str, why: &str) {
         if hold.is_some() {
-            log::info!("deletes are held no longer resource={resource} because=\"{why}\"");
+            log_line!(
+                Info,
+                HoldEnded,
+                "deletes are held no longer",
+                resource = resource,
+                because = why
+            );
             self.report_holds();
         }
     }
@@ -169,7 +176,14 @@ impl Model {
             let is_confirmed = known.hold.as_ref().is_some_and(|hold| tokens.contains(&hold.token));
             if is_confirmed {
                 let objects = known.objects;
-                log::warn!("deletes go on resource={resource} because=\"confirmed\" objects={objects}");
+                log_line!(
+                    Warn,
+                    DeletesReleased,
+                    "held deletes are carried out",
+                    resource = resource,
+                    because = "confirmed",
+                    objects = objects
+                );
                 let_go.insert(resource.clone());
             }
             !is_confirmed
@@ -195,5 +209,5 @@ fn begin(resource: &str, token: Option<String>, chance: &mut fastrand::Rng) -> H
 }
 
 fn what_is_left_of(resource: &str, side: Side) -> Subject {
-    Subject::Thing(side, format!("what is left of {resource}"))
+    Subject::Thing(side, Topic::Leftover, resource.to_owned())
 }

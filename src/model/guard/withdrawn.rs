@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, Side};
+use crate::logging::log_line;
 use crate::model::inventory::{Held, Permit};
 use crate::model::{Key, Model, Request, TypeId};
 use crate::plan::Direction;
@@ -150,7 +151,12 @@ impl Model {
         match result {
             Ok(Some(withdrawal)) => known = self.hold_still(Some(known), resource, &withdrawal),
             Ok(None) => {
-                log::info!("the hub takes the type away no longer resource={resource}");
+                log_line!(
+                    Info,
+                    HoldEnded,
+                    "the hub does not delete the type any more, deletes are held no longer",
+                    resource = resource
+                );
                 self.release_copies_of(type_id, Held::All, Permit::Needed);
                 return;
             }
@@ -183,7 +189,14 @@ impl Model {
         self.definitions_mut().accept(&known.resource, known.withdrawal);
         self.keep_guard_in_record();
         let released = self.release_copies_of(type_id, Held::All, permit);
-        log::warn!("deletes go on resource={resource} because=\"{why}\" objects={released}");
+        log_line!(
+            Warn,
+            DeletesReleased,
+            "held deletes are carried out",
+            resource = resource,
+            because = why,
+            objects = released
+        );
     }
 
     /// Types that were defined anew and whose objects are all back are held no longer.
@@ -206,9 +219,11 @@ impl Model {
         let back: Vec<TypeId> = back.map(|(&type_id, _)| type_id).collect();
         for type_id in back {
             if let Some(known) = self.guard.types.0.remove(&type_id) {
-                log::info!(
-                    "all objects are back, deletes are held no longer resource={}",
-                    known.resource
+                log_line!(
+                    Info,
+                    HoldEnded,
+                    "all objects are back, deletes are held no longer",
+                    resource = known.resource
                 );
                 self.definitions_mut().accept(&known.resource, known.withdrawal);
                 self.keep_guard_in_record();

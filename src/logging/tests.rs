@@ -1,0 +1,130 @@
+use super::*;
+
+fn body(format: LogFormat, message: &str, fields: &[(&str, &str)]) -> String {
+    let mut body = Body::begin(format, LogReason::ObjectRejected, message);
+    for (key, value) in fields {
+        body.field(key, value);
+    }
+    body.text
+}
+
+#[test]
+fn values_are_in_quotes_where_they_need_it_and_sentences_always() {
+    for (key, value, expected) in [
+        ("object", "ConfigMap/shop/prices", "object=ConfigMap/shop/prices"),
+        ("object", "ConfigMap//grün:x.y[0]", "object=ConfigMap//grün:x.y[0]"),
+        ("error", "no", "error=\"no\""),
+        ("advice", "wait", "advice=\"wait\""),
+        ("because", "two words", "because=\"two words\""),
+        ("flags", "a=b", "flags=\"a=b\""),
+        ("name", "a\"b\\c", r#"name="a\"b\\c""#),
+        ("name", "a\nb\r\t\u{1b}[1m\u{85}", r#"name="a\nb\r\t\u001b[1m\u0085""#),
+    ] {
+        let found = body(LogFormat::Text, "no", &[(key, value)]);
+        assert_eq!(found, format!("reason=ObjectRejected msg=\"no\" {expected}"));
+    }
+    assert_eq!(
+        body(LogFormat::Text, "no", &[("a", ""), ("b", "1")]),
+        "reason=ObjectRejected msg=\"no\" b=1"
+    );
+}
+
+#[test]
+fn json_holds_the_same_whatever_the_values_are() {
+    let ugly = "a\nb \"c\" \\ \u{1b}\u{0}\u{7f}\u{9f} é =";
+    let found = body(LogFormat::Json, "no", &[("object", "x"), ("a", ""), ("error", ugly)]);
+    let found: serde_json::Value = serde_json::from_str(&format!("{{{found}}}")).unwrap();
+    assert_eq!(
+        found,
+        serde_json::json!({"reason": "ObjectRejected", "msg": "no", "object": "x", "error": ugly})
+    );
+}
+
+#[test]
+fn long_words_and_endless_lines_are_cut_and_still_end() {
+    let long = "é".repeat(66_000);
+    let text = body(LogFormat::Text, "a\nb", &[("name", &long), ("error", "no")]);
+    assert!(
+        text.contains("msg=\"a\\nb\" name=éé") && text.ends_with("… error=\"no\""),
+        "{text:.200}"
+    );
+    assert!(text.chars().count() < LONGEST_WORD + 100);
+    for format in [LogFormat::Text, LogFormat::Json] {
+        let text = body(format, "no", &[("error", &"word\n ".repeat(10_000)), ("advice", "no")]);
+        assert!(text.chars().count() <= 2 * LONGEST_LINE, "{format:?}");
+        assert!(text.ends_with('"'), "{format:?}");
+        if format == LogFormat::Json {
+            assert!(serde_json::from_str::<serde_json::Value>(&format!("{{{text}}}")).is_ok());
+        }
+    }
+}
+
+/// All source files but the tests in files of their own, with their text.
+fn sources() -> Vec<(String, String)> {
+    fn walk(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(
+        &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
+    found
+}
+
+#[test]
+fn no_line_is_without_a_reason() {
+    for (path, text) in sources() {
+        for level in ["error", "warn", "info", "debug", "trace", "log"] {
+            assert!(!text.contains(&format!("log::{level}!")), "{path}: use log_line!");
+        }
+    }
+}
+
+#[test]
+fn the_docs_have_each_reason_and_its_level_and_no_other() {
+    let sources = sources();
+    let docs = concat!(
+        include_str!("../../docs/reference/log-reasons.md"),
+        include_str!("../../docs/reference/log-reasons-debug.md")
+    );
+    let rows = docs.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+        let (name, second) = (cells.next()?.strip_suffix('`')?, cells.next()?);
+        name.starts_with(char::is_uppercase).then_some((name, second))
+    });
+    let rows: Vec<(&str, &str)> = rows.collect();
+    let names: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
+    let known: Vec<&str> = LogReason::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(names, known);
+    for (name, documented) in rows {
+        let is_used = sources.iter().any(|(path, text)| {
+            let is_list = path.ends_with("logging/reasons.rs") || path.ends_with("logging/tests.rs");
+            !is_list && (text.contains(&format!("LogReason::{name}")) || text.contains(&format!(" {name},")))
+        });
+        assert!(is_used, "no line has the reason {name}");
+        for (_, text) in &sources {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for level in ["Error", "Warn", "Info", "Debug", "Trace"] {
+                let is_logged = [
+                    format!("log_line!({level}, {name},"),
+                    format!("log_line!( {level}, {name},"),
+                ]
+                .iter()
+                .any(|call| text.contains(call));
+                let word = level.to_lowercase();
+                assert!(
+                    !is_logged || documented == word || level == "Debug",
+                    "{name} is logged at {word}, and the docs say {documented}"
+                );
+            }
+        }
+    }
+}

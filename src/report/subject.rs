@@ -1,0 +1,197 @@
+//! What a streak of failures is about, and how its lines name it.
+
+use super::advice::is_terminating;
+use crate::cluster::{Error, Side};
+use crate::logging::LogReason;
+
+/// What a streak of failures is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// A whole side cannot be reached.
+    Side(Side),
+    /// A side does not accept the syncer's credentials, for whatever it asks.
+    Credentials(Side),
+    /// Something else than a Kubernetes API answers in the place of a side.
+    Stranger(Side),
+    /// Something of that kind and name on a side.
+    Thing(Side, Topic, String),
+}
+
+/// What kind of thing it is, which says how it is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// An object, as `Kind/namespace/name`.
+    Object,
+    /// The heartbeat on a config, which is named as an object is.
+    Heartbeat,
+    /// The record of synced types, named as the object that it is.
+    Record,
+    /// What tells the side from another one, named as the object that it is.
+    Identity,
+    /// Watching a type, `deployments.apps`, or `deployments.apps/NAMESPACE` for one namespace of it.
+    Watch,
+    /// The statuses of a type.
+    Status,
+    /// What defines a type.
+    Definition,
+    /// Copies that remain of a type that is gone.
+    Leftover,
+    /// The types of a group and version, `apps/v1`, or of all without a name.
+    Discovery,
+    /// The types of the configs; without a name.
+    Configs,
+    /// Some object without readable metadata; without a name.
+    Unreadable,
+}
+
+impl Subject {
+    /// The side that it is about.
+    pub fn side(&self) -> Side {
+        let (Self::Side(side) | Self::Credentials(side) | Self::Stranger(side) | Self::Thing(side, ..)) = self;
+        *side
+    }
+
+    /// An object, as `Kind/namespace/name`.
+    pub fn object(side: Side, name: String) -> Self {
+        Self::Thing(side, Topic::Object, name)
+    }
+
+    /// What can be done about it whatever the error is, if that is known.
+    pub(super) fn advice(&self) -> Option<&'static str> {
+        let is_of_configs = matches!(self, Self::Thing(_, Topic::Configs, _));
+        is_of_configs.then_some("apply manifests/crds to the hub, or bind the API")
+    }
+
+    /// How its lines name it: two keys, of which a value may be empty.
+    pub(super) fn keys(&self) -> [(&'static str, &str); 2] {
+        let Self::Thing(_, topic, name) = self else {
+            return [("object", ""), ("namespace", "")];
+        };
+        let (name, namespace) = match topic {
+            Topic::Watch => name.split_once('/').unwrap_or((name, "")),
+            _ => (&**name, ""),
+        };
+        [(topic.key(), name), ("namespace", namespace)]
+    }
+}
+
+impl Topic {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Object | Self::Heartbeat | Self::Record | Self::Identity | Self::Configs | Self::Unreadable => {
+                "object"
+            }
+            Self::Watch | Self::Status | Self::Definition | Self::Leftover => "resource",
+            Self::Discovery => "group_version",
+        }
+    }
+
+    /// What kind of line it is that says that it fails in this way, and its words.
+    pub(super) fn reason(self, error: &Error) -> (LogReason, &'static str) {
+        match self {
+            Self::Heartbeat if matches!(error, Error::WithoutEffect(_)) => {
+                (LogReason::HeartbeatNotKept, "the hub does not store the heartbeat")
+            }
+            Self::Heartbeat => (LogReason::HeartbeatFailed, "the heartbeat cannot be written"),
+            Self::Record => (LogReason::RecordFailed, "the record of synced types cannot be kept"),
+            Self::Configs => (
+                LogReason::ConfigsNotServed,
+                "the hub does not serve the types of the configs",
+            ),
+            _ if is_permission(error) => (LogReason::Forbidden, "the syncer has no permission"),
+            Self::Identity => (
+                LogReason::IdentityUnreadable,
+                "cannot read what tells a side from another one",
+            ),
+            Self::Watch => (LogReason::WatchFailed, "objects of a type cannot be watched"),
+            Self::Status => (LogReason::StatusFailed, "statuses of a type cannot be returned"),
+            Self::Definition => (LogReason::DefinitionUnreadable, "cannot read what defines a type"),
+            Self::Leftover => (
+                LogReason::LeftoverUnreadable,
+                "cannot read what remains of a deleted type",
+            ),
+            Self::Discovery => (LogReason::DiscoveryFailed, "cannot read which types a side serves"),
+            Self::Unreadable => (LogReason::ObjectUnreadable, "an object has no readable metadata"),
+            Self::Object => of_object(error),
+        }
+    }
+}
+
+fn of_object(error: &Error) -> (LogReason, &'static str) {
+    match error {
+        Error::Ending(_) => (
+            LogReason::DeleteBlocked,
+            "an object that has to be deleted first waits for its finalizers",
+        ),
+        Error::Status(status) if error.is_refusal() && !is_terminating(status) => {
+            (LogReason::ObjectRejected, "an object is rejected")
+        }
+        _ => (LogReason::RequestFailed, "a request failed"),
+    }
+}
+
+/// True if the server itself says that the syncer lacks a permission.
+fn is_permission(error: &Error) -> bool {
+    error.is_forbidden() && error.status().is_some_and(|status| status.message.contains(" cannot "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: u16, message: &str) -> Error {
+        let body = serde_json::json!({"kind": "Status", "reason": "x", "message": message});
+        Error::from_answer(code, None, body.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_failure_has_the_reason_of_what_is_to_be_done() {
+        let nobody = error(403, "pods is forbidden: User \"x\" cannot list resource \"pods\"");
+        let without_effect = Error::WithoutEffect(String::new());
+        for (topic, error, expected) in [
+            (Topic::Object, &nobody, LogReason::Forbidden),
+            (Topic::Watch, &nobody, LogReason::Forbidden),
+            (Topic::Heartbeat, &nobody, LogReason::HeartbeatFailed),
+            (Topic::Heartbeat, &without_effect, LogReason::HeartbeatNotKept),
+            (
+                Topic::Object,
+                &error(403, "admission webhook denied it"),
+                LogReason::ObjectRejected,
+            ),
+            (
+                Topic::Object,
+                &error(403, "the namespace is being terminated"),
+                LogReason::RequestFailed,
+            ),
+            (Topic::Object, &error(422, "invalid"), LogReason::ObjectRejected),
+            (Topic::Object, &error(500, "no"), LogReason::RequestFailed),
+            (Topic::Object, &Error::Ending(Vec::new()), LogReason::DeleteBlocked),
+            (Topic::Watch, &error(500, "no"), LogReason::WatchFailed),
+        ] {
+            assert_eq!(topic.reason(error).0, expected, "{topic:?} {error}");
+        }
+    }
+
+    #[test]
+    fn names_have_a_key_of_their_kind() {
+        let of = |topic, name: &str| Subject::Thing(Side::Hub, topic, name.to_owned());
+        for (subject, expected) in [
+            (
+                of(Topic::Object, "ConfigMap/a/b"),
+                [("object", "ConfigMap/a/b"), ("namespace", "")],
+            ),
+            (of(Topic::Watch, "pods"), [("resource", "pods"), ("namespace", "")]),
+            (
+                of(Topic::Watch, "pods/shop"),
+                [("resource", "pods"), ("namespace", "shop")],
+            ),
+            (
+                of(Topic::Discovery, "apps/v1"),
+                [("group_version", "apps/v1"), ("namespace", "")],
+            ),
+            (Subject::Side(Side::Hub), [("object", ""), ("namespace", "")]),
+        ] {
+            assert_eq!(subject.keys(), expected);
+        }
+    }
+}
