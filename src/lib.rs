@@ -92,7 +92,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
                     former: settings.former_sync_target_uids,
                 },
                 delete_adopted: settings.delete_adopted,
-                take_back_from: settings.take_back_from,
+                revert_changes_from: settings.revert_changes_from,
             }),
             filter: Rc::new(settings.filter),
             status_interval: settings.status_interval,

@@ -101,7 +101,7 @@ fn names_every_flag_in_the_help() {
         "--edge-mode",
         "--poll-interval",
         "--delete-adopted",
-        "--take-back-from",
+        "--revert-changes-from",
         "--deny",
         "--allow-namespace",
         "--deny-namespace",
@@ -207,8 +207,8 @@ fn refuses_bounds_and_paces_that_it_cannot_keep() {
             "--delete-adopted \"yes\": must be true or false",
         ),
         (
-            &["--take-back-from", "*ctl"],
-            "--take-back-from \"*ctl\": must be the name of a field manager, with a * at its end for all names that begin \
+            &["--revert-changes-from", "*ctl"],
+            "--revert-changes-from \"*ctl\": must be the name of a field manager, with a * at its end for all names that begin \
              so",
         ),
         (
@@ -258,8 +258,8 @@ fn takes_every_flag_that_bounds_and_paces() {
         "--poll-interval=1h",
         "--delete-adopted=true",
         "--delete_adopted=false",
-        "--take-back-from=",
-        "--take-back-from=argocd-*,helm",
+        "--revert-changes-from=",
+        "--revert-changes-from=argocd-*,helm",
         "--deny=deployments.apps,*.example.org",
         "--deny",
         "pods",

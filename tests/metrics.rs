@@ -100,8 +100,8 @@ async fn a_story_is_told_in_figures() {
             "edge_syncer_side_up{side=\"hub\"} 1",
             "edge_syncer_side_up{side=\"edge\"} 1",
             // The namespace is one of them.
-            "edge_syncer_objects{direction=\"downsync\",state=\"in_step\"} 41",
-            "edge_syncer_objects{direction=\"downsync\",state=\"out_of_step\"} 0",
+            "edge_syncer_objects{direction=\"downsync\",state=\"synced\"} 41",
+            "edge_syncer_objects{direction=\"downsync\",state=\"out_of_sync\"} 0",
             "edge_syncer_writes_total{side=\"edge\",result=\"created\"} 41",
             "edge_syncer_failing 0",
             "edge_syncer_deletes_held{direction=\"downsync\",reason=\"TooMany\"} 0",
@@ -294,7 +294,7 @@ async fn a_standby_is_well_and_ready_and_has_figures_once_it_leads() {
         &[
             "edge_syncer_leading 1",
             "edge_syncer_side_up{side=\"hub\"} 1",
-            "edge_syncer_objects{direction=\"downsync\",state=\"in_step\"} 2",
+            "edge_syncer_objects{direction=\"downsync\",state=\"synced\"} 2",
         ],
     )
     .await;

@@ -70,7 +70,7 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "watch|poll")]
     pub edge_mode: Option<String>,
 
-    /// time between two looks where the mode is poll (default: 15s; at least 1s)
+    /// time between two polls where the mode is poll (default: 15s; at least 1s)
     #[argh(option, arg_name = "DURATION")]
     pub poll_interval: Option<String>,
 
@@ -82,24 +82,24 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "DURATION")]
     pub heartbeat_interval: Option<String>,
 
-    /// objects that may wait for their turn in memory; others are looked up again later (default: 1024; at least 32)
+    /// objects that may wait for their turn in memory; others are read again later (default: 1024; at least 32)
     #[argh(option, arg_name = "NUMBER")]
     pub queue_capacity: Option<String>,
 
-    /// field managers whose fields, beside those that the hub sets, are taken back at the edge (default:
+    /// field managers whose fields are reverted at the edge, beside those that the hub sets (default:
     /// kubectl,kubectl-*; empty: nobody; trailing * for all names that begin so)
     #[argh(option, arg_name = "NAMES")]
-    pub take_back_from: Vec<String>,
+    pub revert_changes_from: Vec<String>,
 
     /// hold deletes that are more than so many, and more than half of all copies, at once (default: 20)
     #[argh(option, arg_name = "NUMBER")]
     pub hold_deletes_above: Option<String>,
 
-    /// how long they are held unless they are confirmed (default: 10m; 0s: none are held)
+    /// how long these are held unless they are confirmed (default: 10m; 0s: none are held)
     #[argh(option, arg_name = "DURATION")]
     pub hold_deletes_for: Option<String>,
 
-    /// delete objects that were there before when their hub objects go, instead of releasing them
+    /// delete objects that were there before when their hub objects are deleted, instead of releasing them
     #[argh(switch)]
     pub delete_adopted: bool,
 
@@ -148,7 +148,12 @@ pub(super) fn flags() -> impl Iterator<Item = &'static FlagInfo<'static>> {
     flags.iter().filter(|flag| flag.long != "--help")
 }
 
+/// Flags that had another name before, which works as well.
+const FORMER_NAMES: [(&str, &str); 1] = [("--take-back-from", "--revert-changes-from")];
+
 fn flag(name: &str) -> Option<&'static FlagInfo<'static>> {
+    let former = FORMER_NAMES.iter().find(|(former, _)| *former == name);
+    let name = former.map_or(name, |(_, name)| *name);
     flags().find(|flag| flag.long == name)
 }
 

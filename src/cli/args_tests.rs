@@ -35,6 +35,16 @@ fn refusal(line: &str) -> String {
 }
 
 #[test]
+fn a_former_name_of_a_flag_is_the_flag() {
+    let (found, _) = read("run --take-back-from=a --revert-changes-from b --take_back_from c");
+    assert_eq!(found.revert_changes_from, texts(&["a", "b", "c"]));
+    assert_eq!(
+        refusal("--take-back-from=a"),
+        refusal("--revert-changes-from=a").replace("--revert-changes-from", "--take-back-from")
+    );
+}
+
+#[test]
 fn accepts_the_spellings_of_go() {
     for (line, expected, verbosity) in [
         ("run", RunArgs::default(), 0),
@@ -75,11 +85,11 @@ fn accepts_the_spellings_of_go() {
 
 #[test]
 fn the_last_of_two_flags_wins_and_repeatable_ones_add_up() {
-    let found = read("run --qps 1 --burst=2 --qps=3 --deny a --deny=b,c --deny --deny --take-back-from=");
+    let found = read("run --qps 1 --burst=2 --qps=3 --deny a --deny=b,c --deny --deny --revert-changes-from=");
     let expected = set(|raw| {
         (raw.qps, raw.burst) = (Some("3".into()), Some("2".into()));
         raw.deny = texts(&["a", "b,c", "--deny"]);
-        raw.take_back_from = texts(&[""]);
+        raw.revert_changes_from = texts(&[""]);
     });
     assert_eq!(found.0, expected);
 }

@@ -10,7 +10,7 @@ use super::args::{self, RunArgs};
 pub(super) const PROGRAM: &str = "\
 Usage: edge-syncer <command>
 
-Keeps objects of an edge Kubernetes cluster in step with its mailbox workspace on a hub.
+Syncs objects between an edge Kubernetes cluster and its mailbox workspace on a hub.
 
 Commands:
   run        sync until stopped by SIGTERM or SIGINT (edge-syncer run --help for its flags)

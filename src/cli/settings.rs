@@ -25,10 +25,10 @@ const DEFAULT_QPS: f64 = 30.0;
 /// Requests at once and side, as in the Go syncer.
 const DEFAULT_BURST: u32 = 20;
 
-/// Between two looks: a change is seen soon, and a metered link carries four requests a minute for each type.
+/// Between two polls: a change is seen soon, and a metered link carries four requests a minute for each type.
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Looking more often costs more than a watch.
+/// Polling more often costs more than a watch.
 const SHORTEST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A controller may count something in a status all the time; the hub need not see each step of it.
@@ -50,7 +50,7 @@ const SHORTEST_LEASE_DURATION: Duration = Duration::from_secs(3);
 const LONGEST_LEASE_DURATION: Duration = Duration::from_secs(3600);
 
 /// Field managers of people at work: kubectl, and its subcommands such as `kubectl-edit`.
-const DEFAULT_TAKE_BACK_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
+const DEFAULT_REVERT_CHANGES_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
 
 /// The settings of `edge-syncer run`.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +77,7 @@ pub struct Settings {
     pub delete_adopted: bool,
     /// Field managers whose fields beside those that the hub sets are taken back at the edge: names, or the start of
     /// names before a `*`, which stands nowhere else. May be empty.
-    pub take_back_from: Vec<String>,
+    pub revert_changes_from: Vec<String>,
     /// What the hub may not do here.
     pub filter: Filter,
     /// Between two writes of one object's status to the hub; may be zero.
@@ -130,7 +130,7 @@ impl Settings {
             hub_pace: pace("--mode", raw.mode.as_deref(), interval)?,
             edge_pace: pace("--edge-mode", raw.edge_mode.as_deref(), interval)?,
             delete_adopted: raw.delete_adopted,
-            take_back_from: take_back_from(&raw.take_back_from)?,
+            revert_changes_from: revert_changes_from(&raw.revert_changes_from)?,
             filter: filter(&[
                 ("deny", &raw.deny),
                 ("allow-namespace", &raw.allow_namespace),
@@ -318,9 +318,9 @@ fn log_format(text: Option<&str>) -> Result<LogFormat, UsageError> {
     }
 }
 
-fn take_back_from(given: &[String]) -> Result<Vec<String>, UsageError> {
+fn revert_changes_from(given: &[String]) -> Result<Vec<String>, UsageError> {
     if given.is_empty() {
-        return Ok(DEFAULT_TAKE_BACK_FROM.map(str::to_owned).to_vec());
+        return Ok(DEFAULT_REVERT_CHANGES_FROM.map(str::to_owned).to_vec());
     }
     let names: Vec<String> = items(given)
         .filter(|name| !name.is_empty())
@@ -329,7 +329,7 @@ fn take_back_from(given: &[String]) -> Result<Vec<String>, UsageError> {
     for name in &names {
         if name.strip_suffix('*').unwrap_or(name).contains('*') {
             let allowed = "must be the name of a field manager, with a * at its end for all names that begin so";
-            return Err(UsageError::new(format!("--take-back-from {name:?}: {allowed}")));
+            return Err(UsageError::new(format!("--revert-changes-from {name:?}: {allowed}")));
         }
     }
     Ok(names)

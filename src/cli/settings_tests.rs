@@ -31,7 +31,7 @@ fn has_the_defaults_of_the_go_syncer() {
     assert_eq!(found.listen_address, None);
     assert_eq!((found.hub_pace, found.edge_pace), (Pace::Watch, Pace::Watch));
     assert!(!found.delete_adopted && found.filter.is_empty());
-    assert_eq!(found.take_back_from, ["kubectl", "kubectl-*"]);
+    assert_eq!(found.revert_changes_from, ["kubectl", "kubectl-*"]);
 }
 
 #[test]
@@ -164,14 +164,14 @@ fn texts(given: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn takes_back_from_the_given_managers_alone() {
+fn reverts_changes_of_the_given_managers_alone() {
     for (given, expected) in [
         (&[""][..], &[][..]),
         (&["", "a"], &["a"]),
         (&["a,b-*", "c d , *"], &["a", "b-*", "c d", "*"]),
     ] {
-        let found = check(|raw| raw.take_back_from = texts(given)).unwrap();
-        assert_eq!(found.take_back_from, expected, "{given:?}");
+        let found = check(|raw| raw.revert_changes_from = texts(given)).unwrap();
+        assert_eq!(found.revert_changes_from, expected, "{given:?}");
     }
 }
 
@@ -205,8 +205,8 @@ fn says_what_is_allowed_of_paces_and_patterns() {
             "--poll-interval \"999ms\": must be a duration of at least 1s, such as 15s or 1m30s",
         ),
         (
-            check(|raw| raw.take_back_from = texts(&["a,k*l"])),
-            "--take-back-from \"k*l\": must be the name of a field manager, with a * at its end for all names that \
+            check(|raw| raw.revert_changes_from = texts(&["a,k*l"])),
+            "--revert-changes-from \"k*l\": must be the name of a field manager, with a * at its end for all names that \
              begin so",
         ),
         (

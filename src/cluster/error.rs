@@ -278,7 +278,7 @@ impl fmt::Display for Error {
                 )
             }
             Self::Outdated { version, told } => {
-                write!(f, "it shows resource version {version} and has told of {told} before")
+                write!(f, "it shows resource version {version} and has shown {told} before")
             }
         }
     }

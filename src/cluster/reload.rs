@@ -134,7 +134,7 @@ impl Reloading {
                 log_line!(
                     Warn,
                     KubeconfigUnusable,
-                    "the kubeconfig was replaced and cannot be used, the last one stays in force",
+                    "the kubeconfig was replaced and cannot be used, the last one remains in force",
                     side = side.word(),
                     error = error
                 );

@@ -248,7 +248,7 @@ impl FollowedCa {
                         log_line!(
                             Warn,
                             CaUnusable,
-                            "the CA file cannot be used, the last one stays in force",
+                            "the CA file cannot be used, the last one remains in force",
                             path = self.path.display(),
                             error = error
                         );

@@ -74,7 +74,7 @@ impl TokenFile {
                 log_line!(
                     Warn,
                     TokenUnreadable,
-                    "cannot read the token file again, the last token stays in use",
+                    "cannot read the token file again, the last token remains in use",
                     path = self.path.display(),
                     error = error
                 );

@@ -176,7 +176,7 @@ impl Model {
                         config: full_name(&name),
                         field: String::new(),
                     },
-                    message: format!("cannot be read, its last readable form stays in force: {error}"),
+                    message: format!("cannot be read, its last readable form remains in force: {error}"),
                 };
                 self.selecting.unreadable.insert(name, problem);
             }

@@ -2,7 +2,7 @@
 //!
 //! Two things hold the deletes of a direction (and [`withdrawn`] those of a type). Its origins' side is not the one that the copies are from: another
 //! cluster answers, or the same one has gone back to older versions, restored from a backup; that lasts until it is
-//! confirmed. Or too many copies are to go at once; that lasts for a time in which that side answers steadily, or until
+//! confirmed. Or too many copies are to be deleted at once; that lasts for a time in which that side answers steadily, or until
 //! it is confirmed. Held copies are left as they are and cost no requests; everything else goes on.
 //!
 //! To confirm, people set an annotation on a config to the token that the log and the condition name. A token holds for
@@ -375,7 +375,7 @@ impl Model {
         log_line!(
             Info,
             HoldEnded,
-            "the cluster that the copies are from is back, deletes are held no longer",
+            "the cluster that the copies are from is back, deletes are not held any more",
             side = direction.origin().word(),
             direction = direction
         );

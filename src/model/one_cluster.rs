@@ -106,7 +106,7 @@ impl Model {
                 log_line!(
                     Info,
                     TwoClusters,
-                    "hub and edge are two clusters again, syncing goes on"
+                    "hub and edge are two clusters again, syncing continues"
                 );
             }
             _ => {}

@@ -324,7 +324,7 @@ impl<'a> Merge<'a> {
                 "\"*\" is not supported for downsync; name each namespace".to_owned(),
             ),
             () if words::never_travels_as_kind(&item.group, &item.kind) => {
-                ("kind", format!("{} of {:?} never travels", item.kind, item.group))
+                ("kind", format!("{} of {:?} is never synced", item.kind, item.group))
             }
             () if bad.is_some() => bad.unwrap_or_default(),
             () => {
@@ -395,7 +395,7 @@ impl<'a> Merge<'a> {
             () if resource.is_empty() => NOTHING.to_owned(),
             () if resource.contains('/') => format!("{} is a subresource and cannot be synced", words::cut(resource)),
             () if words::never_travels(group, resource) => {
-                format!("{} never travels", crate::cluster::qualified(group, resource))
+                format!("{} is never synced", crate::cluster::qualified(group, resource))
             }
             () => return !self.note(field, words::bad_word("resource", resource).as_deref()),
         };

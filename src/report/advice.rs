@@ -13,7 +13,7 @@ pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         }
         Error::WithoutEffect(_) => "apply the CRDs of this version at the server; it is tried again".into(),
         Error::Ending(_) => {
-            "see why whoever set them does not remove them there; it goes on by itself when they are gone".into()
+            "see why whoever set them does not remove them there; it continues by itself when they are gone".into()
         }
         Error::NotSent(_) => "check the names in the configs and the objects of that type".into(),
         Error::BadAnswer(_) => about_no_api("").into(),
@@ -62,7 +62,7 @@ fn about_the_way(words: &str, place: &Place) -> Cow<'static, str> {
     if words.contains("BadSignature") {
         return format!(
             "the server's certificate is not signed by the CA of the kubeconfig, only by one of the same name, as after a \
-             cluster was set up anew: put the present CA's certificate into {trust}"
+             cluster was set up again: put the present CA's certificate into {trust}"
         )
         .into();
     }
@@ -174,11 +174,11 @@ fn about_status(status: &ApiStatus) -> &'static str {
         403 if status.reason.is_empty() => {
             "this is not the API server's answer: see what stands before it, a proxy or a firewall"
         }
-        403 if is_terminating(status) => "it goes on by itself when what is being deleted has gone",
+        403 if is_terminating(status) => "it continues by itself when what is being deleted has gone",
         403 => {
             row(REFUSALS, words).unwrap_or("see the words: what refuses it there has to allow it; it is tried again")
         }
-        404 => "it goes on by itself when the missing type or namespace appears",
+        404 => "it continues by itself when the missing type or namespace appears",
         405 => "the server does not know this verb for the type, or the type is being deleted; it is tried again",
         409 => "it is tried again with the newer state",
         400 | 422 => row(REFUSALS, words)
@@ -226,7 +226,7 @@ const REFUSALS: &[(&[&str], &str)] = &[
     ),
     (
         &["error looking up service account"],
-        "it goes on by itself when that service account is there",
+        "it continues by itself when that service account is there",
     ),
     (
         &["attempting to grant RBAC permissions not currently held"],

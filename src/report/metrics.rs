@@ -38,7 +38,7 @@ impl Counters {
 pub struct Snapshot {
     /// Sides that answer.
     pub up: Vec<Side>,
-    /// Objects in step, and out of step, by direction.
+    /// Objects that are synced, and out of sync, by direction.
     pub objects: BTreeMap<Direction, (usize, usize)>,
     /// Keys that wait for a worker or are being worked on.
     pub queue_length: usize,
@@ -69,11 +69,11 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
     page.begin(
         "objects",
         "gauge",
-        "Objects that are synced, by whether there is something to do for them.",
+        "Objects that are selected, by whether there is something to do for them.",
     );
     for direction in [Direction::Down, Direction::Up] {
-        let (in_step, out_of_step) = now.objects.get(&direction).copied().unwrap_or_default();
-        for (state, count) in [("in_step", in_step), ("out_of_step", out_of_step)] {
+        let (synced, out_of_sync) = now.objects.get(&direction).copied().unwrap_or_default();
+        for (state, count) in [("synced", synced), ("out_of_sync", out_of_sync)] {
             page.line(&[("direction", &direction), ("state", &state)], count);
         }
     }
@@ -98,7 +98,7 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
     page.begin(
         "queue_overflowed_groups",
         "gauge",
-        "Types with objects that found no room in the queue and are looked up later.",
+        "Types with objects that found no room in the queue and are read again later.",
     );
     page.line(&[], now.queue_overflowed);
     page.begin(
@@ -221,9 +221,9 @@ mod tests {
             &*format!("edge_syncer_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
             "edge_syncer_side_up{side=\"hub\"} 0",
             "edge_syncer_side_up{side=\"edge\"} 1",
-            "edge_syncer_objects{direction=\"downsync\",state=\"in_step\"} 5",
-            "edge_syncer_objects{direction=\"downsync\",state=\"out_of_step\"} 1",
-            "edge_syncer_objects{direction=\"upsync\",state=\"in_step\"} 0",
+            "edge_syncer_objects{direction=\"downsync\",state=\"synced\"} 5",
+            "edge_syncer_objects{direction=\"downsync\",state=\"out_of_sync\"} 1",
+            "edge_syncer_objects{direction=\"upsync\",state=\"synced\"} 0",
             "edge_syncer_queue_length 3",
             "edge_syncer_deletes_held{direction=\"upsync\",reason=\"TooMany\"} 30",
             "edge_syncer_deletes_held{direction=\"downsync\",reason=\"OtherCluster\"} 0",

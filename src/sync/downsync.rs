@@ -196,7 +196,7 @@ async fn write(
         object = apply_again(edge, job, desired, &object, marks(false)).await?;
     }
     let Address { resource, name } = &job.copy_at;
-    if let Some(patch) = take_over(&object, Direction::Down, job.policy.takes_back(job.selection))? {
+    if let Some(patch) = take_over(&object, Direction::Down, job.policy.reverts(job.selection))? {
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
         object = apply_again(edge, job, desired, &patched, marks(adopted && !created)).await?;
     }

@@ -29,7 +29,7 @@ fn fuzz_objects() {
         ),
     ];
     let policy = Policy {
-        take_back_from: vec!["kubectl".into()],
+        revert_changes_from: vec!["kubectl".into()],
         ..Policy::default()
     };
     fuzz("objects", &[POD.as_bytes(), SERVICE.as_bytes()], |text, random| {
@@ -50,7 +50,7 @@ fn fuzz_objects() {
             name: ObjectName::new("shop", "b.example.org"),
             ..origin.clone()
         };
-        if let Ok(Some(patch)) = take_over(text, direction, policy.takes_back(Selection::Full)) {
+        if let Ok(Some(patch)) = take_over(text, direction, policy.reverts(Selection::Full)) {
             assert!(is_json(patch.as_bytes()), "{patch}");
         }
         for copy in [&origin, &copy] {

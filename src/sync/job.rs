@@ -6,7 +6,7 @@ use crate::cluster::{Error, Precondition, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{Definitions, Withdrawal};
 use crate::sync::identity::{Doubt, Identity};
-use crate::sync::managed_fields::{TakeBack, marks};
+use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Status};
 use crate::sync::ownership::{Copy, CopyState, Source, SyncTarget};
@@ -40,15 +40,15 @@ pub struct Policy {
     pub sync_target: SyncTarget,
     /// Delete adopted objects instead of releasing them, as the Go syncer did (`--delete-adopted`).
     pub delete_adopted: bool,
-    /// Field managers whose own fields are taken back in copies (`--take-back-from`).
-    pub take_back_from: Vec<String>,
+    /// Field managers whose own fields are reverted in copies (`--revert-changes-from`).
+    pub revert_changes_from: Vec<String>,
 }
 
 impl Policy {
-    /// Whose fields are taken back in a copy that is selected so. One that only has to be there is the edge's to label: its
+    /// Whose fields are reverted in a copy that is selected so. One that only has to be there is the edge's to label: its
     /// Pod Security labels, for one.
-    pub fn takes_back(&self, selection: Selection) -> TakeBack<'_> {
-        (selection != Selection::Implied).then_some(&*self.take_back_from)
+    pub fn reverts(&self, selection: Selection) -> RevertFrom<'_> {
+        (selection != Selection::Implied).then_some(&*self.revert_changes_from)
     }
 }
 
@@ -182,7 +182,7 @@ impl Seen {
         Ok(Self {
             copy: meta.copy(direction, resource, &policy.sync_target),
             labelled: meta.is_labelled(direction),
-            hash: marks(object, direction, policy.takes_back(selection))?,
+            hash: marks(object, direction, policy.reverts(selection))?,
             version: meta.version_number(),
         })
     }

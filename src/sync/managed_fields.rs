@@ -99,13 +99,13 @@ struct Owner<'a> {
     fields_v1: Option<&'a RawValue>,
 }
 
-/// Whose fields are taken back in a copy: of these field managers, names or prefixes that end in `*`, and of the Go syncer;
+/// Whose fields are reverted in a copy: of these field managers, names or prefixes that end in `*`, and of the Go syncer;
 /// `None` takes nobody's.
-pub type TakeBack<'a> = Option<&'a [String]>;
+pub type RevertFrom<'a> = Option<&'a [String]>;
 
-/// A hash of what makes an edge copy ours: the fields that we own, those that people own and that are to be taken back,
+/// A hash of what makes an edge copy ours: the fields that we own, those that people own and that are to be reverted,
 /// and whether it is being deleted. Another value means that somebody interfered. Never 0.
-pub fn marks(object: &[u8], direction: Direction, take_back: TakeBack) -> Result<u64, Error> {
+pub fn marks(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
     #[derive(Deserialize)]
     struct Marked<'a> {
         #[serde(borrow)]
@@ -124,7 +124,7 @@ pub fn marks(object: &[u8], direction: Direction, take_back: TakeBack) -> Result
     marked.metadata.deletion_timestamp.is_some().hash(&mut hasher);
     for owner in &marked.metadata.managed_fields {
         let ours = owner.manager == FIELD_MANAGER && owner.operation == "Apply";
-        if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, direction, take_back)) {
+        if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, direction, revert_from)) {
             owner.manager.hash(&mut hasher);
             owner.time.hash(&mut hasher);
             owner.fields_v1.map(RawValue::get).hash(&mut hasher);
@@ -142,8 +142,8 @@ pub fn is_syncer(manager: &str) -> bool {
 ///
 /// Entries of subresources (`status`, `scale`) are left alone. The patch holds only as long as nobody changes the object
 /// (its resource version is in it).
-pub fn take_over(object: &[u8], direction: Direction, take_back: TakeBack) -> Result<Option<String>, Error> {
-    if direction == Direction::Down && !names_any(object, take_back) {
+pub fn take_over(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Result<Option<String>, Error> {
+    if direction == Direction::Down && !names_any(object, revert_from) {
         return Ok(None);
     }
     let wire: RawWire<'_> = parse(object)?;
@@ -152,7 +152,7 @@ pub fn take_over(object: &[u8], direction: Direction, take_back: TakeBack) -> Re
     for &entry in &wire.metadata.managed_fields {
         let owner: Owner = parse(entry.get().as_bytes())?;
         let whole = owner.subresource.is_empty();
-        if whole && is_taken(&owner.manager, &owner.operation, direction, take_back) {
+        if whole && is_taken(&owner.manager, &owner.operation, direction, revert_from) {
             let mut fields = field_set(&owner)?;
             fields.leave_out(&EDGES_OWN);
             taken.add(&fields);
@@ -206,22 +206,22 @@ pub fn last_writer(object: &[u8]) -> Option<(String, String)> {
 }
 
 /// A cheap look before the parse: most copies have none of these managers.
-fn names_any(object: &[u8], take_back: TakeBack) -> bool {
-    let Some(take_back) = take_back else { return false };
-    let patterns = take_back.iter().map(|pattern| pattern.trim_end_matches('*'));
+fn names_any(object: &[u8], revert_from: RevertFrom) -> bool {
+    let Some(revert_from) = revert_from else { return false };
+    let patterns = revert_from.iter().map(|pattern| pattern.trim_end_matches('*'));
     let object = String::from_utf8_lossy(object);
     patterns
         .chain(GO_SYNCER)
         .any(|name| object.contains(&format!("\"manager\":\"{name}")))
 }
 
-fn is_taken(manager: &str, operation: &str, direction: Direction, take_back: TakeBack) -> bool {
+fn is_taken(manager: &str, operation: &str, direction: Direction, revert_from: RevertFrom) -> bool {
     // A copy at the hub is created by us, not applied.
     if direction == Direction::Up && manager == FIELD_MANAGER {
         return operation == "Update";
     }
-    let Some(take_back) = take_back else { return false };
-    let by_people = take_back.iter().any(|pattern| match pattern.strip_suffix('*') {
+    let Some(revert_from) = revert_from else { return false };
+    let by_people = revert_from.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(prefix) => manager.starts_with(prefix),
         None => manager == pattern,
     });
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_taken_back_what_others_add_is_no_drift() {
+    fn where_nothing_is_reverted_what_others_add_is_no_drift() {
         let copy = |entries: &[Value]| {
             json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries}}).to_string()
         };

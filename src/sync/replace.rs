@@ -54,7 +54,7 @@ pub(super) async fn make_room(
     if let Some(mut refusal) = refusal
         && let Some(first) = first_taken_along(copies, &job.copy_at).await.map_err(replacing)?
     {
-        refusal.add_words(&format!("; to replace it would take along {first}"));
+        refusal.add_words(&format!("; to replace it would delete {first} too"));
         return Err(failed(side, "applying")(refusal));
     }
     let Some(meta) = look(copies, job).await.map_err(replacing)? else {

@@ -132,7 +132,7 @@ async fn taken_along(copies: &Rc<Cluster>, job: &Job, retirement: &Retirement) -
         return Ok(None);
     }
     let first = first_taken_along(copies, &job.copy_at).await;
-    first.map_err(failed(copies.side(), "looking into what its end would take along"))
+    first.map_err(failed(copies.side(), "reading what would be deleted with it"))
 }
 
 /// Deletes or releases a copy as it was looked at.

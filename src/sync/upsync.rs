@@ -145,7 +145,7 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     let source = source.as_deref();
     let (mut object, created) = apply_once(hub, job, desired, (version, source)).await?;
     // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
-    if let Some(patch) = take_over(&object, Direction::Up, job.policy.takes_back(job.selection))? {
+    if let Some(patch) = take_over(&object, Direction::Up, job.policy.reverts(job.selection))? {
         let patched = hub
             .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
             .await?;

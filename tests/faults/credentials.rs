@@ -164,7 +164,7 @@ async fn a_kubeconfig_secret_with_another_address_is_followed() {
     // First something that is no kubeconfig: nothing comes of it but a line.
     secret.replace(&[("kubeconfig", "no kubeconfig")]);
     story
-        .says("cannot be used, the last one stays in force", RECOVERED)
+        .says("cannot be used, the last one remains in force", RECOVERED)
         .await;
     story.change_hub().await;
     story.change_edge().await;
@@ -174,7 +174,7 @@ async fn a_kubeconfig_secret_with_another_address_is_followed() {
     story.tells_of_one_outage("hub").await;
     story.ends_well().await;
     let log = story.syncer.log();
-    assert_eq!(log.matches("stays in force").count(), 1);
+    assert_eq!(log.matches("remains in force").count(), 1);
 }
 
 #[tokio::test]

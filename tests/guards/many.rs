@@ -48,7 +48,7 @@ async fn delete_at_once(pair: &Pair, syncer: &mut Syncer, shop: &str, gone: &BTr
 /// left. `kept` is how many copies are not to go at all.
 async fn some_are_held(pair: &Pair, shop: &str, all: usize, kept: usize) -> (String, BTreeSet<String>) {
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let token = is_held(&hub, "the-one", "TooMany", "copies are to go at once").await;
+    let token = is_held(&hub, "the-one", "TooMany", "copies are to be deleted at once").await;
     // Those that were under way are done when no more are left than are held.
     let left = eventually("what is not held has gone", SOON, async || {
         let left = copies(&edge, shop, DOWNSYNCED).await?;

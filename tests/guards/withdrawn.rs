@@ -20,9 +20,9 @@ in_both_modes!(
 );
 
 const REASON: &str = "TypeWithdrawn";
-const ANEW: &str = "is defined anew";
+const ANEW: &str = "is defined again";
 const GONE: &str =
-    "is at the hub no longer, and its copies stay until it is back or no config selects it; 3 objects are held";
+    "is missing at the hub; its copies are preserved until it is back or no config selects it; 3 objects are held";
 
 /// A custom type on both sides, and who looks at it.
 struct Gauges<'a> {
@@ -210,7 +210,7 @@ async fn a_hold_ends_when_all_objects_are_back(flags: Mode) {
     gauges.create(&["a", "b", "c"]).await;
     nothing_is_held(&hub, "the-one").await;
     syncer
-        .wait_for_log("all objects are back, deletes are held no longer", SOON)
+        .wait_for_log("all objects are back, deletes are not held any more", SOON)
         .await;
     gauges.stay(&copies).await;
     hub.delete(&gauges.version, "gauges", &shop, "b").await;

@@ -222,7 +222,7 @@ async fn what_waits_for_the_end_of_its_former_copy_is_pending_and_its_finalizers
     hub.replace(&config_map(&shop, "a", json!({"v": "3"}))).await;
     eventually("it is pending", SOON, async || {
         let page = page(address).await.map_err(|error| error.to_string())?;
-        let pending = "edge_syncer_objects{direction=\"downsync\",state=\"out_of_step\"} 1";
+        let pending = "edge_syncer_objects{direction=\"downsync\",state=\"out_of_sync\"} 1";
         if page.lines().any(|line| line == pending) {
             Ok(())
         } else {

@@ -96,7 +96,7 @@ async fn fields_are_taken_back_from_the_managers_that_are_named_and_from_no_othe
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a"], &json!({"v": "1"})).await;
     select(&hub, &config_maps(&shop, &["*"])).await;
-    let _syncer = pair.syncer(&[flags, &["--take-back-from=argocd-*,helm"]].concat());
+    let _syncer = pair.syncer(&[flags, &["--revert-changes-from=argocd-*,helm"]].concat());
     copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
     let adding = |key: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": shop, "name": "a"}, "data": {key: "1"}});
     edge.apply_as("kubectl-edit", &adding("person")).await;

@@ -71,7 +71,7 @@ async fn a_crd_of_another_scope_takes_the_place_of_none_that_has_objects() {
     drop_crds(&[&hub], &[name]).await;
     gone(&hub, CRD_API, CRDS, "", name).await;
     install_crd(&[&hub], &crd(&group, "gauges", false)).await;
-    says(&mut syncer, &["WARN", name, "would take along", "own"]).await;
+    says(&mut syncer, &["WARN", name, "would delete", "own"]).await;
     let [at_edge, own] = [uid(&at_edge), uid(&own)];
     tokio::join!(
         stays_the_same(&edge, [CRD_API, CRDS, "", name], &at_edge, LONG_ENOUGH / 3),

@@ -147,7 +147,7 @@ async fn copies_outlive_the_binding_of_their_type() {
     mailbox.stay(&copies).await;
     mailbox.hub.binds(&mailbox.provider, &mailbox.group, "gauges").await;
     mailbox
-        .says("TypeWithdrawn", "is defined anew; 2 objects are held")
+        .says("TypeWithdrawn", "is defined again; 2 objects are held")
         .await;
     mailbox.create(&["a", "b"]).await;
     mailbox.says("NothingHeld", "").await;

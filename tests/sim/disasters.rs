@@ -65,7 +65,7 @@ impl World {
             let message = held.find_map(|one| one["message"].as_str()).unwrap_or_default();
             let confirm = format!("{CONFIRM}=");
             let harmless = message.split("; confirm with").zip(message.split(&confirm).skip(1));
-            let tokens = harmless.filter(|(hold, _)| !hold.contains("would take along"));
+            let tokens = harmless.filter(|(hold, _)| !hold.contains("would delete"));
             let Some(token) = tokens.map(|(_, rest)| &rest[..TOKEN]).last() else {
                 continue;
             };

@@ -271,7 +271,7 @@ impl Run {
                     former: Vec::new(),
                 },
                 delete_adopted: false,
-                take_back_from: vec!["kubectl".into(), "kubectl-*".into()],
+                revert_changes_from: vec!["kubectl".into(), "kubectl-*".into()],
             },
             filter: Filter::default(),
             elects: false,

@@ -1,4 +1,4 @@
-//! What the edge's owner has chosen: types that are not synced, adopted copies that go, and whose fields are taken back.
+//! What the edge's owner has chosen: types that are not synced, adopted copies that go, and whose fields are reverted.
 
 use std::rc::Rc;
 
@@ -188,7 +188,7 @@ fn an_adopted_copy_goes_with_its_origin_only_where_the_owner_says_so() {
 #[test]
 fn fields_are_taken_back_from_those_that_the_owner_names() {
     check(&tell(&[], false, async |run| {
-        run.policy.take_back_from = vec!["argocd-*".into()];
+        run.policy.revert_changes_from = vec!["argocd-*".into()];
         let key = one_copy(run).await;
         let edge = Rc::clone(&run.world.edge);
         for manager in ["argocd-controller", "helm"] {

@@ -18,7 +18,7 @@ use crate::stories::seconds;
 const GEARS: &str = "gears.own.example.org";
 /// As rarely as in other runs; holds are told at once.
 const HEARTBEAT: Duration = Duration::from_secs(1800);
-const GONE: &str = "is at the hub no longer, and its copies stay";
+const GONE: &str = "is missing at the hub; its copies are preserved";
 
 fn gear(name: &str) -> Key {
     Key::new(GEARS, "shop", name)

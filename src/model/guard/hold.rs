@@ -71,19 +71,19 @@ impl std::fmt::Display for Reason {
                     "{resource} went back from version {from} to {to}, as after a restore from a backup"
                 )
             }
-            Self::TooMany { doomed, of } => write!(f, "{doomed} of {of} copies are to go at once"),
+            Self::TooMany { doomed, of } => write!(f, "{doomed} of {of} copies are to be deleted at once"),
             Self::NotEmpty { object, first } => {
-                write!(f, "{object} would take along {first}, which is not to be deleted")
+                write!(f, "deleting {object} would delete {first} too, which is to be preserved")
             }
             Self::Withdrawn { resource, is } => match is {
-                TypeIs::Going => write!(f, "{resource} is being taken away at the hub, and its objects with it"),
+                TypeIs::Going => write!(f, "{resource} is being deleted at the hub, and its objects with it"),
                 TypeIs::Gone => write!(
                     f,
-                    "{resource} is at the hub no longer, and its copies stay until it is back or no config selects it"
+                    "{resource} is missing at the hub; its copies are preserved until it is back or no config selects it"
                 ),
                 TypeIs::Anew => write!(
                     f,
-                    "{resource} was taken away at the hub with its objects, and is defined anew"
+                    "{resource} was deleted at the hub with its objects, and is defined again"
                 ),
             },
         }

@@ -215,7 +215,7 @@ mod tests {
         };
         assert_eq!(
             told(1),
-            "what is held is confirmed by t30 (downsync: 30 of 40 copies are to go at once)"
+            "what is held is confirmed by t30 (downsync: 30 of 40 copies are to be deleted at once)"
         );
         assert_eq!(told(0), "no deletes are held now");
         assert!(told(10).ends_with("at once), 2 more") && told(10).matches("copies").count() == MESSAGES);

@@ -160,7 +160,7 @@ impl Model {
             log_line!(
                 Info,
                 HoldEnded,
-                "deletes are held no longer",
+                "deletes are not held any more",
                 resource = resource,
                 because = why
             );

@@ -154,7 +154,7 @@ impl Model {
                 log_line!(
                     Info,
                     HoldEnded,
-                    "the hub does not delete the type any more, deletes are held no longer",
+                    "the hub does not delete the type any more, deletes are not held any more",
                     resource = resource
                 );
                 self.release_copies_of(type_id, Held::All, Permit::Needed);
@@ -222,7 +222,7 @@ impl Model {
                 log_line!(
                     Info,
                     HoldEnded,
-                    "all objects are back, deletes are held no longer",
+                    "all objects are back, deletes are not held any more",
                     resource = known.resource
                 );
                 self.definitions_mut().accept(&known.resource, known.withdrawal);

@@ -368,7 +368,7 @@ fn settings() -> Settings {
                 former: Vec::new(),
             },
             delete_adopted: false,
-            take_back_from: Vec::new(),
+            revert_changes_from: Vec::new(),
         }),
         filter: Rc::default(),
         status_interval: SECOND,

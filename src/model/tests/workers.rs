@@ -312,8 +312,8 @@ fn the_figures_say_how_many_objects_are_in_step_and_what_fails_and_is_held() {
     let page = metrics(&mut bench);
     for line in [
         "side_up{side=\"hub\"} 1",
-        "objects{direction=\"downsync\",state=\"in_step\"} 1",
-        "objects{direction=\"downsync\",state=\"out_of_step\"} 5",
+        "objects{direction=\"downsync\",state=\"synced\"} 1",
+        "objects{direction=\"downsync\",state=\"out_of_sync\"} 5",
         "failing 1",
         "deletes_held{direction=\"downsync\",reason=\"TooMany\"} 4",
         "writes_total{side=\"edge\",result=\"created\"} 6",

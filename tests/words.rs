@@ -1,0 +1,144 @@
+//! One word for each idea, that of the field: phrases that nobody outside of this project uses stand nowhere that users read.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Phrases, and what is said instead.
+const BANNED: [(&str, &str); 30] = [
+    ("in step", "synced"),
+    ("in_step", "synced"),
+    ("out of step", "out of sync"),
+    ("out_of_step", "out of sync"),
+    ("is told", "is logged, is reported"),
+    ("are told", "are logged, are reported"),
+    ("was told", "was logged, was reported"),
+    ("not told", "not logged, not reported"),
+    ("put right", "corrected"),
+    ("puts right", "corrects"),
+    ("taken back", "reverted"),
+    ("takes back", "reverts"),
+    ("travels", "is synced"),
+    ("travel ", "be synced"),
+    ("two looks", "two polls"),
+    ("looked at", "read, checked"),
+    ("looked up", "read, found"),
+    ("elder", "older, legacy"),
+    ("anew", "again, recreated"),
+    ("at rest", "idle"),
+    ("for want of", "missing"),
+    ("in vain", "without success"),
+    ("disaster", "accident"),
+    ("ever more rarely", "with increasing back-off"),
+    ("without a word", "silently"),
+    ("take along", "delete too"),
+    ("takes along", "deletes too"),
+    ("left alone", "preserved, not changed"),
+    ("hands off", "create only"),
+    ("goes on by itself", "continues by itself"),
+];
+
+/// Each banned phrase in a text, after the name of the text.
+fn banned(name: &str, text: &str) -> Vec<String> {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let stands_alone = |at: usize, phrase: &str| {
+        let before = words[..at].chars().next_back();
+        let after = words[at + phrase.len()..].chars().next();
+        !before.is_some_and(is_word) && (phrase.ends_with(' ') || !after.is_some_and(is_word))
+    };
+    let found = BANNED.iter().filter(|(phrase, _)| {
+        let mut places = words.match_indices(phrase);
+        places.any(|(at, _)| stands_alone(at, phrase))
+    });
+    found
+        .map(|(phrase, instead)| format!("{name}: {phrase:?}, better {instead}"))
+        .collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All files below a folder that end so.
+fn below(folder: &Path, end: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            found.extend(below(&path, end));
+        } else if path.extension().is_some_and(|extension| extension == end) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// A text without what stands in backticks: names, and labels that are no longer used.
+fn without_code(text: &str) -> String {
+    text.split('`').step_by(2).collect::<Vec<_>>().join(" x ")
+}
+
+/// The string literals of a source file, without its comments and its tests.
+fn literals(text: &str) -> String {
+    let (text, _) = text.split_once("#[cfg(test)]").unwrap_or((text, ""));
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = lines.collect::<Vec<_>>().join("\n").replace("\\\"", "'").replace("'\"'", "");
+    code.split('"').skip(1).step_by(2).collect::<Vec<_>>().join("\n. ")
+}
+
+#[test]
+fn docs_use_the_words_of_the_field() {
+    let mut wrong = Vec::new();
+    let mut pages = below(&root().join("docs"), "md");
+    pages.push(root().join("README.md"));
+    for page in pages {
+        wrong.extend(banned(&page.display().to_string(), &without_code(&read(&page))));
+    }
+    let changes = read(&root().join("CHANGELOG.md"));
+    let (_, unreleased) = changes.split_once("## Unreleased").expect("it has that");
+    let unreleased = unreleased.split("\n## ").next().unwrap_or_default();
+    wrong.extend(banned("CHANGELOG.md", &without_code(unreleased)));
+    for page in below(&root().join("manifests"), "yaml") {
+        wrong.extend(banned(&page.display().to_string(), &read(&page)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_help_uses_the_words_of_the_field() {
+    let mut wrong = Vec::new();
+    for args in [&["--help"][..], &["run", "--help"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_edge-syncer"));
+        let output = command.args(args).output().expect("the binary can be started");
+        wrong.extend(banned("--help", &String::from_utf8_lossy(&output.stdout)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn log_lines_and_messages_use_the_words_of_the_field() {
+    let mut wrong = Vec::new();
+    for path in below(&root().join("src"), "rs") {
+        let name = path.display().to_string();
+        let is_test = name.contains("test") || name.ends_with("bench.rs") || name.ends_with("memory.rs");
+        let checks = |line: &str| line.contains(".expect(");
+        let text = read(&path);
+        let text: Vec<&str> = text.lines().filter(|line| !checks(line)).collect();
+        if !is_test {
+            wrong.extend(banned(&name, &literals(&text.join("\n"))));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_banned_phrase_is_found_also_across_lines_and_in_no_other_word() {
+    assert_eq!(banned("x", "kept\nin  step.").len(), 1);
+    assert!(banned("x", "begin step, panewal, an elderly").is_empty());
+    assert!(without_code("a `in_step` b") == "a  x  b");
+    assert_eq!(literals("let x = \"a\"; // b\n// \"c\"\nlet y = \"d \\\"e\\\"\";"), "a\n. d 'e'");
+}
