@@ -1,7 +1,7 @@
-//! edge-syncer keeps objects of an edge cluster in step with its mailbox workspace on a hub.
+//! edge-syncer syncs objects between an edge cluster and its mailbox workspace on a hub.
 //!
 //! The modules in the order that data takes: configs at the hub become a plan, the plan starts sources, sources fill
-//! the queue, workers bring one object after the other in step, and what came of it is reported. All that is known lies in
+//! the queue, workers sync one object after the other, and what came of it is reported. All that is known lies in
 //! the model, which is plain data; the engine does what that wants done (docs/architecture.md).
 //!
 //! ```text

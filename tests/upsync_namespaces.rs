@@ -28,7 +28,7 @@ in_mode!(
     watch_only,
     crate::support::modes::WATCH,
     kill_9_at_any_moment_loses_nothing_on_the_way_up,
-    a_restart_with_everything_in_step_writes_nothing_at_the_hub,
+    a_restart_with_everything_synced_writes_nothing_at_the_hub,
 );
 
 /// A test that begins with one `ConfigMap` that has gone up.
@@ -228,7 +228,7 @@ async fn kill_9_at_any_moment_loses_nothing_on_the_way_up(flags: Mode) {
     flow.copy_goes("c0").await;
 }
 
-async fn a_restart_with_everything_in_step_writes_nothing_at_the_hub(flags: Mode) {
+async fn a_restart_with_everything_synced_writes_nothing_at_the_hub(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&edge, &shop, &numbered(10), &json!({"v": "1"})).await;
     select(&hub, &upsync_config_maps(&shop, &["*"])).await;

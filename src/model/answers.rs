@@ -64,10 +64,10 @@ impl Model {
     fn snapshot(&mut self, now: Duration) -> Snapshot {
         let mut objects = BTreeMap::new();
         for state in self.types.values() {
-            let (in_step, out_of_step): &mut (usize, usize) = objects.entry(state.plan.direction).or_default();
-            let (more_in_step, more_out_of_step) = state.inventory.count_steps();
-            *in_step += more_in_step;
-            *out_of_step += more_out_of_step;
+            let (synced, out_of_sync): &mut (usize, usize) = objects.entry(state.plan.direction).or_default();
+            let (more_synced, more_out_of_sync) = state.inventory.count_synced();
+            *synced += more_synced;
+            *out_of_sync += more_out_of_sync;
         }
         let is_up = |side: &Side| {
             let state = self.sides.of(*side);

@@ -40,7 +40,7 @@ pub(crate) enum Known {
 
 /// Work that talks to a side.
 pub(crate) enum Request {
-    /// Bring a copy in step.
+    /// Sync a copy.
     Object(Key, Box<Job>),
     /// Bring a status to the hub.
     Status(Key, Box<StatusJob>),

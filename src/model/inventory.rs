@@ -318,7 +318,7 @@ impl Inventory {
         same.map_or(0, |link| link.wanted)
     }
 
-    /// True if a copy that goes now was in step, so that somebody else has deleted it.
+    /// True if a copy that goes now was synced, so that somebody else has deleted it.
     pub(super) fn is_taken_away(&self, name: &ObjectName) -> bool {
         let link = self.objects.get(name);
         link.is_some_and(|link| link.wanted != 0 && link.has_ours() && !link.is_busy())
@@ -414,17 +414,17 @@ impl Inventory {
         }
     }
 
-    /// How many objects are in step, and for how many there is something to do.
-    pub(super) fn count_steps(&self) -> (usize, usize) {
+    /// How many objects are synced, and for how many there is something to do.
+    pub(super) fn count_synced(&self) -> (usize, usize) {
         let all = self.objects.values();
-        let in_step = all.clone().filter(|link| link.in_step() && !link.has_to_end());
-        let out_of_step = all.clone().filter(|link| link.needs_worker() || link.has_to_end());
-        (in_step.count(), out_of_step.count())
+        let synced = all.clone().filter(|link| link.is_synced() && !link.has_to_end());
+        let out_of_sync = all.clone().filter(|link| link.needs_worker() || link.has_to_end());
+        (synced.count(), out_of_sync.count())
     }
 
     /// Names of the objects that need a worker and that none has, in order, from the given one on. Without those whose
     /// delete is held.
-    pub(super) fn out_of_step(
+    pub(super) fn out_of_sync(
         &self,
         held: Held,
         from: Option<&ObjectName>,
@@ -501,7 +501,7 @@ impl Inventory {
     /// A worker takes the object. `None` if there is nothing to do for it.
     pub(super) fn take(&mut self, name: &ObjectName) -> Option<&Link> {
         let link = self.objects.get_mut(name)?;
-        if link.in_step() {
+        if link.is_synced() {
             return None;
         }
         link.work = Work::Running(link.work.left_open());
@@ -523,7 +523,7 @@ impl Inventory {
         }
     }
 
-    /// A worker has brought the object in step with `wanted`. True if it is out of step again.
+    /// A worker has synced the object with `wanted`. True if it is out of sync again.
     pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>) -> bool {
         let Some(link) = self.objects.get_mut(name) else {
             return false;

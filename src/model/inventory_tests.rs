@@ -2,8 +2,8 @@ use super::*;
 use crate::cluster::Scope;
 use crate::sync::ownership::Copy;
 
-fn out_of_step(inventory: &Inventory, from: Option<&ObjectName>) -> Vec<ObjectName> {
-    inventory.out_of_step(Held::Nothing, from).cloned().collect()
+fn out_of_sync(inventory: &Inventory, from: Option<&ObjectName>) -> Vec<ObjectName> {
+    inventory.out_of_sync(Held::Nothing, from).cloned().collect()
 }
 
 fn name(name: &str) -> ObjectName {
@@ -23,7 +23,7 @@ fn seen(state: CopyState, hash: u64, version: u64) -> Seen {
 }
 
 /// An object that was applied: the hub wants 7, the copy is ours with hash 70 at version 3.
-fn in_step() -> Inventory {
+fn synced() -> Inventory {
     let mut inventory = Inventory::default();
     assert!(inventory.at_origin(&name("a"), 1, 7));
     assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3))));
@@ -32,14 +32,14 @@ fn in_step() -> Inventory {
 
 #[test]
 fn the_same_hub_object_again_needs_no_worker() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert!(!inventory.at_origin(&name("a"), 2, 7));
     assert!(inventory.at_origin(&name("a"), 2, 8));
 }
 
 #[test]
 fn our_own_write_coming_back_is_no_drift_and_somebody_elses_is() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert!(!inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 3), true));
     assert!(
         !inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 70, 4), true),
@@ -70,7 +70,7 @@ fn an_edge_event_that_overtakes_the_workers_answer_is_judged_by_it() {
 
 #[test]
 fn our_own_update_told_before_the_workers_answer_is_no_drift() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert!(inventory.take(&name("a")).is_none(), "nothing to do");
     inventory.at_origin(&name("a"), 1, 8);
     assert!(inventory.take(&name("a")).is_some());
@@ -81,7 +81,7 @@ fn our_own_update_told_before_the_workers_answer_is_no_drift() {
 
 #[test]
 fn a_copy_that_is_deleted_before_the_workers_answer_is_wanted_back() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     inventory.at_origin(&name("a"), 1, 8);
     inventory.take(&name("a"));
     inventory.copy_gone(&name("a"), 5);
@@ -98,13 +98,13 @@ fn a_hub_change_while_a_worker_runs_is_not_lost() {
 
 #[test]
 fn a_copy_that_vanishes_is_wanted_back_and_a_retired_one_is_forgotten() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert!(!inventory.copy_gone(&name("a"), 2), "told late");
     assert!(inventory.copy_gone(&name("a"), 9));
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert!(inventory.gone_from_origin(&name("a")));
     assert!(inventory.copy_gone(&name("a"), 9), "it may have lost its label alone");
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert!(inventory.gone_from_origin(&name("a")));
     assert!(inventory.take(&name("a")).is_some());
     assert!(!inventory.settle(&name("a"), 0, None), "deleted by a worker");
@@ -113,21 +113,21 @@ fn a_copy_that_vanishes_is_wanted_back_and_a_retired_one_is_forgotten() {
 }
 
 #[test]
-fn what_is_out_of_step_can_be_seen_without_the_queue() {
-    let mut inventory = in_step();
-    assert!(out_of_step(&inventory, None).is_empty());
+fn what_is_out_of_sync_can_be_seen_without_the_queue() {
+    let mut inventory = synced();
+    assert!(out_of_sync(&inventory, None).is_empty());
     inventory.at_origin(&name("b"), 1, 7);
     inventory.copy_seen(&name("c"), 1, seen(CopyState::Ours, 70, 3), true);
     assert_eq!(
-        out_of_step(&inventory, None),
+        out_of_sync(&inventory, None),
         [name("b")],
         "nothing is known of the origin of c yet"
     );
     assert_eq!(inventory.origins_listed(|_| true, 1), [name("c")]);
-    assert_eq!(out_of_step(&inventory, None), [name("b"), name("c")]);
-    assert_eq!(out_of_step(&inventory, Some(&name("c"))), [name("c")]);
+    assert_eq!(out_of_sync(&inventory, None), [name("b"), name("c")]);
+    assert_eq!(out_of_sync(&inventory, Some(&name("c"))), [name("c")]);
     inventory.take(&name("b"));
-    assert_eq!(out_of_step(&inventory, None), [name("c")], "a worker has it");
+    assert_eq!(out_of_sync(&inventory, None), [name("c")], "a worker has it");
     let count = Count {
         doomed: 1,
         suspect: 0,
@@ -139,7 +139,7 @@ fn what_is_out_of_step_can_be_seen_without_the_queue() {
 #[test]
 fn what_a_worker_reads_at_the_hub_counts_until_the_hub_tells_otherwise() {
     for (read, copy) in [(8, seen(CopyState::Ours, 80, 4)), (0, Seen::ABSENT)] {
-        let mut inventory = in_step();
+        let mut inventory = synced();
         inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 3), true);
         inventory.copy_gone(&name("a"), 4);
         inventory.take(&name("a"));
@@ -171,7 +171,7 @@ fn an_object_that_goes_while_a_worker_creates_its_copy_needs_a_worker_again() {
 #[test]
 fn an_object_is_missing_once_until_there_is_news_of_it() {
     let everything = Scope::default();
-    let mut inventory = in_step();
+    let mut inventory = synced();
     inventory.still_at_origin(&name("a"), 2);
     assert!(inventory.origins_listed(|name| everything.contains(name), 2).is_empty());
     assert_eq!(
@@ -193,7 +193,7 @@ fn an_object_is_missing_once_until_there_is_news_of_it() {
 
 #[test]
 fn only_a_complete_list_of_its_scope_makes_an_object_missing() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     let other = Scope {
         namespace: Some("billing".into()),
         name: None,
@@ -215,7 +215,7 @@ fn a_foreign_object_is_kept_in_mind_but_never_missing() {
 
 #[test]
 fn an_edge_list_finds_what_vanished_while_nobody_watched() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 0, 3), true);
     assert!(inventory.copies_listed(1, Covers::Everything, 9).is_empty());
     assert_eq!(inventory.copies_listed(2, Covers::Everything, 9), [name("a")]);
@@ -223,7 +223,7 @@ fn an_edge_list_finds_what_vanished_while_nobody_watched() {
 
 #[test]
 fn an_edge_list_by_label_says_nothing_of_what_has_no_label() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     inventory.copy_seen(&name("theirs"), 1, seen(CopyState::Foreign, 0, 5), true);
     inventory.copy_unchanged(&name("a"), 2);
     assert!(inventory.copies_listed(2, Covers::Labelled, 9).is_empty());
@@ -237,7 +237,7 @@ fn an_edge_list_by_label_says_nothing_of_what_has_no_label() {
 #[test]
 fn an_edge_list_from_before_a_write_does_not_undo_it() {
     let written_at = |at| {
-        let mut inventory = in_step();
+        let mut inventory = synced();
         inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, at)));
         assert_eq!(inventory.copies_listed(4, Covers::Labelled, 20), [name("a")]);
         let record = inventory.get(&name("a")).unwrap();
@@ -253,7 +253,7 @@ fn an_edge_list_from_before_a_write_does_not_undo_it() {
 
 #[test]
 fn an_edge_list_tells_what_changed_while_nobody_watched() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     let status = seen(CopyState::Ours, 70, 8);
     assert!(!inventory.copy_seen(&name("a"), 2, status, true), "not ours");
     assert!(inventory.copy_seen(&name("a"), 3, seen(CopyState::Ours, 71, 9), true));
@@ -261,17 +261,17 @@ fn an_edge_list_tells_what_changed_while_nobody_watched() {
 
 #[test]
 fn a_type_that_the_hub_has_dropped_has_no_wanted_objects() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert_eq!(inventory.origin_has_none(), [name("a")]);
     assert!(
         inventory.take(&name("a")).is_some(),
-        "something to do, although it was in step"
+        "something to do, although it was synced"
     );
 }
 
 #[test]
 fn a_copy_that_may_have_lost_its_label_alone_is_seen_to_when_its_origin_goes() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert!(inventory.copy_gone(&name("a"), 4), "its origin wants it back");
     assert!(inventory.gone_from_origin(&name("a")), "it may still be there");
     assert!(inventory.is_doomed(&name("a")));
@@ -284,7 +284,7 @@ fn a_copy_that_may_have_lost_its_label_alone_is_seen_to_when_its_origin_goes() {
 fn a_copy_that_goes_after_it_was_seen_to_leaves_nothing_behind() {
     // It stayed though its origin is gone, as one with a finalizer does.
     let stays = || {
-        let mut inventory = in_step();
+        let mut inventory = synced();
         inventory.gone_from_origin(&name("a"));
         inventory.take(&name("a"));
         inventory.settle(&name("a"), 0, Some(seen(CopyState::Ours, 70, 4)));
@@ -310,7 +310,7 @@ fn a_copy_that_turns_up_without_an_origin_is_judged_once() {
     assert_eq!(inventory.orphans(), [name("a")]);
     inventory.suspect(&name("a"));
     assert!(inventory.orphans().is_empty());
-    assert_eq!(out_of_step(&inventory, None), [name("a")], "to be asked for");
+    assert_eq!(out_of_sync(&inventory, None), [name("a")], "to be asked for");
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_copy_that_stays_though_its_origin_is_gone_is_asked_for_once() {
     assert!(inventory.take(&name("a")).is_some());
     inventory.settle(&name("a"), 0, None);
     assert!(inventory.orphans().is_empty());
-    assert!(out_of_step(&inventory, None).is_empty());
+    assert!(out_of_sync(&inventory, None).is_empty());
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 4), true);
     assert_eq!(inventory.orphans(), [name("a")], "it may go now");
 }
@@ -329,7 +329,7 @@ fn a_copy_that_stays_though_its_origin_is_gone_is_asked_for_once() {
 #[test]
 fn what_was_told_while_a_worker_found_no_origin_is_newer() {
     for told in [false, true] {
-        let mut inventory = in_step();
+        let mut inventory = synced();
         inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 9), true);
         assert!(inventory.take(&name("a")).is_some());
         if told {
@@ -342,13 +342,13 @@ fn what_was_told_while_a_worker_found_no_origin_is_newer() {
 }
 
 #[test]
-fn a_write_without_an_answer_may_have_changed_what_was_in_step() {
-    let mut inventory = in_step();
+fn a_write_without_an_answer_may_have_changed_what_was_synced() {
+    let mut inventory = synced();
     assert!(inventory.at_origin(&name("a"), 1, 8));
     assert!(inventory.take(&name("a")).is_some());
     inventory.at_origin(&name("a"), 1, 7);
     inventory.failed(&name("a"), LeftOpen::Unsure);
-    assert_eq!(out_of_step(&inventory, None), [name("a")]);
+    assert_eq!(out_of_sync(&inventory, None), [name("a")]);
     assert!(
         inventory.take(&name("a")).is_some(),
         "the copy may be as the origin was in between"
@@ -357,7 +357,7 @@ fn a_write_without_an_answer_may_have_changed_what_was_in_step() {
 
 #[test]
 fn a_copy_that_turns_up_while_the_origins_are_listed_is_not_doomed_by_that_list() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     inventory.copy_seen(&name("b"), 1, seen(CopyState::Ours, 70, 3), true);
     inventory.suspect(&name("b"));
     assert_eq!(inventory.origins_listed(|_| true, 2), [name("a"), name("b")]);
@@ -375,7 +375,7 @@ fn a_copy_that_turns_up_while_the_origins_are_listed_is_not_doomed_by_that_list(
 
 #[test]
 fn an_origin_that_only_a_worker_found_is_missed_again_when_it_goes() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert_eq!(inventory.origins_listed(|_| true, 2), [name("a")], "an empty list");
     inventory.take(&name("a"));
     inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 3)));
@@ -388,7 +388,7 @@ fn an_origin_that_only_a_worker_found_is_missed_again_when_it_goes() {
 
 #[test]
 fn an_answer_from_a_restored_backup_is_no_reason_to_write_again() {
-    let mut inventory = in_step();
+    let mut inventory = synced();
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 900), true);
     inventory.take(&name("a"));
     assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 100))));
@@ -404,15 +404,15 @@ fn what_is_selected_anew_is_read_by_a_worker() {
     // Nothing is known of it, also not whether somebody else's object has its place.
     let mut inventory = Inventory::default();
     inventory.ask_for(&name("b"));
-    assert_eq!(out_of_step(&inventory, None), [name("b")]);
+    assert_eq!(out_of_sync(&inventory, None), [name("b")]);
     let record = inventory.take(&name("b")).unwrap();
     assert!(record.needs_look() && record.unread() == Some(0));
     assert!(!inventory.settle(&name("b"), 0, Some(Seen::ABSENT)));
     assert!(inventory.get(&name("b")).is_none(), "there is no origin");
     // Its copy is there from before it was selected no more.
-    let mut inventory = in_step();
+    let mut inventory = synced();
     inventory.deselect(&[name("a")]);
-    assert!(out_of_step(&inventory, None).is_empty());
+    assert!(out_of_sync(&inventory, None).is_empty());
     inventory.ask_for(&name("a"));
     let record = inventory.take(&name("a")).unwrap();
     assert!(!record.needs_look() && record.unread() == Some(7));
@@ -425,7 +425,7 @@ fn what_is_selected_anew_is_read_by_a_worker() {
 #[test]
 fn a_namespace_is_not_in_use_for_a_copy_of_which_nobody_tells_when_it_is_gone() {
     let in_use = |inventory: &Inventory| inventory.namespaces_in_use().collect::<Vec<_>>() == ["shop"];
-    let mut inventory = in_step();
+    let mut inventory = synced();
     assert!(in_use(&inventory));
     let unlabelled = Seen {
         labelled: false,
@@ -467,7 +467,7 @@ fn only_what_is_left_to_the_edge_and_has_no_label_is_listed_by_name() {
 fn statuses_that_were_written_elsewhere_are_written_again() {
     use crate::cluster::Side;
     use crate::sync::status_return::Returned;
-    let mut inventory = in_step();
+    let mut inventory = synced();
     let is_due = |inventory: &Inventory| inventory.any_status(LinkStatus::is_due);
     assert!(!is_due(&inventory), "none is known of");
     let status = inventory.status(&name("a")).unwrap();
@@ -485,7 +485,7 @@ fn statuses_that_were_written_elsewhere_are_written_again() {
 #[test]
 fn a_copy_that_goes_while_a_worker_reads_its_origin_alone_is_looked_for() {
     for (is_told, expected) in [(true, true), (false, false)] {
-        let mut inventory = in_step();
+        let mut inventory = synced();
         inventory.ask_for(&name("a"));
         assert_eq!(inventory.take(&name("a")).and_then(Link::unread), Some(7));
         if is_told {
@@ -499,10 +499,10 @@ fn a_copy_that_goes_while_a_worker_reads_its_origin_alone_is_looked_for() {
 #[test]
 fn what_is_selected_while_a_list_is_under_way_that_has_passed_it_by_is_read_and_not_given_up() {
     for has_copy in [false, true] {
-        let mut inventory = if has_copy { in_step() } else { Inventory::default() };
+        let mut inventory = if has_copy { synced() } else { Inventory::default() };
         inventory.ask_for(&name("a"));
         assert!(inventory.origins_listed(|_| true, 2).is_empty(), "{has_copy}");
         assert!(!inventory.is_doomed(&name("a")), "{has_copy}");
-        assert_eq!(out_of_step(&inventory, None), [name("a")], "{has_copy}");
+        assert_eq!(out_of_sync(&inventory, None), [name("a")], "{has_copy}");
     }
 }

@@ -4,13 +4,13 @@
 //! ([`Effect`]) and when to be woken ([`Model::next_due`]).
 //!
 //! Configs and discovery make the plan ([`replan`]); the plan starts and stops sources; what sources tell is held
-//! against the inventory ([`inventory`]) and puts keys into the queue; workers get keys, bring the object in step and
+//! against the inventory ([`inventory`]) and puts keys into the queue; workers get keys, sync the object and
 //! give back an outcome ([`work`]).
 //!
 //! Back-pressure: origins are taken in only while the bodies that wait for a worker are within [`PAYLOAD_BYTES`] and the
 //! queue has room ([`Model::has_room`]). Copies and configs always are, so a full queue never keeps their news out, and
 //! waiting keys hold no body, so a full queue always drains. What finds no room all the same is taken from the inventory
-//! later: every reason to queue a key can be seen there ([`Inventory::out_of_step`]).
+//! later: every reason to queue a key can be seen there ([`Inventory::out_of_sync`]).
 
 mod answers;
 mod asking;
@@ -97,7 +97,7 @@ type Types = BTreeMap<TypeId, TypeState>;
 /// What has to be done for an object. Each is queued, tried and backed off by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Task {
-    /// Bring the copy in step with its origin.
+    /// Sync the copy with its origin.
     Object,
     /// Bring the edge's status to the hub.
     Status,

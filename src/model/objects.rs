@@ -304,7 +304,7 @@ impl Model {
         }
     }
 
-    /// True once a worker has brought the object in step: before that, there may be no hub object to give a status to,
+    /// True once a worker has synced the object: before that, there may be no hub object to give a status to,
     /// and the worker's answer holds the status.
     fn has_settled(&self, type_id: TypeId, name: &ObjectName) -> bool {
         let record = self.types.get(&type_id).and_then(|state| state.inventory.get(name));
@@ -335,12 +335,12 @@ impl Model {
         }
         state.looked = true;
         let strays = state.strays();
-        let mut out_of_step = state.inventory.copies_listed(list, covers, versions.list);
+        let mut out_of_sync = state.inventory.copies_listed(list, covers, versions.list);
         if state.plan.gone_at_origin {
-            out_of_step.extend(state.inventory.origin_has_none());
+            out_of_sync.extend(state.inventory.origin_has_none());
         }
         let orphans = state.inventory.orphans();
-        for name in out_of_step {
+        for name in out_of_sync {
             self.enqueue(type_id, name, None);
         }
         self.judge_orphans(type_id, orphans);

@@ -29,15 +29,15 @@ impl Model {
     /// Asks for what found no room in the queue.
     pub(super) fn refill(&mut self) {
         let (types, guard, now) = (&self.types, &self.guard, self.now);
-        let out_of_step = |type_id: TypeId, from: Option<Key>| {
+        let out_of_sync = |type_id: TypeId, from: Option<Key>| {
             let state = types.get(&type_id);
             let keys = state.map(|state| {
                 let held = guard.held_of(type_id, state.plan.direction);
-                out_of_step(type_id, state, held, from.as_ref())
+                out_of_sync(type_id, state, held, from.as_ref())
             });
             keys.into_iter().flatten()
         };
-        while self.queue.refill(now, out_of_step) {}
+        while self.queue.refill(now, out_of_sync) {}
     }
 
     /// Starts workers while there are keys and room.
@@ -609,7 +609,7 @@ fn known_by(outcome: &Outcome) -> Option<Known> {
 
 /// The tasks of a type that have to be done, in the order of their keys, from the given one on. Those that are held are asked
 /// for when the hold ends; before that, they would only be asked for again and again.
-fn out_of_step<'a>(
+fn out_of_sync<'a>(
     type_id: TypeId,
     state: &'a TypeState,
     held: Held,
@@ -621,7 +621,7 @@ fn out_of_step<'a>(
         Some(from) if from.task == task => Some(Some(&from.name)),
         _ => Some(None),
     };
-    let objects = begin(Task::Object).map(|from| state.inventory.out_of_step(held, from));
+    let objects = begin(Task::Object).map(|from| state.inventory.out_of_sync(held, from));
     let statuses = begin(Task::Status).map(|from| state.status_due(from));
     let objects = objects.into_iter().flatten().map(move |name| {
         let key = Key::new(type_id, Task::Object, name.clone());

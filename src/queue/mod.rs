@@ -49,7 +49,7 @@
 //!   key has to wait for its back-off or for a side, so that what waits costs a key and not a body.
 //!
 //! **Nothing is lost.** Whenever a key is dropped, or finds no room, its group is marked, and [`Queue::refill`] asks
-//! for all keys of the group that are out of step. It takes as many as its share has room for and goes on later where
+//! for all keys of the group that are out of sync. It takes as many as its share has room for and goes on later where
 //! it stopped, so that every key gets its turn; the marked groups take turns, too. What needs a side that is down is
 //! asked for when that is back.
 //!

@@ -94,7 +94,7 @@ struct Model {
     now: Instant,
     jitter: f64,
     op: u64,
-    /// What is out of step: nobody but a worker that finishes takes a key from here.
+    /// What is out of sync: nobody but a worker that finishes takes a key from here.
     wanted: BTreeSet<Key>,
     attempts: Vec<Attempt>,
     sides: BTreeMap<Side, SideModel>,

@@ -13,10 +13,10 @@ use super::{Class, FIRST_SHARE, NEWS_SHARE, Queue, QueueKey, REFILL_SHARE, WAITI
 impl<K: QueueKey> Queue<K> {
     /// Looks whole at one group that has lost keys, if there is room and one whose turn has come. False if not.
     ///
-    /// `out_of_step` gives all keys of a group that need a worker, in ascending order, from the given key on, or from
+    /// `out_of_sync` gives all keys of a group that need a worker, in ascending order, from the given key on, or from
     /// the first one. Nothing more than there is room for is taken from it. For a group that is no more it gives
     /// nothing.
-    pub fn refill<I>(&mut self, now: Instant, out_of_step: impl FnOnce(K::Group, Option<K>) -> I) -> bool
+    pub fn refill<I>(&mut self, now: Instant, out_of_sync: impl FnOnce(K::Group, Option<K>) -> I) -> bool
     where
         I: IntoIterator<Item = (K, Class)>,
     {
@@ -29,7 +29,7 @@ impl<K: QueueKey> Queue<K> {
             return false;
         };
         let (mut has_added, mut no_room_for) = (false, None);
-        for (key, class) in out_of_step(round.group, round.from) {
+        for (key, class) in out_of_sync(round.group, round.from) {
             if self.entries.contains_key(&key) {
                 continue;
             }

@@ -254,7 +254,7 @@ fn a_flood_of_one_type_keeps_others_waiting_for_two_turns_of_the_queue_at_most()
     }
 }
 
-/// Workers that bring every key of group 4 in step at the first attempt, and never one of group 3.
+/// Workers that sync every key of group 4 at the first attempt, and never one of group 3.
 struct Edge {
     queue: Queue<Key>,
     wanted: BTreeSet<Key>,

@@ -30,7 +30,7 @@ pub(super) struct Source {
     /// The version of the last complete list.
     version: u64,
     /// A look has ended since the start: the next one keeps the interval.
-    in_step: bool,
+    synced: bool,
     /// The last complete look left an object unread, which was told as `Down`.
     left_unread: bool,
 }
@@ -51,7 +51,7 @@ impl Source {
             memory,
             listed: false,
             version: 0,
-            in_step: false,
+            synced: false,
             left_unread: false,
         }
     }
@@ -78,7 +78,7 @@ impl Source {
     /// The time between the end of one look and the next. The first one is anything up to the interval, since all types
     /// of all edges may have started together.
     fn pause(&mut self) -> Duration {
-        let spread = if std::mem::replace(&mut self.in_step, true) {
+        let spread = if std::mem::replace(&mut self.synced, true) {
             0.9 + fastrand::f64() / 5.0
         } else {
             fastrand::f64()

@@ -21,7 +21,7 @@ const STREAM_SILENCE: Duration = Duration::from_secs(60);
 const BROKEN_STREAMS: u32 = 2;
 /// Refusals of a watch from the same version, in a row, before a list is taken instead of it: whatever the server has
 /// against that version, it may have nothing against the next one. From then on after twice as many each time, so that a
-/// type whose watches are always refused is still in step now and then, and does not cost a list each minute.
+/// type whose watches are always refused is still synced now and then, and does not cost a list each minute.
 const REFUSALS: u32 = 3;
 /// The most, which is half an hour of waits.
 const MOST_REFUSALS: u32 = 96;

@@ -1,4 +1,4 @@
-//! One object to bring in step, whichever way it travels: what is known of it, and what came of it.
+//! One object to sync, in either direction: what is known of it, and what came of it.
 
 use std::rc::Rc;
 
@@ -52,7 +52,7 @@ impl Policy {
     }
 }
 
-/// One object to bring in step.
+/// One object to sync.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Job {
@@ -100,7 +100,7 @@ pub struct Job {
     pub may_cascade: bool,
     /// Deletes of the direction or of the type are held: a copy is not replaced by one of another origin either.
     pub deletes_are_held: bool,
-    /// Nothing has told what the origin wants. The hash of what the copy was brought in step with, and still is; 0 if that is
+    /// Nothing has told what the origin wants. The hash of what the copy was synced with, and still is; 0 if that is
     /// not known.
     pub unread: Option<u64>,
 }
@@ -129,7 +129,7 @@ impl Job {
 pub struct Outcome {
     /// What was done, or why nothing was.
     pub ending: Ending,
-    /// [`Desired::hash`] of what was brought in step; 0 if the origin's side wants nothing.
+    /// [`Desired::hash`] of what was synced; 0 if the origin's side wants nothing.
     pub desired_hash: u64,
     /// The copy after it, where it is known.
     pub copy: Option<Seen>,
@@ -280,7 +280,7 @@ pub struct Failure {
     pub side: Side,
     /// What was being done, `reading` or `applying`.
     pub doing: &'static str,
-    /// [`Desired::hash`] of what was to be brought in step; 0 if unknown.
+    /// [`Desired::hash`] of what was to be synced; 0 if unknown.
     pub desired_hash: u64,
     /// What came back.
     pub error: Error,

@@ -1,4 +1,4 @@
-//! Bringing one object in step, whichever way it travels: looking, deciding, doing.
+//! Syncing one object, in either direction: reading, deciding, writing.
 //!
 //! [`reconcile`] looks at the current state where it is not known, lets the direction decide ([`super::downsync`],
 //! [`super::upsync`], and [`super::retire`] where the origin is gone), and does it. It may be run again at any time, after
@@ -19,7 +19,7 @@ use super::{downsync, upsync};
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::plan::{Direction, Selection};
 
-/// Brings one object in step.
+/// Syncs one object.
 pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> Result<Outcome, Failure> {
     let (origins, copies) = match job.direction {
         Direction::Down => (hub, edge),
@@ -40,12 +40,12 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
             return hidden.map_err(failed(copies.side(), "reading"));
         }
         Read::NotSelected => return Ok(left(Why::NotSelected)),
-        Read::Wanted(desired, origin) if job.unread.is_some_and(|in_step| in_step == desired.hash) => {
-            let in_step = done(Change::Unchanged, None);
+        Read::Wanted(desired, origin) if job.unread.is_some_and(|synced| synced == desired.hash) => {
+            let synced = done(Change::Unchanged, None);
             return Ok(Outcome {
                 desired_hash: desired.hash,
                 origin,
-                ..in_step
+                ..synced
             });
         }
         Read::Wanted(desired, origin) => (desired, origin),

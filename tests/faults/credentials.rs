@@ -143,7 +143,7 @@ async fn renewed_token(mode: Mode, credential: Credential) {
     story.change_hub().await;
     story.change_edge().await;
     secret.replace(&[("kubeconfig", &kubeconfig(&next)), (token_name, &next)]);
-    story.is_in_step().await;
+    story.is_synced().await;
     story.ends_well().await;
     hub.delete("rbac.authorization.k8s.io/v1", "clusterrolebindings", "", &shop)
         .await;
@@ -170,7 +170,7 @@ async fn a_kubeconfig_secret_with_another_address_is_followed() {
     story.change_edge().await;
     secret.replace(&[("kubeconfig", &text(&new))]);
     story.says("going to another server", RECOVERED).await;
-    story.is_in_step().await;
+    story.is_synced().await;
     story.tells_of_one_outage("hub").await;
     story.ends_well().await;
     let log = story.syncer.log();
@@ -200,7 +200,7 @@ async fn a_rotated_ca_is_followed_on_both_sides() {
     story.change_edge().await;
     pair.hub
         .write_kubeconfig("inline.kubeconfig", &KubeconfigParts::default());
-    story.is_in_step().await;
+    story.is_synced().await;
     story.tells_of_one_outage("hub").await;
 
     pair.edge.renew_ca();

@@ -57,7 +57,7 @@ async fn half_open(side: &str, mode: Mode) {
 /// Puts the link right, and checks that the outage was one and has been made up for.
 async fn recovers(links: &Links, side: &str, mut story: Story) {
     links.at(side).heal().await;
-    story.is_in_step().await;
+    story.is_synced().await;
     story.tells_of_one_outage(side).await;
     story.ends_well().await;
 }
@@ -114,9 +114,9 @@ async fn latency(mode: Mode) {
     links.edge.delay(LATENCY).await;
     let mut story = Story::between(pair, &links, mode).await;
     story.change_hub().await;
-    story.is_in_step().await;
+    story.is_synced().await;
     story.change_edge().await;
-    story.is_in_step().await;
+    story.is_synced().await;
     story.ends_well().await;
     assert!(!story.syncer.log().contains("SideUnreachable"));
 }

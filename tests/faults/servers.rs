@@ -49,7 +49,7 @@ async fn stopped(side: &str) {
     sleep_until(start + STOPPED).await;
     at(&mut pair, side).resume();
     for story in [&mut watching, &mut polling] {
-        story.is_in_step().await;
+        story.is_synced().await;
         story.tells_of_one_outage(side).await;
         story.ends_well().await;
     }
@@ -66,7 +66,7 @@ async fn api_servers_that_crash_with_their_etcd_are_resumed_on_the_same_data() {
         for story in [&mut watching, &mut polling] {
             story.change_hub().await;
             story.change_edge().await;
-            story.is_in_step().await;
+            story.is_synced().await;
         }
     }
     for story in [&mut watching, &mut polling] {

@@ -29,7 +29,7 @@ async fn narrow(pair: &Pair, mode: Mode) {
     let mut story = Story::between(pair, &links, mode).await;
     story.change_hub().await;
     story.change_edge().await;
-    story.is_in_step().await;
+    story.is_synced().await;
     story.ends_well().await;
     assert!(!story.syncer.log().contains("SideUnreachable"));
 }
@@ -51,7 +51,7 @@ async fn large_list(mode: Mode) {
     let mut large = Large::begin("hub", mode, 200, 4000).await;
     large.story.change_hub().await;
     large.story.change_edge().await;
-    large.story.is_in_step_within(LONG).await;
+    large.story.is_synced_within(LONG).await;
     large.was_no_outage();
     large.ends_well().await;
 }

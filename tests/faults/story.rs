@@ -21,7 +21,7 @@ use crate::support::statuses::{deployment, web};
 use crate::support::story::upsync_all;
 use crate::support::{Objects, Pair, PairOptions, Server, Syncer, eventually, lines, unique_suffix};
 
-/// How long it may take until everything is in step after a fault has gone: the longest back-off, 30 s, and much more,
+/// How long it may take until everything is synced after a fault has gone: the longest back-off, 30 s, and much more,
 /// so that a busy machine fails no test.
 pub(crate) const RECOVERED: Duration = Duration::from_secs(180);
 
@@ -96,12 +96,12 @@ impl Story {
             rounds: [0, 0],
             syncer,
         };
-        story.is_in_step_within(deadline).await;
+        story.is_synced_within(deadline).await;
         for name in NAMES {
             story.edge.create(&secret(&story.shop, name, "0")).await;
         }
         story.return_status().await;
-        story.is_in_step_within(deadline).await;
+        story.is_synced_within(deadline).await;
         story.kept = story.kept_copies().await;
         story
     }
@@ -161,12 +161,12 @@ impl Story {
     }
 
     /// Waits until both sides are as they have to be, in all three flows.
-    pub(crate) async fn is_in_step(&mut self) {
-        self.is_in_step_within(RECOVERED).await;
+    pub(crate) async fn is_synced(&mut self) {
+        self.is_synced_within(RECOVERED).await;
     }
 
-    pub(crate) async fn is_in_step_within(&mut self, deadline: Duration) {
-        let what = format!("both sides are in step after rounds {:?}", self.rounds);
+    pub(crate) async fn is_synced_within(&mut self, deadline: Duration) {
+        let what = format!("both sides are synced after rounds {:?}", self.rounds);
         eventually(&what, deadline, async || {
             let (hub, edge) = (&self.hub, &self.edge);
             self.are_equal("configmaps", "data", (hub, ""), (edge, DOWNSYNCED))
@@ -206,7 +206,7 @@ impl Story {
     pub(crate) async fn ends_well(&mut self) {
         self.change_hub().await;
         self.change_edge().await;
-        self.is_in_step().await;
+        self.is_synced().await;
         assert_eq!(self.kept_copies().await, self.kept, "nothing may be created again");
         assert!(self.syncer.is_running());
         let log = self.syncer.log();
@@ -237,7 +237,7 @@ impl Story {
             self.hub.get("v1", "secrets", &self.shop, "kept").await,
             self.edge.get(api_version, plural, namespace, name).await,
         ];
-        copies.map(|copy| copy.expect("it is in step")["metadata"]["uid"].clone())
+        copies.map(|copy| copy.expect("it is synced")["metadata"]["uid"].clone())
     }
 
     /// Names of the namespace's objects of a type at a side and with a label, in order, each with one field.

@@ -114,7 +114,7 @@ fn tell(outcomes: &[Outcome], failed: usize, time: Duration) {
             .unwrap_or_default()
     };
     eprintln!(
-        "simulate: {} runs in {time:.1?}, {failed} broke a promise; in step again after {:?} (half), {:?} (99 %), {:?} (all)",
+        "simulate: {} runs in {time:.1?}, {failed} broke a promise; synced again after {:?} (half), {:?} (99 %), {:?} (all)",
         outcomes.len(),
         at(50),
         at(99),

@@ -33,8 +33,8 @@ impl Link {
         self.wanted == UNREAD
     }
 
-    /// What its copy was brought in step with, if the origin has to be read to tell whether that is still so: 0 if the copy
-    /// is not known to be in step with anything.
+    /// What its copy was synced with, if the origin has to be read to tell whether that is still so: 0 if the copy
+    /// is not known to be synced with anything.
     pub(in crate::model) fn unread(&self) -> Option<u64> {
         let undisturbed =
             self.has_ours() && self.written != 0 && !self.drifted() && !self.has_open_try() && !self.is_lost();

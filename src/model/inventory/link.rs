@@ -208,12 +208,12 @@ impl Link {
     /// True if a worker has something to do for it.
     pub(super) fn needs_worker(&self) -> bool {
         let to_be_asked_for = (self.is_retiring() || self.is_doubtful()) && self.may_have_ours();
-        self.wanted != 0 && !self.in_step() || to_be_asked_for || self.is_hidden()
+        self.wanted != 0 && !self.is_synced() || to_be_asked_for || self.is_hidden()
     }
 
     /// True if there is nothing to do: the copy was brought to what its origin wants, nobody has changed it since, and no
     /// write without an answer may have.
-    pub(super) fn in_step(&self) -> bool {
+    pub(super) fn is_synced(&self) -> bool {
         let is_settled = self.wanted != 0 && self.wanted == self.settled && !self.has_open_try();
         is_settled && (self.is_finished() || self.has_copy() && self.written != 0 && !self.drifted())
     }

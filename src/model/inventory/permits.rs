@@ -97,15 +97,15 @@ mod tests {
             [Held::Nothing, Held::WithoutPermit, Held::All].map(|held| inventory.count_held(held))
         };
         assert_eq!(counts(&inventory), [0, 2, 2]);
-        assert_eq!(inventory.out_of_step(Held::WithoutPermit, None).count(), 0);
+        assert_eq!(inventory.out_of_sync(Held::WithoutPermit, None).count(), 0);
         assert_eq!(
             inventory.release(Held::WithoutPermit, Permit::Given),
             [name("a"), name("b")]
         );
         assert!(inventory.may_go(&name("a")) && !inventory.may_go(&name("c")) && !inventory.may_go(&name("none")));
         assert_eq!(counts(&inventory), [0, 0, 2]);
-        assert_eq!(inventory.out_of_step(Held::WithoutPermit, None).count(), 2);
-        assert_eq!(inventory.out_of_step(Held::All, None).count(), 0);
+        assert_eq!(inventory.out_of_sync(Held::WithoutPermit, None).count(), 2);
+        assert_eq!(inventory.out_of_sync(Held::All, None).count(), 0);
         assert_eq!(inventory.release(Held::All, Permit::Needed), [name("a"), name("b")]);
         assert!(!inventory.may_go(&name("a")));
     }

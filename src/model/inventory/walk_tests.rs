@@ -164,9 +164,9 @@ impl Walk {
             link.may_have_copy() || link.origin_list() != 0 || link.wanted != 0,
             "a link that ties nothing together"
         );
-        assert!(!(link.in_step() && link.wanted == 0), "synced with nothing");
+        assert!(!(link.is_synced() && link.wanted == 0), "synced with nothing");
         assert!(
-            link.wanted == 0 || link.in_step() != link.needs_worker() || link.is_retiring() || link.is_doubtful(),
+            link.wanted == 0 || link.is_synced() != link.needs_worker() || link.is_retiring() || link.is_doubtful(),
             "what is wanted is synced, or there is something to do"
         );
         assert!(!link.is_lost() || !link.has_copy(), "a copy that is seen is not lost");
@@ -179,7 +179,7 @@ impl Walk {
             .into_iter()
             .filter(|&held| link.is_held(held))
         {
-            let mut due = self.inventory.out_of_step(held, None);
+            let mut due = self.inventory.out_of_sync(held, None);
             assert!(due.all(|due| due != name), "what is held is not asked for");
         }
         if link.origin == Origin::Doubtful {
@@ -220,6 +220,6 @@ proptest! {
                 walk.check(&name);
             }
         }
-        prop_assert!(walk.inventory.out_of_step(Held::Nothing, None).next().is_none(), "{:?}", walk.inventory);
+        prop_assert!(walk.inventory.out_of_sync(Held::Nothing, None).next().is_none(), "{:?}", walk.inventory);
     }
 }

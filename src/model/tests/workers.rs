@@ -302,7 +302,7 @@ fn it_is_ready_once_all_is_listed_and_stays_so() {
 }
 
 #[test]
-fn the_figures_say_how_many_objects_are_in_step_and_what_fails_and_is_held() {
+fn the_figures_say_how_many_objects_are_synced_and_what_fails_and_is_held() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
     let origins = bench.origins();

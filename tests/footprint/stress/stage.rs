@@ -107,7 +107,7 @@ impl Stage {
         self.life.settle().await;
         let (hub, edge) = (&self.hub, &self.edge);
         let mut took = begin.elapsed();
-        eventually("both sides are in step", DEADLINE, async || {
+        eventually("both sides are synced", DEADLINE, async || {
             took = begin.elapsed();
             let differs = Self::differs(hub, edge).await;
             if differs.is_err() {
@@ -117,7 +117,7 @@ impl Stage {
         })
         .await;
         self.life.settle().await;
-        self.note(&format!("{what}; in step within {}", seconds(took)));
+        self.note(&format!("{what}; synced within {}", seconds(took)));
     }
 
     /// An error if the sides differ in an object, or in a status.
