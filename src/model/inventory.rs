@@ -482,7 +482,7 @@ impl Inventory {
     /// Names of the unlabelled objects whose content is left to the edge: no list by label names them.
     pub(super) fn unlabelled(&self) -> impl Iterator<Item = &ObjectName> {
         let unlabelled =
-            |link: &Link| link.wanted != 0 && link.has_copy() && link.seen.copy.hands_off && !link.seen.labelled;
+            |link: &Link| link.wanted != 0 && link.has_copy() && link.seen.copy.create_only && !link.seen.labelled;
         self.objects
             .iter()
             .filter(move |(_, link)| unlabelled(link))

@@ -442,7 +442,7 @@ fn a_namespace_is_not_in_use_for_a_copy_of_which_nobody_tells_when_it_is_gone() 
 #[test]
 fn only_what_is_left_to_the_edge_and_has_no_label_is_listed_by_name() {
     // wanted, copy, create only, labelled
-    for (wanted, state, hands_off, labelled, expected) in [
+    for (wanted, state, create_only, labelled, expected) in [
         (7, CopyState::Ours, true, false, true),
         (0, CopyState::Ours, true, false, false),
         (7, CopyState::Absent, true, false, false),
@@ -453,12 +453,12 @@ fn only_what_is_left_to_the_edge_and_has_no_label_is_listed_by_name() {
         inventory.at_origin(&name("a"), 1, 7);
         inventory.take(&name("a"));
         let mut copy = seen(state, 70, 3);
-        (copy.copy.hands_off, copy.labelled) = (hands_off, labelled);
+        (copy.copy.create_only, copy.labelled) = (create_only, labelled);
         inventory.settle(&name("a"), wanted, Some(copy));
         assert_eq!(
             inventory.unlabelled().count(),
             usize::from(expected),
-            "{wanted} {state:?} {hands_off} {labelled}"
+            "{wanted} {state:?} {create_only} {labelled}"
         );
     }
 }

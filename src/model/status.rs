@@ -224,7 +224,7 @@ impl super::TypeState {
         let copy = record.seen.copy;
         let ours = match self.plan.direction {
             Direction::Down if record.is_finished() => true,
-            Direction::Down => copy.state == CopyState::Ours || copy.state == CopyState::Foreign && copy.hands_off,
+            Direction::Down => copy.state == CopyState::Ours || copy.state == CopyState::Foreign && copy.create_only,
             Direction::Up => copy.state == CopyState::Ours,
         };
         ours && record.wanted != 0 && self.selection(name) == Selection::Full

@@ -322,7 +322,7 @@ fn of_change(change: Change) -> Option<(&'static str, LogReason)> {
         Change::Created => ("created", LogReason::ObjectCreated),
         Change::Updated => ("updated", LogReason::ObjectUpdated),
         Change::Adopted => ("adopted", LogReason::ObjectAdopted),
-        Change::MarkedHandsOff => ("create_only", LogReason::ObjectCreateOnly),
+        Change::MarkedCreateOnly => ("create_only", LogReason::ObjectCreateOnly),
         Change::Deleted => ("deleted", LogReason::ObjectDeleted),
         Change::Released => ("released", LogReason::ObjectReleased),
         Change::Replaced => ("replaced", LogReason::ObjectReplaced),

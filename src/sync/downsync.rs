@@ -36,7 +36,7 @@ pub enum Action {
         adopted: bool,
     },
     /// Set the copy's `downsync-overwrite` to the hub's value and touch nothing else.
-    MarkHandsOff,
+    MarkCreateOnly,
     /// Leave another syncer's copy alone, and report it.
     Conflict,
     /// Nothing.
@@ -45,15 +45,15 @@ pub enum Action {
 
 /// The policy of spec 3.2 to 3.6 and DESIGN section 4 for an object that the hub wants. What becomes of a copy that it
 /// does not want any more is for [`super::retire::retirement`] to say.
-pub fn decide(whole: bool, hands_off: bool, copy: Copy) -> Action {
+pub fn decide(whole: bool, create_only: bool, copy: Copy) -> Action {
     use CopyState::{Absent, Anothers, Foreign, Ours};
     match copy.state {
         Foreign | Anothers if !whole => Action::Leave(Why::NotOurs),
         Anothers => Action::Conflict,
         Ours | Foreign if copy.terminating => Action::Leave(Why::Terminating),
         Absent => Action::Apply { adopted: false },
-        Ours | Foreign if hands_off && copy.hands_off => Action::Leave(Why::HandsOff),
-        Ours | Foreign if hands_off => Action::MarkHandsOff,
+        Ours | Foreign if create_only && copy.create_only => Action::Leave(Why::CreateOnly),
+        Ours | Foreign if create_only => Action::MarkCreateOnly,
         Ours => Action::Apply { adopted: copy.adopted },
         Foreign => Action::Apply { adopted: true },
     }
@@ -121,10 +121,10 @@ async fn bring_to(
     standing: &Standing,
 ) -> Result<Outcome, Failure> {
     let copy = standing.copy;
-    match decide(job.selection == Selection::Full, desired.hands_off, copy) {
+    match decide(job.selection == Selection::Full, desired.create_only, copy) {
         Action::Apply { .. } if copy.state == CopyState::Absent && desired.finished => Ok(left(Why::Finished)),
         Action::Apply { adopted } => apply(hub, edge, job, desired, (standing, adopted)).await,
-        Action::MarkHandsOff => mark_hands_off(edge, job).await.map_err(failed(Side::Edge, "marking")),
+        Action::MarkCreateOnly => mark_create_only(edge, job).await.map_err(failed(Side::Edge, "marking")),
         Action::Conflict => Ok(done(Why::Conflict(standing.sync_target.clone()), None)),
         Action::Leave(why) => Ok(left(why)),
     }
@@ -207,9 +207,9 @@ async fn write(
         return Err(Error::immutable(field));
     }
     let mut outcome = done_with(job, change, &object, true)?;
-    if outcome.copy.is_some_and(|seen| seen.copy.hands_off) && !desired.hands_off {
+    if outcome.copy.is_some_and(|seen| seen.copy.create_only) && !desired.create_only {
         // The hub dropped the annotation. It was written by a patch, so applying without it leaves it there.
-        outcome = set_hands_off(edge, job, change, None).await?;
+        outcome = set_create_only(edge, job, change, None).await?;
     }
     if outcome.ending == Change::Updated && outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
         outcome.ending = Change::Unchanged.into();
@@ -270,11 +270,11 @@ async fn replace(
     }
 }
 
-async fn mark_hands_off(edge: &Cluster, job: &Job) -> Result<Outcome, Error> {
-    set_hands_off(edge, job, Change::MarkedHandsOff, Some("false")).await
+async fn mark_create_only(edge: &Cluster, job: &Job) -> Result<Outcome, Error> {
+    set_create_only(edge, job, Change::MarkedCreateOnly, Some("false")).await
 }
 
-async fn set_hands_off(edge: &Cluster, job: &Job, change: Change, value: Option<&str>) -> Result<Outcome, Error> {
+async fn set_create_only(edge: &Cluster, job: &Job, change: Change, value: Option<&str>) -> Result<Outcome, Error> {
     let patch = json!({"metadata": {"annotations": {DOWNSYNC_OVERWRITE: value}}});
     let Address { resource, name } = &job.copy_at;
     let object = edge.merge_patch(resource, name, Bytes::from(patch.to_string())).await?;

@@ -6,9 +6,9 @@ const WHOLE: (bool, bool) = (true, false);
 const ONCE: (bool, bool) = (true, true);
 const IMPLIED: (bool, bool) = (false, false);
 
-fn hands_off(copy: Copy) -> Copy {
+fn create_only(copy: Copy) -> Copy {
     Copy {
-        hands_off: true,
+        create_only: true,
         ..copy
     }
 }
@@ -40,7 +40,7 @@ fn decides_as_the_spec_says() {
             Action::Leave(Why::NotOurs),
         ),
         ("another syncer's is left alone", WHOLE, anothers, Action::Conflict),
-        ("whatever it says", ONCE, hands_off(anothers), Action::Conflict),
+        ("whatever it says", ONCE, create_only(anothers), Action::Conflict),
         (
             "another syncer's implied namespace will do",
             IMPLIED,
@@ -51,28 +51,28 @@ fn decides_as_the_spec_says() {
         (
             "3.6 false on both sides: no write",
             ONCE,
-            hands_off(OURS),
-            Action::Leave(Why::HandsOff),
+            create_only(OURS),
+            Action::Leave(Why::CreateOnly),
         ),
         (
             "3.6 false upstream, else downstream: only the mark",
             ONCE,
             OURS,
-            Action::MarkHandsOff,
+            Action::MarkCreateOnly,
         ),
         (
             "3.6 false upstream, foreign: only the mark",
             ONCE,
             FOREIGN,
-            Action::MarkHandsOff,
+            Action::MarkCreateOnly,
         ),
         (
             "3.6 false upstream, foreign and marked",
             ONCE,
-            hands_off(FOREIGN),
-            Action::Leave(Why::HandsOff),
+            create_only(FOREIGN),
+            Action::Leave(Why::CreateOnly),
         ),
-        ("3.6 back to true: overwrite again", WHOLE, hands_off(OURS), apply()),
+        ("3.6 back to true: overwrite again", WHOLE, create_only(OURS), apply()),
         (
             "terminating is waited for",
             WHOLE,

@@ -19,7 +19,7 @@ pub enum Why {
     /// It is not ours to delete, or not ours to adopt.
     NotOurs,
     /// Its content is left to the edge.
-    HandsOff,
+    CreateOnly,
     /// A namespace that is never deleted.
     Protected,
     /// It is being deleted already; when it is gone, there will be another look.
@@ -159,7 +159,7 @@ impl Seen {
     pub const ABSENT: Self = Self {
         copy: Copy {
             state: CopyState::Absent,
-            hands_off: false,
+            create_only: false,
             adopted: false,
             terminating: false,
             origin: 0,
@@ -211,7 +211,7 @@ pub enum Change {
     /// The copy was already so.
     Unchanged,
     /// The copy was marked to be left alone.
-    MarkedHandsOff,
+    MarkedCreateOnly,
     /// The copy was deleted.
     Deleted,
     /// Our marks were taken off an adopted object.

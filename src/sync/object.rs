@@ -24,7 +24,7 @@ use crate::sync::duplicates::Duplicates;
 use crate::sync::fields::{no_object, with_field};
 use crate::sync::kinds;
 use crate::sync::meta::Meta;
-use crate::sync::ownership::{Copy, SyncTarget, is_hands_off, mark, origin_hash};
+use crate::sync::ownership::{Copy, SyncTarget, is_create_only, mark, origin_hash};
 
 /// An object of one side.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ pub struct Desired {
     /// The origin is a Job whose status says that it has finished.
     pub finished: bool,
     /// The origin's `downsync-overwrite` says to create once and then leave alone.
-    pub hands_off: bool,
+    pub create_only: bool,
     /// A copy that cannot be updated may be deleted and created again.
     pub replace: bool,
     labels: BTreeMap<String, String>,
@@ -87,7 +87,7 @@ impl Desired {
             origin: String::new(),
             version: 0,
             finished: false,
-            hands_off: false,
+            create_only: false,
             replace: false,
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
@@ -105,7 +105,7 @@ impl Desired {
             }
             desired.fields = kinds::travelling_fields(resource, &top)?;
             desired.finished = kinds::has_finished(resource, top.get("status").copied());
-            desired.hands_off = is_hands_off(&meta.annotations);
+            desired.create_only = is_create_only(&meta.annotations);
             (desired.labels, desired.annotations) = (meta.labels, meta.annotations);
             desired
                 .labels

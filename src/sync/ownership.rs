@@ -116,7 +116,7 @@ pub struct Copy {
     /// Whether it exists, and whose it is.
     pub state: CopyState,
     /// Its own `downsync-overwrite` says that its content is left alone.
-    pub hands_off: bool,
+    pub create_only: bool,
     /// It was there before it was selected.
     pub adopted: bool,
     /// It is being deleted.
@@ -159,7 +159,7 @@ impl Copy {
         Self {
             state,
             // At the hub these annotations are what the edge has, or people: upsync adopts nothing and has no hands-off.
-            hands_off: direction == Direction::Down && is_hands_off(&meta.annotations),
+            create_only: direction == Direction::Down && is_create_only(&meta.annotations),
             adopted: direction == Direction::Down && meta.annotations.get(ADOPTED).is_some_and(|value| value == "true"),
             terminating: meta.deletion_timestamp.is_some(),
             origin: owner.filter(|_| ours).map_or(0, |owner| origin_hash(owner.origin)),
@@ -207,7 +207,7 @@ pub fn has_mark(direction: Direction, kind: &str, meta: &Meta) -> bool {
 }
 
 /// True if `downsync-overwrite` has any other value than empty, absent or `true` (spec 3.6).
-pub fn is_hands_off(annotations: &BTreeMap<String, String>) -> bool {
+pub fn is_create_only(annotations: &BTreeMap<String, String>) -> bool {
     annotations
         .get(DOWNSYNC_OVERWRITE)
         .is_some_and(|value| !value.is_empty() && value != "true")
@@ -334,7 +334,7 @@ mod tests {
             &SyncTarget::default(),
         );
         assert_eq!(copy.state, CopyState::Ours);
-        assert!(!copy.hands_off && !copy.adopted);
+        assert!(!copy.create_only && !copy.adopted);
     }
 
     #[test]
@@ -347,12 +347,12 @@ mod tests {
             ("no", true),
         ] {
             assert_eq!(
-                is_hands_off(&annotations(&[(DOWNSYNC_OVERWRITE, value)])),
+                is_create_only(&annotations(&[(DOWNSYNC_OVERWRITE, value)])),
                 expected,
                 "{value:?}"
             );
         }
-        assert!(!is_hands_off(&annotations(&[])));
+        assert!(!is_create_only(&annotations(&[])));
     }
 
     #[test]

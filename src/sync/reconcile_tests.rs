@@ -6,7 +6,7 @@ use crate::sync::scripted::scripted;
 
 pub(in crate::sync) const OURS: Copy = Copy {
     state: CopyState::Ours,
-    hands_off: false,
+    create_only: false,
     adopted: false,
     terminating: false,
     origin: 0,

@@ -20,7 +20,7 @@ pub(super) struct Replacing {
 
 /// True for a copy that may be deleted for another one: it was not there before us, nor is it left to the edge.
 pub(super) fn is_ours_alone(copy: Copy) -> bool {
-    copy.state == CopyState::Ours && !copy.adopted && !copy.hands_off
+    copy.state == CopyState::Ours && !copy.adopted && !copy.create_only
 }
 
 /// Deletes the copy. `None` if its place is free then; otherwise what is to be said instead.

@@ -43,7 +43,7 @@ pub fn retirement(copy: Copy, protected: bool) -> Retirement {
         CopyState::Foreign | CopyState::Anothers => Retirement::Leave(Why::NotOurs),
         _ if copy.terminating => Retirement::Leave(Why::Terminating),
         CopyState::Ours if protected => Retirement::Leave(Why::Protected),
-        CopyState::Ours if copy.hands_off => Retirement::Leave(Why::HandsOff),
+        CopyState::Ours if copy.create_only => Retirement::Leave(Why::CreateOnly),
         CopyState::Ours if copy.adopted => Retirement::Release,
         CopyState::Ours => Retirement::Delete,
     }

@@ -7,7 +7,7 @@ use crate::sync::reconcile::tests::{ABSENT, FOREIGN, GONE, GROUPS, LIST_WITHOUT,
 use crate::sync::scripted::scripted;
 
 const HANDS_OFF: Copy = Copy {
-    hands_off: true,
+    create_only: true,
     ..OURS
 };
 const ADOPTED: Copy = Copy { adopted: true, ..OURS };
@@ -26,7 +26,7 @@ fn retires_a_copy_as_the_spec_says() {
         (
             "3.6 false downstream: kept",
             HANDS_OFF,
-            Retirement::Leave(Why::HandsOff),
+            Retirement::Leave(Why::CreateOnly),
         ),
         ("3.5 ours", OURS, Retirement::Delete),
         ("3.5 not ours", FOREIGN, Retirement::Leave(Why::NotOurs)),

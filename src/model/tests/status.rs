@@ -232,7 +232,7 @@ fn the_status_of_an_object_that_is_left_to_the_edge_goes_up_though_it_has_no_lab
     let desired = bench.job("a").desired.clone().expect("it is at hand");
     let left = Outcome {
         desired_hash: desired.hash,
-        ..outcome(crate::sync::job::Why::HandsOff)
+        ..outcome(crate::sync::job::Why::CreateOnly)
     };
     let (key, _) = bench.take("a");
     bench.ends(key, Ok(left));
