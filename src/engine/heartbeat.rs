@@ -12,20 +12,20 @@ use serde::Deserialize;
 use crate::api::{GROUP, VERSION};
 use crate::cluster::discovery::{Served, discover};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
-use crate::model::effect::{Beat, BeatConfig, Beaten, BeatenConfig, ConfigKind, Places};
+use crate::model::effect::{HeartbeatRequest, ConfigToMark, HeartbeatResult, ConfigHeartbeat, ConfigKind, Places};
 use crate::plan::StatusPath;
 use crate::sync::meta::Meta;
 
 /// Writes to all configs, until one shows that the hub does not answer.
-pub(super) async fn beat(hub: &Cluster, beat: Beat) -> Beaten {
-    let Beat { configs, body, places } = beat;
+pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatResult {
+    let HeartbeatRequest { configs, body, places } = beat;
     let mut writer = Writer::new(hub, places);
     let mut beaten = Vec::new();
     for config in configs {
         let result = writer.write(&config, &body).await;
-        let BeatConfig { kind, name, before, .. } = config;
+        let ConfigToMark { kind, name, before, .. } = config;
         let unreachable = matches!(&result, Err(error) if error.is_unreachable());
-        beaten.push(BeatenConfig {
+        beaten.push(ConfigHeartbeat {
             kind,
             name,
             before,
@@ -35,7 +35,7 @@ pub(super) async fn beat(hub: &Cluster, beat: Beat) -> Beaten {
             break;
         }
     }
-    Beaten {
+    HeartbeatResult {
         places: writer.places,
         configs: beaten,
     }
@@ -59,7 +59,7 @@ impl<'a> Writer<'a> {
 
     /// Writes a status, and gives the metadata that the config has with it. A config that has its former version still has
     /// not taken it, unless it had it already.
-    async fn write(&mut self, config: &BeatConfig, body: &Bytes) -> Result<Meta, Error> {
+    async fn write(&mut self, config: &ConfigToMark, body: &Bytes) -> Result<Meta, Error> {
         let (kind, name) = (config.kind, config.name.as_str());
         let place = self.place(kind).await?;
         let answer = self.patch(kind, name, place, body).await;
@@ -88,7 +88,7 @@ impl<'a> Writer<'a> {
     }
 
     /// True if a config that has this metadata after a write has the status.
-    async fn is_kept(&self, config: &BeatConfig, meta: &Meta, body: &[u8]) -> Result<bool, Error> {
+    async fn is_kept(&self, config: &ConfigToMark, meta: &Meta, body: &[u8]) -> Result<bool, Error> {
         let shows = config.is_kept || config.before != meta.version_number();
         Ok(shows || self.has(config.kind, &config.name, body).await?)
     }

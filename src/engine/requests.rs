@@ -59,6 +59,6 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
             async move { Answer::Namespace(hub_namespaces::take(&hub, namespace, step, &policy.sync_target).await) }
                 .boxed_local()
         }
-        Request::Beat(beat) => async move { Answer::Beaten(heartbeat::beat(&hub, beat).await) }.boxed_local(),
+        Request::Heartbeat(beat) => async move { Answer::Heartbeat(heartbeat::write(&hub, beat).await) }.boxed_local(),
     }
 }

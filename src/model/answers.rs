@@ -22,7 +22,7 @@ pub(super) struct Told {
     ready: bool,
     page: Option<(Instant, Bytes)>,
     /// When the last heartbeat reached the hub.
-    pub(super) beaten: Option<Instant>,
+    pub(super) heartbeat: Option<Instant>,
 }
 
 impl Model {
@@ -84,7 +84,7 @@ impl Model {
             failing: self.report.failing() + usize::from(self.clusters == Clusters::One),
             last_heartbeat: self
                 .told
-                .beaten
+                .heartbeat
                 .map(|at| now.saturating_sub(self.now.duration_since(at))),
         }
     }

@@ -164,7 +164,7 @@ impl Model {
             Ok(config) => {
                 let old = self.selecting.configs.insert(name, config.clone());
                 if old.is_none() {
-                    self.beat_soon();
+                    self.heartbeat_soon();
                 }
                 if old.as_ref() == Some(&config) && !was_unreadable {
                     return Ok(());
@@ -289,7 +289,7 @@ impl Model {
             );
         }
         self.replan();
-        self.begin_to_beat();
+        self.begin_heartbeats();
     }
 }
 

@@ -6,7 +6,7 @@ pub(crate) use super::asking::{Answers, Groups, Questions};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::definitions::DefinitionAnswers;
 pub(crate) use super::guard::vanished::Left;
-pub(crate) use super::heartbeat::{Beat, BeatConfig, Beaten, BeatenConfig, Places};
+pub(crate) use super::heartbeat::{HeartbeatRequest, ConfigToMark, HeartbeatResult, ConfigHeartbeat, Places};
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 pub(crate) use super::sources::Feed;
@@ -61,7 +61,7 @@ pub(crate) enum Request {
     /// Do something about a namespace at the hub.
     Namespace(String, Step),
     /// Mark the configs with the time.
-    Beat(Beat),
+    Heartbeat(HeartbeatRequest),
 }
 
 /// What a request ends with.
@@ -83,7 +83,7 @@ pub(crate) enum Answer {
     /// A namespace at the hub has been made, or cleared away.
     Namespace(NamespaceDone),
     /// The configs have been marked with the time.
-    Beaten(Beaten),
+    Heartbeat(HeartbeatResult),
 }
 
 /// What a worker ended with.

@@ -24,7 +24,7 @@ const NEW_CONFIG: Duration = Duration::from_secs(1);
 /// What the configs were told, and where.
 #[derive(Default)]
 pub(super) struct Heartbeat {
-    /// A config has come since the beat under way began.
+    /// A config has come since the heartbeat under way began.
     again: bool,
     /// What the configs were told of holds, and since when.
     condition: Option<(Condition, String)>,
@@ -38,7 +38,7 @@ pub(super) struct Heartbeat {
 /// What is known of a config.
 #[derive(Clone, Copy, Default)]
 struct Mark {
-    /// The last version that the hub has told of, or answered a beat with; 0 if none is known.
+    /// The last version that the hub has told of, or answered a heartbeat with; 0 if none is known.
     version: u64,
     /// It has kept the status that was written last.
     is_kept: bool,
@@ -48,8 +48,8 @@ struct Mark {
 pub(crate) type Places = BTreeMap<ConfigKind, StatusPath>;
 
 /// What is to be written.
-pub(crate) struct Beat {
-    pub(crate) configs: Vec<BeatConfig>,
+pub(crate) struct HeartbeatRequest {
+    pub(crate) configs: Vec<ConfigToMark>,
     /// The status.
     pub(crate) body: Bytes,
     /// Where it goes, as far as that is known.
@@ -57,26 +57,26 @@ pub(crate) struct Beat {
 }
 
 /// A config to write it to.
-pub(crate) struct BeatConfig {
+pub(crate) struct ConfigToMark {
     pub(crate) kind: ConfigKind,
     pub(crate) name: String,
     /// Its last known version; 0 if none is known.
     pub(crate) before: u64,
-    /// It has this status already: two beats were in one second.
+    /// It has this status already: two heartbeats were in one second.
     pub(crate) is_kept: bool,
 }
 
-/// What a beat ended with.
-pub(crate) struct Beaten {
+/// What a heartbeat ended with.
+pub(crate) struct HeartbeatResult {
     pub(crate) places: Places,
-    pub(crate) configs: Vec<BeatenConfig>,
+    pub(crate) configs: Vec<ConfigHeartbeat>,
 }
 
 /// What became of one config.
-pub(crate) struct BeatenConfig {
+pub(crate) struct ConfigHeartbeat {
     pub(crate) kind: ConfigKind,
     pub(crate) name: String,
-    /// The last known version before the beat; 0 if none was known.
+    /// The last known version before the heartbeat; 0 if none was known.
     pub(crate) before: u64,
     /// Its metadata as the hub has it now.
     pub(crate) result: Result<Meta, Error>,
@@ -95,15 +95,15 @@ impl Heartbeat {
 }
 
 impl Model {
-    /// The configs are known: the first beat goes at once.
-    pub(super) fn begin_to_beat(&mut self) {
+    /// The configs are known: the first heartbeat goes at once.
+    pub(super) fn begin_heartbeats(&mut self) {
         if self.settings.heartbeat.is_some() && !self.timers.is_running(Timer::Heartbeat) {
             self.timers.set_if_idle(Timer::Heartbeat, self.now);
         }
     }
 
     /// Marks all configs with the time, where that is due.
-    pub(super) fn beat(&mut self) {
+    pub(super) fn send_heartbeat(&mut self) {
         if !self.timers.fires(Timer::Heartbeat, self.now) {
             return;
         }
@@ -131,7 +131,7 @@ impl Model {
         let marked = |config: (ConfigKind, String)| {
             let Mark { version, is_kept } = self.heartbeat.marks.get(&config).copied().unwrap_or_default();
             let (kind, name) = config;
-            BeatConfig {
+            ConfigToMark {
                 kind,
                 name,
                 before: version,
@@ -140,29 +140,29 @@ impl Model {
         };
         let configs = configs.into_iter().map(marked).collect();
         let places = self.heartbeat.places.clone();
-        self.request(Request::Beat(Beat { configs, body, places }));
+        self.request(Request::Heartbeat(HeartbeatRequest { configs, body, places }));
     }
 
     /// What the configs say of holds is no longer so: they are told at once.
     pub(super) fn report_holds(&mut self) {
-        self.beat_at_once();
+        self.heartbeat_at_once();
     }
 
     /// A config is new: it learns soon that it is seen, and what is held. Others may come with it.
-    pub(super) fn beat_soon(&mut self) {
+    pub(super) fn heartbeat_soon(&mut self) {
         self.heartbeat.again = self.timers.is_running(Timer::Heartbeat);
         if self.timers.is_set(Timer::Heartbeat) {
             self.timers.set_earlier(Timer::Heartbeat, self.now + NEW_CONFIG);
         }
     }
 
-    pub(super) fn beat_at_once(&mut self) {
+    pub(super) fn heartbeat_at_once(&mut self) {
         if self.settings.heartbeat.is_some() && self.selecting.are_known() {
             self.timers.set(Timer::Heartbeat, self.now);
         }
     }
 
-    pub(super) fn beaten(&mut self, Beaten { places, configs }: Beaten) {
+    pub(super) fn heartbeat_ended(&mut self, HeartbeatResult { places, configs }: HeartbeatResult) {
         self.timers.ends(Timer::Heartbeat);
         self.heartbeat.places = places;
         let interval = self.settings.heartbeat.unwrap_or(Duration::MAX);
@@ -176,7 +176,7 @@ impl Model {
             NEW_CONFIG.min(interval)
         };
         // A side that is back gets one at once.
-        let has_failed = |config: &BeatenConfig| match &config.result {
+        let has_failed = |config: &ConfigHeartbeat| match &config.result {
             Err(error) => !error.is_unreachable() && !error.proves_absent(&config.name),
             Ok(_) => false,
         };
@@ -189,7 +189,7 @@ impl Model {
         };
         self.timers.set(Timer::Heartbeat, self.now + next);
         self.ask_strangers_again();
-        for BeatenConfig {
+        for ConfigHeartbeat {
             kind,
             name,
             before,
@@ -202,7 +202,7 @@ impl Model {
                 Ok(meta) => {
                     self.report.works(&subject);
                     self.report.wrote(Side::Hub, "heartbeat");
-                    self.told.beaten = Some(self.now);
+                    self.told.heartbeat = Some(self.now);
                     let version = meta.version_number();
                     // A watch may have told of a newer one meanwhile. What was forgotten meanwhile was another hub's.
                     let known = self.heartbeat.marks.entry((kind, name)).or_default();

@@ -309,7 +309,7 @@ impl Model {
         self.keep_record();
         if self.may_write() {
             self.keep_hub_namespaces();
-            self.beat();
+            self.send_heartbeat();
         }
         self.read_definitions();
         self.end_holds();
@@ -351,7 +351,7 @@ impl Model {
             Answer::Withdrawal(type_id, result) => self.withdrawal_is(type_id, result),
             Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
             Answer::Namespace(done) => self.namespace_done(done),
-            Answer::Beaten(beaten) => self.beaten(beaten),
+            Answer::Heartbeat(beaten) => self.heartbeat_ended(beaten),
             Answer::Discovered(side, answers) => self.discovered(side, answers),
             Answer::Recorded(result, is_read) => self.recorded(result, is_read),
         }

@@ -130,7 +130,7 @@ impl Model {
             self.ask_identity(side);
             if side == Side::Hub {
                 // The answer to a heartbeat tells whether it has gone back to older versions.
-                self.beat_at_once();
+                self.heartbeat_at_once();
             }
         }
     }

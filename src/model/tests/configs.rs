@@ -18,7 +18,7 @@ fn nothing_is_planned_before_both_kinds_of_configs_are_known() {
     bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
     bench.pass(60 * SECOND);
     assert_eq!(feeds(&bench), 2, "{:?}", bench.world.sources);
-    assert_eq!(bench.count("beat"), 0);
+    assert_eq!(bench.count("heartbeat"), 0);
     bench.list_configs(ConfigKind::EdgeSyncConfig, &[]);
     assert!(bench.copies_of(Side::Edge, "configmaps").is_some());
 }
@@ -31,7 +31,7 @@ fn a_hub_that_serves_one_kind_of_configs_is_enough_and_one_that_serves_none_is_n
     bench.breaks(edge, not_served());
     bench.breaks(syncer, not_served());
     bench.pass(60 * SECOND);
-    assert_eq!(bench.count("beat"), 0, "it may not be the hub at all");
+    assert_eq!(bench.count("heartbeat"), 0, "it may not be the hub at all");
     assert_eq!(bench.model.report.failing(), 1);
     bench.source_says(syncer, SourceEvent::Up);
     bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);

@@ -158,7 +158,7 @@ fn origins_wait_while_the_bodies_of_others_do() {
 #[test]
 fn the_configs_are_marked_at_once_and_then_at_their_interval() {
     let mut bench = Bench::listed();
-    let beats = |bench: &Bench| bench.log.iter().filter(|line| line.starts_with("beat")).count();
+    let beats = |bench: &Bench| bench.log.iter().filter(|line| line.starts_with("heartbeat")).count();
     let at_first = beats(&bench);
     assert!(at_first >= 1);
     bench.pass(Duration::from_secs(600));

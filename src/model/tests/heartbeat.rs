@@ -14,20 +14,20 @@ fn clock() -> String {
     TICKS.get().to_string()
 }
 
-fn beating() -> Bench {
+fn with_heartbeats() -> Bench {
     Bench::with(|settings| settings.clock = clock).selecting(&["configmaps"])
 }
 
 #[test]
 fn the_condition_says_whether_deletes_are_held_and_since_when() {
-    let mut bench = beating();
+    let mut bench = with_heartbeats();
     assert_eq!(bench.condition()["status"], "False");
     assert_eq!(bench.condition()["reason"], "NothingHeld");
     bench.bring_down(&["a", "b", "c", "d"]);
     let origins = bench.origins();
     bench.log.clear();
     bench.list(origins, &[config_map("a", 10)], 30);
-    assert!(bench.count("beat") >= 1, "at once: {:?}", bench.log);
+    assert!(bench.count("heartbeat") >= 1, "at once: {:?}", bench.log);
     assert_eq!(bench.condition()["status"], "True");
     assert_eq!(bench.condition()["reason"], "TooMany");
     let since = bench.condition()["lastTransitionTime"].clone();
@@ -44,10 +44,10 @@ fn a_new_config_is_marked_within_a_second_and_a_known_one_is_not_marked_for_bein
     bench.log.clear();
     bench.config_says(&shop(&["configmaps"]));
     bench.pass(2 * SECOND);
-    assert_eq!(bench.count("beat"), 0);
+    assert_eq!(bench.count("heartbeat"), 0);
     bench.config_says(&config("new", &json!({})));
     bench.pass(2 * SECOND);
-    assert_eq!(bench.count("beat on 2"), 1, "{:?}", bench.log);
+    assert_eq!(bench.count("heartbeat on 2"), 1, "{:?}", bench.log);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn no_config_is_marked_where_no_heartbeat_is_wanted() {
     let origins = bench.origins();
     bench.list(origins, &[config_map("a", 10)], 30);
     bench.pass(GRACE / 2);
-    assert_eq!(bench.count("beat"), 0);
+    assert_eq!(bench.count("heartbeat"), 0);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_unreadable_config_is_marked_as_well() {
     bench.config_says(&json!({"metadata": {"name": "bad", "uid": "x"}, "spec": {"upsync": 7}}));
     bench.log.clear();
     bench.pass(120 * SECOND);
-    assert!(bench.count("beat on 2") >= 1, "{:?}", bench.log);
+    assert!(bench.count("heartbeat on 2") >= 1, "{:?}", bench.log);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_config_that_is_not_where_the_heartbeat_goes_raises_the_question_which_hub_a
     bench
         .world
         .fails
-        .insert("beat on 1".into(), not_found("syncerconfigs", "all"));
+        .insert("heartbeat on 1".into(), not_found("syncerconfigs", "all"));
     bench.log.clear();
     bench.pass(70 * SECOND);
     assert_eq!(bench.count("ask the hub who it is"), 1, "{:?}", bench.log);
@@ -85,9 +85,9 @@ fn a_config_that_is_not_where_the_heartbeat_goes_raises_the_question_which_hub_a
 fn a_hub_that_gives_a_config_an_older_version_than_before_holds_deletes() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b", "c"]);
-    bench.world.beaten_at = 500;
+    bench.world.heartbeat_version = 500;
     bench.pass(70 * SECOND);
-    bench.world.beaten_at = 400;
+    bench.world.heartbeat_version = 400;
     bench.pass(70 * SECOND);
     let origins = bench.origins();
     bench.says_gone(origins, &config_map("a", 50));
@@ -96,21 +96,21 @@ fn a_hub_that_gives_a_config_an_older_version_than_before_holds_deletes() {
 }
 
 #[test]
-fn a_hub_that_takes_no_heartbeat_is_tried_ever_more_rarely_down_to_the_interval_and_counted_as_failing() {
+fn a_hub_that_takes_no_heartbeat_is_tried_with_increasing_back_off_down_to_the_interval_and_counted_as_failing() {
     let mut bench = Bench::listed();
-    bench.world.fails.insert("beat on 1".into(), forbidden());
+    bench.world.fails.insert("heartbeat on 1".into(), forbidden());
     bench.log.clear();
     bench.pass(600 * SECOND);
     let soon = 7;
     assert!(
-        (8..=12 + soon).contains(&bench.count("beat")),
+        (8..=12 + soon).contains(&bench.count("heartbeat")),
         "{} {:?}",
-        bench.count("beat"),
+        bench.count("heartbeat"),
         bench.log
     );
     assert_eq!(bench.model.report.failing(), 1);
     bench.world.fails.clear();
-    bench.world.beaten_at = 1;
+    bench.world.heartbeat_version = 1;
     bench.pass(70 * SECOND);
     assert_eq!(bench.model.report.failing(), 0);
 }
@@ -119,16 +119,16 @@ fn a_hub_that_takes_no_heartbeat_is_tried_ever_more_rarely_down_to_the_interval_
 fn a_heartbeat_that_was_refused_for_a_moment_is_late_by_about_as_long() {
     let hour = 3600 * SECOND;
     let mut bench = Bench::with(|settings| settings.heartbeat = Some(hour)).selecting(&["configmaps"]);
-    bench.world.fails.insert("beat on 1".into(), forbidden());
+    bench.world.fails.insert("heartbeat on 1".into(), forbidden());
     bench.pass(2 * hour);
     assert_eq!(bench.model.report.failing(), 1);
     bench.world.fails.clear();
-    bench.world.beaten_at = 1;
+    bench.world.heartbeat_version = 1;
     bench.pass(300 * SECOND);
     assert_eq!(bench.model.report.failing(), 0);
     bench.log.clear();
     bench.pass(hour / 2);
-    assert_eq!(bench.count("beat"), 0, "{:?}", bench.log);
+    assert_eq!(bench.count("heartbeat"), 0, "{:?}", bench.log);
 }
 
 // Two in one second have the same content: the second one changes nothing where the first was kept, and has to change
@@ -136,8 +136,8 @@ fn a_heartbeat_that_was_refused_for_a_moment_is_late_by_about_as_long() {
 #[test]
 fn a_heartbeat_that_was_not_kept_is_not_kept_by_writing_the_same_once_more() {
     let mut bench = Bench::listed();
-    bench.world.beaten_at = 1;
-    bench.world.fails.insert("beat on 1".into(), forbidden());
+    bench.world.heartbeat_version = 1;
+    bench.world.fails.insert("heartbeat on 1".into(), forbidden());
     bench.pass(130 * SECOND);
     assert_eq!(bench.world.kept_before, 0);
     bench.world.fails.clear();
@@ -149,16 +149,16 @@ fn a_heartbeat_that_was_not_kept_is_not_kept_by_writing_the_same_once_more() {
 fn a_config_that_is_gone_is_marked_no_longer_and_its_heartbeat_fails_no_longer() {
     let mut bench = Bench::listed();
     bench.config_says(&config("other", &json!({})));
-    bench.world.fails.insert("beat on 2".into(), forbidden());
+    bench.world.fails.insert("heartbeat on 2".into(), forbidden());
     bench.pass(70 * SECOND);
     assert_eq!(bench.model.report.failing(), 2);
     let source = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
-    bench.world.beaten_at = 1;
+    bench.world.heartbeat_version = 1;
     bench.says_gone(source, &config("other", &json!({})));
     bench.log.clear();
     bench.pass(70 * SECOND);
     assert_eq!(
-        (bench.count("beat on 1"), bench.count("beat on 2")),
+        (bench.count("heartbeat on 1"), bench.count("heartbeat on 2")),
         (1, 0),
         "{:?}",
         bench.log

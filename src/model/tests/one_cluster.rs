@@ -38,7 +38,7 @@ fn two_sides_that_become_one_cluster_fail_and_are_left_alone_until_they_are_two_
         bench.log.clear();
         bench.pass(300 * SECOND);
         assert!(bench.work.is_empty(), "{:?}", bench.working());
-        assert_eq!(bench.count("beat") + bench.count("write"), 0, "{:?}", bench.log);
+        assert_eq!(bench.count("heartbeat") + bench.count("write"), 0, "{:?}", bench.log);
         assert_eq!(bench.turns, 0);
         bench.becomes(side, own);
         assert_eq!(bench.turns, 1, "what was read meanwhile is of no use");
@@ -54,7 +54,7 @@ fn nothing_is_written_before_both_sides_have_said_who_they_are_and_one_cluster_i
     while ended.is_none() {
         bench.model.advance();
         for effect in bench.model.effects() {
-            let writes = matches!(&effect, Effect::Request(Request::WriteRecord(..) | Request::Beat(_)));
+            let writes = matches!(&effect, Effect::Request(Request::WriteRecord(..) | Request::Heartbeat(_)));
             assert!(!writes);
             if let Some(answer) = bench.perform(effect) {
                 ended = ended.or(bench.hand(Event::Answer(answer)).err());

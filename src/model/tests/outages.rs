@@ -17,7 +17,7 @@ fn a_hub_that_is_back_is_asked_who_it_is_and_what_was_missing_and_gets_a_heartbe
     bench.contact(Side::Hub).answers = true;
     bench.tell(Event::Due);
     bench.pass(SECOND);
-    for line in [&*ask(Side::Hub), "ask the hub what it serves", "beat on 1"] {
+    for line in [&*ask(Side::Hub), "ask the hub what it serves", "heartbeat on 1"] {
         assert!(bench.log.iter().any(|known| known == line), "{line} {:?}", bench.log);
     }
 }
@@ -60,13 +60,13 @@ fn nothing_is_written_as_long_as_one_side_has_not_told_who_it_is() {
         bench.run();
         bench.select(&["configmaps"]);
         bench.pass(60 * SECOND);
-        let writes = bench.count("beat") + bench.count("write the record");
+        let writes = bench.count("heartbeat") + bench.count("write the record");
         assert_eq!((writes, bench.work.len()), (0, 0), "{:?}", bench.log);
         assert!((4..12).contains(&bench.count(&ask(side))), "{:?}", bench.log);
         bench.world.fails.clear();
         bench.pass(60 * SECOND);
         assert!(
-            bench.count("beat") > 0 && bench.count("write the record") == 1,
+            bench.count("heartbeat") > 0 && bench.count("write the record") == 1,
             "{:?}",
             bench.log
         );

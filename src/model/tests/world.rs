@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::cluster::discovery::{Served, ServedResource};
 use crate::model::effect::{
-    Answers, Beat, Beaten, BeatenConfig, DefinitionAnswers, Kept, Names, Questions, parse_record,
+    Answers, HeartbeatRequest, HeartbeatResult, ConfigHeartbeat, DefinitionAnswers, Kept, Names, Questions, parse_record,
 };
 use crate::sync::definition::{Definition, Hub, Withdrawal};
 
@@ -30,7 +30,7 @@ pub(super) struct World {
     /// The conditions that heartbeats have told.
     pub(super) conditions: Vec<Value>,
     /// The version of all configs after a heartbeat; 0 if it reaches none.
-    pub(super) beaten_at: u64,
+    pub(super) heartbeat_version: u64,
     /// What sources would tell that was known already.
     pub(super) known: Vec<(String, Known)>,
     /// How many writes workers have made.
@@ -54,7 +54,7 @@ impl Default for World {
             withdrawal: None,
             left: 0,
             conditions: Vec::new(),
-            beaten_at: 0,
+            heartbeat_version: 0,
             known: Vec::new(),
             version: 1000,
             origins: BTreeMap::new(),
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    fn beaten(&mut self, beat: Beat, error: Option<&Error>) -> Beaten {
+    fn heartbeat_ended(&mut self, beat: HeartbeatRequest, error: Option<&Error>) -> HeartbeatResult {
         let body: Value = serde_json::from_slice(&beat.body).expect("it is an object");
         self.conditions.push(body["status"]["conditions"][0].clone());
         self.kept_before = beat.configs.iter().filter(|config| config.is_kept).count();
@@ -168,16 +168,16 @@ impl World {
             Some(error) => Err(error.clone()),
             None => Ok(Meta {
                 name: name.to_owned(),
-                resource_version: self.beaten_at.to_string(),
+                resource_version: self.heartbeat_version.to_string(),
                 ..Meta::default()
             }),
         };
-        let is_told = error.is_some() || self.beaten_at != 0;
+        let is_told = error.is_some() || self.heartbeat_version != 0;
         let configs = beat.configs.into_iter().filter(|_| is_told);
-        Beaten {
+        HeartbeatResult {
             places: beat.places,
             configs: configs
-                .map(|config| BeatenConfig {
+                .map(|config| ConfigHeartbeat {
                     kind: config.kind,
                     result: result(&config.name),
                     name: config.name,
@@ -236,7 +236,7 @@ impl Bench {
                 let uid = Some(self.uids[&side].to_owned()).filter(|uid| !uid.is_empty());
                 Answer::Identified(side, or_fails(error).map(|()| uid))
             }
-            Request::Beat(beat) => Answer::Beaten(self.world.beaten(beat, error.as_ref())),
+            Request::Heartbeat(beat) => Answer::Heartbeat(self.world.heartbeat_ended(beat, error.as_ref())),
             Request::Define(types, _) => {
                 let answers = types.into_iter().map(|of| {
                     let result = or_fails(error.clone()).map(|()| self.world.definition.clone());
@@ -354,7 +354,7 @@ fn word(request: &Request) -> String {
         Request::ReadRecord(_) => "read the record".to_owned(),
         Request::WriteRecord(..) => "write the record".to_owned(),
         Request::Identify(side, _) => format!("ask the {side} who it is"),
-        Request::Beat(beat) => format!("beat on {}", beat.configs.len()),
+        Request::Heartbeat(beat) => format!("heartbeat on {}", beat.configs.len()),
         Request::Define(..) => "ask what defines types".to_owned(),
         Request::Verify(..) => "ask whether a type goes".to_owned(),
         Request::LookForLeft(..) => "look for what is left".to_owned(),
