@@ -131,7 +131,7 @@ async fn a_denatured_crd_follows_and_goes_and_the_edge_serves_its_type(flags: Mo
         &json!({"metadata": {"labels": {"l": "2"}}}),
     )
     .await;
-    becomes(&edge, at, "is put right", |copy| {
+    becomes(&edge, at, "is corrected", |copy| {
         copy["metadata"]["labels"]["l"] == json!("1")
     })
     .await;

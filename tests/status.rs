@@ -334,7 +334,7 @@ async fn the_status_of_an_upsynced_object_arrives_and_follows(flags: Mode) {
             .await;
         let object = becomes(&hub, at, "has size 2", |object| object["spec"]["size"] == json!(2)).await;
         assert_eq!(object["status"], json!({"y": 3}));
-        // What people do to it at the hub is put right.
+        // What people do to it at the hub is corrected.
         set_status(&hub, at, subresource, &json!({"at": "hub"})).await;
         returns(&hub, at, &json!({"y": 3})).await;
     }

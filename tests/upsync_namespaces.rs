@@ -174,7 +174,7 @@ async fn an_edge_restart_loses_and_doubles_nothing(flags: Mode) {
     edge.create(&config_map(&shop, "new", json!({"v": "1"}))).await;
     pair.edge.stop_apiserver();
     syncer.wait_for_log(&lines::unreachable("edge"), SOON).await;
-    // What people do at the hub meanwhile is put right as well.
+    // What people do at the hub meanwhile is corrected as well.
     edit(&hub, &shop, "c2", &json!({"data": {"v": "tampered"}})).await;
     pair.edge.start_apiserver().await;
     let edge = pair.edge.objects();

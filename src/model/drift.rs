@@ -1,4 +1,4 @@
-//! Copies that somebody else changes or deletes: put right at once, and backed off when that turns into a fight.
+//! Copies that somebody else changes or deletes: corrected at once, and backed off when that turns into contention.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::logging::log_line;
 use crate::queue::back_off;
 use crate::sync::managed_fields::last_writer;
 
-/// Changes of one copy that are put right without a wait.
+/// Changes of one copy that are corrected without a wait.
 const PATIENCE: u32 = 3;
 /// A copy that was left alone for so long starts anew.
 const FORGIVEN: Duration = Duration::from_secs(600);
 
 /// How often somebody else has changed one copy, or one status, lately.
 #[derive(Debug, Default)]
-pub(super) struct Fight {
+pub(super) struct Contention {
     changes: u32,
     last: Option<Instant>,
 }
 
-impl Fight {
+impl Contention {
     /// Counts a change by somebody else.
     pub(super) fn count(&mut self, now: Instant) -> u32 {
         if self.last.is_some_and(|last| now.duration_since(last) >= FORGIVEN) {
@@ -39,7 +39,7 @@ impl Fight {
     }
 }
 
-/// How long a copy that was changed so often waits before it is put right again.
+/// How long a copy that was changed so often waits before it is corrected again.
 pub(super) fn wait(changes: u32, jitter: f64) -> Option<Duration> {
     (changes > PATIENCE).then(|| back_off(changes - PATIENCE, jitter))
 }
@@ -51,7 +51,7 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let changes = state.inventory.fight(&name).map_or(0, |fight| fight.count(now));
+        let changes = state.inventory.contention(&name).map_or(0, |contention| contention.count(now));
         let (class, side) = (state.class(&name), state.plan.direction.copy());
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let key = Key::new(type_id, Task::Object, name);
@@ -88,7 +88,7 @@ impl Model {
         self.queue.add_after(key, class, wait, now);
     }
 
-    /// Somebody else has changed a copy. The first few times it is put right at once; then it is backed off, and who
+    /// Somebody else has changed a copy. The first few times it is corrected at once; then it is backed off, and who
     /// does it is said once.
     pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8]) {
         let now = self.now;
@@ -99,13 +99,13 @@ impl Model {
         let side = state.plan.direction.copy();
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let key = Key::new(type_id, Task::Object, name);
-        // Only a change of what was put right is one of a fight. While the hub is gone nothing is, and what happens
+        // Only a change of what was corrected is contention. While the hub is gone nothing is, and what happens
         // meanwhile is not worth a line, nor a wait when the hub is back.
         let counts = !self.queue.waits(&key);
         let changes = state
             .inventory
-            .fight(&key.name)
-            .map_or(0, |fight| if counts { fight.count(now) } else { fight.so_far() });
+            .contention(&key.name)
+            .map_or(0, |contention| if counts { contention.count(now) } else { contention.so_far() });
         let (manager, fields) = last_writer(object).unwrap_or_default();
         let Some(wait) = wait(changes, self.chance.f64()) else {
             log_line!(
@@ -157,13 +157,13 @@ mod tests {
 
     #[test]
     fn a_copy_that_keeps_being_changed_waits_ever_longer_and_is_forgiven_in_the_end() {
-        let mut fight = Fight::default();
+        let mut contention = Contention::default();
         let mut now = Instant::now();
-        let waits: Vec<_> = (0..6).map(|_| wait(fight.count(now), 1.0)).collect();
+        let waits: Vec<_> = (0..6).map(|_| wait(contention.count(now), 1.0)).collect();
         assert_eq!(waits[..3], [None, None, None]);
         assert!(waits[3] < waits[4] && waits[4] < waits[5] && waits[3].is_some());
-        assert_eq!(fight.so_far(), 6);
+        assert_eq!(contention.so_far(), 6);
         now += FORGIVEN;
-        assert_eq!(wait(fight.count(now), 1.0), None);
+        assert_eq!(wait(contention.count(now), 1.0), None);
     }
 }

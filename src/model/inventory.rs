@@ -18,7 +18,7 @@ pub(super) use self::permits::Held;
 pub(super) use self::states::{LeftOpen, Permit};
 use self::states::{News, Told, Trace, Work};
 use super::count::Count;
-use super::drift::Fight;
+use super::drift::Contention;
 use super::link_status::LinkStatus;
 use crate::cluster::{ObjectName, Within};
 use crate::source::Covers;
@@ -461,10 +461,10 @@ impl Inventory {
         Some(link.status.get_or_insert_default())
     }
 
-    /// The fight with who else changes or deletes a copy; begun on demand. `None` for an unknown object.
-    pub(super) fn fight(&mut self, name: &ObjectName) -> Option<&mut Fight> {
+    /// The contention with who else changes or deletes a copy; begun on demand. `None` for an unknown object.
+    pub(super) fn contention(&mut self, name: &ObjectName) -> Option<&mut Contention> {
         let link = self.objects.get_mut(name)?;
-        Some(link.fight.get_or_insert_default())
+        Some(link.contention.get_or_insert_default())
     }
 
     /// True if there is a status that `is` such.

@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, Instant};
 
-use super::drift::Fight;
+use super::drift::Contention;
 use crate::cluster::Side;
 use crate::sync::status_return::Returned;
 
@@ -25,7 +25,7 @@ pub(super) struct LinkStatus {
     /// The side at which the last try failed.
     failed_at: Option<Side>,
     /// With who else writes it at the hub.
-    fight: Option<Box<Fight>>,
+    contention: Option<Box<Contention>>,
 }
 
 /// Our last write.
@@ -46,9 +46,9 @@ impl LinkStatus {
         self.told = true;
     }
 
-    /// The fight with who else writes it; begun on demand.
-    pub(super) fn fight(&mut self) -> &mut Fight {
-        self.fight.get_or_insert_default()
+    /// The contention with who else writes it; begun on demand.
+    pub(super) fn contention(&mut self) -> &mut Contention {
+        self.contention.get_or_insert_default()
     }
 
     /// A worker takes it.

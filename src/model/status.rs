@@ -44,7 +44,7 @@ impl Model {
         };
         let now = self.now;
         let wait = status.wait(self.settings.status_interval, now);
-        let changes = status.is_contested().then(|| status.fight().count(now));
+        let changes = status.is_contested().then(|| status.contention().count(now));
         let key = Key::new(type_id, Task::Status, name.clone());
         let wait = match changes {
             _ if is_last => None,

@@ -194,7 +194,7 @@ async fn the_pods_of_a_replaced_job_go_with_it() {
     gone(&running.edge, "v1", "pods", &running.shop, &pod).await;
 }
 
-/// So many deletes are put right soon; what comes then is a fight. Its pauses double.
+/// So many deletes are corrected soon; what comes then is a fight. Its pauses double.
 const DELETES: u32 = 8;
 
 #[tokio::test]

@@ -117,7 +117,7 @@ impl Flow {
         syncer
     }
 
-    /// While the syncer is away, objects are deselected and deleted and a copy gets lost; all is put right when it comes
+    /// While the syncer is away, objects are deselected and deleted and a copy gets lost; all is corrected when it comes
     /// back, and what is only deselected stays. Ends with the copies `kept` and `lost`.
     pub async fn changed_while_it_is_away(&self, flags: Mode) -> Syncer {
         let names = ["selected", "deselected", "kept", "lost"];

@@ -3,7 +3,7 @@
 use super::Generation;
 use super::permits::Held;
 use super::states::{LeftOpen, News, Origin, Permit, Retirement, Told, Trace, Work};
-use crate::model::drift::Fight;
+use crate::model::drift::Contention;
 use crate::model::link_status::LinkStatus;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
@@ -35,7 +35,7 @@ pub(in crate::model) struct Link {
     /// Its status on both sides, where it has one.
     pub(in crate::model) status: Option<Box<LinkStatus>>,
     /// With who else changes or deletes the copy.
-    pub(super) fight: Option<Box<Fight>>,
+    pub(super) contention: Option<Box<Contention>>,
 }
 
 impl Default for Link {
@@ -54,7 +54,7 @@ impl Default for Link {
             permit: Permit::Needed,
             told: Told::Nothing,
             status: None,
-            fight: None,
+            contention: None,
         }
     }
 }

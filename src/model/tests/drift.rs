@@ -99,7 +99,7 @@ fn what_the_edge_tells_while_a_worker_has_the_copy_is_judged_by_what_the_worker_
 }
 
 #[test]
-fn what_happens_to_copies_while_the_hub_is_away_is_no_fight() {
+fn what_happens_to_copies_while_the_hub_is_away_is_no_contention() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     let copies = bench.copies();

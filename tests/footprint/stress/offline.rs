@@ -40,7 +40,7 @@ pub(super) async fn run(stage: &mut Stage, minutes: u32) {
 async fn change_everything(edge: &Objects, round: u32) {
     each(0..OBJECTS - 1, async |index| {
         let name = name(index);
-        // What the hub sets, so that it is put right: what others add to a copy would stay.
+        // What the hub sets, so that it is corrected: what others add to a copy would stay.
         let data = json!({"data": {"body": format!("round {round}")}});
         let status = json!({"round": round});
         edge.merge_patch("v1", "configmaps", UP, &name, &data).await;
