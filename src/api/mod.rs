@@ -49,7 +49,7 @@ pub const OLDER_VERSIONS: &str = "OlderVersions";
 pub const TOO_MANY: &str = "TooMany";
 /// Reason of the condition `DeletesHeld`: the hub deletes a whole type, or has defined it anew.
 pub const TYPE_WITHDRAWN: &str = "TypeWithdrawn";
-/// Reason of the condition `DeletesHeld`: a Namespace or CRD would take along what is not to be deleted.
+/// Reason of the condition `DeletesHeld`: the delete of a Namespace or CRD would cascade to what is not to be deleted.
 pub const NOT_EMPTY: &str = "NotEmpty";
 /// All reasons for which deletes are held.
 pub const HOLD_REASONS: [&str; 5] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY, TYPE_WITHDRAWN, NOT_EMPTY];

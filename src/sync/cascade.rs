@@ -1,4 +1,4 @@
-//! What the end of a copy would take along: a namespace all that is in it, a CRD all objects of its type.
+//! What the delete of a copy cascades to: a namespace all that is in it, a CRD all objects of its type.
 //!
 //! Such a copy is deleted only when nothing is left that is not itself to be deleted. What is to be deleted goes first (the
 //! queue has these copies last), so whatever is found here is somebody else's, is left to the edge, or is held.
@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, Error, ResourceType, Scope};
 
 /// The first object that would be taken along and is not to be deleted itself, as `Kind/namespace/name`; or what else stands
 /// in the way. `None` if nothing does. An error proves nothing.
-pub(super) async fn first_taken_along(cluster: &Rc<Cluster>, at: &Address) -> Result<Option<String>, Error> {
+pub(super) async fn first_in_cascade(cluster: &Rc<Cluster>, at: &Address) -> Result<Option<String>, Error> {
     let Address { resource, name } = at;
     match () {
         () if resource.is("", "namespaces") => first_in_namespace(cluster, &name.name, goes_anyway).await,
@@ -86,7 +86,7 @@ mod tests {
             resource,
             name: ObjectName::new("", name),
         };
-        first_taken_along(&cluster, &at).await.ok()
+        first_in_cascade(&cluster, &at).await.ok()
     }
 
     #[tokio::test]

@@ -61,7 +61,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         && job.direction == Direction::Down
         && failure.error.missing_namespace().is_some()
         && !job.namespace_refused
-        && lend_namespace(hub, edge, job.copy_at.name.namespace()).await?
+        && recreate_namespace(hub, edge, job.copy_at.name.namespace()).await?
     {
         result = bring(origins, copies, &job, &desired).await;
     }
@@ -97,14 +97,14 @@ async fn finalizers(copies: &Cluster, job: &Job, ending: &Ending) -> Result<Vec<
         .map_err(failed(copies.side(), "reading"))
 }
 
-/// Makes a namespace at the edge that upsync has made at the hub, where it does not travel from, for what has to go into it.
+/// Makes a namespace at the edge that upsync has made at the hub, where it is not synced from, for what has to go into it.
 /// False if the hub has no such namespace. It carries no mark, as the one before it, so that it does not go with the hub's.
-async fn lend_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
+async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
     let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
     let found = look_at(hub, &resource, &name).await;
     let found = found.map_err(failed(hub.side(), "reading"))?;
-    let lends = |meta: &Meta| meta.is_copy_of(Direction::Up, &resource.kind) && meta.deletion_timestamp.is_none();
-    if !found.as_ref().is_some_and(lends) {
+    let is_ours = |meta: &Meta| meta.is_copy_of(Direction::Up, &resource.kind) && meta.deletion_timestamp.is_none();
+    if !found.as_ref().is_some_and(is_ours) {
         return Ok(false);
     }
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::cascade::first_taken_along;
+use super::cascade::first_in_cascade;
 use super::copy_place::look;
 use super::job::{Failure, HeldFor, Job, Outcome, Why, done, failed, left, precondition};
 use super::retire::{Proof, distrust, prove};
@@ -26,7 +26,7 @@ pub(super) fn is_ours_alone(copy: Copy) -> bool {
 /// Deletes the copy. `None` if its place is free then; otherwise what is to be said instead.
 ///
 /// The copies' side is first asked whether it would take the object as a new one, so that a copy is never deleted for one
-/// that cannot be. Nor is one deleted that would take along anything: the new one would be empty.
+/// that cannot be. Nor is one deleted of which the delete would cascade: the new one would be empty.
 pub(super) async fn make_room(
     origins: &Cluster,
     copies: &Rc<Cluster>,
@@ -52,7 +52,7 @@ pub(super) async fn make_room(
         }
     }
     if let Some(mut refusal) = refusal
-        && let Some(first) = first_taken_along(copies, &job.copy_at).await.map_err(replacing)?
+        && let Some(first) = first_in_cascade(copies, &job.copy_at).await.map_err(replacing)?
     {
         refusal.add_words(&format!("; to replace it would delete {first} too"));
         return Err(failed(side, "applying")(refusal));

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::cascade::first_taken_along;
+use super::cascade::first_in_cascade;
 use super::copy_place::{confirm_gone, look};
 use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
 use super::look::{look_at, not_older};
@@ -67,7 +67,7 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
                     return Ok(done(HeldFor::AnotherLook, None));
                 }
                 // Its own side is asked first: it is near, and is asked again and again as long as the answer is the same.
-                if let Some(first) = taken_along(copies, job, &retirement).await? {
+                if let Some(first) = cascade_of(copies, job, &retirement).await? {
                     return Ok(done(HeldFor::WouldCascade(first), None));
                 }
                 let proof = prove(origins, job, None).await?;
@@ -126,12 +126,12 @@ async fn standing(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Failure> 
     }
 }
 
-/// What the end of the copy would take along that is not itself to be deleted.
-async fn taken_along(copies: &Rc<Cluster>, job: &Job, retirement: &Retirement) -> Result<Option<String>, Failure> {
+/// What the delete of the copy would cascade to that is not itself to be deleted.
+async fn cascade_of(copies: &Rc<Cluster>, job: &Job, retirement: &Retirement) -> Result<Option<String>, Failure> {
     if job.may_cascade || *retirement != Retirement::Delete {
         return Ok(None);
     }
-    let first = first_taken_along(copies, &job.copy_at).await;
+    let first = first_in_cascade(copies, &job.copy_at).await;
     first.map_err(failed(copies.side(), "reading what would be deleted with it"))
 }
 

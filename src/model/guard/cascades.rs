@@ -58,7 +58,7 @@ impl super::Guard {
 }
 
 impl Model {
-    /// The end of a copy would take along `first`, which is not itself to be deleted.
+    /// The delete of a copy would cascade to `first`, which is not itself to be deleted.
     pub(in crate::model) fn hold_cascade(&mut self, key: &Key, object: &str, first: &str) -> queue::Done {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;

@@ -33,7 +33,7 @@ pub(in crate::model) enum Reason {
     TooMany { doomed: usize, of: usize },
     /// The hub takes a type away, and its objects with it.
     Withdrawn { resource: String, is: TypeIs },
-    /// The end of an object would take along what is not to be deleted, this first of all.
+    /// The delete of an object would cascade to what is not to be deleted, this first of all.
     NotEmpty { object: String, first: String },
 }
 
