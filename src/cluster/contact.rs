@@ -28,7 +28,7 @@ pub(super) struct Contact {
     asked: Cell<Option<Instant>>,
     /// When nothing answered last.
     failed: Cell<Option<Instant>>,
-    /// When the latest of those began that were not refused for want of valid credentials.
+    /// When the latest of those began that were not refused because credentials were invalid.
     accepted: Cell<Option<Instant>>,
     /// When the credentials were refused last.
     refused: Cell<Option<Instant>>,

@@ -234,7 +234,7 @@ impl Error {
                 .is_some_and(|status| IMMUTABLE.iter().any(|word| status.message.contains(word)))
     }
 
-    /// What a server would say of a field that must not change, where it keeps the old value without a word.
+    /// What a server would say of a field that must not change, where it keeps the old value silently.
     pub fn immutable(field: &str) -> Self {
         Self::Status(Box::new(ApiStatus {
             code: 422,

@@ -129,7 +129,7 @@ pub struct Place {
 /// How the contact with a side is at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    /// It has answered, and nothing that was asked since has failed for want of an answer. An answer to what was asked before
+    /// It has answered, and nothing that was asked since has failed without an answer. An answer to what was asked before
     /// such a failure does not count.
     pub answers: bool,
     /// Nothing that was asked since the credentials were last refused (401) was refused for that.

@@ -1,7 +1,7 @@
 //! Writing the status of configs to where the hub keeps it.
 //!
 //! A type either has a `/status` subresource or not, and writes to the other place change nothing: without it there is no
-//! such path, and with it the server drops the status from any other write without a word (Kubernetes API conventions).
+//! such path, and with it the server drops the status from any other write silently (Kubernetes API conventions).
 //! Discovery says which. That can change while the syncer runs, when somebody applies another CRD; the signs are a path that
 //! is not there, and a write after which the object has the version that it had. That is also so where somebody has just
 //! written the same, as a syncer that was ended in the same second: a look at the config tells.

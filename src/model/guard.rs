@@ -1,4 +1,4 @@
-//! Guards before deletes: what may be a disaster is held until it is proved, or confirmed by people (DESIGN section 4).
+//! Guards before deletes: what may be an accident is held until it is proved, or confirmed by people (DESIGN section 4).
 //!
 //! Two things hold the deletes of a direction (and [`withdrawn`] those of a type). Its origins' side is not the one that the copies are from: another
 //! cluster answers, or the same one has gone back to older versions, restored from a backup; that lasts until it is
@@ -85,7 +85,7 @@ pub(super) struct Condition {
 }
 
 impl Gate {
-    /// Whether so many deletes at once are a disaster.
+    /// Whether so many deletes at once are an accident.
     fn are_too_many(&self, doomed: usize, copies: usize, limits: Limits) -> bool {
         let pass = doomed + self.done.len();
         !limits.grace.is_zero() && pass > limits.most && pass * 2 > copies + self.done.len()

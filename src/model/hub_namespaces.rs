@@ -1,4 +1,4 @@
-//! Namespaces at the hub that upsync needs: made when an object could not be created for want of its namespace, and
+//! Namespaces at the hub that upsync needs: made when an object could not be created because its namespace is missing, and
 //! cleared away when upsync has nothing left in them (spec section 4).
 //!
 //! A namespace is deleted only if it carries our mark and the hub has answered, for every type that it serves, that
@@ -101,7 +101,7 @@ impl HubNamespaces {
 }
 
 impl Model {
-    /// An object could not be created for want of its namespace.
+    /// An object could not be created because its namespace is missing.
     pub(super) fn need_hub_namespace(&mut self, namespace: &str) {
         self.hub_namespaces.needed.insert(namespace.to_owned());
         self.timers.set(Timer::HubNamespaces, self.now);

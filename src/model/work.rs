@@ -482,7 +482,7 @@ impl Model {
         }
     }
 
-    /// A namespace has come: what could not be created for want of it goes on.
+    /// A namespace has come: what could not be created without it continues.
     pub(super) fn namespace_is_there(&mut self, side: Side, namespace: &str) {
         let types = &self.types;
         self.queue.wake_where(|waiting| {
@@ -491,7 +491,7 @@ impl Model {
         });
     }
 
-    /// An object could not be created for want of its namespace. At the edge, one that was there before carries no
+    /// An object could not be created because its namespace is missing. At the edge, one that was there before carries no
     /// label, so that the edge does not tell when it goes; at the hub it is made when it is needed.
     fn namespace_is_missing(&mut self, side: Side, namespace: &str) {
         if side == Side::Hub {

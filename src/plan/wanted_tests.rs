@@ -182,7 +182,7 @@ fn reports_what_cannot_be_followed_and_follows_the_rest() {
     }
 }
 
-/// Each of these was taken without a word.
+/// Each of these was taken silently.
 #[test]
 fn an_entry_that_can_never_match_is_reported_with_its_field() {
     let core = |namespace: &str, name: &str| {

@@ -22,7 +22,7 @@
 //!   failures count on. Only what a server has asked for with `Retry-After` is waited for in any case.
 //!
 //! **Sides.** A key [needs](QueueKey::needs) a side, or both, or none.
-//! - While a side is down, what needs it is not handed out, and what was tried in vain has spent no attempt.
+//! - While a side is down, what needs it is not handed out, and what was tried without success has spent no attempt.
 //! - One probe at a time finds out when it is back: an ordinary key, handed out after the side's own back-off (0.8 s
 //!   to 30 s, jittered). A key that needs two sides which are both down is a probe of both.
 //! - What waited for a side that is back is handed out over a short time, 10 ms for each key and at most 5 s, and not

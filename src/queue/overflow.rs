@@ -1,4 +1,4 @@
-//! The groups that have lost keys for want of room, and how their keys come back.
+//! The groups that have lost keys because room was missing, and how their keys come back.
 //!
 //! A group is looked at whole in rounds, each as long as there is room. A round goes on at the key that the last one
 //! had no room for, so that every key gets its turn, however many there are; a rotation is over when a round reaches

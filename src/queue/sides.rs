@@ -1,6 +1,6 @@
 //! Which sides answer, and what may be tried on one that does not.
 //!
-//! A side is up until somebody says otherwise. While it is down it is tried by one probe at a time, ever more rarely.
+//! A side is up until somebody says otherwise. While it is down it is tried by one probe at a time, with increasing back-off.
 //! When it is back, what waited for it goes through a gate that opens at a pace.
 
 use std::time::Duration;

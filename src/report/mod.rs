@@ -276,7 +276,7 @@ impl Report {
         self.failures.has(subject)
     }
 
-    /// Forgets a streak without a word: its subject is gone.
+    /// Drops a streak without a line: its subject is gone.
     pub fn clear(&mut self, subject: &Subject) {
         self.failures.clear(subject, self.now);
     }

@@ -31,7 +31,7 @@ const SHORT_WATCH: Duration = Duration::from_secs(5);
 /// The longest wait after such watches, and how many of them in a row are worth a line.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 const SHORT_ONES: u32 = 4;
-/// A watch without a word for this long, when API servers send a bookmark about once a minute, may wait for a version
+/// A watch without an event for this long, when API servers send a bookmark about once a minute, may wait for a version
 /// that the server does not have yet (restored from a backup): the API lets it wait without an error.
 const DEAF_WATCH: Duration = Duration::from_secs(150);
 /// The longest that such a watch is left alone. Each time that a list shows that it had nothing to tell, it is for twice as

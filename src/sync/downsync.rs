@@ -157,7 +157,7 @@ async fn apply(
     }
 }
 
-/// True if the copy has a value that the edge would keep without a word, though the origin has another one.
+/// True if the copy has a value that the edge would keep silently, though the origin has another one.
 async fn has_what_stays(edge: &Cluster, job: &Job, desired: &Desired) -> Result<bool, Failure> {
     let Address { resource, name } = &job.copy_at;
     if !may_keep_silently(resource) {

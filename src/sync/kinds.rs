@@ -140,7 +140,7 @@ pub(crate) fn is_made_anew(resource: &ResourceType) -> bool {
     resource.is(BATCH, "jobs") || resource.is("", "pods")
 }
 
-/// True for types of which servers keep values without a word.
+/// True for types of which servers keep values silently.
 pub(crate) fn may_keep_silently(resource: &ResourceType) -> bool {
     resource.is("", "services")
 }

@@ -112,7 +112,7 @@ async fn immutable_objects_that_go_up_and_were_made_anew_while_the_syncer_was_do
     get_their_new_content_of_while_the_syncer_was_down(true, flags).await;
 }
 
-/// API servers keep `None` without a word.
+/// API servers keep `None` silently.
 async fn a_headless_service_that_was_made_anew_with_an_address_has_one(flags: Mode) {
     let stage = stage().await;
     let Stage { pair, shop, hub, edge } = &stage;

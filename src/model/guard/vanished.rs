@@ -191,7 +191,7 @@ impl Model {
         if types.len() < before {
             self.report_holds();
             self.replan();
-            // The hub has to confirm a few times more that it lacks them, and has been asked ever more rarely by now.
+            // The hub has to confirm a few times more that it lacks them, and has been asked with increasing back-off by now.
             self.ask_again_soon(Side::Hub);
         }
     }

@@ -191,7 +191,7 @@ fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
     let changes = [
         (HeldFor::WentBack(5), OLDER_VERSIONS),
         (HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }), OLDER_VERSIONS),
-        (HeldFor::Doubted(Doubt::MadeFrom("elder".into())), OTHER_CLUSTER),
+        (HeldFor::Doubted(Doubt::MadeFrom("older".into())), OTHER_CLUSTER),
     ];
     for (change, reason) in changes {
         let mut bench = Bench::listed();
@@ -212,7 +212,7 @@ fn what_people_have_confirmed_holds_no_worker_that_had_begun_before() {
     let anew = HeldFor::Withdrawn(Withdrawal::Anew("d2".into()));
     let doubts = [
         HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }),
-        HeldFor::Doubted(Doubt::MadeFrom("elder".into())),
+        HeldFor::Doubted(Doubt::MadeFrom("older".into())),
         anew,
     ];
     for held in doubts {

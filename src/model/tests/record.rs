@@ -37,7 +37,7 @@ fn copies_of_an_earlier_run_whose_origins_are_gone_are_deleted() {
 
 #[test]
 fn copies_of_an_earlier_run_are_held_if_another_hub_answers() {
-    let mut bench = after(&json!({"types": TYPES, "hub": "elder"}), &["a", "b"]);
+    let mut bench = after(&json!({"types": TYPES, "hub": "older"}), &["a", "b"]);
     bench.pass(2 * GRACE);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
     assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(1));
@@ -199,10 +199,10 @@ fn copies_of_a_type_that_was_deselected_between_two_runs_are_found_by_the_record
 fn the_record_learns_which_hub_the_copies_are_from() {
     let bench = Bench::listed();
     assert_eq!(bench.world.kept.hub, "the-hub");
-    let mut bench = after(&json!({"types": TYPES, "hub": "elder"}), &["a"]);
+    let mut bench = after(&json!({"types": TYPES, "hub": "older"}), &["a"]);
     bench.pass(3 * 7200 * SECOND);
     assert_eq!(
-        bench.world.kept.hub, "elder",
+        bench.world.kept.hub, "older",
         "another one that answers is not remembered"
     );
 }

@@ -87,10 +87,10 @@ fn an_api_that_is_down_and_that_nothing_selects_any_more_fails_no_longer() {
 #[test]
 fn a_type_that_the_edge_serves_at_another_version_is_written_at_that_version() {
     let mut bench = Bench::new();
-    let mut elder = widgets();
-    elder.version = "v1beta1".into();
+    let mut older = widgets();
+    older.version = "v1beta1".into();
     bench.world.serve_at(Side::Hub, &widgets());
-    bench.world.serve_at(Side::Edge, &elder);
+    bench.world.serve_at(Side::Edge, &older);
     let mut bench = bench.selecting(&["widgets.example.org"]);
     let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
     bench.says(origins, &object(&widgets(), "shop", "a", 10));

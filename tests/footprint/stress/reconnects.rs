@@ -10,7 +10,7 @@ use crate::table::seconds;
 const OBJECTS: u32 = 200;
 /// Connections to either side that are made again in all.
 const RECONNECTS: u64 = 1000;
-/// How long a connection may hold before it is cut: enough to start all watches, not to be at rest.
+/// How long a connection may hold before it is cut: enough to start all watches, not to be idle.
 const HOLDS: Duration = Duration::from_millis(50);
 /// Far more than the longest back-off.
 const RETURN: Duration = Duration::from_secs(120);
