@@ -7,8 +7,8 @@ mod support;
 
 #[path = "hostile/advice.rs"]
 mod advice;
-#[path = "hostile/anew.rs"]
-mod anew;
+#[path = "hostile/recreated.rs"]
+mod recreated;
 #[path = "hostile/bench.rs"]
 mod bench;
 #[path = "hostile/bounds.rs"]

@@ -240,7 +240,7 @@ async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode
     select(&hub, &config_maps(&shop, &["*"])).await;
     let mut syncer = pair.syncer(flags);
     let first = copy_equals(&edge, &shop, "frozen", &json!({"v": "1"})).await;
-    // At the hub it is made anew, which the edge cannot follow by an update.
+    // At the hub it is recreated, which the edge cannot follow by an update.
     hub.delete("v1", "configmaps", &shop, "frozen").await;
     gone(&edge, "v1", "configmaps", &shop, "frozen").await;
     hub.create(&frozen).await;

@@ -172,7 +172,7 @@ impl Case {
         stays_absent(&self.hub, "v1", "configmaps", PLANT, SHIFTS.name).await;
     }
 
-    /// What is changed at the hub is judged anew at the edge, and the hub gets to know.
+    /// What is changed at the hub is judged again at the edge, and the hub gets to know.
     async fn follow(&self) {
         PRICES.set_owner(&self.hub, "anna").await;
         THE_SHOP.set_owner(&self.hub, "anna").await;

@@ -24,7 +24,7 @@ in_both_modes!(
     a_conversion_that_comes_later_takes_effect_without_restart,
     a_renamed_copy_outlives_its_conversion_as_long_as_its_origin_exists,
     what_waits_for_the_name_of_a_former_conversions_copy_is_reported_and_gets_it_in_the_end,
-    what_was_renamed_is_found_again_after_a_restart_and_not_made_anew,
+    what_was_renamed_is_found_again_after_a_restart_and_not_recreated,
     conversions_are_ignored_where_the_environment_says_so,
     an_object_goes_up_under_another_name,
     the_status_of_a_renamed_object_returns_to_its_origin,
@@ -258,7 +258,7 @@ async fn what_waits_for_the_name_of_a_former_conversions_copy_is_reported_and_ge
     copy_equals(&edge, &shop, "y", &json!({"was": "y"})).await;
 }
 
-async fn what_was_renamed_is_found_again_after_a_restart_and_not_made_anew(flags: Mode) {
+async fn what_was_renamed_is_found_again_after_a_restart_and_not_recreated(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["kept", "deleted", "proof"], &json!({"v": "1"})).await;
     let conversions = json!([renamed("kept", "kept-there"), renamed("deleted", "deleted-there")]);

@@ -47,7 +47,7 @@ pub const OTHER_CLUSTER: &str = "OtherCluster";
 pub const OLDER_VERSIONS: &str = "OlderVersions";
 /// Reason of the condition `DeletesHeld`: too many deletes at once.
 pub const TOO_MANY: &str = "TooMany";
-/// Reason of the condition `DeletesHeld`: the hub deletes a whole type, or has defined it anew.
+/// Reason of the condition `DeletesHeld`: the hub deletes a whole type, or has defined it again.
 pub const TYPE_WITHDRAWN: &str = "TypeWithdrawn";
 /// Reason of the condition `DeletesHeld`: the delete of a Namespace or CRD would cascade to what is not to be deleted.
 pub const NOT_EMPTY: &str = "NotEmpty";

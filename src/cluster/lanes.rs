@@ -153,7 +153,7 @@ impl Lanes {
             if !*line.up.borrow() {
                 return (ticket, line.open(request, turn).await);
             }
-            // Now that there is a connection it is known how much room there is: chosen anew.
+            // Now that there is a connection it is known how much room there is: chosen again.
         }
     }
 }

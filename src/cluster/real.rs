@@ -80,7 +80,7 @@ fn http2<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a h2::Error> {
 }
 
 /// True if the server has said that it has not begun with the request: it was sent while the server was closing the
-/// connection (GOAWAY), as it does before it restarts, and to spread its clients anew.
+/// connection (GOAWAY), as it does before it restarts, and to spread its clients again.
 fn was_not_begun(error: &(dyn StdError + 'static)) -> bool {
     http2(error).is_some_and(|http2| {
         let is_refused = http2.is_reset() && http2.reason() == Some(Reason::REFUSED_STREAM);

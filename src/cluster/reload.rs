@@ -4,7 +4,7 @@
 //! Promises: the files are looked at when a connection fails or the server answers 401, and otherwise once a
 //! minute: with a request if there is one, else by the program's own clock ([`MAX_AGE`]), without one. What is new
 //! is used for every request from then on; watches that are open go on until they end, but end at once when the
-//! address is another one, with the error that makes a source begin anew. Files that cannot be used are told once
+//! address is another one, with the error that makes a source begin again. Files that cannot be used are told once
 //! and leave the last ones in force. A request that was refused with 401 is sent once more if the credentials have
 //! been renewed; nothing else is retried. As long as they are refused, the files are also looked at for requests
 //! that are then not sent (`refused.rs`). A write that finds another address in force is not sent: who answers
@@ -303,7 +303,7 @@ fn fingerprint(files: &[PathBuf]) -> u64 {
     hasher.finish()
 }
 
-/// What was known at one address means nothing at another one: begin anew.
+/// What was known at one address means nothing at another one: begin again.
 fn moved() -> Error {
     Error::Status(Box::new(ApiStatus {
         code: 410,

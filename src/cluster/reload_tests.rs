@@ -188,7 +188,7 @@ async fn a_replaced_kubeconfig_is_used_within_a_minute_and_watches_go_on() {
 }
 
 #[tokio::test]
-async fn another_address_ends_open_watches_so_that_they_begin_anew() {
+async fn another_address_ends_open_watches_so_that_they_begin_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     let old = Server::start("old", &["one"]).await;

@@ -243,7 +243,7 @@ impl Watching {
     }
 
     /// The next event, or `None` when the server has ended the watch or its connection in an orderly way, as it does before
-    /// it restarts or to spread its clients anew, or has been silent for too long between two events. Not calling it is the back-pressure. Giving up waiting for it loses nothing.
+    /// it restarts or to spread its clients again, or has been silent for too long between two events. Not calling it is the back-pressure. Giving up waiting for it loses nothing.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         let mut searched = 0;
         let mut heard = Instant::now();

@@ -135,7 +135,7 @@ pub async fn run_and_answer(
             End::Stopped => break,
             End::Again => {
                 shell = Shell::new(&setup);
-                model = model.anew(shell.moment());
+                model = model.restarted(shell.moment());
             }
         }
     }

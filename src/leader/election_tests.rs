@@ -169,7 +169,7 @@ fn stops_leading_at_once_when_the_lease_names_another() {
 }
 
 #[test]
-fn makes_a_lease_anew_that_was_deleted() {
+fn recreates_a_lease_that_was_deleted() {
     check(&[
         (0, Some(written("1", 0)), "wait 5", Some(10)),
         (5, Some(Answer::Absent), "create", Some(10)),

@@ -51,7 +51,7 @@ pub fn new_identity(host_name: &str) -> String {
     format!("{host_name}_{:016x}", fastrand::u64(..))
 }
 
-/// Does what `work` returns whenever the Lease is held, drops it when that ends, and begins anew when it is held again.
+/// Does what `work` returns whenever the Lease is held, drops it when that ends, and begins again when it is held again.
 /// When `stop` resolves, so does what the work was given, and it may finish as long as the Lease lasts; then the Lease is
 /// given up, which takes a few seconds at most.
 ///

@@ -1,5 +1,5 @@
 //! What defines the types that come from the hub: read when a type is synced for the first time, and kept in the record,
-//! so that a type which was deleted and defined anew meanwhile is told from the one that the copies are from.
+//! so that a type which was deleted and defined again meanwhile is told from the one that the copies are from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

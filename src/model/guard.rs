@@ -282,13 +282,13 @@ impl Model {
                 state.inventory.revoke_permits();
             }
             self.holds_have_changed();
-            self.read_anew(direction.origin());
+            self.reread_side(direction.origin());
             // One that has gone back may be another cluster altogether.
             self.ask_identity(direction.origin());
         }
     }
 
-    /// The origins' side of a direction does not answer steadily: the time of a hold begins anew.
+    /// The origins' side of a direction does not answer steadily: the time of a hold begins again.
     pub(super) fn origins_are_unsteady(&mut self, direction: Direction) {
         let grace = self.settings.delete_limits.grace;
         if let Some(hold) = self.guard.gates.get_mut(&direction).and_then(|gate| gate.hold.as_mut())
@@ -369,7 +369,7 @@ impl Model {
     }
 
     /// The cluster that the copies are from answers again: what another one lacked may be there, and is looked for again.
-    pub(super) fn judge_anew(&mut self, direction: Direction) {
+    pub(super) fn judge_again(&mut self, direction: Direction) {
         let gate = self.guard.gates.entry(direction).or_default();
         gate.hold = None;
         log_line!(

@@ -180,7 +180,7 @@ impl Inventory {
         }
     }
 
-    /// Sources begin anew, and nothing is queued: what was judged to be missing is to be judged again.
+    /// Sources begin again, and nothing is queued: what was judged to be missing is to be judged again.
     pub(super) fn look_again(&mut self) {
         for link in self.objects.values_mut() {
             // No list of copies names one that may have lost its label.

@@ -400,7 +400,7 @@ fn an_answer_from_a_restored_backup_is_no_reason_to_write_again() {
 }
 
 #[test]
-fn what_is_selected_anew_is_read_by_a_worker() {
+fn what_is_selected_again_is_read_by_a_worker() {
     // Nothing is known of it, also not whether somebody else's object has its place.
     let mut inventory = Inventory::default();
     inventory.ask_for(&name("b"));

@@ -235,7 +235,7 @@ pub(crate) enum Event {
 pub(crate) enum Course {
     /// As before.
     On,
-    /// With a model that is made anew: another cluster had answered as one of the sides, and the right one is back. Nothing
+    /// With a model that is recreated: another cluster had answered as one of the sides, and the right one is back. Nothing
     /// that was read meanwhile, and that is queued or on its way from a source, may be acted on.
     Again,
 }
@@ -290,7 +290,7 @@ impl Model {
     }
 
     /// The same sides, known for what they are, and nothing else.
-    pub(crate) fn anew(mut self, moment: Moment) -> Self {
+    pub(crate) fn restarted(mut self, moment: Moment) -> Self {
         let mut model = Self::new(self.settings, self.chance.u64(..), moment);
         for &side in &*model.sides.ids() {
             model.sides.of_mut(side).identity = Rc::clone(&self.sides.of(side).identity);

@@ -179,7 +179,7 @@ impl Model {
 
 impl Model {
     /// A status of the type has got through. There is one line for all, so it ends when none of them fails any more: what
-    /// one of them meets must not be told anew each time that another one gets through.
+    /// one of them meets must not be told again each time that another one gets through.
     fn statuses_work(&mut self, type_id: TypeId, side: Side) {
         let Some(state) = self.types.get(&type_id) else {
             return;

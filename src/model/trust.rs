@@ -123,12 +123,12 @@ impl Model {
             });
             self.guard.versions.was_at(Direction::Down, resource, version);
             if let Some(id) = listed_before {
-                self.read_source_anew(id);
+                self.reread_source(id);
             }
         }
     }
 
-    /// The origins' side begins anew, as people have confirmed.
+    /// The origins' side begins again, as people have confirmed.
     pub(super) fn clear_versions(&mut self, direction: Direction) {
         self.guard.versions.clear(direction);
         for source in self.sources.values_mut() {
@@ -139,8 +139,8 @@ impl Model {
         self.keep_guard_in_record();
     }
 
-    /// All sources of a side begin anew with a list: what they know of it proves nothing.
-    pub(super) fn read_anew(&mut self, side: Side) {
+    /// All sources of a side begin again with a list: what they know of it proves nothing.
+    pub(super) fn reread_side(&mut self, side: Side) {
         if side == Side::Hub {
             // Whether statuses that were written to it are there, the lists tell.
             let inventories = self.types.values_mut().map(|state| &mut state.inventory);
@@ -149,7 +149,7 @@ impl Model {
         let of_side = self.sources.iter().filter(|(_, source)| source.feed.side() == side);
         let of_side: Vec<SourceId> = of_side.map(|(&id, _)| id).collect();
         for id in of_side {
-            self.read_source_anew(id);
+            self.reread_source(id);
         }
     }
 
@@ -165,11 +165,11 @@ impl Model {
         let doubted: Vec<SourceId> = doubted.map(|(&id, _)| id).collect();
         for id in doubted {
             self.sources.entry(id).and_modify(|source| source.doubted = Some(now));
-            self.read_source_anew(id);
+            self.reread_source(id);
         }
     }
 
-    fn read_source_anew(&mut self, id: SourceId) {
+    fn reread_source(&mut self, id: SourceId) {
         let Some(source) = self.sources.get_mut(&id) else {
             return;
         };
@@ -300,7 +300,7 @@ impl Model {
             }
             Some(_) => {
                 if self.guard.distrusts(direction) {
-                    self.judge_anew(direction);
+                    self.judge_again(direction);
                 }
                 if self.sides.of_mut(side).question.was_other {
                     self.guard.versions.go_back_to_proved(direction);

@@ -31,8 +31,8 @@ pub struct Definition {
 pub enum Withdrawal {
     /// What defines it is being deleted, its UID, or is gone.
     Going(Option<String>),
-    /// It was deleted and defined anew: the new UID.
-    Anew(String),
+    /// It was deleted and defined again: the new UID.
+    Redefined(String),
 }
 
 /// What is known to define a type.
@@ -125,7 +125,7 @@ impl Definitions {
                 self.confirmed.insert(uid);
             }
             Withdrawal::Going(None) => self.remove(resource),
-            Withdrawal::Anew(uid) => self.set(resource, Known::Uid(uid)),
+            Withdrawal::Redefined(uid) => self.set(resource, Known::Uid(uid)),
         }
     }
 
@@ -134,7 +134,7 @@ impl Definitions {
         match withdrawal {
             Withdrawal::Going(Some(uid)) => self.confirmed.contains(uid),
             Withdrawal::Going(None) => !matches!(self.known(resource), Some(Known::Uid(_))),
-            Withdrawal::Anew(uid) => self.known(resource) == Some(&Known::Uid(uid.clone())),
+            Withdrawal::Redefined(uid) => self.known(resource) == Some(&Known::Uid(uid.clone())),
         }
     }
 
@@ -170,7 +170,7 @@ impl Definitions {
         };
         Ok(match (known, found) {
             (_, Some(Definition { uid, going: true })) => self.unless_confirmed(uid),
-            (Some(Known::Uid(expected)), Some(found)) if found.uid != *expected => Some(Withdrawal::Anew(found.uid)),
+            (Some(Known::Uid(expected)), Some(found)) if found.uid != *expected => Some(Withdrawal::Redefined(found.uid)),
             (Some(Known::Uid(_)), None) => Some(Withdrawal::Going(None)),
             _ => None,
         })

@@ -38,7 +38,7 @@ async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
             "another one",
             known("d1"),
             (200, crd("d2", false)),
-            Ok(Some(Withdrawal::Anew("d2".into()))),
+            Ok(Some(Withdrawal::Redefined("d2".into()))),
         ),
         ("of another server", None, (404, ABSENT), Ok(None)),
         ("never allowed to be read", None, (403, FORBIDDEN), Ok(None)),
@@ -61,7 +61,7 @@ async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
 async fn what_people_have_confirmed_is_held_no_longer() {
     for (answer, withdrawal) in [
         ((200, crd("d1", true)), Withdrawal::Going(Some("d1".into()))),
-        ((200, crd("d2", false)), Withdrawal::Anew("d2".into())),
+        ((200, crd("d2", false)), Withdrawal::Redefined("d2".into())),
         ((404, ABSENT), Withdrawal::Going(None)),
     ] {
         let mut definitions = Definitions::default();
@@ -84,7 +84,7 @@ async fn what_people_have_confirmed_is_held_no_longer() {
 async fn one_that_was_first_seen_as_it_went_is_missed_when_it_is_gone() {
     for (after, expected) in [
         ((404, ABSENT), Withdrawal::Going(None)),
-        ((200, crd("d2", false)), Withdrawal::Anew("d2".into())),
+        ((200, crd("d2", false)), Withdrawal::Redefined("d2".into())),
     ] {
         let mut definitions = Definitions::default();
         definitions.set_hub(Hub::Kubernetes);
@@ -158,7 +158,7 @@ async fn in_kcp_a_type_goes_with_its_binding_and_everything_with_the_workspace()
             HERE,
             BOUND,
             Known::Uid("b9".into()),
-            Ok(Some(Withdrawal::Anew("b1".into()))),
+            Ok(Some(Withdrawal::Redefined("b1".into()))),
         ),
         ("apps", ENDS, BOUND, known(), going("w1")),
         ("", HERE, NONE, Known::Nothing, Ok(None)),

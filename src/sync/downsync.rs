@@ -15,7 +15,7 @@ use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::{Direction, Selection};
-use crate::sync::kinds::{is_made_anew, keeps_silently, may_keep_silently};
+use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
 use crate::sync::managed_fields::take_over;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
@@ -139,9 +139,9 @@ async fn apply(
 ) -> Result<Outcome, Failure> {
     let copy = standing.copy;
     let may_go = is_ours_alone(copy);
-    // Its origin was deleted, and this is another one, which has to be begun anew or has other values from the beginning.
+    // Its origin was deleted, and this is another one, which has to be begun again or has other values from the beginning.
     let is_another = may_go && desired.is_another_than(copy);
-    if is_another && (is_made_anew(&job.copy_at.resource) || has_what_stays(edge, job, desired).await?) {
+    if is_another && (runs_once(&job.copy_at.resource) || has_what_stays(edge, job, desired).await?) {
         let why = Replacing {
             is_another,
             refusal: None,

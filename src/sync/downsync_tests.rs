@@ -123,7 +123,7 @@ mod stories {
     }
 
     #[tokio::test]
-    async fn an_immutable_copy_of_an_object_that_was_deleted_and_created_anew_is_replaced() {
+    async fn an_immutable_copy_of_an_object_that_was_deleted_and_recreated_is_replaced() {
         let (hub, _) = scripted(
             Side::Hub,
             &[(200, ANOTHER), (200, ANOTHER), (200, NAMED), (200, GROUPS)],
@@ -228,7 +228,7 @@ mod stories {
             assert_eq!(asked.borrow().len(), usize::from(runs), "{condition}");
             assert_eq!(change == Why::Finished, !runs, "{condition}");
         }
-        // Created anew at the hub, its status is empty, and the copy of the old one has to go first.
+        // Created again at the hub, its status is empty, and the copy of the old one has to go first.
         let (hub, _) = scripted(
             Side::Hub,
             &[(200, ANOTHER), (200, ANOTHER), (200, NAMED), (200, GROUPS)],

@@ -135,8 +135,8 @@ pub(crate) fn annotation_travels(resource: &ResourceType, key: &str) -> bool {
         .any(|(group, plural, prefix)| resource.is(group, plural) && key.starts_with(prefix))
 }
 
-/// True for types whose objects run once, so that another object of the same name is to run anew, and cannot be an update.
-pub(crate) fn is_made_anew(resource: &ResourceType) -> bool {
+/// True for types whose objects run once, so that another object of the same name is to run again, and cannot be an update.
+pub(crate) fn runs_once(resource: &ResourceType) -> bool {
     resource.is(BATCH, "jobs") || resource.is("", "pods")
 }
 

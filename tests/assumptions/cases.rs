@@ -41,7 +41,7 @@ table!(
     a_missing_namespace_is_a_404_that_names_the_namespace,
     an_object_that_exists_cannot_be_created,
     an_invalid_object_is_refused,
-    an_immutable_object_stays_as_it_is_and_can_be_made_anew,
+    an_immutable_object_stays_as_it_is_and_can_be_recreated,
     // Versions.
     every_change_has_a_greater_version_than_all_before,
     what_changes_nothing_keeps_the_version,
@@ -146,7 +146,7 @@ async fn an_invalid_object_is_refused(bench: &Bench<'_>) {
     created.fails(400, "BadRequest");
 }
 
-async fn an_immutable_object_stays_as_it_is_and_can_be_made_anew(bench: &Bench<'_>) {
+async fn an_immutable_object_stays_as_it_is_and_can_be_recreated(bench: &Bench<'_>) {
     let mut object = bench.object("it", "1");
     object["immutable"] = json!(true);
     let created = bench.create_object(&object).await;
@@ -174,9 +174,9 @@ async fn an_immutable_object_stays_as_it_is_and_can_be_made_anew(bench: &Bench<'
     assert_eq!(labelled["metadata"]["uid"], created["metadata"]["uid"]);
     // What is to hold something else is another object.
     bench.delete("it", &Value::Null).await.is(200);
-    let anew = bench.apply("test", true, &object).await.is(201);
-    assert_eq!(anew["data"]["value"], "2");
-    assert_ne!(anew["metadata"]["uid"], created["metadata"]["uid"]);
+    let again = bench.apply("test", true, &object).await.is(201);
+    assert_eq!(again["data"]["value"], "2");
+    assert_ne!(again["metadata"]["uid"], created["metadata"]["uid"]);
 }
 
 async fn every_change_has_a_greater_version_than_all_before(bench: &Bench<'_>) {

@@ -90,7 +90,7 @@ impl PolicyStory {
         );
     }
 
-    /// What is corrected is judged anew.
+    /// What is corrected is judged again.
     pub(crate) async fn put_right(&mut self) {
         heading("Give each of them an owner");
         let (hub, edge) = (self.pair.hub.objects(), self.pair.edge.objects());

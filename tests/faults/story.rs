@@ -114,7 +114,7 @@ impl Story {
         Self::begin(&pair.hub, &pair.edge, shop, syncer).await
     }
 
-    /// Talks to the servers of `pair` anew, which have other certificates now.
+    /// Talks to the servers of `pair` again, which have other certificates now.
     pub(crate) fn meet_again(&mut self, pair: &Pair) {
         self.hub = pair.hub.objects();
         self.edge = pair.edge.objects();

@@ -17,11 +17,11 @@ use crate::support::story::{SOON, a_while, copy_equals};
 use crate::support::{Pair, PairOptions, Syncer, eventually, lines, shared_pair};
 
 in_both_modes!(
-    thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew,
+    thirty_of_forty_are_held_until_they_are_confirmed_each_time_again,
     what_comes_back_is_kept_and_what_is_still_wanted_is_updated,
     held_deletes_go_on_after_their_time,
     what_is_held_is_held_after_the_syncer_has_ended_and_died_too,
-    an_outage_of_the_hub_begins_the_time_anew,
+    an_outage_of_the_hub_begins_the_time_again,
     few_or_a_small_part_are_not_held,
     without_a_time_nothing_is_held,
     a_token_that_fits_no_hold_is_told_once_with_the_one_that_would,
@@ -66,7 +66,7 @@ async fn some_are_held(pair: &Pair, shop: &str, all: usize, kept: usize) -> (Str
     (token, left)
 }
 
-async fn thirty_of_forty_are_held_until_they_are_confirmed_each_time_anew(flags: Mode) {
+async fn thirty_of_forty_are_held_until_they_are_confirmed_each_time_again(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
@@ -163,7 +163,7 @@ async fn held_deletes_go_on_after_their_time(flags: Mode) {
     nothing_is_held(&hub, "the-one").await;
 }
 
-async fn an_outage_of_the_hub_begins_the_time_anew(flags: Mode) {
+async fn an_outage_of_the_hub_begins_the_time_again(flags: Mode) {
     const HELD_FOR: Duration = Duration::from_secs(45);
     let mut pair = Pair::start(PairOptions::default()).await;
     let shop = "shop".to_owned();

@@ -12,15 +12,15 @@ use crate::support::story::{SOON, a_while, arrives, crd, custom_object, drop_crd
 use crate::support::{Objects, eventually, holds_throughout};
 
 in_both_modes!(
-    copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_anew_until_that_is_confirmed,
-    what_was_defined_anew_while_the_syncer_was_down_is_held_for_a_time,
+    copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_again_until_that_is_confirmed,
+    what_was_defined_again_while_the_syncer_was_down_is_held_for_a_time,
     a_hold_ends_when_all_objects_are_back,
     that_copies_outlive_their_type_is_said_until_the_hub_has_it_again_also_after_a_restart,
     copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_selects_them,
 );
 
 const REASON: &str = "TypeWithdrawn";
-const ANEW: &str = "is defined again";
+const AGAIN: &str = "is defined again";
 const GONE: &str =
     "is missing at the hub; its copies are preserved until it is back or no config selects it; 3 objects are held";
 
@@ -110,7 +110,7 @@ impl<'a> Gauges<'a> {
         .await;
     }
 
-    async fn define_anew(&self) {
+    async fn define_again(&self) {
         install_crd(&[self.hub], &self.definition).await;
     }
 
@@ -123,15 +123,15 @@ impl<'a> Gauges<'a> {
     }
 }
 
-async fn copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_anew_until_that_is_confirmed(flags: Mode) {
+async fn copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_again_until_that_is_confirmed(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let gauges = Gauges::begin(&hub, &edge, &shop).await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     let copies = gauges.have_arrived().await;
     gauges.withdraw().await;
     gauges.stay(&copies).await;
-    gauges.define_anew().await;
-    is_held(&hub, "the-one", REASON, ANEW).await;
+    gauges.define_again().await;
+    is_held(&hub, "the-one", REASON, AGAIN).await;
     is_held(&hub, "the-one", REASON, "3 objects are held").await;
     gauges.stay(&copies).await;
     gauges.create(&["a"]).await;
@@ -152,7 +152,7 @@ async fn copies_stay_when_their_crd_is_deleted_and_while_it_is_defined_anew_unti
     gauges.end().await;
 }
 
-async fn what_was_defined_anew_while_the_syncer_was_down_is_held_for_a_time(flags: Mode) {
+async fn what_was_defined_again_while_the_syncer_was_down_is_held_for_a_time(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let gauges = Gauges::begin(&hub, &edge, &shop).await;
     let flags = [flags, &[EACH_SECOND, "--hold-deletes-for=30s"]].concat();
@@ -185,7 +185,7 @@ async fn what_was_defined_anew_while_the_syncer_was_down_is_held_for_a_time(flag
     .await;
     syncer.terminate().await;
     gauges.withdraw().await;
-    gauges.define_anew().await;
+    gauges.define_again().await;
     let mut syncer = pair.syncer(&flags);
     is_held(&hub, "the-one", REASON, "3 objects are held").await;
     gauges.stay(&copies).await;
@@ -205,7 +205,7 @@ async fn a_hold_ends_when_all_objects_are_back(flags: Mode) {
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     let copies = gauges.have_arrived().await;
     gauges.withdraw().await;
-    gauges.define_anew().await;
+    gauges.define_again().await;
     is_held(&hub, "the-one", REASON, "3 objects are held").await;
     gauges.create(&["a", "b", "c"]).await;
     nothing_is_held(&hub, "the-one").await;
@@ -246,11 +246,11 @@ async fn that_copies_outlive_their_type_is_said_until_the_hub_has_it_again_also_
         .await;
     is_held(&hub, "the-one", REASON, GONE).await;
     gauges.stay(&copies).await;
-    gauges.define_anew().await;
+    gauges.define_again().await;
     syncer
         .wait_for_log("because=\"the hub has the type again\"", SOON)
         .await;
-    is_held(&hub, "the-one", REASON, ANEW).await;
+    is_held(&hub, "the-one", REASON, AGAIN).await;
     gauges.create(&["a", "b", "c"]).await;
     nothing_is_held(&hub, "the-one").await;
     gauges.stay(&copies).await;
@@ -279,7 +279,7 @@ async fn copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_sel
         }
         nothing_is_held(&hub, "the-one").await;
         // What comes later is synced as ever.
-        gauges.define_anew().await;
+        gauges.define_again().await;
         gauges.create(&["a", "b", "c"]).await;
     }
     gauges.end().await;

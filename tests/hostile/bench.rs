@@ -52,10 +52,10 @@ pub(crate) async fn stays_the_same(at: &Objects, of: At<'_>, uid: &str, period: 
 }
 
 /// Waits until another object has the place of one, and gives it.
-pub(crate) async fn is_made_anew(at: &Objects, of: At<'_>, uid: &str) -> Value {
+pub(crate) async fn is_recreated(at: &Objects, of: At<'_>, uid: &str) -> Value {
     let [api_version, plural, namespace, name] = of;
     eventually(
-        &format!("{plural} {namespace}/{name} is made anew"),
+        &format!("{plural} {namespace}/{name} is recreated"),
         SOON,
         async || match at.try_get(api_version, plural, namespace, name).await {
             Ok(None) => Err("it is not there".to_owned()),

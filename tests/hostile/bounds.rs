@@ -15,7 +15,7 @@ in_both_modes!(
     the_system_and_the_syncers_own_are_out_of_bounds_unless_a_flag_says_otherwise,
 );
 
-// Upsync makes namespaces at the hub, and downsync makes them anew at the edge for what goes into them.
+// Upsync makes namespaces at the hub, and downsync recreates them at the edge for what goes into them.
 async fn a_denied_namespace_is_not_lent_either(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&edge, &shop, &["up"], &json!({})).await;

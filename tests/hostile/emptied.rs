@@ -119,7 +119,7 @@ async fn what_is_emptied_is_empty_at_the_other_side(up: bool) {
         let copy = arrives(to, &version, plural, &shop, name).await;
         versions.push((plural, name, copy["metadata"]["resourceVersion"].clone()));
     }
-    // A syncer that begins anew finds them so.
+    // A syncer that begins again finds them so.
     drop(syncer);
     let _syncer = pair.syncer(&[]);
     for plural in plurals {

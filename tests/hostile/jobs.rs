@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{At, LONG_ENOUGH, delete_with_all, is_made_anew, says, uid};
+use crate::bench::{At, LONG_ENOUGH, delete_with_all, is_recreated, says, uid};
 use crate::support::objects::{MERGE_PATCH, namespace, path};
 use crate::support::stage::{Stage, all_of, config_maps, select, stage, stock};
 use crate::support::story::{SOON, arrives, becomes, gone, stays_absent};
@@ -90,7 +90,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_made_anew() {
+async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_recreated() {
     // Long enough for its status to return.
     let mut running = Running::begin(|job| job["spec"]["ttlSecondsAfterFinished"] = json!(4)).await;
     let shop = running.shop.clone();
@@ -112,7 +112,7 @@ async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_m
 
 /// What is told of both sides in one moment comes in any order.
 #[tokio::test]
-async fn a_job_that_was_made_anew_while_the_former_one_ended_is_run() {
+async fn a_job_that_was_recreated_while_the_former_one_ended_is_run() {
     let mut running = Running::begin(|job| job["spec"]["ttlSecondsAfterFinished"] = json!(0)).await;
     let shop = running.shop.clone();
     for round in 0..3 {
@@ -151,7 +151,7 @@ async fn the_status_returns_of_a_job_whose_copy_was_deleted_and_made_again() {
     // Times have seconds.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     delete_with_all(&running.edge, the_job(shop)).await;
-    is_made_anew(&running.edge, the_job(shop), &running.copy).await;
+    is_recreated(&running.edge, the_job(shop), &running.copy).await;
     let again = arrives(&running.edge, "batch/v1", "jobs", shop, "it").await;
     let pod = running.pod_of(&uid(&again)).await;
     running.ends_well(&pod).await;
@@ -190,7 +190,7 @@ async fn the_pods_of_a_replaced_job_go_with_it() {
     let mut other = job(&running.shop, "2");
     replace(&mut other);
     running.hub.create(&other).await;
-    is_made_anew(&running.edge, the_job(&running.shop), &running.copy).await;
+    is_recreated(&running.edge, the_job(&running.shop), &running.copy).await;
     gone(&running.edge, "v1", "pods", &running.shop, &pod).await;
 }
 

@@ -1,5 +1,5 @@
 //! What looks like an outage of a whole side and is none, and what is one: gateways that answer in a server's place,
-//! connections that a server ends to spread its clients anew, credentials that are refused.
+//! connections that a server ends to spread its clients again, credentials that are refused.
 
 use std::time::Duration;
 

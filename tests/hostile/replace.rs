@@ -1,4 +1,4 @@
-//! `edge.kubestellar.io/replace` deletes a copy to make it anew: never what was there before, and only for a field that
+//! `edge.kubestellar.io/replace` deletes a copy to recreate it: never what was there before, and only for a field that
 //! cannot be changed.
 
 use serde_json::{Value, json};

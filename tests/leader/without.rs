@@ -47,7 +47,7 @@ async fn two_without_an_election_converge_and_do_not_fight() {
         edit(&edge, &shop, "c3", &json!({"data": {"v": "drift"}})).await;
         uids(&edge, &shop, &names, &data).await;
     }
-    // Deleted at the edge: created again. Deleted at the hub: gone, and created anew, a new object.
+    // Deleted at the edge: created again. Deleted at the hub: gone, and created again, a new object.
     edge.delete("v1", "configmaps", &shop, "c4").await;
     hub.delete("v1", "configmaps", &shop, "c5").await;
     gone(&edge, "v1", "configmaps", &shop, "c5").await;
@@ -123,7 +123,7 @@ async fn two_without_an_election_bring_up_what_is_selected_and_return_status() {
     let before = have_come_up(&hub, &shop, &names, "0").await;
     let web_before = arrives(&edge, "apps/v1", "deployments", &shop, "web").await;
     five_rounds_up(&hub, &edge, &shop, &names).await;
-    // Deleted at the hub: comes up again. Deleted at the edge: gone, and created anew, a new object.
+    // Deleted at the hub: comes up again. Deleted at the edge: gone, and created again, a new object.
     hub.delete("v1", "secrets", &shop, "c4").await;
     edge.delete("v1", "secrets", &shop, "c5").await;
     gone(&hub, "v1", "secrets", &shop, "c5").await;

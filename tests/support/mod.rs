@@ -89,7 +89,7 @@ pub async fn holds_throughout<E: Display>(what: &str, period: Duration, mut chec
 }
 
 /// Looks again and again until what it sees has not changed for the time of `rest`, and returns that. A look that fails
-/// begins the time anew. Panics at the deadline with `what` should stay and what was seen last.
+/// begins the time again. Panics at the deadline with `what` should stay and what was seen last.
 pub async fn comes_to_rest<T: PartialEq + Debug, E: Display>(
     what: &str,
     rest: Duration,

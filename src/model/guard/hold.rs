@@ -18,8 +18,8 @@ pub(in crate::model) enum TypeIs {
     Going,
     /// The hub has it no longer.
     Gone,
-    /// It is defined anew.
-    Anew,
+    /// It is defined again.
+    Redefined,
 }
 
 /// Why deletes are held.
@@ -81,7 +81,7 @@ impl std::fmt::Display for Reason {
                     f,
                     "{resource} is missing at the hub; its copies are preserved until it is back or no config selects it"
                 ),
-                TypeIs::Anew => write!(
+                TypeIs::Redefined => write!(
                     f,
                     "{resource} was deleted at the hub with its objects, and is defined again"
                 ),

@@ -1,8 +1,8 @@
-//! Deletes of single types: of one that the hub takes away as a whole, and of one that it has defined anew.
+//! Deletes of single types: of one that the hub takes away as a whole, and of one that it has defined again.
 //!
 //! What defines the type is being deleted, and has taken the objects along: their copies stay, until the type is no longer
-//! selected or is defined anew ([`super::vanished`] while the hub has none). From then on they stay for the time of a hold in
-//! which the hub answers steadily, in which whoever has defined the type anew can bring its objects back.
+//! selected or is defined again ([`super::vanished`] while the hub has none). From then on they stay for the time of a hold in
+//! which the hub answers steadily, in which whoever has defined the type again can bring its objects back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -58,10 +58,10 @@ impl TypeHolds {
         self.0.remove(&type_id);
     }
 
-    /// The hub does not answer steadily: the time of holds begins anew.
+    /// The hub does not answer steadily: the time of holds begins again.
     pub(super) fn are_unsteady(&mut self, now: Instant, grace: Duration) {
-        let anew = |known: &&mut TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_));
-        for known in self.0.values_mut().filter(anew) {
+        let redefined = |known: &&mut TypeHold| matches!(known.withdrawal, Withdrawal::Redefined(_));
+        for known in self.0.values_mut().filter(redefined) {
             known.hold.until = Some(now + grace);
         }
     }
@@ -70,7 +70,7 @@ impl TypeHolds {
 impl Model {
     /// A copy is held back from its end, because the hub takes its type away or has done so.
     pub(in crate::model) fn hold_type(&mut self, key: &Key, resource: String, withdrawal: &Withdrawal) -> queue::Done {
-        if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Anew(_)) {
+        if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Redefined(_)) {
             self.definitions_mut().accept(&resource, withdrawal.clone());
             return queue::Done::Again;
         }
@@ -83,8 +83,8 @@ impl Model {
     /// A hold for this reason, from now on, in the place of a known one.
     fn hold_still(&mut self, known: Option<TypeHold>, resource: String, withdrawal: &Withdrawal) -> TypeHold {
         self.definitions_mut().note_withdrawal(&resource, withdrawal);
-        let anew = matches!(withdrawal, Withdrawal::Anew(_));
-        let time = if anew {
+        let redefined = matches!(withdrawal, Withdrawal::Redefined(_));
+        let time = if redefined {
             self.settings.delete_limits.grace
         } else {
             ASK_AGAIN
@@ -99,7 +99,7 @@ impl Model {
                 self.report_holds();
                 let reason = Reason::Withdrawn {
                     resource: resource.clone(),
-                    is: if anew { TypeIs::Anew } else { TypeIs::Going },
+                    is: if redefined { TypeIs::Redefined } else { TypeIs::Going },
                 };
                 TypeHold {
                     hold: Hold::begin(Direction::Down, reason, until, &mut self.chance),
@@ -199,7 +199,7 @@ impl Model {
         );
     }
 
-    /// Types that were defined anew and whose objects are all back are held no longer.
+    /// Types that were defined again and whose objects are all back are held no longer.
     pub(super) fn end_holds_of_types_that_came_back(&mut self) {
         let is_back = |type_id: &TypeId| {
             let Some(state) = self.types.get(type_id) else {
@@ -214,8 +214,8 @@ impl Model {
                 && state.inventory.count_held(Held::All) == 0
         };
         let types = self.guard.types.0.iter();
-        let is_anew = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Anew(_));
-        let back = types.filter(|(type_id, known)| is_anew(known) && is_back(type_id));
+        let is_redefined = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Redefined(_));
+        let back = types.filter(|(type_id, known)| is_redefined(known) && is_back(type_id));
         let back: Vec<TypeId> = back.map(|(&type_id, _)| type_id).collect();
         for type_id in back {
             if let Some(known) = self.guard.types.0.remove(&type_id) {

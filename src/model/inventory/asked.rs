@@ -1,4 +1,4 @@
-//! Objects that are selected anew, whose origins have been there all the time without being wanted: what they want is not
+//! Objects that are selected again, whose origins have been there all the time without being wanted: what they want is not
 //! known, and nothing will tell of it, so a worker reads them by their names.
 
 use super::{Inventory, Link};

@@ -25,7 +25,7 @@ pub(in crate::model) enum Retirement {
     /// It has to be deleted or released.
     Due,
     /// The same, and the copies' side has told of it since, so that the next list of origins judges it again.
-    DueAnew,
+    DueAgain,
     /// A worker has seen to it.
     Done,
 }
@@ -67,7 +67,7 @@ impl Origin {
     #[expect(clippy::match_same_arms, reason = "a table has a row for each case")]
     pub(super) fn after(self, news: News) -> Self {
         use Origin::{Absent, Doubtful, Named, Unknown};
-        use Retirement::{Done, Due, DueAnew};
+        use Retirement::{Done, Due, DueAgain};
         match (self, news) {
             (_, News::NamedBy(list)) => Named(list),
             (Named(list), _) if news != News::Gone => Named(list),
@@ -75,7 +75,7 @@ impl Origin {
             (_, News::Found) => Unknown,
 
             (Unknown, News::CopyTurnedUp) => Doubtful,
-            (Absent(Due), News::CopyChanged | News::LooksAgain) => Absent(DueAnew),
+            (Absent(Due), News::CopyChanged | News::LooksAgain) => Absent(DueAgain),
             // Nothing is known of what goes with it as it is now.
             (Absent(Done), News::CopyChanged | News::LooksAgain) => Unknown,
             (Doubtful, News::LooksAgain) => Unknown,
@@ -83,7 +83,7 @@ impl Origin {
             (Doubtful, News::SeenToWithoutOrigin) => Absent(Done),
             (Doubtful, News::SeenToLate) | (_, News::SeenTo) => Unknown,
             (Absent(Due), News::SeenToWithoutOrigin) => Absent(Done),
-            (Absent(DueAnew), News::SeenToWithoutOrigin) => Unknown,
+            (Absent(DueAgain), News::SeenToWithoutOrigin) => Unknown,
 
             (unchanged, _) => unchanged,
         }
@@ -99,7 +99,7 @@ impl Origin {
 
     /// True if its copy is to be deleted or released.
     pub(super) fn is_retiring(self) -> bool {
-        matches!(self, Self::Absent(Retirement::Due | Retirement::DueAnew))
+        matches!(self, Self::Absent(Retirement::Due | Retirement::DueAgain))
     }
 }
 
@@ -184,10 +184,10 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::Origin::{Absent, Doubtful, Named, Unknown};
-    use super::Retirement::{Done, Due, DueAnew};
+    use super::Retirement::{Done, Due, DueAgain};
     use super::*;
 
-    const FROM: [Origin; 6] = [Unknown, Doubtful, Named(1), Absent(Due), Absent(DueAnew), Absent(Done)];
+    const FROM: [Origin; 6] = [Unknown, Doubtful, Named(1), Absent(Due), Absent(DueAgain), Absent(Done)];
 
     // Each row: what comes, and what each of `FROM` becomes by it.
     #[test]
@@ -198,15 +198,15 @@ mod tests {
             (News::Found, [Unknown, Unknown, Named(1), Unknown, Unknown, Unknown]),
             (
                 News::CopyTurnedUp,
-                [Doubtful, Doubtful, Named(1), Absent(Due), Absent(DueAnew), Absent(Done)],
+                [Doubtful, Doubtful, Named(1), Absent(Due), Absent(DueAgain), Absent(Done)],
             ),
             (
                 News::CopyChanged,
-                [Unknown, Doubtful, Named(1), Absent(DueAnew), Absent(DueAnew), Unknown],
+                [Unknown, Doubtful, Named(1), Absent(DueAgain), Absent(DueAgain), Unknown],
             ),
             (
                 News::LooksAgain,
-                [Unknown, Unknown, Named(1), Absent(DueAnew), Absent(DueAnew), Unknown],
+                [Unknown, Unknown, Named(1), Absent(DueAgain), Absent(DueAgain), Unknown],
             ),
             (
                 News::SeenToWithoutOrigin,
@@ -215,7 +215,7 @@ mod tests {
             (News::SeenTo, [Unknown, Unknown, Named(1), Unknown, Unknown, Unknown]),
             (
                 News::SeenToLate,
-                [Unknown, Unknown, Named(1), Absent(Due), Absent(DueAnew), Absent(Done)],
+                [Unknown, Unknown, Named(1), Absent(Due), Absent(DueAgain), Absent(Done)],
             ),
         ];
         for (news, after) in table {

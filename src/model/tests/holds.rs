@@ -209,11 +209,11 @@ fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
 
 #[test]
 fn what_people_have_confirmed_holds_no_worker_that_had_begun_before() {
-    let anew = HeldFor::Withdrawn(Withdrawal::Anew("d2".into()));
+    let redefined = HeldFor::Withdrawn(Withdrawal::Redefined("d2".into()));
     let doubts = [
         HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }),
         HeldFor::Doubted(Doubt::MadeFrom("older".into())),
-        anew,
+        redefined,
     ];
     for held in doubts {
         let mut bench = Bench::listed();
@@ -246,7 +246,7 @@ fn what_the_hub_is_is_asked_for_once_when_copies_are_to_be_deleted() {
 }
 
 #[test]
-fn what_a_worker_was_told_by_another_cluster_is_judged_anew_when_the_right_one_answers() {
+fn what_a_worker_was_told_by_another_cluster_is_judged_again_when_the_right_one_answers() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b"]);
     let origins = bench.origins();
@@ -290,7 +290,7 @@ fn a_graver_reason_needs_a_token_of_its_own() {
 }
 
 #[test]
-fn the_right_hub_is_looked_for_with_each_heartbeat_and_begins_anew_when_it_is_back() {
+fn the_right_hub_is_looked_for_with_each_heartbeat_and_begins_again_when_it_is_back() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b"]);
     bench.another_hub();

@@ -151,7 +151,7 @@ impl Bench {
             for effect in effects {
                 let Some(answer) = self.perform(effect) else { continue };
                 if self.hand(Event::Answer(answer)).expect("they are two clusters") == Course::Again {
-                    self.begin_anew();
+                    self.restart();
                     break;
                 }
             }
@@ -163,11 +163,11 @@ impl Bench {
     }
 
     /// Does what the shell does when the model asks for a new beginning.
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         let moment = self.moment();
         let new = Self::new();
         let old = std::mem::replace(&mut self.model, new.model);
-        self.model = old.anew(moment);
+        self.model = old.restarted(moment);
         self.model.begin();
         self.world.sources.clear();
         self.work.clear();

@@ -61,9 +61,9 @@ fn copies_of_a_type_that_is_being_deleted_stay_and_the_hub_is_asked_each_minute(
 }
 
 #[test]
-fn copies_of_a_type_that_is_defined_anew_stay_for_the_time_of_a_hold() {
+fn copies_of_a_type_that_is_defined_again_stay_for_the_time_of_a_hold() {
     let mut bench = withdrawing();
-    bench.world.withdrawal = Some(Withdrawal::Anew("next".into()));
+    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
     bench.pass(61 * SECOND);
     bench.pass(GRACE.saturating_sub(2 * SECOND));
     assert!(bench.work.is_empty(), "{:?}", bench.working());

@@ -241,7 +241,7 @@ fn a_worker_that_finds_no_origin_of_what_the_hub_has_told_of_is_not_believed() {
 }
 
 #[test]
-fn a_copy_that_is_on_its_way_out_is_made_anew_when_it_is_gone() {
+fn a_copy_that_is_on_its_way_out_is_recreated_when_it_is_gone() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     let (origins, copies) = (bench.origins(), bench.copies());

@@ -1,8 +1,8 @@
-//! What is deleted and created anew at the hub is another object, also where it has the same name.
+//! What is deleted and created again at the hub is another object, also where it has the same name.
 
 use serde_json::{Value, json};
 
-use crate::bench::{At, delete_with_all, is_made_anew, says, uid};
+use crate::bench::{At, delete_with_all, is_recreated, says, uid};
 use crate::figures::{ANYWHERE, address_of, page};
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace};
@@ -11,14 +11,14 @@ use crate::support::story::{SOON, arrives, becomes, copy_equals};
 use crate::support::{Objects, Syncer, eventually};
 
 in_both_modes!(
-    immutable_objects_that_are_made_anew_get_their_new_content,
-    immutable_objects_that_were_made_anew_while_the_syncer_was_down_get_their_new_content,
-    immutable_objects_that_go_up_and_are_made_anew_get_their_new_content,
-    immutable_objects_that_go_up_and_were_made_anew_while_the_syncer_was_down_get_their_new_content,
-    a_headless_service_that_was_made_anew_with_an_address_has_one,
-    a_job_that_is_made_anew_is_another_job_at_the_edge,
-    a_job_that_was_made_anew_while_the_syncer_was_down_is_another_job_at_the_edge,
-    a_pod_that_is_made_anew_is_another_pod_at_the_edge,
+    immutable_objects_that_are_recreated_get_their_new_content,
+    immutable_objects_that_were_recreated_while_the_syncer_was_down_get_their_new_content,
+    immutable_objects_that_go_up_and_are_recreated_get_their_new_content,
+    immutable_objects_that_go_up_and_were_recreated_while_the_syncer_was_down_get_their_new_content,
+    a_headless_service_that_was_recreated_with_an_address_has_one,
+    a_job_that_is_recreated_is_another_job_at_the_edge,
+    a_job_that_was_recreated_while_the_syncer_was_down_is_another_job_at_the_edge,
+    a_pod_that_is_recreated_is_another_pod_at_the_edge,
     what_waits_for_the_end_of_its_former_copy_is_pending_and_its_finalizers_are_named,
 );
 
@@ -63,7 +63,7 @@ async fn frozen_copies(stage: &Stage, goes_up: bool, flags: Mode) -> (Syncer, Ve
 }
 
 /// Deletes them and creates them at once with other content.
-async fn made_anew(hub: &Objects, shop: &str) {
+async fn recreated(hub: &Objects, shop: &str) {
     for name in numbered(COUNT) {
         hub.delete("v1", "configmaps", shop, &name).await;
         hub.create(&frozen(shop, &name, "2")).await;
@@ -82,7 +82,7 @@ async fn get_their_new_content(goes_up: bool, flags: Mode) {
     let stage = stage().await;
     let (from, to) = sides(&stage, goes_up);
     let (_syncer, before) = frozen_copies(&stage, goes_up, flags).await;
-    made_anew(from, &stage.shop).await;
+    recreated(from, &stage.shop).await;
     have_new_content(to, &stage.shop, &before).await;
 }
 
@@ -91,29 +91,29 @@ async fn get_their_new_content_of_while_the_syncer_was_down(goes_up: bool, flags
     let (from, to) = sides(&stage, goes_up);
     let (mut syncer, before) = frozen_copies(&stage, goes_up, flags).await;
     syncer.terminate().await;
-    made_anew(from, &stage.shop).await;
+    recreated(from, &stage.shop).await;
     let _syncer = stage.pair.syncer(flags);
     have_new_content(to, &stage.shop, &before).await;
 }
 
-async fn immutable_objects_that_are_made_anew_get_their_new_content(flags: Mode) {
+async fn immutable_objects_that_are_recreated_get_their_new_content(flags: Mode) {
     get_their_new_content(false, flags).await;
 }
 
-async fn immutable_objects_that_were_made_anew_while_the_syncer_was_down_get_their_new_content(flags: Mode) {
+async fn immutable_objects_that_were_recreated_while_the_syncer_was_down_get_their_new_content(flags: Mode) {
     get_their_new_content_of_while_the_syncer_was_down(false, flags).await;
 }
 
-async fn immutable_objects_that_go_up_and_are_made_anew_get_their_new_content(flags: Mode) {
+async fn immutable_objects_that_go_up_and_are_recreated_get_their_new_content(flags: Mode) {
     get_their_new_content(true, flags).await;
 }
 
-async fn immutable_objects_that_go_up_and_were_made_anew_while_the_syncer_was_down_get_their_new_content(flags: Mode) {
+async fn immutable_objects_that_go_up_and_were_recreated_while_the_syncer_was_down_get_their_new_content(flags: Mode) {
     get_their_new_content_of_while_the_syncer_was_down(true, flags).await;
 }
 
 /// API servers keep `None` silently.
-async fn a_headless_service_that_was_made_anew_with_an_address_has_one(flags: Mode) {
+async fn a_headless_service_that_was_recreated_with_an_address_has_one(flags: Mode) {
     let stage = stage().await;
     let Stage { pair, shop, hub, edge } = &stage;
     let service = |spec: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": shop, "name": "it"}, "spec": spec});
@@ -154,24 +154,24 @@ async fn copied(stage: &Stage, object: &Value, types: &[(&str, &str)], of: At<'_
 }
 
 /// Two jobs of the same content are two runs.
-async fn a_job_that_is_made_anew_is_another_job_at_the_edge(flags: Mode) {
+async fn a_job_that_is_recreated_is_another_job_at_the_edge(flags: Mode) {
     let stage = stage().await;
     let Stage { shop, hub, edge, .. } = &stage;
     let (_syncer, before) = copied(&stage, &job(shop), &[("batch", "jobs")], the_job(shop), flags).await;
     delete_with_all(hub, the_job(shop)).await;
     hub.create(&job(shop)).await;
-    let again = uid(&is_made_anew(edge, the_job(shop), &before).await);
+    let again = uid(&is_recreated(edge, the_job(shop), &before).await);
     // And with another content, which no job can get by an update.
     delete_with_all(hub, the_job(shop)).await;
     let mut other = job(shop);
     other["spec"]["template"]["spec"]["containers"][0]["image"] = json!("example.org/a:2");
     hub.create(&other).await;
-    let copy = is_made_anew(edge, the_job(shop), &again).await;
+    let copy = is_recreated(edge, the_job(shop), &again).await;
     let image = &copy["spec"]["template"]["spec"]["containers"][0]["image"];
     assert_eq!(image, "example.org/a:2");
 }
 
-async fn a_job_that_was_made_anew_while_the_syncer_was_down_is_another_job_at_the_edge(flags: Mode) {
+async fn a_job_that_was_recreated_while_the_syncer_was_down_is_another_job_at_the_edge(flags: Mode) {
     let stage = stage().await;
     let Stage { pair, shop, hub, edge } = &stage;
     let (mut syncer, before) = copied(&stage, &job(shop), &[("batch", "jobs")], the_job(shop), flags).await;
@@ -179,10 +179,10 @@ async fn a_job_that_was_made_anew_while_the_syncer_was_down_is_another_job_at_th
     delete_with_all(hub, the_job(shop)).await;
     hub.create(&job(shop)).await;
     let _syncer = pair.syncer(flags);
-    is_made_anew(edge, the_job(shop), &before).await;
+    is_recreated(edge, the_job(shop), &before).await;
 }
 
-async fn a_pod_that_is_made_anew_is_another_pod_at_the_edge(flags: Mode) {
+async fn a_pod_that_is_recreated_is_another_pod_at_the_edge(flags: Mode) {
     let stage = stage().await;
     let Stage { shop, hub, edge, .. } = &stage;
     let of = ["v1", "pods", shop.as_str(), "it"];
@@ -191,7 +191,7 @@ async fn a_pod_that_is_made_anew_is_another_pod_at_the_edge(flags: Mode) {
     let (_syncer, before) = copied(&stage, &pod, &[("", "pods")], of, flags).await;
     hub.delete("v1", "pods", shop, "it").await;
     hub.create(&pod).await;
-    is_made_anew(edge, of, &before).await;
+    is_recreated(edge, of, &before).await;
 }
 
 async fn what_waits_for_the_end_of_its_former_copy_is_pending_and_its_finalizers_are_named(flags: Mode) {
@@ -232,7 +232,7 @@ async fn what_waits_for_the_end_of_its_former_copy_is_pending_and_its_finalizers
     .await;
     edge.merge_patch("v1", "configmaps", &shop, "a", &finalizers(Value::Null))
         .await;
-    is_made_anew(&edge, at, &uid(&first)).await;
+    is_recreated(&edge, at, &uid(&first)).await;
     copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
     says(&mut syncer, &["works again", &format!("ConfigMap/{shop}/a")]).await;
     let log = syncer.log();
