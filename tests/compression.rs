@@ -1,4 +1,4 @@
-//! What is large travels compressed.
+//! What is large is sent compressed.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Kinds that API servers and controllers write into, between two real sides with controller managers (spec 3.4, 3.8):
-//! what the hub's servers filled in stays there, what the user set travels, and what the edge filled in survives.
+//! what the hub's servers filled in stays there, what the user set is synced, and what the edge filled in survives.
 
 mod support;
 

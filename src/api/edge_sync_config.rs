@@ -22,10 +22,10 @@ pub type EdgeSyncConfig = Config<Spec>;
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Spec {
-    /// What travels from hub to edge.
+    /// What is downsynced.
     #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub down_synced_resources: Vec<Ref>,
-    /// What travels from edge to hub.
+    /// What is upsynced.
     #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub up_synced_resources: Vec<Ref>,
     /// Objects that are called otherwise at the edge than at the hub.

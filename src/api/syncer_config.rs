@@ -29,7 +29,7 @@ pub struct Spec {
     /// Objects of cluster-scoped resources.
     #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub cluster_scope: Vec<ClusterScopeItem>,
-    /// What travels from edge to hub.
+    /// What is upsynced.
     #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub upsync: Vec<Upsync>,
 }

@@ -162,7 +162,7 @@ impl Model {
         if let Some(why) = state.refusal(name) {
             self.report.refused(&origin.for_people(), &why);
         }
-        // What the other direction has made does not travel back.
+        // What the other direction has made is not synced back.
         let is_copy = meta.is_copy_of(state.plan.direction.other(), &origin.resource.kind);
         let selection = state.allowed(name);
         let desired = if selection == Selection::None || is_copy || is_record(&state.plan.at_edge, &name.name) {

@@ -1,10 +1,10 @@
-//! The two ways that objects travel.
+//! The two directions in which objects are synced.
 
 use std::fmt;
 
 use crate::cluster::Side;
 
-/// Which way an object travels. Its origin is what people change; its copy is what the syncer writes.
+/// In which direction an object is synced. Its origin is what people change; its copy is what the syncer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// Downsync: from hub to edge.

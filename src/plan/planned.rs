@@ -78,7 +78,7 @@ pub enum StatusPath {
 pub struct Missing {
     /// The side.
     pub side: Side,
-    /// Which way it is to travel.
+    /// In which direction it is to be synced.
     pub direction: Direction,
     /// Group of the resource.
     pub group: String,

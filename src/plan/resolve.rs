@@ -20,7 +20,7 @@ use crate::cluster::{ResourceType, Side, qualified};
 
 impl Plan {
     /// Holds `wanted` against what is known of each side. What a side has not answered for yet is neither planned nor
-    /// missing, nor is what `filter` refuses. Nothing travels up from the namespace `own` unless it is named.
+    /// missing, nor is what `filter` refuses. Nothing is upsynced from the namespace `own` unless it is named.
     pub fn resolve(wanted: &Wanted, filter: &Filter, hub: &Discovery, edge: &Discovery, own: Option<&str>) -> Self {
         let mut resolver = Resolver {
             wanted,
@@ -156,7 +156,7 @@ impl<'a> Resolver<'a> {
         Answer::Missing
     }
 
-    /// Every resource of a group at the edge that can travel.
+    /// Every resource of a group at the edge that can be synced.
     fn group(&mut self, entry: &'a Entry, group: &'a str) {
         self.plan.open.insert((entry.direction.origin(), group.to_owned()));
         let edge = self.edge;

@@ -113,7 +113,7 @@ fn what_is_not_ours_or_not_to_be_empty_is_not_taken_out() {
         assert_eq!(clearing(&fields(&wanted), copy.as_bytes(), "6"), None, "{row}");
     }
     assert_eq!(clearing(&fields(&json!({"sel": {}})), b"<html>", "6"), None);
-    // Metadata is no field that travels, whatever is empty.
+    // Metadata is no field that is synced, whatever is empty.
     assert_eq!(clearing("", copy(&json!({}), &a, &none).as_bytes(), "6"), None);
 }
 

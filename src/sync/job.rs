@@ -56,7 +56,7 @@ impl Policy {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Job {
-    /// Which way it travels.
+    /// In which direction it is synced.
     pub direction: Direction,
     /// What people change.
     pub origin: Address,

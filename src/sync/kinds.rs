@@ -1,7 +1,7 @@
-//! What of a hub object travels, kind by kind (spec 3.8).
+//! What of a hub object is synced, kind by kind (spec 3.8).
 //!
-//! What the hub's API server or its controllers filled in does not travel, so that the edge's own values stay: they
-//! belong to no field that is applied. What the hub's user set travels. Kinds without rules pass as raw slices; of the
+//! What the hub's API server or its controllers filled in is not synced, so that the edge's own values stay: they
+//! belong to no field that is applied. What the hub's user set is synced. Kinds without rules pass as raw slices; of the
 //! others only the field that a rule names is taken apart, since a CRD can be a megabyte of schema.
 //!
 //! Who set a field is in the object's `managedFields`. Seen on kube-apiserver 1.36, for POST, PUT, patch and apply alike:
@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::{Error, ResourceType};
 
-/// Cleans one value in place; `Null` says that it does not travel at all.
+/// Cleans one value in place; `Null` says that it is not synced at all.
 type Clean = fn(&mut Value, &Hub<'_>);
 
 /// Group and plural of a type, the path from the top of its objects to a value, and what is done to that value.
@@ -92,7 +92,7 @@ const CA_INJECTIONS: [&str; 4] = [
 ];
 
 /// `"key":value` for every top-level field of a hub object that travels, each with a leading comma.
-pub(crate) fn travelling_fields(resource: &ResourceType, top: &BTreeMap<String, &RawValue>) -> Result<String, Error> {
+pub(crate) fn synced_fields(resource: &ResourceType, top: &BTreeMap<String, &RawValue>) -> Result<String, Error> {
     let hub = Hub {
         top,
         meta: OnceCell::new(),
@@ -124,12 +124,12 @@ pub(crate) fn travelling_fields(resource: &ResourceType, top: &BTreeMap<String, 
 }
 
 /// False for a label of a hub object that its API server or controllers wrote.
-pub(crate) fn label_travels(resource: &ResourceType, key: &str) -> bool {
+pub(crate) fn is_synced_label(resource: &ResourceType, key: &str) -> bool {
     !(resource.is(BATCH, "jobs") && JOB_LABELS.contains(&key))
 }
 
 /// False for an annotation of a hub object that its API server or controllers wrote.
-pub(crate) fn annotation_travels(resource: &ResourceType, key: &str) -> bool {
+pub(crate) fn is_synced_annotation(resource: &ResourceType, key: &str) -> bool {
     !HUB_ANNOTATIONS
         .iter()
         .any(|(group, plural, prefix)| resource.is(group, plural) && key.starts_with(prefix))
@@ -145,7 +145,7 @@ pub(crate) fn may_keep_silently(resource: &ResourceType) -> bool {
     resource.is("", "services")
 }
 
-/// The field of an object (`found`, whole) that keeps its value, though `fields`, those that travel, each with a leading
+/// The field of an object (`found`, whole) that keeps its value, though `fields`, those that are synced, each with a leading
 /// comma, want another and the server does not object: the address of a Service that has none and is to get one.
 pub(crate) fn keeps_silently(
     resource: &ResourceType,

@@ -36,31 +36,31 @@ fn resource(kind: &str) -> ResourceType {
     }
 }
 
-fn travelling(kind: &str, object: &Value) -> String {
+fn synced(kind: &str, object: &Value) -> String {
     let text = object.to_string();
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(&text).unwrap();
-    travelling_fields(&resource(kind), &top).unwrap()
+    synced_fields(&resource(kind), &top).unwrap()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers write json!({...}) in place")]
 #[track_caller]
 fn check(kind: &str, object: Value, expected: Value) {
-    let fields = travelling(kind, &object);
+    let fields = synced(kind, &object);
     let fields: Value = serde_json::from_str(&format!("{{{}}}", fields.trim_start_matches(','))).unwrap();
     assert_eq!(fields, expected, "{kind} {object}");
 }
 
-/// Checks an object whose `spec.field` is `value`, its fields set by `owners`: whether the field travels.
+/// Checks an object whose `spec.field` is `value`, its fields set by `owners`: whether the field is synced.
 #[expect(clippy::needless_pass_by_value, reason = "callers write json!({...}) in place")]
 #[track_caller]
-fn check_spec(kind: &str, field: &str, value: Value, owners: Option<Value>, travels: bool) {
+fn check_spec(kind: &str, field: &str, value: Value, owners: Option<Value>, is_synced: bool) {
     let mut metadata = json!({"name": "a"});
     if let Some(owners) = owners {
         metadata["managedFields"] = owners;
     }
     let object = json!({"metadata": metadata, "spec": {"kept": 1, field: value}});
     let mut expected = json!({"spec": {"kept": 1}});
-    if travels {
+    if is_synced {
         expected["spec"][field] = object["spec"][field].clone();
     }
     check(kind, object, expected);
@@ -80,7 +80,7 @@ fn kinds_without_rules_travel_byte_by_byte() {
     let text = r#"{"apiVersion":"v1","kind":"X","metadata":{},"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"},"status":{},"n":null}"#;
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
     for kind in ["ConfigMap", "CronJob", "DaemonSet", "ReplicaSet", "Knative"] {
-        let fields = travelling_fields(&resource(kind), &top).unwrap();
+        let fields = synced_fields(&resource(kind), &top).unwrap();
         assert_eq!(
             fields, r#","n":null,"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"}"#,
             "{kind}"
@@ -92,14 +92,14 @@ fn kinds_without_rules_travel_byte_by_byte() {
 fn only_what_a_rule_names_is_taken_apart() {
     let text = r#"{"spec":{"versions":[{ "schema": {} }],"conversion":{"strategy":"None"}}}"#;
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
-    let fields = travelling_fields(&resource("CustomResourceDefinition"), &top).unwrap();
+    let fields = synced_fields(&resource("CustomResourceDefinition"), &top).unwrap();
     assert_eq!(
         fields,
         r#","spec":{"conversion":{"strategy":"None"},"versions":[{ "schema": {} }]}"#
     );
     let plain = r#"{"spec":{ "b":1, "a":2}}"#;
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(plain).unwrap();
-    let fields = travelling_fields(&resource("Deployment"), &top).unwrap();
+    let fields = synced_fields(&resource("Deployment"), &top).unwrap();
     assert_eq!(fields, r#","spec":{ "b":1, "a":2}"#);
 }
 
@@ -120,7 +120,7 @@ fn a_value_of_another_shape_is_no_panic() {
                 resource: (*plural).into(),
                 ..resource("ConfigMap")
             };
-            drop(travelling_fields(&resource, &top));
+            drop(synced_fields(&resource, &top));
         }
     }
 }
@@ -329,7 +329,7 @@ fn a_namespace_travels_without_its_finalizers_and_an_aggregated_role_without_rul
 
 #[test]
 fn an_empty_or_injected_ca_bundle_stays_at_the_hub_and_one_of_the_user_travels() {
-    for (bundle, annotation, travels) in [
+    for (bundle, annotation, is_synced) in [
         (json!("Q0E="), "note", true),
         (json!(""), "note", false),
         (json!("Cg=="), "note", false),
@@ -344,7 +344,7 @@ fn an_empty_or_injected_ca_bundle_stays_at_the_hub_and_one_of_the_user_travels()
             with["caBundle"] = bundle;
             with
         };
-        if travels {
+        if is_synced {
             config = with.clone();
         }
         for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
@@ -365,7 +365,7 @@ fn an_empty_or_injected_ca_bundle_stays_at_the_hub_and_one_of_the_user_travels()
 
 #[test]
 fn labels_and_annotations_of_controllers_stay_at_the_hub() {
-    for (kind, key, travels) in [
+    for (kind, key, is_synced) in [
         ("Job", "controller-uid", false),
         ("Job", "job-name", false),
         ("Job", "batch.kubernetes.io/controller-uid", false),
@@ -373,9 +373,9 @@ fn labels_and_annotations_of_controllers_stay_at_the_hub() {
         ("Job", "app", true),
         ("Pod", "job-name", true),
     ] {
-        assert_eq!(label_travels(&resource(kind), key), travels, "{kind} {key}");
+        assert_eq!(is_synced_label(&resource(kind), key), is_synced, "{kind} {key}");
     }
-    for (kind, key, travels) in [
+    for (kind, key, is_synced) in [
         ("PersistentVolumeClaim", "pv.kubernetes.io/bind-completed", false),
         ("PersistentVolumeClaim", "pv.kubernetes.io/bound-by-controller", false),
         (
@@ -404,6 +404,6 @@ fn labels_and_annotations_of_controllers_stay_at_the_hub() {
         ),
         ("ConfigMap", "pv.kubernetes.io/bind-completed", true),
     ] {
-        assert_eq!(annotation_travels(&resource(kind), key), travels, "{kind} {key}");
+        assert_eq!(is_synced_annotation(&resource(kind), key), is_synced, "{kind} {key}");
     }
 }

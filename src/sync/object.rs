@@ -59,7 +59,7 @@ pub struct Desired {
     pub replace: bool,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
-    /// `"key":value` for every top-level field that travels, each with a leading comma.
+    /// `"key":value` for every top-level field that is synced, each with a leading comma.
     pub(super) fields: String,
     /// What of it is set by a patch after an apply.
     duplicates: Duplicates,
@@ -103,16 +103,16 @@ impl Desired {
             if is_system_object(resource, &meta, &top) {
                 return Ok(None);
             }
-            desired.fields = kinds::travelling_fields(resource, &top)?;
+            desired.fields = kinds::synced_fields(resource, &top)?;
             desired.finished = kinds::has_finished(resource, top.get("status").copied());
             desired.create_only = is_create_only(&meta.annotations);
             (desired.labels, desired.annotations) = (meta.labels, meta.annotations);
             desired
                 .labels
-                .retain(|key, _| travels(key) && kinds::label_travels(resource, key));
+                .retain(|key, _| is_synced_key(key) && kinds::is_synced_label(resource, key));
             desired
                 .annotations
-                .retain(|key, _| travels(key) && kinds::annotation_travels(resource, key));
+                .retain(|key, _| is_synced_key(key) && kinds::is_synced_annotation(resource, key));
             desired.replace = desired.annotations.get(REPLACE).is_some_and(|value| value == "true");
         }
         if origin.name != copy.name || origin.resource.kind != copy.resource.kind {
@@ -286,13 +286,13 @@ impl Desired {
 }
 
 /// False for labels and annotations that mean something on one side only: kcp's, and our own marks.
-fn travels(key: &str) -> bool {
+fn is_synced_key(key: &str) -> bool {
     let prefix = key.split('/').next().unwrap_or_default();
     let kcp = key.contains('/') && (prefix == "kcp.io" || prefix.ends_with(".kcp.io"));
     !kcp && ![DOWNSYNCED, UPSYNCED, OWNER, SOURCE, ADOPTED, RENAMED_FROM, PULL_SECRETS].contains(&key)
 }
 
-/// Objects that every cluster makes for itself (spec 3.8): they never travel.
+/// Objects that every cluster makes for itself (spec 3.8): they are never synced.
 fn is_system_object(resource: &ResourceType, meta: &Meta, top: &BTreeMap<String, &RawValue>) -> bool {
     if !resource.group.is_empty() {
         return false;

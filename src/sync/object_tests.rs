@@ -110,7 +110,7 @@ fn the_hash_changes_with_what_travels_and_with_nothing_else() {
 #[test]
 fn system_objects_never_travel() {
     let secret = |kind: &str| json!({"metadata": {"name": "s", "namespace": "n"}, "type": kind});
-    for (resource, object, travels) in [
+    for (resource, object, is_synced) in [
         (
             "configmaps",
             json!({"metadata": {"name": "kube-root-ca.crt", "namespace": "n"}}),
@@ -140,7 +140,7 @@ fn system_objects_never_travel() {
             ..config_maps()
         };
         let desired = desired_as(resource, Selection::Full, &object);
-        assert_eq!(desired.is_some(), travels, "{object}");
+        assert_eq!(desired.is_some(), is_synced, "{object}");
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn has_any(resource: &ResourceType) -> bool {
     resource.is("", "serviceaccounts")
 }
 
-/// Takes the list out of the fields that travel, each with a leading comma.
+/// Takes the list out of the fields that are synced, each with a leading comma.
 pub(super) fn split(fields: &str) -> (String, Vec<Value>) {
     let object = format!("{{{}}}", fields.trim_start_matches(','));
     let mut object: Map<String, Value> = serde_json::from_str(&object).unwrap_or_default();

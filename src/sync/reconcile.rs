@@ -149,7 +149,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
     let meta = Meta::of(name, &body)?;
     not_older(&meta, job.origin_told)?;
     confirm_there(origins, &job.origin, &meta, job.origin_unnamed).await?;
-    // What the other direction has made does not travel back (spec section 4).
+    // What the other direction has made is not synced back (spec section 4).
     let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);
     if job.selection == Selection::None || is_copy {
         return Ok(Read::NotSelected);

@@ -21,7 +21,7 @@ pub(in crate::sync) const ABSENT: Copy = Copy {
     ..OURS
 };
 
-/// That of a `ConfigMap` which travels down.
+/// That of a `ConfigMap` which is downsynced.
 pub(in crate::sync) fn job() -> Job {
     let address = Address {
         resource: ResourceType::config_maps(),

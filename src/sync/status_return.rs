@@ -28,7 +28,7 @@ pub struct StatusJob {
     pub at_hub: Address,
     /// Where its status is written.
     pub path: StatusPath,
-    /// Which way the object travels. The hub's is written only while it is ours if upsync has made it.
+    /// In which direction the object is synced. The hub's is written only while it is ours if upsync has made it.
     pub direction: Direction,
     /// The edge object, if it is at hand; otherwise it is read.
     pub body: Option<Bytes>,

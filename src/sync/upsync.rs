@@ -96,7 +96,7 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
         }
         Err(error) => Err(error),
     };
-    // A new copy has no status yet: what travels is without one.
+    // A new copy has no status yet: what is synced is without one.
     outcome
         .map(|outcome| Outcome {
             status: Some(0),
@@ -175,7 +175,7 @@ async fn apply_once(
     (version, source): (u64, Option<&str>),
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
-    // The answer travels over the hub's link, so it is whole only where it tells what is still to be done.
+    // The answer goes over the hub's link, so it is whole only where it tells what is still to be done.
     let answer = if desired.may_have_addition(resource) || desired.may_empty() {
         Content::Full
     } else {

@@ -20,7 +20,7 @@ fn the_job(shop: &str) -> At<'_> {
     ["batch/v1", "jobs", shop, "it"]
 }
 
-/// A Job that travels to an edge whose controllers run it.
+/// A Job that is synced to an edge whose controllers run it.
 struct Running {
     // First, so that on drop the syncer ends before what it talks to.
     syncer: Syncer,

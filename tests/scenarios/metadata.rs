@@ -1,4 +1,4 @@
-//! What of an object's metadata travels, and what each side keeps for itself.
+//! What of an object's metadata is synced, and what each side keeps for itself.
 
 use serde_json::{Value, json};
 

@@ -13,7 +13,7 @@ use crate::sync::meta::Meta;
 use crate::sync::own_objects::{LEGACY_RECORD, record_name};
 use crate::sync::ownership::SyncTarget;
 
-/// Keys in it, by the direction that the types travelled.
+/// Keys in it, by the direction that the types were synced.
 const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up, "upsynced")];
 
 /// Key of the UID of the hub that the copies are from.

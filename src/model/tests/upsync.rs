@@ -1,4 +1,4 @@
-//! What travels up, and the namespaces that are made for it at the hub.
+//! What is upsynced, and the namespaces that are made for it at the hub.
 
 use super::*;
 use crate::api::{DOWNSYNCED, OWNER, UPSYNCED};
