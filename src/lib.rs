@@ -81,8 +81,8 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     let setup = engine::Setup {
         clusters: engine::Clusters::new([hub, edge]),
         settings: model::Settings {
-            hub_pace: settings.hub_pace,
-            edge_pace: settings.edge_pace,
+            hub_mode: settings.hub_mode,
+            edge_mode: settings.edge_mode,
             own_namespace: settings.own_namespace,
             workers: workers as usize,
             queue_capacity: settings.queue_capacity,

@@ -51,7 +51,7 @@ const STANDING_BY: &str = "ok, standing by\n";
 
 /// What the engine is asked. An answer that does not come is a failure.
 #[derive(Debug)]
-pub enum Question {
+pub enum HealthQuery {
     /// Does the loop turn?
     Alive(oneshot::Sender<()>),
     /// Are the configs known and the first lists complete? If not, what is missing.
@@ -119,18 +119,18 @@ impl Error for ServeError {
 
 /// Where questions find the engine that is at work, if there is one.
 #[derive(Clone, Default)]
-pub struct Desk(Rc<RefCell<Option<Sender<Question>>>>);
+pub struct Desk(Rc<RefCell<Option<Sender<HealthQuery>>>>);
 
 impl Desk {
     /// What the engine that takes up work reads its questions from. Once that is dropped nobody is at work.
-    pub fn open(&self) -> Receiver<Question> {
+    pub fn open(&self) -> Receiver<HealthQuery> {
         let (questions, asked) = channel(1);
         self.0.replace(Some(questions));
         asked
     }
 
     /// `None` if nobody is at work. If the engine's loop does not turn, the connection's time ends first.
-    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> HealthQuery) -> Option<T> {
         let questions = self.0.borrow().clone()?;
         let (answer, answered) = oneshot::channel();
         questions.send(question(answer)).await.ok()?;
@@ -274,18 +274,18 @@ impl Answers {
             return refused;
         }
         match path {
-            "/healthz" | "/livez" => match self.desk.ask(Question::Alive).await {
+            "/healthz" | "/livez" => match self.desk.ask(HealthQuery::Alive).await {
                 Some(()) => response(StatusCode::OK, "ok\n"),
                 None => response(StatusCode::OK, STANDING_BY),
             },
-            "/readyz" => match self.desk.ask(Question::Ready).await {
+            "/readyz" => match self.desk.ask(HealthQuery::Ready).await {
                 Some(Ok(())) => response(StatusCode::OK, "ok\n"),
                 Some(Err(missing)) => response(StatusCode::SERVICE_UNAVAILABLE, missing),
                 None => response(StatusCode::OK, STANDING_BY),
             },
             _ => {
                 let now = (self.clock)();
-                let page = self.desk.ask(|answer| Question::Metrics { now, answer }).await;
+                let page = self.desk.ask(|answer| HealthQuery::Metrics { now, answer }).await;
                 response(StatusCode::OK, page.unwrap_or_else(|| metrics::render_standby().into()))
             }
         }

@@ -23,9 +23,9 @@ async fn served<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
     local.spawn_local(async move {
         while let Some(question) = asked.recv().await {
             match question {
-                Question::Alive(answer) => _ = answer.send(()),
-                Question::Ready(answer) => _ = answer.send(Ok(())),
-                Question::Metrics { answer, .. } => _ = answer.send(Bytes::from(vec![b'x'; 100_000])),
+                HealthQuery::Alive(answer) => _ = answer.send(()),
+                HealthQuery::Ready(answer) => _ = answer.send(Ok(())),
+                HealthQuery::Metrics { answer, .. } => _ = answer.send(Bytes::from(vec![b'x'; 100_000])),
             }
         }
     });

@@ -7,8 +7,6 @@ mod support;
 
 #[path = "hostile/advice.rs"]
 mod advice;
-#[path = "hostile/recreated.rs"]
-mod recreated;
 #[path = "hostile/bench.rs"]
 mod bench;
 #[path = "hostile/bounds.rs"]
@@ -41,6 +39,8 @@ mod one_cluster;
 mod outages;
 #[path = "hostile/owners.rs"]
 mod owners;
+#[path = "hostile/recreated.rs"]
+mod recreated;
 #[path = "hostile/refused.rs"]
 mod refused;
 #[path = "hostile/replace.rs"]

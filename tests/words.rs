@@ -86,7 +86,11 @@ fn without_code(text: &str) -> String {
 fn literals(text: &str) -> String {
     let (text, _) = text.split_once("#[cfg(test)]").unwrap_or((text, ""));
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let code = lines.collect::<Vec<_>>().join("\n").replace("\\\"", "'").replace("'\"'", "");
+    let code = lines
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("\\\"", "'")
+        .replace("'\"'", "");
     code.split('"').skip(1).step_by(2).collect::<Vec<_>>().join("\n. ")
 }
 
@@ -140,5 +144,8 @@ fn a_banned_phrase_is_found_also_across_lines_and_in_no_other_word() {
     assert_eq!(banned("x", "kept\nin  step.").len(), 1);
     assert!(banned("x", "begin step, panewal, an elderly").is_empty());
     assert!(without_code("a `in_step` b") == "a  x  b");
-    assert_eq!(literals("let x = \"a\"; // b\n// \"c\"\nlet y = \"d \\\"e\\\"\";"), "a\n. d 'e'");
+    assert_eq!(
+        literals("let x = \"a\"; // b\n// \"c\"\nlet y = \"d \\\"e\\\"\";"),
+        "a\n. d 'e'"
+    );
 }

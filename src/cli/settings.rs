@@ -16,7 +16,7 @@ use crate::model::Limits;
 use crate::plan::Filter;
 use crate::queue;
 use crate::serve::ListenAddress;
-use crate::source::Pace;
+use crate::source::Mode;
 use crate::spelling;
 
 /// Requests per second and side, as in the Go syncer.
@@ -70,9 +70,9 @@ pub struct Settings {
     /// Nobody has asked for it: it does not count at an edge that shares itself out among its clients.
     pub is_default_rate: bool,
     /// How changes at the hub are found.
-    pub hub_pace: Pace,
+    pub hub_mode: Mode,
     /// How changes at the edge are found.
-    pub edge_pace: Pace,
+    pub edge_mode: Mode,
     /// Adopted objects are deleted when their hub objects go, as the Go syncer did, instead of released.
     pub delete_adopted: bool,
     /// Field managers whose fields beside those that the hub sets are taken back at the edge: names, or the start of
@@ -127,8 +127,8 @@ impl Settings {
             former_sync_target_uids: raw.former_sync_target_uid,
             is_default_rate: is_default(raw.qps.as_deref()),
             rate: rate(raw.qps.as_deref(), raw.burst.as_deref())?,
-            hub_pace: pace("--mode", raw.mode.as_deref(), interval)?,
-            edge_pace: pace("--edge-mode", raw.edge_mode.as_deref(), interval)?,
+            hub_mode: mode("--mode", raw.mode.as_deref(), interval)?,
+            edge_mode: mode("--edge-mode", raw.edge_mode.as_deref(), interval)?,
             delete_adopted: raw.delete_adopted,
             revert_changes_from: revert_changes_from(&raw.revert_changes_from)?,
             filter: filter(&[
@@ -297,10 +297,10 @@ fn queue_capacity(text: Option<&str>) -> Result<usize, UsageError> {
     number.ok_or_else(|| UsageError::new(format!("--queue-capacity {text:?}: {allowed}")))
 }
 
-fn pace(flag: &str, mode: Option<&str>, interval: Duration) -> Result<Pace, UsageError> {
+fn mode(flag: &str, mode: Option<&str>, interval: Duration) -> Result<Mode, UsageError> {
     match mode {
-        None | Some("watch") => Ok(Pace::Watch),
-        Some("poll") => Ok(Pace::Poll(interval)),
+        None | Some("watch") => Ok(Mode::Watch),
+        Some("poll") => Ok(Mode::Poll(interval)),
         Some(other) => Err(UsageError::new(format!("{flag} {other:?}: must be watch or poll"))),
     }
 }

@@ -29,7 +29,7 @@ fn has_the_defaults_of_the_go_syncer() {
     assert!(found.is_default_rate);
     assert_eq!(found.verbosity, LevelFilter::Info);
     assert_eq!(found.listen_address, None);
-    assert_eq!((found.hub_pace, found.edge_pace), (Pace::Watch, Pace::Watch));
+    assert_eq!((found.hub_mode, found.edge_mode), (Mode::Watch, Mode::Watch));
     assert!(!found.delete_adopted && found.filter.is_empty());
     assert_eq!(found.revert_changes_from, ["kubectl", "kubectl-*"]);
 }
@@ -54,11 +54,11 @@ fn limits_the_rate_as_client_go_does() {
 
 #[test]
 fn paces_each_side_by_its_own_mode() {
-    let poll = |seconds| Pace::Poll(Duration::from_secs(seconds));
+    let poll = |seconds| Mode::Poll(Duration::from_secs(seconds));
     for (hub, edge, interval, expected) in [
-        ("watch", "watch", "30s", (Pace::Watch, Pace::Watch)),
-        ("poll", "watch", "", (poll(15), Pace::Watch)),
-        ("watch", "poll", "1m30s", (Pace::Watch, poll(90))),
+        ("watch", "watch", "30s", (Mode::Watch, Mode::Watch)),
+        ("poll", "watch", "", (poll(15), Mode::Watch)),
+        ("watch", "poll", "1m30s", (Mode::Watch, poll(90))),
         ("poll", "poll", "1s", (poll(1), poll(1))),
     ] {
         let set = |raw: &mut RunArgs| {
@@ -67,7 +67,7 @@ fn paces_each_side_by_its_own_mode() {
             raw.poll_interval = not_empty(Some(interval.to_owned()));
         };
         let found = check(set).unwrap();
-        assert_eq!((found.hub_pace, found.edge_pace), expected, "{hub} {edge} {interval}");
+        assert_eq!((found.hub_mode, found.edge_mode), expected, "{hub} {edge} {interval}");
     }
 }
 

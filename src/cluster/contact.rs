@@ -50,7 +50,7 @@ pub(super) struct Contact {
     news: Notify,
 }
 
-/// Held by the one who asks whether a side is back, at its own pace.
+/// Held by the one who asks whether a side is back, at its own mode.
 #[derive(Debug)]
 pub(crate) struct Probe(Rc<Contact>);
 

@@ -1,6 +1,6 @@
 //! Credentials that a side does not accept: whoever asks is refused here, and one request in a while asks for all.
 //!
-//! Everything goes on asking at its own pace (sources, objects, heartbeat, discovery), which is dozens of requests a minute
+//! Everything goes on asking at its own mode (sources, objects, heartbeat, discovery), which is dozens of requests a minute
 //! for as long as nobody renews the credentials, for months perhaps. Here, only one in a while reaches the side, ever more
 //! rarely down to one in five minutes, and at once when there are other credentials.
 

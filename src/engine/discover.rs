@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::discovery::{self, GroupVersion, Served};
 use crate::cluster::{Cluster, Error};
-use crate::model::effect::{Answers, Groups, Questions};
+use crate::model::effect::{Answers, DiscoveryRequest, Groups};
 
 /// Asks all questions, one after the other.
-pub(super) async fn ask(cluster: &Cluster, questions: Questions) -> Answers {
-    let Questions {
+pub(super) async fn ask(cluster: &Cluster, questions: DiscoveryRequest) -> Answers {
+    let DiscoveryRequest {
         mut group_versions,
         of_groups,
         open,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::api::{GROUP, VERSION};
 use crate::cluster::discovery::{Served, discover};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
-use crate::model::effect::{HeartbeatRequest, ConfigToMark, HeartbeatResult, ConfigHeartbeat, ConfigKind, Places};
+use crate::model::effect::{ConfigHeartbeat, ConfigKind, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
 use crate::plan::StatusPath;
 use crate::sync::meta::Meta;
 

@@ -25,7 +25,7 @@ use crate::few::Few;
 use crate::logging::log_line;
 use crate::model::effect::{Answer, Effect, Feed, Known};
 use crate::model::{Course, Event, Model, Moment, OneCluster, Settings};
-use crate::serve::Question;
+use crate::serve::HealthQuery;
 use crate::source::{self, Reading, SourceEvent, SourceHandle, SourceId};
 
 /// Events on their way from sources to the engine. Each may hold an object, so few; sources wait when it is full.
@@ -123,7 +123,7 @@ struct Shell<'a> {
 /// An error, before anything is written, says that hub and edge are the same cluster.
 pub async fn run_and_answer(
     setup: Setup,
-    mut questions: Receiver<Question>,
+    mut questions: Receiver<HealthQuery>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), OneCluster> {
     tokio::pin!(stop);
@@ -181,7 +181,7 @@ impl<'a> Shell<'a> {
     async fn turn(
         &mut self,
         model: &mut Model,
-        questions: &mut Receiver<Question>,
+        questions: &mut Receiver<HealthQuery>,
         mut stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<End, OneCluster> {
         loop {
@@ -224,9 +224,9 @@ impl<'a> Shell<'a> {
 
     fn read(&mut self, id: SourceId, feed: Feed, reading: &Reading) {
         let cluster = self.setup.clusters.at(feed.side());
-        let pace = self.setup.settings.pace(feed.side());
+        let mode = self.setup.settings.mode(feed.side());
         let events = self.outlets.of(feed).clone();
-        let source = source::start(cluster, reading, pace, id, events);
+        let source = source::start(cluster, reading, mode, id, events);
         self.sources.insert(id, source);
     }
 }

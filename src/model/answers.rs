@@ -10,7 +10,7 @@ use super::Model;
 use super::one_cluster::Clusters;
 use crate::cluster::Side;
 use crate::report::metrics::{Snapshot, render};
-use crate::serve::Question;
+use crate::serve::HealthQuery;
 
 /// How long a page of metrics is given out again: making one looks at every object.
 const FRESH: Duration = Duration::from_secs(1);
@@ -26,12 +26,12 @@ pub(super) struct Told {
 }
 
 impl Model {
-    pub(super) fn asked(&mut self, question: Question) {
+    pub(super) fn asked(&mut self, question: HealthQuery) {
         // Whoever asked may have gone.
         match question {
-            Question::Alive(answer) => drop(answer.send(())),
-            Question::Ready(answer) => drop(answer.send(self.readiness())),
-            Question::Metrics { now, answer } => drop(answer.send(self.page(now))),
+            HealthQuery::Alive(answer) => drop(answer.send(())),
+            HealthQuery::Ready(answer) => drop(answer.send(self.readiness())),
+            HealthQuery::Metrics { now, answer } => drop(answer.send(self.page(now))),
         }
     }
 

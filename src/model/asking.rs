@@ -32,7 +32,7 @@ pub(super) fn is_gone(rounds: u32, selected: bool) -> bool {
 
 /// What is known of one side.
 #[derive(Default)]
-pub(super) struct Asking {
+pub(super) struct DiscoveryState {
     pub(super) discovery: Discovery,
     /// Those of which the side has answered with an error last.
     refused: BTreeSet<GroupVersion>,
@@ -41,7 +41,7 @@ pub(super) struct Asking {
 }
 
 /// What is to be asked of a side.
-pub(crate) struct Questions {
+pub(crate) struct DiscoveryRequest {
     /// What it serves at these.
     pub(crate) group_versions: BTreeSet<GroupVersion>,
     /// Which groups it has.
@@ -132,7 +132,7 @@ impl Model {
             let open = self.open_groups(side);
             // Whether it is there at another version.
             let elsewhere = self.missing_at_one_version(side);
-            let questions = Questions {
+            let questions = DiscoveryRequest {
                 group_versions: questions,
                 of_groups,
                 open,

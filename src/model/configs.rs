@@ -20,7 +20,7 @@ use crate::sync::meta::Meta;
 
 /// Between two questions for a kind of configs that the hub does not serve, while it serves the other one.
 const KIND_INTERVAL: Duration = Duration::from_secs(600);
-/// Questions for a kind that the hub used to serve before they become rare: some minutes.
+/// DiscoveryRequest for a kind that the hub used to serve before they become rare: some minutes.
 const KIND_TRIES: u32 = 10;
 /// The same for one that it has not served so far: half a minute, in which a hub that starts, or what stands before it, has
 /// come to its senses.
@@ -64,7 +64,7 @@ enum Known {
 
 /// The configs, and what they ask for.
 #[derive(Default)]
-pub(super) struct Selecting {
+pub(super) struct SelectedConfigs {
     configs: BTreeMap<ConfigName, Config>,
     /// Names that the list of a kind under way has given so far.
     listing: BTreeMap<ConfigKind, BTreeSet<String>>,
@@ -89,7 +89,7 @@ pub(super) struct Selecting {
     pub(super) unreadable: BTreeMap<ConfigName, Problem>,
 }
 
-impl Selecting {
+impl SelectedConfigs {
     pub(super) fn list_begins(&mut self, kind: ConfigKind) {
         self.listing.insert(kind, BTreeSet::new());
     }

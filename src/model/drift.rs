@@ -51,7 +51,10 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let changes = state.inventory.contention(&name).map_or(0, |contention| contention.count(now));
+        let changes = state
+            .inventory
+            .contention(&name)
+            .map_or(0, |contention| contention.count(now));
         let (class, side) = (state.class(&name), state.plan.direction.copy());
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let key = Key::new(type_id, Task::Object, name);
@@ -102,10 +105,13 @@ impl Model {
         // Only a change of what was corrected is contention. While the hub is gone nothing is, and what happens
         // meanwhile is not worth a line, nor a wait when the hub is back.
         let counts = !self.queue.waits(&key);
-        let changes = state
-            .inventory
-            .contention(&key.name)
-            .map_or(0, |contention| if counts { contention.count(now) } else { contention.so_far() });
+        let changes = state.inventory.contention(&key.name).map_or(0, |contention| {
+            if counts {
+                contention.count(now)
+            } else {
+                contention.so_far()
+            }
+        });
         let (manager, fields) = last_writer(object).unwrap_or_default();
         let Some(wait) = wait(changes, self.chance.f64()) else {
             log_line!(

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-pub(crate) use super::asking::{Answers, Groups, Questions};
+pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::definitions::DefinitionAnswers;
 pub(crate) use super::guard::vanished::Left;
-pub(crate) use super::heartbeat::{HeartbeatRequest, ConfigToMark, HeartbeatResult, ConfigHeartbeat, Places};
+pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 pub(crate) use super::sources::Feed;
@@ -45,7 +45,7 @@ pub(crate) enum Request {
     /// Bring a status to the hub.
     Status(Key, Box<StatusJob>),
     /// Ask a side what it serves.
-    Discover(Side, Questions),
+    Discover(Side, DiscoveryRequest),
     /// Read the record of synced types.
     ReadRecord(Names),
     /// Write it.

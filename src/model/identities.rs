@@ -2,7 +2,7 @@
 
 /// Asking a side who it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Question {
+pub(super) struct IdentityCheck {
     /// The last answer was that of another cluster.
     pub(super) was_other: bool,
     pub(super) settled: Settled,
@@ -22,7 +22,7 @@ pub(super) enum Settled {
     Nameless,
 }
 
-impl Question {
+impl IdentityCheck {
     /// True if the address of the side has changed since it was asked.
     pub(super) fn has_moved(&mut self, moves: u64) -> bool {
         if self.moves == moves {

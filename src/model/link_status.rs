@@ -105,7 +105,7 @@ impl LinkStatus {
     }
 
     /// True if there is something to write and nobody writes it: what comes meanwhile is looked at when the write ends, so
-    /// that it keeps to the pace. The `last` one, of a copy that is gone, cannot be looked at any more, and is kept at hand.
+    /// that it keeps to the mode. The `last` one, of a copy that is gone, cannot be looked at any more, and is kept at hand.
     pub(super) fn wants_worker(&self, last: bool) -> bool {
         self.is_due() && (last || !self.under_way)
     }
@@ -198,7 +198,7 @@ mod tests {
         record.edge_tells(Some(6));
         record.write_begins();
         record.edge_tells(Some(7));
-        assert!(!record.wants_worker(false), "the pace begins when the write ends");
+        assert!(!record.wants_worker(false), "the mode begins when the write ends");
         let now = Instant::now();
         record.write_ended(written(6, 2), now);
         assert!(record.wants_worker(false));

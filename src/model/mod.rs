@@ -52,8 +52,8 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use self::answers::Told;
-use self::asking::Asking;
-use self::configs::Selecting;
+use self::asking::DiscoveryState;
+use self::configs::SelectedConfigs;
 use self::definitions::DefinitionReads;
 use self::effect::{Answer, Done, Effect, Request};
 use self::guard::Guard;
@@ -74,8 +74,8 @@ use crate::cluster::{ObjectName, Side, Standing};
 use crate::plan::Filter;
 use crate::queue::{Payload, Queue, QueueKey};
 use crate::report::Report;
-use crate::serve::Question;
-use crate::source::{Pace, SourceEvent, SourceId};
+use crate::serve::HealthQuery;
+use crate::source::{Mode, SourceEvent, SourceId};
 use crate::sync::definition::Definitions;
 use crate::sync::job::Policy;
 use crate::sync::object::Desired;
@@ -153,9 +153,9 @@ impl Key {
 #[derive(Clone)]
 pub struct Settings {
     /// How often the hub is looked at.
-    pub hub_pace: Pace,
+    pub hub_mode: Mode,
     /// How often the edge is looked at.
-    pub edge_pace: Pace,
+    pub edge_mode: Mode,
     /// The namespace that the syncer itself runs in, if it runs in one. It is never deleted.
     pub own_namespace: Option<String>,
     /// Requests in flight at once, but for as many again that take long.
@@ -180,10 +180,10 @@ pub struct Settings {
 
 impl Settings {
     /// How often a side is looked at.
-    pub(crate) fn pace(&self, side: Side) -> Pace {
+    pub(crate) fn mode(&self, side: Side) -> Mode {
         match side {
-            Side::Hub | Side::Shard(_) => self.hub_pace,
-            Side::Edge => self.edge_pace,
+            Side::Hub | Side::Shard(_) => self.hub_mode,
+            Side::Edge => self.edge_mode,
         }
     }
 }
@@ -196,7 +196,7 @@ pub(crate) struct Model {
     chance: fastrand::Rng,
     effects: Vec<Effect>,
     timers: Timers,
-    selecting: Selecting,
+    selecting: SelectedConfigs,
     types: Types,
     next_type: TypeId,
     sources: Sources,
@@ -225,7 +225,7 @@ pub(crate) enum Event {
     /// A source has told something.
     Source(SourceId, SourceEvent),
     /// Somebody asks how it is.
-    Asked(Question),
+    Asked(HealthQuery),
     /// It is time, or there is room.
     Due,
 }
@@ -262,7 +262,7 @@ impl Model {
             chance: fastrand::Rng::with_seed(seed),
             effects: Vec::new(),
             timers: Timers::default(),
-            selecting: Selecting::default(),
+            selecting: SelectedConfigs::default(),
             types: BTreeMap::new(),
             next_type: 0,
             sources: Sources::new(),
@@ -392,7 +392,7 @@ impl Model {
         self.effects.push(Effect::Request(request));
     }
 
-    fn asking(&mut self, side: Side) -> &mut Asking {
+    fn asking(&mut self, side: Side) -> &mut DiscoveryState {
         &mut self.sides.of_mut(side).asking
     }
 

@@ -327,7 +327,7 @@ impl Model {
                 side = side.word(),
                 resource = resource
             );
-            self.restart_type(type_id);
+            self.restart_type_with_nothing_known(type_id);
             if side == Side::Edge {
                 self.read_record_again();
             }

@@ -16,7 +16,7 @@ const STEADY: Duration = Duration::from_secs(60);
 
 /// How one side has answered.
 #[derive(Debug, Default)]
-pub(super) struct Answering {
+pub(super) struct Reachability {
     is: Is,
     /// It has refused the credentials, and has not accepted them since.
     refuses: bool,
@@ -38,7 +38,7 @@ enum Is {
     Returning,
 }
 
-impl Answering {
+impl Reachability {
     /// True if the side was last found to be silent.
     pub(super) fn is_silent(&self) -> bool {
         self.is == Is::Silent
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_side_that_keeps_coming_back_is_asked_ever_more_rarely() {
         let start = Instant::now();
-        let mut side = Answering::default();
+        let mut side = Reachability::default();
         let (mut asked, mut ask) = (0, None);
         // Ten times a second for ten minutes.
         for tick in 0..6000 {

@@ -136,7 +136,7 @@ impl Model {
     }
 
     /// The same, and what is known of its copies counts for nothing: no version can be held against theirs.
-    pub(super) fn restart_type(&mut self, type_id: TypeId) {
+    pub(super) fn restart_type_with_nothing_known(&mut self, type_id: TypeId) {
         self.clear_failures(type_id, true);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.inventory = Inventory::default();

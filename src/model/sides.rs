@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use super::asking::Asking;
-use super::identities::Question;
-use super::reachability::Answering;
+use super::asking::DiscoveryState;
+use super::identities::IdentityCheck;
+use super::reachability::Reachability;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::{Side, Standing};
 use crate::few::Few;
@@ -17,13 +17,13 @@ pub(super) struct SideState {
     /// The contact with it as it is now.
     pub(super) contact: Standing,
     /// Whether it answers, as the model takes it.
-    pub(super) answering: Answering,
+    pub(super) answering: Reachability,
     /// What it serves.
-    pub(super) asking: Asking,
+    pub(super) asking: DiscoveryState,
     /// Who it is. Workers that have begun go on with what was known then.
     pub(super) identity: Rc<Identity>,
     /// How far asking who it is has come.
-    pub(super) question: Question,
+    pub(super) question: IdentityCheck,
 }
 
 impl SideState {

@@ -12,7 +12,7 @@ use super::{Effect, Model, TypeId};
 use crate::cluster::{Error, ObjectName, Scope, Side};
 use crate::plan::{Direction, Selection, Selector};
 use crate::report::{Subject, Topic};
-use crate::source::{Covers, Pace, Reading, SourceId, Style};
+use crate::source::{Covers, Mode, Reading, SourceId, Style};
 use crate::sync::ownership::mark_selector;
 
 /// All sources that run.
@@ -186,7 +186,7 @@ impl Model {
         let Some(source) = self
             .sources
             .get(&id)
-            .filter(|_| self.settings.pace(side) == Pace::Watch)
+            .filter(|_| self.settings.mode(side) == Mode::Watch)
         else {
             return false;
         };
@@ -206,7 +206,7 @@ impl Model {
 
     /// A source that watches begins another list: nobody else needs to read what is in it.
     pub(super) fn reads_all_again(&mut self, type_id: TypeId, side: Side, id: SourceId) {
-        if self.settings.pace(side) != Pace::Watch {
+        if self.settings.mode(side) != Mode::Watch {
             return;
         }
         let Some(state) = self.types.get_mut(&type_id) else {

@@ -1,4 +1,4 @@
-//! Status on its way to the hub: noticing that it differs, and keeping to a pace.
+//! Status on its way to the hub: noticing that it differs, and keeping to a mode.
 //!
 //! The first change of an object goes at once; further ones wait until [`super::Settings::status_interval`] after the last
 //! write, and then the newest goes. What somebody else keeps writing to the hub's status is written over ever more

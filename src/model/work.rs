@@ -451,7 +451,9 @@ impl Model {
                 self.clear_status_failures(type_id);
                 self.drop_type_without_copies(type_id);
             }
-            Ending::Changed(Change::MarkedCreateOnly) | Ending::Skipped(Why::CreateOnly) => self.watch_unlabelled(type_id),
+            Ending::Changed(Change::MarkedCreateOnly) | Ending::Skipped(Why::CreateOnly) => {
+                self.watch_unlabelled(type_id)
+            }
             _ => {}
         }
     }

@@ -181,10 +181,10 @@ impl Bench {
 
     /// A source that watches.
     pub(super) fn source(&self, style: Style) -> Reader {
-        self.start(style, Pace::Watch)
+        self.start(style, Mode::Watch)
     }
 
-    pub(super) fn start(&self, style: Style, pace: Pace) -> Reader {
+    pub(super) fn start(&self, style: Style, mode: Mode) -> Reader {
         let reading = Reading {
             resource: ResourceType {
                 group: String::new(),
@@ -197,7 +197,7 @@ impl Bench {
             style,
         };
         let (sender, events) = channel(1);
-        let handle = start(&self.cluster, &reading, pace, 7, sender);
+        let handle = start(&self.cluster, &reading, mode, 7, sender);
         Reader { events, handle }
     }
 

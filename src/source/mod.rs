@@ -84,7 +84,7 @@ pub enum Covers {
 
 /// How often a side is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum Mode {
     /// All the time, by watches.
     Watch,
     /// Once in this time, give or take a tenth, for links where watches do not survive.
@@ -191,21 +191,21 @@ impl Drop for SourceHandle {
 pub fn start(
     cluster: &Rc<Cluster>,
     reading: &Reading,
-    pace: Pace,
+    mode: Mode,
     id: SourceId,
     events: Sender<(SourceId, SourceEvent)>,
 ) -> SourceHandle {
     let cluster = Rc::clone(cluster);
     let link = Link::new(id, events, Rc::clone(&cluster));
-    match pace {
-        Pace::Watch => {
+    match mode {
+        Mode::Watch => {
             let source = watch::Source::new(cluster, reading, link);
             SourceHandle {
                 task: spawn_local(source.run()).abort_handle(),
                 memory: None,
             }
         }
-        Pace::Poll(interval) => {
+        Mode::Poll(interval) => {
             let memory = Rc::new(RefCell::new(Memory::default()));
             let source = poll::Source::new(cluster, reading, interval, link, Rc::clone(&memory));
             SourceHandle {

@@ -5,7 +5,7 @@ use futures_util::stream;
 
 use super::*;
 use crate::cluster::Response;
-use crate::source::Pace;
+use crate::source::Mode;
 use crate::source::bench::*;
 
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -14,7 +14,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 /// A server with these answers, and a source that polls it.
 fn polling(style: Style, answers: Vec<Answer>) -> (Bench, Reader) {
     let bench = Bench::new(answers);
-    let source = bench.start(style, Pace::Poll(INTERVAL));
+    let source = bench.start(style, Mode::Poll(INTERVAL));
     (bench, source)
 }
 
@@ -305,7 +305,7 @@ async fn a_long_interval_lets_the_waits_after_failures_grow_longer() {
         let mut answers: Vec<Answer> = (0..12).map(|_| unreachable()).collect();
         answers.push(one("a", 1));
         let bench = Bench::new(answers);
-        let mut source = bench.start(Style::Whole, Pace::Poll(Duration::from_secs(120)));
+        let mut source = bench.start(Style::Whole, Mode::Poll(Duration::from_secs(120)));
         for _ in 0..12 {
             source.expect(&["down no route"]).await;
         }

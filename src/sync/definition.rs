@@ -170,7 +170,9 @@ impl Definitions {
         };
         Ok(match (known, found) {
             (_, Some(Definition { uid, going: true })) => self.unless_confirmed(uid),
-            (Some(Known::Uid(expected)), Some(found)) if found.uid != *expected => Some(Withdrawal::Redefined(found.uid)),
+            (Some(Known::Uid(expected)), Some(found)) if found.uid != *expected => {
+                Some(Withdrawal::Redefined(found.uid))
+            }
             (Some(Known::Uid(_)), None) => Some(Withdrawal::Going(None)),
             _ => None,
         })

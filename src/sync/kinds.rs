@@ -91,7 +91,7 @@ const CA_INJECTIONS: [&str; 4] = [
     "service.beta.openshift.io/inject-cabundle",
 ];
 
-/// `"key":value` for every top-level field of a hub object that travels, each with a leading comma.
+/// `"key":value` for every top-level field of a hub object that is synced, each with a leading comma.
 pub(crate) fn synced_fields(resource: &ResourceType, top: &BTreeMap<String, &RawValue>) -> Result<String, Error> {
     let hub = Hub {
         top,

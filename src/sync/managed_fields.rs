@@ -124,7 +124,8 @@ pub fn marks(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Re
     marked.metadata.deletion_timestamp.is_some().hash(&mut hasher);
     for owner in &marked.metadata.managed_fields {
         let ours = owner.manager == FIELD_MANAGER && owner.operation == "Apply";
-        if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, direction, revert_from)) {
+        if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, direction, revert_from))
+        {
             owner.manager.hash(&mut hasher);
             owner.time.hash(&mut hasher);
             owner.fields_v1.map(RawValue::get).hash(&mut hasher);

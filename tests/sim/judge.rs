@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use edge_syncer::source::Pace;
+use edge_syncer::source::Mode;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -264,7 +264,7 @@ impl Run {
                 // One lasts a little less than an hour.
                 Verb::Watch => 2 * sources,
                 // Each source looks once a minute.
-                Verb::List if self.pace_at(side) != Pace::Watch => sources * 61 + asked + looks,
+                Verb::List if self.pace_at(side) != Mode::Watch => sources * 61 + asked + looks,
                 Verb::List => asked + looks,
                 Verb::Stream => asked,
                 // A heartbeat that could not ask where the status goes is tried again at its interval, of half an hour.

@@ -10,8 +10,8 @@ use edge_syncer::engine::{self, Clusters, Setup};
 use edge_syncer::leader::{self, Candidacy};
 use edge_syncer::model::{Limits, Settings};
 use edge_syncer::plan::Filter;
-use edge_syncer::serve::Question;
-use edge_syncer::source::Pace;
+use edge_syncer::serve::HealthQuery;
+use edge_syncer::source::Mode;
 use edge_syncer::sync::job::Policy;
 use edge_syncer::sync::ownership::SyncTarget;
 use fastrand::Rng;
@@ -111,7 +111,7 @@ pub struct Run {
     pub(super) processes: Vec<JoinHandle<()>>,
     next_process: u32,
     /// How often the sides are looked at.
-    pub pace: Pace,
+    pub mode: Mode,
     /// The side that is watched also if the other is polled.
     watched: Option<Side>,
     /// Objects that may wait for their turn.
@@ -129,7 +129,7 @@ pub struct Run {
     /// Only who holds the Lease syncs.
     pub elects: bool,
     /// The way to ask the syncer that began to sync last.
-    questions: Rc<RefCell<Option<Sender<Question>>>>,
+    questions: Rc<RefCell<Option<Sender<HealthQuery>>>>,
 }
 
 /// Runs `seed`, with `only` this class of faults or any.
@@ -162,7 +162,7 @@ pub fn run_with(
 pub fn tell(classes: &[Class], upsync: bool, story: impl AsyncFnOnce(&mut Run)) -> Outcome {
     on_a_clock_of_its_own(0, async move {
         let mut run = Run::new(&mut Rng::with_seed(0), classes, upsync);
-        run.pace = Pace::Watch;
+        run.mode = Mode::Watch;
         for side in [Side::Hub, Side::Edge] {
             *run.server(side).weather.borrow_mut() = Weather::fine();
         }
@@ -279,10 +279,10 @@ impl Run {
             watched: None,
             queue_capacity: QUEUE_CAPACITY,
             rate: None,
-            pace: if polls {
-                Pace::Poll(Duration::from_secs(60))
+            mode: if polls {
+                Mode::Poll(Duration::from_secs(60))
             } else {
-                Pace::Watch
+                Mode::Watch
             },
         }
     }
@@ -320,11 +320,11 @@ impl Run {
     }
 
     /// How a side is looked at.
-    pub fn pace_at(&self, side: Side) -> Pace {
+    pub fn pace_at(&self, side: Side) -> Mode {
         if self.watched == Some(side) {
-            Pace::Watch
+            Mode::Watch
         } else {
-            self.pace
+            self.mode
         }
     }
 
@@ -364,8 +364,8 @@ impl Run {
         let setup = Setup {
             clusters: Clusters::new([cluster(&self.world.hub), cluster(&self.world.edge)]),
             settings: Settings {
-                hub_pace: self.pace_at(Side::Hub),
-                edge_pace: self.pace_at(Side::Edge),
+                hub_mode: self.pace_at(Side::Hub),
+                edge_mode: self.pace_at(Side::Edge),
                 own_namespace: None,
                 workers: WORKERS,
                 policy: Rc::new(self.policy.clone()),
@@ -402,7 +402,7 @@ impl Run {
         let (answer, answered) = oneshot::channel();
         let now = Duration::ZERO;
         let questions = self.questions.borrow().clone().expect("it was started");
-        let asked = questions.send(Question::Metrics { now, answer }).await;
+        let asked = questions.send(HealthQuery::Metrics { now, answer }).await;
         asked.expect("it runs");
         let page = answered.await.expect("it answers");
         let page = String::from_utf8_lossy(&page);

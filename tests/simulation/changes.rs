@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use edge_syncer::source::Pace;
+use edge_syncer::source::Mode;
 use serde_json::{Value, json};
 
 use crate::check;
@@ -454,9 +454,9 @@ fn many_namespaces(run: &mut Run) {
 
 #[test]
 fn an_edit_that_selects_another_namespace_reads_that_one_alone() {
-    for pace in [Pace::Watch, Pace::Poll(Duration::from_secs(60))] {
+    for mode in [Mode::Watch, Mode::Poll(Duration::from_secs(60))] {
         check(&tell(&[], false, async |run| {
-            run.pace = pace;
+            run.mode = mode;
             many_namespaces(run);
             seconds(120).await;
             let unaffected = |run: &Run| -> Vec<u64> {
@@ -470,13 +470,13 @@ fn an_edit_that_selects_another_namespace_reads_that_one_alone() {
             run.ledger.borrow_mut().trace.take();
             run.world.hub.patch("people", &config(), &whole_namespaces(&OTHER_SIX));
             // Polls of the config and of all else come in the same minute.
-            seconds(if pace == Pace::Watch { 30 } else { 70 }).await;
+            seconds(if mode == Mode::Watch { 30 } else { 70 }).await;
             assert!(
                 is_at_edge(run, &Key::new("configmaps", "n6", "c")),
                 "it is selected now"
             );
             assert_eq!(unaffected(run), before, "nothing is new about them");
-            if pace == Pace::Watch {
+            if mode == Mode::Watch {
                 let lines = run.ledger.borrow_mut().trace.take();
                 let mut read = lines.iter().map(|(_, line)| line.as_str());
                 let is_list = |line: &&str| line.contains(" hub ") && line.contains("configmaps");

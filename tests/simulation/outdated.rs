@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use edge_syncer::source::Pace;
+use edge_syncer::source::Mode;
 use serde_json::json;
 
 use crate::changes::{downsync_type, edge_reports, hub_status, is_at_edge};
@@ -44,9 +44,9 @@ fn a_deleted_origin_that_a_read_still_shows_does_not_keep_its_copy() {
 /// The edge was away, so that the change is read again when it is back.
 #[test]
 fn a_change_that_a_read_does_not_show_yet_is_not_missed() {
-    for pace in [Pace::Watch, Pace::Poll(Duration::from_secs(60))] {
+    for mode in [Mode::Watch, Mode::Poll(Duration::from_secs(60))] {
         check(&tell(STALE_CLASS, false, async |run| {
-            run.pace = pace;
+            run.mode = mode;
             let key = one_copy(run).await;
             let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
             for round in 0..ROUNDS {
@@ -80,7 +80,7 @@ fn a_copy_that_a_read_does_not_show_yet_goes_with_its_origin() {
     }));
 }
 
-/// It waits for its pace, and is read when it is due.
+/// It waits for its mode, and is read when it is due.
 #[test]
 fn a_status_that_a_read_does_not_show_yet_returns() {
     check(&tell(STALE_CLASS, false, async |run| {

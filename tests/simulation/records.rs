@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use edge_syncer::source::Pace;
+use edge_syncer::source::Mode;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -54,9 +54,9 @@ fn a_record_that_somebody_deletes_comes_back_though_nothing_changes() {
 
 #[test]
 fn what_was_written_to_an_edge_just_before_it_went_back_to_the_version_of_the_last_look_is_written_again() {
-    for pace in [Pace::Watch, Pace::Poll(Duration::from_secs(60))] {
+    for mode in [Mode::Watch, Mode::Poll(Duration::from_secs(60))] {
         check(&tell(&[Class::EdgeRestored], false, async |run| {
-            run.pace = pace;
+            run.mode = mode;
             let key = one_copy(run).await;
             seconds(150).await;
             let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));

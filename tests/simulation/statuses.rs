@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use edge_syncer::source::Pace;
+use edge_syncer::source::Mode;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -17,7 +17,7 @@ use crate::sim::weather::Trouble;
 use crate::sim::world::OVERWRITE;
 use crate::stories::seconds;
 
-/// It waits for its pace, since there was another one just before, while an answer comes that shows what was before it.
+/// It waits for its mode, since there was another one just before, while an answer comes that shows what was before it.
 #[test]
 fn a_status_that_waits_is_not_forgotten_for_an_older_answer() {
     check(&tell(&[], false, async |run| {
@@ -66,7 +66,7 @@ fn the_status_of_what_is_left_alone_goes_up_after_a_config_was_edited_too() {
 #[test]
 fn a_status_whose_hub_object_is_gone_is_not_written_again_and_again() {
     check(&tell(&[], false, async |run| {
-        run.pace = Pace::Poll(Duration::from_secs(60));
+        run.mode = Mode::Poll(Duration::from_secs(60));
         let hub = Rc::clone(&run.world.hub);
         downsync_type(run, "the-one", "apps", "deployments", "v1");
         let key = Key::new("deployments.apps", "shop", "a");

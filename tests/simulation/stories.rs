@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use edge_syncer::source::Pace;
+use edge_syncer::source::Mode;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -332,9 +332,9 @@ fn the_status_of_what_somebody_has_taken_over_unnoticed_is_left_alone() {
 
 #[test]
 fn a_status_that_a_restored_hub_has_lost_goes_up_again_though_its_object_is_as_it_was_told_of() {
-    for pace in [Pace::Watch, Pace::Poll(Duration::from_secs(60))] {
+    for mode in [Mode::Watch, Mode::Poll(Duration::from_secs(60))] {
         check(&tell(&[Class::HubRestored], false, async |run| {
-            run.pace = pace;
+            run.mode = mode;
             downsync_type(run, "the-one", "apps", "deployments", "v1");
             let key = Key::new("deployments.apps", "shop", "a");
             let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
@@ -422,7 +422,7 @@ fn a_hub_whose_longer_answers_are_cut_is_not_asked_all_the_time() {
 #[test]
 fn a_copy_that_a_backup_brings_back_at_the_version_it_had_goes_again() {
     check(&tell(&[Class::EdgeRestored], false, async |run| {
-        run.pace = Pace::Poll(Duration::from_secs(60));
+        run.mode = Mode::Poll(Duration::from_secs(60));
         let key = one_copy(run).await;
         seconds(70).await;
         let edge = Rc::clone(&run.world.edge);

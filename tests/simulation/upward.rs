@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use edge_syncer::cluster::Side;
-use edge_syncer::source::Pace;
+use edge_syncer::source::Mode;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -18,10 +18,10 @@ use crate::sim::world::CONFIGS;
 use crate::stories::{seconds, upsync};
 
 /// A type comes into being in a group of which everything goes up, this long before the syncer starts.
-fn goes_up_though_its_type_is_this_young(age: Duration, pace: Pace, forbidden: &str) {
+fn goes_up_though_its_type_is_this_young(age: Duration, mode: Mode, forbidden: &str) {
     check(&tell(&[], true, async |run| {
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
-        run.pace = pace;
+        run.mode = mode;
         if !forbidden.is_empty() {
             let forbidden = Trouble::Forbidden(forbidden.to_owned());
             run.strike(Side::Edge, forbidden, Duration::from_secs(600));
@@ -41,7 +41,7 @@ fn goes_up_though_its_type_is_this_young(age: Duration, pace: Pace, forbidden: &
         seconds(300).await;
         assert!(
             hub.store.borrow().get(&gear).is_some(),
-            "it has not gone up: {age:?} {pace:?}"
+            "it has not gone up: {age:?} {mode:?}"
         );
     }));
 }
@@ -49,15 +49,15 @@ fn goes_up_though_its_type_is_this_young(age: Duration, pace: Pace, forbidden: &
 #[test]
 fn what_discovery_did_not_tell_of_when_its_crd_was_read_first_is_picked_up() {
     for age in (0..3000).step_by(100).map(Duration::from_millis) {
-        goes_up_though_its_type_is_this_young(age, Pace::Watch, "");
-        goes_up_though_its_type_is_this_young(age, Pace::Poll(Duration::from_secs(60)), "");
+        goes_up_though_its_type_is_this_young(age, Mode::Watch, "");
+        goes_up_though_its_type_is_this_young(age, Mode::Poll(Duration::from_secs(60)), "");
     }
 }
 
 #[test]
 fn a_type_of_a_starred_group_is_found_also_where_crds_cannot_be_read() {
     for age in [0, 1, 2].map(Duration::from_secs) {
-        goes_up_though_its_type_is_this_young(age, Pace::Watch, DEFINITIONS);
+        goes_up_though_its_type_is_this_young(age, Mode::Watch, DEFINITIONS);
     }
 }
 
@@ -211,7 +211,7 @@ fn what_a_changed_conversion_leaves_under_its_former_name_at_the_hub_goes_with_i
 #[test]
 fn the_status_of_what_was_deleted_at_the_hub_unnoticed_goes_up_again_with_it() {
     check(&tell(&[], true, async |run| {
-        run.pace = Pace::Poll(Duration::from_secs(60));
+        run.mode = Mode::Poll(Duration::from_secs(60));
         let all = json!([{"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["field"], "names": ["*"]}]);
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
         hub.create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": all}}));
@@ -232,7 +232,7 @@ fn the_status_of_what_was_deleted_at_the_hub_unnoticed_goes_up_again_with_it() {
 fn a_status_that_others_wrote_at_the_hub_before_our_write_is_corrected_where_the_hub_is_polled() {
     check(&tell(&[], true, async |run| {
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
-        run.pace = Pace::Poll(Duration::from_secs(60));
+        run.mode = Mode::Poll(Duration::from_secs(60));
         let all = json!([{"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["field"], "names": ["*"]}]);
         hub.create("people", CONFIGS, "", "upward", json!({"spec": {"upsync": all}}));
         edge.create("people", "namespaces", "", "field", json!({}));

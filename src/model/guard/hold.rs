@@ -73,7 +73,10 @@ impl std::fmt::Display for Reason {
             }
             Self::TooMany { doomed, of } => write!(f, "{doomed} of {of} copies are to be deleted at once"),
             Self::NotEmpty { object, first } => {
-                write!(f, "deleting {object} would delete {first} too, which is to be preserved")
+                write!(
+                    f,
+                    "deleting {object} would delete {first} too, which is to be preserved"
+                )
             }
             Self::Withdrawn { resource, is } => match is {
                 TypeIs::Going => write!(f, "{resource} is being deleted at the hub, and its objects with it"),

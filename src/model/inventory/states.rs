@@ -198,7 +198,14 @@ mod tests {
             (News::Found, [Unknown, Unknown, Named(1), Unknown, Unknown, Unknown]),
             (
                 News::CopyTurnedUp,
-                [Doubtful, Doubtful, Named(1), Absent(Due), Absent(DueAgain), Absent(Done)],
+                [
+                    Doubtful,
+                    Doubtful,
+                    Named(1),
+                    Absent(Due),
+                    Absent(DueAgain),
+                    Absent(Done),
+                ],
             ),
             (
                 News::CopyChanged,

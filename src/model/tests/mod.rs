@@ -31,7 +31,7 @@ use crate::cluster::{Error, ObjectName, ResourceType, Side, Standing, Workspaces
 use crate::model::effect::{Answer, ConfigKind, Done, Effect, Feed, Known, NamespaceDone, Request, Step};
 use crate::model::{Course, Event, Key, Limits, Model, Moment, OneCluster, Settings};
 use crate::plan::Direction;
-use crate::source::{Covers, Pace, Reading, SourceEvent, SourceId, Versions};
+use crate::source::{Covers, Mode, Reading, SourceEvent, SourceId, Versions};
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Policy, Seen, Why};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status};
@@ -357,8 +357,8 @@ impl Bench {
 
 fn settings() -> Settings {
     Settings {
-        hub_pace: Pace::Watch,
-        edge_pace: Pace::Watch,
+        hub_mode: Mode::Watch,
+        edge_mode: Mode::Watch,
         own_namespace: None,
         workers: 4,
         queue_capacity: 64,

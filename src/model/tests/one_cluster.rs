@@ -1,7 +1,7 @@
 //! Hub and edge are found to be one cluster, or to be two again.
 
 use super::*;
-use crate::serve::Question;
+use crate::serve::HealthQuery;
 
 impl Bench {
     /// Another address leads to a side, and this cluster answers there.
@@ -14,7 +14,7 @@ impl Bench {
     fn failing(&mut self) -> String {
         let (answer, mut page) = tokio::sync::oneshot::channel();
         let now = SECOND;
-        self.tell(Event::Asked(Question::Metrics { now, answer }));
+        self.tell(Event::Asked(HealthQuery::Metrics { now, answer }));
         let page = page.try_recv().expect("it answers at once");
         let page = String::from_utf8(page.to_vec()).expect("metrics are text");
         let line = page.lines().find(|line| line.starts_with("edge_syncer_failing "));
@@ -54,7 +54,10 @@ fn nothing_is_written_before_both_sides_have_said_who_they_are_and_one_cluster_i
     while ended.is_none() {
         bench.model.advance();
         for effect in bench.model.effects() {
-            let writes = matches!(&effect, Effect::Request(Request::WriteRecord(..) | Request::Heartbeat(_)));
+            let writes = matches!(
+                &effect,
+                Effect::Request(Request::WriteRecord(..) | Request::Heartbeat(_))
+            );
             assert!(!writes);
             if let Some(answer) = bench.perform(effect) {
                 ended = ended.or(bench.hand(Event::Answer(answer)).err());

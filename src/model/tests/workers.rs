@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::serve::Question;
+use crate::serve::HealthQuery;
 use crate::sync::job::{Change, Ending, HeldFor, Why};
 
 /// One that brings down the namespace `shop` with all that is in it.
@@ -28,13 +28,13 @@ fn metrics(bench: &mut Bench) -> String {
     let (answer, mut page) = oneshot::channel();
     bench.pass(2 * SECOND);
     let now = Duration::from_secs(1_000_000);
-    bench.tell(Event::Asked(Question::Metrics { now, answer }));
+    bench.tell(Event::Asked(HealthQuery::Metrics { now, answer }));
     String::from_utf8(page.try_recv().expect("it is answered").to_vec()).expect("it is text")
 }
 
 fn ready(bench: &mut Bench) -> bool {
     let (answer, mut is_ready) = oneshot::channel();
-    bench.tell(Event::Asked(Question::Ready(answer)));
+    bench.tell(Event::Asked(HealthQuery::Ready(answer)));
     is_ready.try_recv().expect("it is answered").is_ok()
 }
 
@@ -279,7 +279,7 @@ fn a_copy_that_is_on_its_way_out_is_recreated_when_it_is_gone() {
 
 #[test]
 fn a_source_is_told_what_workers_have_seen_so_that_a_poll_reads_less() {
-    let mut bench = Bench::with(|settings| settings.edge_pace = Pace::Poll(60 * SECOND)).selecting(&["configmaps"]);
+    let mut bench = Bench::with(|settings| settings.edge_mode = Mode::Poll(60 * SECOND)).selecting(&["configmaps"]);
     bench.bring_down(&["a"]);
     assert_eq!(bench.world.known, [("a".to_owned(), Known::At(bench.world.version))]);
     let origins = bench.origins();

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::cluster::discovery::{Served, ServedResource};
 use crate::model::effect::{
-    Answers, HeartbeatRequest, HeartbeatResult, ConfigHeartbeat, DefinitionAnswers, Kept, Names, Questions, parse_record,
+    Answers, ConfigHeartbeat, DefinitionAnswers, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names,
+    parse_record,
 };
 use crate::sync::definition::{Definition, Hub, Withdrawal};
 
@@ -15,7 +16,7 @@ pub(super) struct World {
     pub(super) sources: BTreeMap<SourceId, (Feed, Reading)>,
     /// What each side serves.
     pub(super) served: BTreeMap<Side, Vec<ServedResource>>,
-    /// Questions that fail, each in the words of the log.
+    /// DiscoveryRequest that fail, each in the words of the log.
     pub(super) fails: BTreeMap<String, Error>,
     /// The record at the edge.
     pub(super) kept: Kept,
@@ -122,7 +123,7 @@ impl World {
             .retain(|served| served.resource != *resource);
     }
 
-    fn answers(&self, side: Side, questions: Questions, error: Option<&Error>) -> Answers {
+    fn answers(&self, side: Side, questions: DiscoveryRequest, error: Option<&Error>) -> Answers {
         let types = &self.served[&side];
         let mut groups = BTreeMap::<String, Vec<String>>::new();
         for ResourceType { group, version, .. } in types.iter().map(|served| &served.resource) {
