@@ -2,7 +2,7 @@
 //!
 //! Promises: what a flag is called, takes and means stands in [`RunArgs`] alone; argh parses it, and the help is made of
 //! it. Before argh sees them, words are put into its form, since manifests and wrapper scripts were written for Go's
-//! pflag (`--flag=value`, `_` for `-`, the last of two counts, klog's flags), and what is wrong is told in our own words.
+//! pflag (`--flag=value`, `_` for `-`, the last of two counts, klog's flags), and what is wrong is reported in our own words.
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 

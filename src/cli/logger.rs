@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_would_silence_the_log_by_mistake_is_told() {
+    fn a_filter_that_would_silence_the_log_by_mistake_is_reported() {
         for filter in [
             "",
             "debug",

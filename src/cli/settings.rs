@@ -88,7 +88,7 @@ pub struct Settings {
     pub renaming: bool,
     /// How many deletes at once are held, and for how long.
     pub delete_limits: Limits,
-    /// Objects that may wait for their turn; what is beyond is looked up again later.
+    /// Objects that may wait for their turn; what is beyond is read again later.
     pub queue_capacity: usize,
     /// How long the Lease lasts without which nothing is synced; `None`: there is no Lease, it always syncs.
     pub lease_duration: Option<Duration>,

@@ -97,7 +97,7 @@ fn holds_a_lease_only_where_it_is_asked_for() {
 
 /// What a message proposes is taken, and its own bounds are what it names.
 #[test]
-fn each_duration_is_told_with_its_own_bounds() {
+fn each_duration_is_reported_with_its_own_bounds() {
     type Set = fn(&mut RunArgs, String);
     let flags: [(&Span, Set, &str); 5] = [
         (&POLL_INTERVAL, |raw, text| raw.poll_interval = Some(text), "500ms"),
@@ -134,7 +134,7 @@ fn each_duration_is_told_with_its_own_bounds() {
 }
 
 #[test]
-fn tells_all_that_is_missing_at_once() {
+fn reports_all_that_is_missing_at_once() {
     let expected = "--from-kubeconfig and --sync-target-uid are missing: they must be the kubeconfig file of the hub and the \
                     UID of the sync target";
     for empty in [None, Some(String::new())] {
@@ -144,7 +144,7 @@ fn tells_all_that_is_missing_at_once() {
 }
 
 #[test]
-fn a_home_that_no_shell_has_filled_in_is_told() {
+fn a_home_that_no_shell_has_filled_in_is_reported() {
     type Set = fn(&mut RunArgs, String);
     let flags: [(&str, Set); 3] = [
         ("--from-kubeconfig", |raw, path| raw.from_kubeconfig = Some(path)),

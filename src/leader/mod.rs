@@ -153,15 +153,15 @@ async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
     }
 }
 
-/// One candidate: its election, and what it has told people of it.
+/// One candidate: its election, and what it has logged of it.
 struct Candidate {
     candidacy: Candidacy,
     timing: Timing,
     election: Election,
     /// The holder that it was last said to stand by for.
-    told_holder: String,
-    /// The failure that was told last and has not ended.
-    told_failure: String,
+    logged_holder: String,
+    /// The failure that was logged last and has not ended.
+    logged_failure: String,
     /// What went wrong with the last renewal, if it did.
     failure: Option<String>,
 }
@@ -174,8 +174,8 @@ impl Candidate {
             candidacy,
             timing,
             election,
-            told_holder: String::new(),
-            told_failure: String::new(),
+            logged_holder: String::new(),
+            logged_failure: String::new(),
             failure: None,
         }
     }
@@ -209,8 +209,8 @@ impl Candidate {
             self.log_failure(error, led);
         } else {
             self.failure = None;
-            if !self.told_failure.is_empty() {
-                self.told_failure.clear();
+            if !self.logged_failure.is_empty() {
+                self.logged_failure.clear();
                 log_line!(Info, LeaseUsable, "the lease can be used again", lease = self.lease());
             }
         }
@@ -269,7 +269,7 @@ impl Candidate {
     }
 
     fn log_begin(&mut self) {
-        self.told_holder.clear();
+        self.logged_holder.clear();
         let transitions = self.election.last_seen().map_or(0, LeaseSpec::transitions);
         log_line!(
             Info,
@@ -303,24 +303,24 @@ impl Candidate {
     fn log_standby(&mut self, now: Instant) {
         let holder = self.election.last_seen().map_or("", LeaseSpec::holder).to_owned();
         let is_about_to_be_taken = matches!(self.election.next(now), Step::Send(_));
-        if is_about_to_be_taken || holder == self.told_holder {
+        if is_about_to_be_taken || holder == self.logged_holder {
             return;
         }
-        self.told_holder = holder;
+        self.logged_holder = holder;
         log_line!(
             Info,
             Standby,
             "standing by, another syncer leads",
             lease = self.lease(),
-            holder = self.told_holder,
+            holder = self.logged_holder,
             identity = self.candidacy.identity
         );
     }
 
-    /// Once for each streak. While it leads, a renewal that fails is told only if it comes to losing the lead.
+    /// Once for each streak. While it leads, a renewal that fails is logged only if it comes to losing the lead.
     fn log_failure(&mut self, error: &Error, led: bool) {
         let text = error.to_string();
-        if led || text == self.told_failure {
+        if led || text == self.logged_failure {
             log_line!(
                 Debug,
                 LeaseFailed,
@@ -351,7 +351,7 @@ impl Candidate {
                 error = text
             );
         }
-        self.told_failure = text;
+        self.logged_failure = text;
     }
 }
 

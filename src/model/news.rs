@@ -1,4 +1,4 @@
-//! Telling people what in the configs cannot be followed: what is new in it, and what no longer stands in the way, in a few
+//! Logging what in the configs cannot be followed: what is new in it, and what no longer stands in the way, in a few
 //! lines for each config however much there is.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,11 +9,11 @@ use crate::cluster::discovery::Discovery;
 use crate::logging::{Maybe, log_line};
 use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
 
-/// Lines about one config. What is beyond is told as a number.
+/// Lines about one config. What is beyond is logged as a number.
 const LINES: usize = 5;
 
 impl Model {
-    /// Tells what is new in what cannot be followed, and what no longer stands in the way.
+    /// Logs what is new in what cannot be followed, and what no longer stands in the way.
     pub(super) fn report_plan(&mut self, plan: &Plan) {
         self.report_problems(plan);
         self.report_missing(plan);
@@ -23,7 +23,7 @@ impl Model {
         let unreadable = self.selecting.unreadable.values();
         let problems: BTreeSet<_> = plan.problems.iter().chain(unreadable).cloned().collect();
         let known = &self.selecting.problems;
-        tell(
+        log_each(
             problems.difference(known).map(|problem| (&problem.place, problem)),
             |place, problem| {
                 log_line!(
@@ -45,7 +45,7 @@ impl Model {
                 );
             },
         );
-        tell(
+        log_each(
             known.difference(&problems).map(|problem| (&problem.place, problem)),
             |place, problem: &Problem| {
                 log_line!(
@@ -75,9 +75,9 @@ impl Model {
 
     fn report_missing(&mut self, plan: &Plan) {
         let known = self.selecting.missing.iter().chain(&self.selecting.unsure);
-        let known = by_key(known.filter(|missing| missing.is_told()));
-        let now = by_key(plan.missing.iter().filter(|missing| missing.is_told()));
-        tell(
+        let known = by_key(known.filter(|missing| missing.is_reported()));
+        let now = by_key(plan.missing.iter().filter(|missing| missing.is_reported()));
+        log_each(
             now.iter()
                 .filter(|(key, _)| !known.contains_key(*key))
                 .filter_map(|(_, missing)| placed(missing)),
@@ -105,7 +105,7 @@ impl Model {
         }
         let [served, deselected, unsure] =
             [Became::Served, Became::Deselected, Became::Unsure].map(|of| became.remove(&of).unwrap_or_default());
-        tell(
+        log_each(
             served.into_iter().filter_map(placed),
             |_, missing| {
                 log_line!(
@@ -152,7 +152,7 @@ fn placed(missing: &Missing) -> Option<(&Place, &Missing)> {
     missing.place.as_ref().map(|place| (place, missing))
 }
 
-/// Tells people that something is missing: nobody has it, if no side is named.
+/// Logs that something is missing: nobody has it, if no side is named.
 fn log_missing(Place { config, field }: &Place, missing: &Missing) {
     let meant = missing.meant.as_ref();
     log_line!(
@@ -186,7 +186,7 @@ enum Became {
     Deselected,
     /// Its side has to be asked again.
     Unsure,
-    /// It is missing in another way, which is told of as that.
+    /// It is missing in another way, which is logged as that.
     Otherwise,
 }
 
@@ -231,7 +231,7 @@ fn serves(side: &Discovery, missing: &Missing) -> bool {
 }
 
 /// Gives each config its first lines, and the number of those that it has no lines for.
-fn tell<'a, T>(
+fn log_each<'a, T>(
     news: impl Iterator<Item = (&'a Place, T)>,
     mut line: impl FnMut(&Place, T),
     mut sum: impl FnMut(&str, usize),
@@ -344,7 +344,7 @@ mod tests {
         places.push(place("one", 0));
         places.extend((0..LINES).map(|index| place("few", index)));
         let (mut lines, mut sums) = (Vec::new(), Vec::new());
-        tell(
+        log_each(
             places.iter().map(|place| (place, ())),
             |place, ()| lines.push(place.config.clone()),
             |config, more| sums.push(format!("{config} {more}")),

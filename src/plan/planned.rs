@@ -154,7 +154,7 @@ impl Missing {
     }
 
     /// True if people are told of it. What both sides lack is told of once, and what another version is used for is not.
-    pub fn is_told(&self) -> bool {
+    pub fn is_reported(&self) -> bool {
         let once = match self.absence {
             Absence::Side => true,
             Absence::Everywhere => self.is_origin(),

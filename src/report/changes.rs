@@ -19,15 +19,15 @@ pub(super) struct Changes {
     begin: Option<Instant>,
     lines: u32,
     /// What has happened without a line of its own.
-    untold: BTreeMap<(Side, Change), u32>,
-    /// A sum was told already; the next one is told at the end.
+    unlogged: BTreeMap<(Side, Change), u32>,
+    /// A sum was logged already; the next one is logged at the end.
     summed: bool,
 }
 
 impl Changes {
     /// Counts a change. True if it has a line of its own.
     pub(super) fn count(&mut self, side: Side, change: Change, now: Instant) -> bool {
-        if self.end().is_some_and(|end| end <= now) && self.untold.is_empty() {
+        if self.end().is_some_and(|end| end <= now) && self.unlogged.is_empty() {
             *self = Self::default();
         }
         self.begin.get_or_insert(now);
@@ -35,28 +35,28 @@ impl Changes {
             self.lines += 1;
             return true;
         }
-        *self.untold.entry((side, change)).or_default() += 1;
+        *self.unlogged.entry((side, change)).or_default() += 1;
         false
     }
 
-    /// When there is a sum to be told at the latest.
+    /// When there is a sum to be logged at the latest.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.end().filter(|_| !self.untold.is_empty())
+        self.end().filter(|_| !self.unlogged.is_empty())
     }
 
     /// The sum, if it is time for one: at the first rest, and at the end of the burst.
     pub(super) fn sum(&mut self, at_rest: bool, now: Instant) -> BTreeMap<(Side, Change), u32> {
-        if self.untold.is_empty() {
+        if self.unlogged.is_empty() {
             return BTreeMap::new();
         }
         if self.due().is_some_and(|due| due <= now) {
-            return std::mem::take(self).untold;
+            return std::mem::take(self).unlogged;
         }
         if !at_rest || self.summed {
             return BTreeMap::new();
         }
         self.summed = true;
-        std::mem::take(&mut self.untold)
+        std::mem::take(&mut self.unlogged)
     }
 
     fn end(&self) -> Option<Instant> {
@@ -68,7 +68,7 @@ impl Changes {
 mod tests {
     use super::*;
 
-    fn told(changes: &mut Changes, count: u32, now: Instant) -> usize {
+    fn logged(changes: &mut Changes, count: u32, now: Instant) -> usize {
         (0..count)
             .filter(|_| changes.count(Side::Edge, Change::Created, now))
             .count()
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_burst_has_few_lines_and_a_sum_as_soon_as_there_is_rest() {
         let (mut changes, now) = (Changes::default(), Instant::now());
-        assert_eq!(told(&mut changes, 100, now), LINES as usize);
+        assert_eq!(logged(&mut changes, 100, now), LINES as usize);
         assert!(changes.sum(false, now).is_empty());
         assert_eq!(
             changes.sum(true, now),
@@ -92,24 +92,24 @@ mod tests {
         let (mut lines, mut sums, mut total) = (0, 0, 0);
         for second in 0..600 {
             let now = start + Duration::from_secs(second);
-            lines += told(&mut changes, 10, now);
+            lines += logged(&mut changes, 10, now);
             let sum = changes.sum(true, now);
             sums += usize::from(!sum.is_empty());
             total += sum.values().sum::<u32>();
         }
         assert!(lines <= 10 * LINES as usize && sums <= 20, "{lines} lines, {sums} sums");
-        let untold = changes.untold.values().sum::<u32>();
-        assert_eq!(lines + (total + untold) as usize, 6000);
+        let unlogged = changes.unlogged.values().sum::<u32>();
+        assert_eq!(lines + (total + unlogged) as usize, 6000);
     }
 
     #[test]
     fn a_sum_is_due_at_the_end_of_the_burst_also_without_rest() {
         let (mut changes, now) = (Changes::default(), Instant::now());
-        told(&mut changes, LINES, now);
+        logged(&mut changes, LINES, now);
         assert_eq!(changes.due(), None);
-        told(&mut changes, 1, now);
+        logged(&mut changes, 1, now);
         assert_eq!(changes.due(), Some(now + BURST));
         assert_eq!(changes.sum(false, now + BURST).len(), 1);
-        assert_eq!(told(&mut changes, 1, now + BURST), 1);
+        assert_eq!(logged(&mut changes, 1, now + BURST), 1);
     }
 }

@@ -20,7 +20,7 @@ const LINES: u32 = 20;
 const BURST: Duration = Duration::from_secs(60);
 /// What has worked for so long fails no longer; what fails again sooner has only paused.
 pub(super) const STEADY: Duration = Duration::from_secs(600);
-/// How often it is told that something fails again so soon. An outage of a side is worth more.
+/// How often it is logged that something fails again so soon. An outage of a side is worth more.
 const RETURNS: u8 = 1;
 const RETURNS_OF_SIDE: u8 = 3;
 
@@ -59,7 +59,7 @@ struct Burst {
     begin: Instant,
     lines: u32,
     /// Failures that found no room for a line.
-    untold: u32,
+    unlogged: u32,
 }
 
 /// What a streak was when it ended.
@@ -126,7 +126,7 @@ impl Failures {
         })
     }
 
-    /// Something is gone: its end is nothing to tell of.
+    /// Something is gone: its end is nothing to log.
     pub(super) fn clear(&mut self, subject: &Subject, now: Instant) {
         self.ends(subject, now);
         if let Some(streak) = self.streaks.get_mut(subject) {
@@ -169,7 +169,7 @@ impl Failures {
     }
 
     fn sum_due(&self) -> Option<Instant> {
-        let burst = self.burst.as_ref().filter(|burst| burst.untold > 0);
+        let burst = self.burst.as_ref().filter(|burst| burst.unlogged > 0);
         burst.map(|burst| burst.begin + BURST)
     }
 
@@ -199,7 +199,7 @@ impl Failures {
             return;
         };
         shared.members -= 1;
-        // Those that go on failing are told of by another one of them.
+        // Those that go on failing are logged by another one of them.
         shared.is_logged &= !had_line;
         if shared.members == 0 {
             self.shared.remove(&before);
@@ -212,7 +212,7 @@ impl Burst {
         Self {
             begin: now,
             lines: 0,
-            untold: 0,
+            unlogged: 0,
         }
     }
 
@@ -223,7 +223,7 @@ impl Burst {
         }
         let has_room = self.lines < LINES;
         self.lines += u32::from(has_room);
-        self.untold += u32::from(!has_room && is_news);
+        self.unlogged += u32::from(!has_room && is_news);
         has_room
     }
 }
@@ -270,8 +270,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_fails_for_one_reason_has_one_line_until_all_of_it_works() {
         let mut failures = Failures::default();
-        let told: Vec<u32> = (0..500).filter(|&index| fails(&mut failures, index, REASON)).collect();
-        assert_eq!(told, [0]);
+        let logged: Vec<u32> = (0..500).filter(|&index| fails(&mut failures, index, REASON)).collect();
+        assert_eq!(logged, [0]);
         assert_eq!(failures.count(), 500);
         assert!(fails(&mut failures, 600, Some("another permission")));
         let elsewhere = Subject::object(Side::Hub, "x".into());
@@ -281,8 +281,8 @@ mod tests {
         );
         assert!(!ends(&mut failures, 1), "it had no line");
         assert!(ends(&mut failures, 0));
-        let told: Vec<u32> = (2..500).filter(|&index| fails(&mut failures, index, REASON)).collect();
-        assert_eq!(told, [2], "those that still fail are told of by one of them");
+        let logged: Vec<u32> = (2..500).filter(|&index| fails(&mut failures, index, REASON)).collect();
+        assert_eq!(logged, [2], "those that still fail are logged by one of them");
         for index in 2..500 {
             assert_eq!(ends(&mut failures, index), index == 2);
         }
@@ -308,8 +308,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_burst_has_few_lines_and_a_sum_and_only_what_had_a_line_has_one_at_its_end() {
         let mut failures = Failures::default();
-        let told = (0..1000).filter(|&index| fails(&mut failures, index, None)).count();
-        assert_eq!(told, LINES as usize);
+        let logged = (0..1000).filter(|&index| fails(&mut failures, index, None)).count();
+        assert_eq!(logged, LINES as usize);
         assert!(!failures.are_to_be_summed_up(now()));
         tokio::time::advance(BURST).await;
         assert!(failures.are_to_be_summed_up(now()));
@@ -357,7 +357,7 @@ mod tests {
             assert!(ends(&mut failures, 1));
             tokio::time::advance(STEADY).await;
         }
-        assert!(failures.steady(now()).is_empty(), "its end was told");
+        assert!(failures.steady(now()).is_empty(), "its end was logged");
     }
 
     #[test]

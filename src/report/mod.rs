@@ -1,8 +1,8 @@
 //! What people get to see of the work: log lines, few and bounded, and figures ([`metrics`]).
 //!
 //! A failure is logged once when it begins and once when it ends, whatever happens in between; what many things have in
-//! common that fail, such as a missing permission, once for all of them. Changes are told one line
-//! each while they are few; a burst is told by its first lines and a sum, and has few lines also if it never ends.
+//! common that fail, such as a missing permission, once for all of them. Changes are logged one line
+//! each while they are few; a burst is logged by its first lines and a sum, and has few lines also if it never ends.
 
 mod advice;
 mod changes;
@@ -28,7 +28,7 @@ use crate::sync::job::Change;
 
 pub use self::subject::{Subject, Topic};
 
-/// The server that a failure comes from, as far as people are told.
+/// The server that a failure comes from, as far as it is logged.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
     /// Where it is.
@@ -37,15 +37,15 @@ pub struct Peer<'a> {
     pub stranger: Option<&'a str>,
 }
 
-/// The state behind the lines: which streaks are open, and how many changes are not told yet.
+/// The state behind the lines: which streaks are open, and how many changes are not logged yet.
 #[derive(Debug)]
 pub struct Report {
-    /// The time at which what it is told of happens.
+    /// The time at which what is reported to it happens.
     now: Instant,
     failures: Failures,
     /// Rules of the edge's owner that have refused something. They do what they are there for, so nothing fails.
     refusals: HashSet<String>,
-    /// What objects were told to wait for: namespaces, and copies that have their names.
+    /// What objects wait for, of which a line has said so: namespaces, and copies that have their names.
     waited_for: HashSet<String>,
     changes: Changes,
     counters: Counters,
@@ -73,12 +73,12 @@ impl Report {
         }
     }
 
-    /// What it is told of from now on happens at this time.
+    /// What is reported from now on happens at this time.
     pub fn it_is(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// Tells of a change of a copy on that side.
+    /// Logs a change of a copy on that side.
     pub fn change(&mut self, side: Side, object: impl Display, change: Change) {
         let Some((word, reason)) = of_change(change) else {
             return;
@@ -93,7 +93,7 @@ impl Report {
         logging::write(level, module_path!(), reason, word, &keys);
     }
 
-    /// Counts a write that no line tells of.
+    /// Counts a write that has no line.
     pub fn wrote(&mut self, side: Side, result: &'static str) {
         self.counters.wrote(side, result);
     }
@@ -108,7 +108,7 @@ impl Report {
         self.failures.count()
     }
 
-    /// Tells that somebody else's object has the place of a copy, if that is new: that of the syncer of the sync target
+    /// Logs that somebody else's object has the place of a copy, if that is new: that of the syncer of the sync target
     /// `owner`, or of nobody that is known.
     pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>) {
         let subject = Subject::object(side, object.to_owned());
@@ -143,7 +143,7 @@ impl Report {
         );
     }
 
-    /// Tells that the edge's owner does not allow an object, once for each reason, with its first object.
+    /// Logs that the edge's owner does not allow an object, once for each reason, with its first object.
     pub fn refused(&mut self, object: &str, why: &str) {
         log_line!(
             Debug,
@@ -176,7 +176,7 @@ impl Report {
         }
     }
 
-    /// Tells that something failed, if that is new. True if it is.
+    /// Logs that something failed, if that is new. True if it is.
     pub fn failed(&mut self, subject: Subject, doing: &str, error: &Error, from: Peer<'_>) -> bool {
         let side = subject.side();
         self.counters.failed(side);
@@ -225,7 +225,7 @@ impl Report {
         true
     }
 
-    /// Tells, once a namespace, that objects at the edge wait for one that nothing brings there.
+    /// Logs, once a namespace, that objects at the edge wait for one that nothing brings there.
     pub fn homeless(&mut self, namespace: &str, config: &str, field: &str) {
         if self.waited_for.insert(namespace.to_owned()) {
             log_line!(
@@ -241,7 +241,7 @@ impl Report {
         }
     }
 
-    /// Tells, once a copy, that a former conversion's copy of another origin has its name.
+    /// Logs, once a copy, that a former conversion's copy of another origin has its name.
     pub fn name_is_taken(&mut self, side: Side, copy: &str, others: &str) {
         if self.waited_for.insert(copy.to_owned()) {
             log_line!(
@@ -261,7 +261,7 @@ impl Report {
         self.waited_for.clear();
     }
 
-    /// Tells that something works again, if it had failed. True if it had.
+    /// Logs that something works again, if it had failed. True if it had.
     pub fn works(&mut self, subject: &Subject) -> bool {
         let Some(ended) = self.failures.ends(subject, self.now) else {
             return false;
@@ -281,17 +281,17 @@ impl Report {
         self.failures.clear(subject, self.now);
     }
 
-    /// There is nothing more to do at once: sums up what was not told of changes.
+    /// There is nothing more to do at once: sums up the changes that were not logged.
     pub fn idle(&mut self) {
         self.sum_up(true);
     }
 
-    /// When [`Report::sum_up`] has something to tell.
+    /// When [`Report::sum_up`] has something to log.
     pub fn due(&self) -> Option<Instant> {
         [self.changes.due(), self.failures.due()].into_iter().flatten().min()
     }
 
-    /// Tells how many changes and failures had no line of their own, if it is time for that.
+    /// Logs how many changes and failures had no line of their own, if it is time for that.
     pub fn sum_up(&mut self, at_rest: bool) {
         for ((side, change), count) in self.changes.sum(at_rest, self.now) {
             if let Some((word, reason)) = of_change(change) {
@@ -348,7 +348,7 @@ fn reason(subject: &Subject, error: &Error) -> (LogReason, &'static str) {
     }
 }
 
-/// Tells that something fails. Where it is is said of whole sides alone.
+/// Logs that something fails. Where it is is said of whole sides alone.
 fn log_failure(
     subject: &Subject,
     (reason, message): (LogReason, &'static str),
@@ -387,7 +387,7 @@ fn log_failure(
     );
 }
 
-/// Tells that something fails no longer.
+/// Logs that something fails no longer.
 fn log_end(subject: &Subject, level: Level, time: Duration) {
     let (reason, message) = match subject {
         Subject::Side(_) => (LogReason::SideReachable, "a side answers again"),
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_streak_is_told_once_when_it_begins_and_once_when_it_ends() {
+    fn a_streak_is_logged_once_when_it_begins_and_once_when_it_ends() {
         let mut report = Report::new(Instant::now());
         let (hub, away) = (Subject::Side(Side::Hub), |words: &str| Error::Unreachable(words.into()));
         assert!(!report.works(&hub));
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_in_two_units() {
+    fn times_are_written_in_two_units() {
         for (seconds, expected) in [(0, "0s"), (59, "59s"), (95, "1m35s"), (7260, "2h1m"), (200_000, "2d7h")] {
             assert_eq!(lasted(Duration::from_secs(seconds)), expected);
         }

@@ -1,4 +1,4 @@
-//! One streak of failures: since when, which kinds of failure were told of it, and whether another one is worth a line.
+//! One streak of failures: since when, which kinds of failure were logged of it, and whether another one is worth a line.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Error;
 
-/// Kinds of failure that a streak tells of as they come. What it has told it does not tell again.
+/// Kinds of failure that a streak logs as they come. What it has logged it does not log again.
 const KINDS: usize = 3;
 /// Between two lines after these: something may fail for a year, and be corrected and wrong again meanwhile. Faults that
 /// take turns have no line, as long as there are no more of them.
@@ -17,9 +17,9 @@ const RARELY: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Streak {
     since: Instant,
-    /// The kinds that were told last, the newest first; 0 where there was none.
-    told: [u32; KINDS],
-    /// When the last of them was told.
+    /// The kinds that were logged last, the newest first; 0 where there was none.
+    logged: [u32; KINDS],
+    /// When the last of them was logged.
     last: Instant,
     /// It has had a line, so that its end is to have one.
     pub(super) is_logged: bool,
@@ -34,11 +34,11 @@ pub(super) struct Streak {
 impl Streak {
     /// It begins, and this is what it is about.
     pub(super) fn begin(kind: u32, now: Instant) -> Self {
-        let mut told = [0; KINDS];
-        told[0] = kind;
+        let mut logged = [0; KINDS];
+        logged[0] = kind;
         Self {
             since: now,
-            told,
+            logged,
             last: now,
             is_logged: false,
             paused: None,
@@ -49,12 +49,12 @@ impl Streak {
 
     /// True if this is to have a line.
     pub(super) fn is_news(&mut self, kind: u32, now: Instant) -> bool {
-        let is_full = self.told.iter().all(|told| *told != 0);
-        if self.told.contains(&kind) || is_full && now.duration_since(self.last) < RARELY {
+        let is_full = self.logged.iter().all(|logged| *logged != 0);
+        if self.logged.contains(&kind) || is_full && now.duration_since(self.last) < RARELY {
             return false;
         }
-        self.told.rotate_right(1);
-        self.told[0] = kind;
+        self.logged.rotate_right(1);
+        self.logged[0] = kind;
         self.last = now;
         true
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_was_told_is_never_told_again_in_turn_with_others() {
+    fn a_kind_that_was_logged_is_never_logged_again_in_turn_with_others() {
         let begin = Instant::now();
         let mut streak = Streak::begin(1, begin);
         let mut lines = 0;

@@ -402,7 +402,7 @@ fn shows_the_server_without_user_information() {
 }
 
 #[tokio::test]
-async fn tells_where_credentials_travel_in_the_clear() {
+async fn reports_where_credentials_go_in_the_clear() {
     for (server, user, expected) in [
         ("http://hub.example", "token: t", true),
         ("http://hub.example", "tokenFile: token", true),

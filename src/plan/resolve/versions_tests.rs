@@ -33,7 +33,7 @@ fn of_gauges(plan: &Plan, direction: Direction, configs: &[&str]) -> String {
 }
 
 fn told(plan: &Plan) -> Vec<(Side, &str, Option<&str>)> {
-    let told = plan.missing.iter().filter(|missing| missing.is_told());
+    let told = plan.missing.iter().filter(|missing| missing.is_reported());
     told.map(|missing| {
         let config = missing.place.as_ref().map(|place| &*place.config);
         (missing.side, &*missing.version, config)
