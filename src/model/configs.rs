@@ -20,7 +20,7 @@ use crate::sync::meta::Meta;
 
 /// Between two questions for a kind of configs that the hub does not serve, while it serves the other one.
 const KIND_INTERVAL: Duration = Duration::from_secs(600);
-/// DiscoveryRequest for a kind that the hub used to serve before they become rare: some minutes.
+/// Requests for a kind that the hub used to serve before they become rare: some minutes.
 const KIND_TRIES: u32 = 10;
 /// The same for one that it has not served so far: half a minute, in which a hub that starts, or what stands before it, has
 /// come to its senses.

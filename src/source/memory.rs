@@ -7,7 +7,7 @@ use crate::cluster::ObjectName;
 
 /// Objects and the versions at which they are known.
 ///
-/// Where two names have the same hash, each look finds one of them changed: that costs a request, and loses nothing.
+/// Where two names have the same hash, each poll finds one of them changed: that costs a request, and loses nothing.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// By the hash of a name: the version, and in the lowest bit the round that named the object last.

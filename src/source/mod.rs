@@ -82,7 +82,7 @@ pub enum Covers {
     Labelled,
 }
 
-/// How often a side is looked at.
+/// How changes of a side are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// All the time, by watches.
@@ -111,7 +111,7 @@ pub enum Style {
     Labelled(&'static str),
     /// Names only: metadata of every object.
     Metadata,
-    /// One metadata-only look at every object, to know what was there before (DESIGN section 4, Adoption), then a watch
+    /// One metadata-only poll of every object, to know what was there before (DESIGN section 4, Adoption), then a watch
     /// (or polls) of whole objects with this label selector.
     LookThenWatch(&'static str),
 }
@@ -143,7 +143,7 @@ impl Reading {
         }
     }
 
-    /// The look of a poll: at metadata only.
+    /// The request of a poll: metadata only.
     fn look_request(&self) -> ListRequest {
         ListRequest {
             content: Content::Metadata,

@@ -1,9 +1,9 @@
-//! Poll mode: one complete list, then one look at metadata each interval; what a look finds changed is read by itself.
+//! Poll mode: one complete list, then one poll of metadata each interval; what a poll finds changed is read by itself.
 //!
-//! Beyond what every source promises: between two looks there is no request; a look in which nothing has changed is one
-//! request a page; an object that cannot be read does not keep the others from being told; what a failed look has told
+//! Beyond what every source promises: between two polls there is no request; a poll in which nothing has changed is one
+//! request a page; an object that cannot be read does not keep the others from being reported; what a failed poll has found
 //! is not read again. When the server turns out to be older than it was (restored from a backup), its versions no
-//! longer say what is known, and the next look is a complete list again.
+//! longer say what is known, and the next poll is a complete list again.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,13 +25,13 @@ pub(super) struct Source {
     interval: Duration,
     link: Link,
     memory: Rc<RefCell<Memory>>,
-    /// Everything has been listed, so that looks are enough.
+    /// Everything has been listed, so that polls are enough.
     listed: bool,
     /// The version of the last complete list.
     version: u64,
-    /// A look has ended since the start: the next one keeps the interval.
+    /// A poll has ended since the start: the next one keeps the interval.
     synced: bool,
-    /// The last complete look left an object unread, which was told as `Down`.
+    /// The last complete poll left an object unread, which was reported as `Down`.
     left_unread: bool,
 }
 
@@ -75,7 +75,7 @@ impl Source {
         }
     }
 
-    /// The time between the end of one look and the next. The first one is anything up to the interval, since all types
+    /// The time between the end of one poll and the next. The first one is anything up to the interval, since all types
     /// of all edges may have started together.
     fn pause(&mut self) -> Duration {
         let spread = if std::mem::replace(&mut self.synced, true) {
@@ -86,7 +86,7 @@ impl Source {
         self.interval.mul_f64(spread)
     }
 
-    /// One complete list or look.
+    /// One complete list or poll.
     async fn pass(&mut self) -> Result<(), End> {
         let request = if self.listed {
             self.reading.look_request()
@@ -128,7 +128,7 @@ impl Source {
         Ok(())
     }
 
-    /// True if later looks will name the object.
+    /// True if later polls will name the object.
     fn is_looked_for(&self, meta: &Meta) -> bool {
         let Style::LookThenWatch(labels) = self.reading.style else {
             return true;
@@ -139,7 +139,7 @@ impl Source {
         meta.labels.get(key).is_some_and(|found| found == value)
     }
 
-    /// Passes on an object that a look has named, whole if it has changed. Gives the error if it alone cannot be read.
+    /// Passes on an object that a poll has named, whole if it has changed. Gives the error if it alone cannot be read.
     async fn look_at(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
         let Ok(meta) = Meta::parse_at(self.cluster.workspaces(), &metadata) else {
             // No API server sends such a thing. The engine tells people.
@@ -164,7 +164,7 @@ impl Source {
                 self.record_version(&meta);
                 Ok(None)
             }
-            // Gone since the look began: not named.
+            // Gone since the poll began: not named.
             Err(error) if error.proves_absent(&name.name) => Ok(None),
             Err(error) if concerns_one_object(&error) => {
                 self.link.send(SourceEvent::Unchanged(metadata)).await?;
@@ -174,7 +174,7 @@ impl Source {
         }
     }
 
-    /// Reads an object that a look has named at this version.
+    /// Reads an object that a poll has named at this version.
     async fn read(&self, name: &ObjectName, version: u64) -> Result<(Bytes, Meta), Error> {
         let object = self.cluster.get(&self.reading.resource, name, Content::Full).await?;
         let meta = Meta::of(name, &object)?;
@@ -188,7 +188,7 @@ impl Source {
         self.memory.borrow_mut().insert(&meta.object_name(), version);
     }
 
-    /// Tells of objects that a complete look could not read: once as long as there are any, and when there are none.
+    /// Reports objects that a complete poll could not read: once as long as there are any, and when there are none.
     async fn send_unread(&mut self, unread: Option<Error>) -> Result<(), End> {
         let before = std::mem::replace(&mut self.left_unread, unread.is_some());
         match unread {

@@ -33,7 +33,7 @@ fn one(name: &str, version: u32) -> Answer {
     page(version, "", &[object(name, version)])
 }
 
-/// What was asked for: `list` (whole), `look` (metadata), `label` (metadata by label), each with the token of the page,
+/// What was asked for: `list` (whole), `poll` (metadata), `label` (metadata by label), each with the token of the page,
 /// or `get NAME`.
 fn asked(bench: &Bench) -> Vec<String> {
     let summary = |asked: &Asked| {
@@ -44,7 +44,7 @@ fn asked(bench: &Bench) -> Vec<String> {
         assert_eq!(path, "/api/v1/configmaps");
         let kind = match (query.contains("labelSelector=mine%3Dyes"), asked.accept == METADATA) {
             (true, true) => "label",
-            (false, true) => "look",
+            (false, true) => "poll",
             (true, false) => "list by label",
             (false, false) => "list",
         };
@@ -55,7 +55,7 @@ fn asked(bench: &Bench) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_list_is_whole_and_each_later_one_a_look_that_tells_of_no_change() {
+async fn the_first_list_is_whole_and_each_later_one_a_poll_that_tells_of_no_change() {
     local(async {
         let (bench, mut source) = polling(
             Style::Whole,
@@ -73,7 +73,7 @@ async fn the_first_list_is_whole_and_each_later_one_a_look_that_tells_of_no_chan
         for _ in 0..2 {
             source.expect(&["begin", "still a@1", "still b@2", "complete"]).await;
         }
-        assert_eq!(asked(&bench), ["list", "list n2", "look", "look n2", "look"]);
+        assert_eq!(asked(&bench), ["list", "list n2", "poll", "poll n2", "poll"]);
     })
     .await;
 }
@@ -86,7 +86,7 @@ async fn what_is_new_or_changed_is_read_once() {
             vec![
                 page(5, "", &[object("a", 1), object("b", 2)]),
                 page(9, "", &[object("a", 6), object("b", 2), object("c", 7)]),
-                // It has changed again since the look.
+                // It has changed again since the poll.
                 whole("a", 8),
                 whole("c", 7),
                 page(9, "", &[object("a", 8), object("b", 2), object("c", 7)]),
@@ -101,7 +101,7 @@ async fn what_is_new_or_changed_is_read_once() {
         source
             .expect(&["begin", "still a@8", "still b@2", "still c@7", "complete"])
             .await;
-        assert_eq!(asked(&bench), ["list", "look", "get a", "get c", "look"]);
+        assert_eq!(asked(&bench), ["list", "poll", "get a", "get c", "poll"]);
     })
     .await;
 }
@@ -138,7 +138,7 @@ async fn an_object_that_is_gone_is_not_named_and_is_new_when_it_comes_back() {
         source.expect(&["up", "begin", "object a@1", "complete"]).await;
         source.expect(&["begin", "complete"]).await;
         source.expect(&["begin", "object a@6", "complete"]).await;
-        assert_eq!(asked(&bench), ["list", "look", "look", "get a"]);
+        assert_eq!(asked(&bench), ["list", "poll", "poll", "get a"]);
     })
     .await;
 }
@@ -169,14 +169,14 @@ async fn a_look_that_fails_never_completes_and_what_it_told_is_not_read_again() 
         let start = r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"7","continue":""},"items":["#;
         cut(&[format!("{start}{},", object("a", 6))])
     };
-    for (look, read, fails) in [
+    for (poll, read, fails) in [
         (cut_page(), Some(whole("a", 6)), "down reset"),
         (page(7, "n2", &[object("a", 6)]), Some(whole("a", 6)), "down no route"),
         (unreachable(), None, "down no route"),
     ] {
         local(async {
             let seen = read.is_some();
-            let mut answers = vec![page(5, "", &[object("a", 1), object("b", 2)]), look];
+            let mut answers = vec![page(5, "", &[object("a", 1), object("b", 2)]), poll];
             answers.extend(read);
             if fails == "down no route" && seen {
                 answers.push(unreachable());
@@ -217,7 +217,7 @@ async fn a_first_list_that_fails_is_taken_whole_again() {
         source.expect(&["up", "begin", "object a@1", "down no route"]).await;
         source.expect(&["up", "begin", "object a@1", "complete"]).await;
         source.expect(&["begin", "still a@1", "complete"]).await;
-        assert_eq!(asked(&bench), ["list", "list n2", "list", "look"]);
+        assert_eq!(asked(&bench), ["list", "list n2", "list", "poll"]);
     })
     .await;
 }
@@ -254,7 +254,7 @@ async fn a_look_whose_next_page_is_too_old_begins_again_at_once_and_then_backs_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn looks_keep_the_interval_within_a_tenth_and_the_first_is_spread_over_it() {
+async fn polls_keep_the_interval_within_a_tenth_and_the_first_is_spread_over_it() {
     let mut first = Vec::new();
     for _ in 0..20 {
         local(async {
@@ -280,7 +280,7 @@ async fn looks_keep_the_interval_within_a_tenth_and_the_first_is_spread_over_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_told_with_growing_waits_until_one_up_and_a_complete_look_forgets_them() {
+async fn failures_are_told_with_growing_waits_until_one_up_and_a_complete_poll_forgets_them() {
     local(async {
         let mut answers = vec![one("a", 1)];
         answers.extend((0..9).map(|_| unreachable()));
@@ -342,19 +342,19 @@ async fn a_server_that_asks_for_time_gets_it_be_it_for_a_look_or_for_one_object(
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_read_is_named_and_tried_again_and_stops_no_other() {
     local(async {
-        let look = || page(7, "", &[object("a", 6), object("b", 7)]);
+        let poll = || page(7, "", &[object("a", 6), object("b", 7)]);
         let (bench, mut source) = polling(
             Style::Whole,
             vec![
                 page(5, "", &[object("a", 1), object("b", 2)]),
-                look(),
+                poll(),
                 refused(500),
                 whole("b", 7),
-                look(),
+                poll(),
                 refused(500),
-                look(),
+                poll(),
                 whole("a", 6),
-                look(),
+                poll(),
             ],
         );
         source
@@ -368,7 +368,7 @@ async fn an_object_that_cannot_be_read_is_named_and_tried_again_and_stops_no_oth
             .expect(&["begin", "object a@6", "still b@7", "complete", "up"])
             .await;
         source.expect(&["begin", "still a@6", "still b@7", "complete"]).await;
-        assert!(bench.gaps()[5] >= 13.5, "it is tried again with the next look");
+        assert!(bench.gaps()[5] >= 13.5, "it is tried again with the next poll");
     })
     .await;
 }
@@ -387,7 +387,7 @@ async fn metadata_alone_is_never_followed_by_a_read() {
         source.expect(&["up", "begin", "object a@1", "complete"]).await;
         source.expect(&["begin", "object a@6", "object b@5", "complete"]).await;
         source.expect(&["begin", "still a@6", "still b@5", "complete"]).await;
-        assert_eq!(asked(&bench), ["look", "look", "look"]);
+        assert_eq!(asked(&bench), ["poll", "poll", "poll"]);
     })
     .await;
 }
@@ -427,7 +427,7 @@ async fn the_edge_is_looked_at_once_as_a_whole_and_then_by_label() {
                 "complete",
             ])
             .await;
-        assert_eq!(asked(&bench), ["look", "label", "get new"]);
+        assert_eq!(asked(&bench), ["poll", "label", "get new"]);
     })
     .await;
 }
@@ -448,7 +448,7 @@ async fn a_server_that_has_become_older_is_listed_as_a_whole_again() {
         source.expect(&["begin", "still a@3", "complete, back at 5"]).await;
         source.expect(&["begin", "object a@3", "complete"]).await;
         source.expect(&["begin", "still a@3", "complete"]).await;
-        assert_eq!(asked(&bench), ["list", "look", "list", "look"]);
+        assert_eq!(asked(&bench), ["list", "poll", "list", "poll"]);
     })
     .await;
 }
@@ -496,7 +496,7 @@ async fn a_source_ends_when_its_handle_is_dropped_or_nobody_listens() {
         drop(events);
         sleep(Duration::from_secs(60)).await;
         assert!(handle.task.is_finished());
-        assert_eq!(asked(&bench), ["list", "look"]);
+        assert_eq!(asked(&bench), ["list", "poll"]);
     })
     .await;
 }
