@@ -35,7 +35,7 @@ use crate::report::metrics;
 /// Connections at once. A monitor and two probes need three; the rest is for those who hold a connection and say nothing.
 /// One that has sent nothing costs a kilobyte or two, one that has sent something [`BUFFER`].
 const CONNECTIONS: usize = 64;
-/// How long a connection that asks nothing is left alone when others want its place. Whoever wants to know something
+/// How long a connection that asks nothing is kept when others want its place. Whoever wants to know something
 /// sends its request as it connects. So 1,280 connections a second get their turn, and a probe, which has a second, is
 /// heard while hundreds are held open.
 const GRACE: Duration = Duration::from_millis(50);

@@ -49,13 +49,13 @@ pub enum Error {
     WithoutEffect(String),
     /// What is being deleted is in the way of its successor, as long as it has these finalizers. It goes on by itself.
     Ending(Vec<String>),
-    /// The server shows what was before something that it has told of: a cache stands before it, or it was restored from a
+    /// The server shows what was before something that it has shown before: a cache stands before it, or it was restored from a
     /// backup. Proves nothing. Look again.
     Outdated {
         /// The resource version that it shows.
         version: u64,
-        /// The one that it has told of.
-        told: u64,
+        /// The one that it has shown before.
+        shown: u64,
     },
 }
 
@@ -277,8 +277,8 @@ impl fmt::Display for Error {
                     "the former one is still being deleted and waits for its finalizers: {names}"
                 )
             }
-            Self::Outdated { version, told } => {
-                write!(f, "it shows resource version {version} and has shown {told} before")
+            Self::Outdated { version, shown } => {
+                write!(f, "it shows resource version {version} and has shown {shown} before")
             }
         }
     }

@@ -307,7 +307,7 @@ impl Cluster {
     /// others is lost. Returns the metadata.
     ///
     /// The field manager is one of its own, so that what we own of the object stays apart from its status. Any other
-    /// object than `only_with` says is left alone: an error with code 422, as for a status that the object's schema refuses.
+    /// object than `only_with` says is not touched: an error with code 422, as for a status that the object's schema refuses.
     pub async fn replace_status(
         &self,
         resource: &ResourceType,

@@ -12,7 +12,7 @@ use crate::sync::managed_fields::last_writer;
 
 /// Changes of one copy that are corrected without a wait.
 const PATIENCE: u32 = 3;
-/// A copy that was left alone for so long starts again.
+/// A copy that nobody else has changed for so long starts again.
 const FORGIVEN: Duration = Duration::from_secs(600);
 
 /// How often somebody else has changed one copy, or one status, lately.

@@ -452,7 +452,7 @@ impl Model {
                 self.drop_type_without_copies(type_id);
             }
             Ending::Changed(Change::MarkedCreateOnly) | Ending::Skipped(Why::CreateOnly) => {
-                self.watch_unlabelled(type_id)
+                self.watch_unlabelled(type_id);
             }
             _ => {}
         }

@@ -423,7 +423,7 @@ fn nothing_is_planned_of_a_denied_type_nor_is_it_missed_or_asked_for() {
             &[(name, &why)],
         );
     }
-    // What was synced before is left alone.
+    // What was synced before is not touched.
     let mut retained = Wanted::default();
     retained
         .retained

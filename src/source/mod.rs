@@ -162,7 +162,7 @@ pub struct SourceHandle {
 
 impl SourceHandle {
     /// The engine has the whole object at this version (its own write was answered with it), so that a poll need not
-    /// read it. A write that leaves alone what others may have changed meanwhile says nothing of the kind, unless all of
+    /// read it. A write that does not touch what others may have changed meanwhile says nothing of the kind, unless all of
     /// the answer was looked at. A hint; 0 is no version.
     pub fn is_known(&self, name: &ObjectName, version: u64) {
         if let Some(memory) = &self.memory

@@ -34,7 +34,7 @@ const SHORT_ONES: u32 = 4;
 /// A watch without an event for this long, when API servers send a bookmark about once a minute, may wait for a version
 /// that the server does not have yet (restored from a backup): the API lets it wait without an error.
 const DEAF_WATCH: Duration = Duration::from_secs(150);
-/// The longest that such a watch is left alone. Each time that a list shows that it had nothing to tell, it is for twice as
+/// The longest that such a watch is kept. Each time that a list shows that it had nothing to tell, it is for twice as
 /// long as before: some servers (kcp 0.32) send no bookmarks of a type in which nothing happens.
 const LONGEST_SILENCE: Duration = Duration::from_secs(900);
 

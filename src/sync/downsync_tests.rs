@@ -39,7 +39,7 @@ fn decides_as_the_spec_says() {
             FOREIGN,
             Action::Leave(Why::NotOurs),
         ),
-        ("another syncer's is left alone", WHOLE, anothers, Action::Conflict),
+        ("another syncer's is not touched", WHOLE, anothers, Action::Conflict),
         ("whatever it says", ONCE, create_only(anothers), Action::Conflict),
         (
             "another syncer's implied namespace will do",

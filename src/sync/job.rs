@@ -210,7 +210,7 @@ pub enum Change {
     Adopted,
     /// The copy was already so.
     Unchanged,
-    /// The copy was marked to be left alone.
+    /// The copy was marked as create only.
     MarkedCreateOnly,
     /// The copy was deleted.
     Deleted,

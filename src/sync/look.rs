@@ -41,19 +41,22 @@ pub(super) async fn confirm_there(cluster: &Cluster, at: &Address, found: &Meta,
     }
     match cluster.find(&at.resource, &at.name).await? {
         (true, listed) if listed == 0 || listed >= unnamed => Ok(()),
-        _ => Err(Error::Outdated { version, told: unnamed }),
+        _ => Err(Error::Outdated {
+            version,
+            shown: unnamed,
+        }),
     }
 }
 
-/// No read of an API server shows an object as it was before what the server has told of it; a cache before it may.
-pub(crate) fn not_older(meta: &Meta, told: u64) -> Result<(), Error> {
-    at_least(meta.version_number(), told)
+/// No read of an API server shows an object as it was before what the server has shown of it; a cache before it may.
+pub(crate) fn not_older(meta: &Meta, shown: u64) -> Result<(), Error> {
+    at_least(meta.version_number(), shown)
 }
 
 /// An error for a version that is older than another; 0 is none.
-pub(super) fn at_least(version: u64, told: u64) -> Result<(), Error> {
-    if version != 0 && version < told {
-        return Err(Error::Outdated { version, told });
+pub(super) fn at_least(version: u64, shown: u64) -> Result<(), Error> {
+    if version != 0 && version < shown {
+        return Err(Error::Outdated { version, shown });
     }
     Ok(())
 }

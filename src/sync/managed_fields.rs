@@ -141,7 +141,7 @@ pub fn is_syncer(manager: &str) -> bool {
 
 /// The patch that makes the fields of taken-over managers ours, to be followed by an apply. `None` if there are none.
 ///
-/// Entries of subresources (`status`, `scale`) are left alone. The patch holds only as long as nobody changes the object
+/// Entries of subresources (`status`, `scale`) are not touched. The patch holds only as long as nobody changes the object
 /// (its resource version is in it).
 pub fn take_over(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Result<Option<String>, Error> {
     if direction == Direction::Down && !names_any(object, revert_from) {

@@ -53,7 +53,7 @@ pub struct Desired {
     pub version: u64,
     /// The origin is a Job whose status says that it has finished.
     pub finished: bool,
-    /// The origin's `downsync-overwrite` says to create once and then leave alone.
+    /// The origin's `downsync-overwrite` says to create once and never update.
     pub create_only: bool,
     /// A copy that cannot be updated may be deleted and created again.
     pub replace: bool,

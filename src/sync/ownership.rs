@@ -115,7 +115,7 @@ pub fn origin_hash(uid: &str) -> u32 {
 pub struct Copy {
     /// Whether it exists, and whose it is.
     pub state: CopyState,
-    /// Its own `downsync-overwrite` says that its content is left alone.
+    /// Its own `downsync-overwrite` says that its content is not updated.
     pub create_only: bool,
     /// It was there before it was selected.
     pub adopted: bool,

@@ -16,7 +16,7 @@ pub(super) struct World {
     pub(super) sources: BTreeMap<SourceId, (Feed, Reading)>,
     /// What each side serves.
     pub(super) served: BTreeMap<Side, Vec<ServedResource>>,
-    /// DiscoveryRequest that fail, each in the words of the log.
+    /// Requests that fail, each in the words of the log.
     pub(super) fails: BTreeMap<String, Error>,
     /// The record at the edge.
     pub(super) kept: Kept,

@@ -33,7 +33,7 @@ impl Resolver<'_> {
         true
     }
 
-    /// The same of a type that was synced before: its copies are left alone, and not forgotten.
+    /// The same of a type that was synced before: its copies are not touched, and not forgotten.
     pub(super) fn denies_what_was_synced(&self, known: &SyncedType) -> bool {
         let (group, resource) = match known.direction {
             Direction::Down => (&*known.group, &*known.resource),
