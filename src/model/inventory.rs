@@ -194,7 +194,9 @@ impl Inventory {
     pub(super) fn origins_listed(&mut self, covers: impl Fn(&ObjectName) -> bool, list: Generation) -> Vec<ObjectName> {
         let mut missing = Vec::new();
         for (name, link) in &mut self.objects {
-            if link.awaits(list) && covers(name) {
+            if link.is_passed_by(list) && covers(name) {
+                link.origin_is(News::PassedBy);
+            } else if link.awaits(list) && covers(name) {
                 if !link.is_doubtful() {
                     link.leaves_origin();
                 }
@@ -204,7 +206,7 @@ impl Inventory {
             }
         }
         self.objects
-            .retain(|_, link| link.origin_list() != 0 || link.may_have_copy());
+            .retain(|_, link| link.origin_list() != 0 || link.may_have_copy() || link.is_unread());
         missing.sort_unstable();
         missing
     }

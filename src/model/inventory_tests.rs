@@ -497,6 +497,17 @@ fn a_copy_that_goes_while_a_worker_reads_its_origin_alone_is_looked_for() {
 }
 
 #[test]
+fn of_what_a_list_has_not_named_since_it_was_selected_a_worker_is_believed_that_it_is_gone() {
+    let mut inventory = synced();
+    inventory.ask_for(&name("a"));
+    assert!(inventory.take(&name("a")).is_some());
+    assert!(inventory.is_told_of(&name("a")), "a list has named it");
+    assert!(inventory.origins_listed(|_| true, 2).is_empty());
+    assert!(!inventory.is_told_of(&name("a")), "the next one has not");
+    assert!(inventory.get(&name("a")).is_some());
+}
+
+#[test]
 fn what_is_selected_while_a_list_is_under_way_that_has_passed_it_by_is_read_and_not_given_up() {
     for has_copy in [false, true] {
         let mut inventory = if has_copy { synced() } else { Inventory::default() };

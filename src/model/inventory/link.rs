@@ -136,6 +136,12 @@ impl Link {
         self.origin != Origin::Named(list) && !matches!(self.origin, Origin::Absent(Due | Done)) && !self.is_unread()
     }
 
+    /// True if a list that did not name it says no more than that: it may have passed by before it was selected. What an
+    /// earlier list said counts no longer then, so that a worker which finds no origin is believed.
+    pub(super) fn is_passed_by(&self, list: Generation) -> bool {
+        self.is_unread() && self.origin != Origin::Named(list)
+    }
+
     /// True if a worker has it.
     pub(super) fn is_busy(&self) -> bool {
         self.work.is_running()

@@ -48,6 +48,8 @@ pub(super) enum News {
     Found,
     /// Its side has told that it is not there.
     Gone,
+    /// A list has not named it, which may have passed it by before it was selected.
+    PassedBy,
     /// A copy has turned up of which a list should have told the origin.
     CopyTurnedUp,
     /// The copies' side has told of a change of the copy, or everything is looked at again.
@@ -70,6 +72,7 @@ impl Origin {
         use Retirement::{Done, Due, DueAgain};
         match (self, news) {
             (_, News::NamedBy(list)) => Named(list),
+            (Named(_), News::PassedBy) => Unknown,
             (Named(list), _) if news != News::Gone => Named(list),
             (_, News::Gone) => Absent(Due),
             (_, News::Found) => Unknown,
@@ -197,6 +200,10 @@ mod tests {
             (News::Gone, [Absent(Due); 6]),
             (News::Found, [Unknown, Unknown, Named(1), Unknown, Unknown, Unknown]),
             (
+                News::PassedBy,
+                [Unknown, Doubtful, Unknown, Absent(Due), Absent(DueAgain), Absent(Done)],
+            ),
+            (
                 News::CopyTurnedUp,
                 [
                     Doubtful,
@@ -236,6 +243,7 @@ mod tests {
             for news in [
                 News::NamedBy(2),
                 News::Found,
+                News::PassedBy,
                 News::CopyTurnedUp,
                 News::CopyChanged,
                 News::LooksAgain,
