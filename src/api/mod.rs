@@ -39,6 +39,8 @@ pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
 /// Annotation on a copy of a `ServiceAccount`: the names, as a JSON list, of those of its `imagePullSecrets` that came from the
 /// origin. They go when the origin drops them.
 pub const PULL_SECRETS: &str = "edge.kubestellar.io/pull-secrets";
+/// Annotation on the record: what it is for, for people.
+pub const DESCRIPTION: &str = "edge.kubestellar.io/description";
 /// Annotation on a config: a token that lets deletes go on which are held (DESIGN section 4).
 pub const CONFIRM_DELETES: &str = "edge.kubestellar.io/confirm-deletes";
 /// Reason of the condition `DeletesHeld`: another cluster answers.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::api::DESCRIPTION;
 use crate::cluster::{Error, ObjectName, is_word};
 use crate::plan::{Direction, Origins, SyncedType};
 use crate::sync::definition::Known;
@@ -120,7 +121,7 @@ pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
         "metadata": {
             "namespace": name.namespace(),
             "name": &*name.name,
-            "annotations": {"edge.kubestellar.io/description":
+            "annotations": {DESCRIPTION:
                 "The resource types that edge-syncer has synced to this cluster and from it, by group/version/resource. It finds its copies by them after a restart."},
         },
         "data": data,
