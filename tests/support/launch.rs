@@ -116,16 +116,23 @@ fn spawn(program: &str, args: &[String], folder: &Path) -> Leashed {
 pub(super) fn binary(name: &str) -> PathBuf {
     static SERVERS: OnceLock<PathBuf> = OnceLock::new();
     static FAULTS: OnceLock<PathBuf> = OnceLock::new();
+    static KUBECTL: OnceLock<PathBuf> = OnceLock::new();
     static ALL: OnceLock<PathBuf> = OnceLock::new();
     static POLICY_ENGINE: OnceLock<PathBuf> = OnceLock::new();
     let folder = match name {
         ENGINE => POLICY_ENGINE.get_or_init(|| testenv(&["--kyverno"])),
         "toxiproxy" => FAULTS.get_or_init(|| testenv(&["--faults"])),
+        "kubectl" => KUBECTL.get_or_init(|| testenv(&["--kubectl"])),
         "kube-controller-manager" => ALL.get_or_init(|| testenv(&[])),
         // The demo runs without a controller manager, and need not wait for one to be built.
         _ => SERVERS.get_or_init(|| testenv(&["--servers"])),
     };
     folder.join(name)
+}
+
+/// The kubectl of the same version as the servers.
+pub fn kubectl() -> PathBuf {
+    binary("kubectl")
 }
 
 fn testenv(args: &[&str]) -> PathBuf {

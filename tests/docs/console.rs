@@ -1,0 +1,113 @@
+//! The commands of the pages, run as a reader types them, against two new clusters each.
+
+use crate::pages::Page;
+use crate::shell::Shell;
+use crate::support::{Server, ServerOptions};
+
+/// A command of a page, and what it shows below.
+struct Step {
+    line: usize,
+    command: String,
+    output: Vec<String>,
+}
+
+/// The commands in the `console` blocks of a page, in order.
+fn steps(page: &Page) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for block in page.blocks() {
+        if block.language != "console" {
+            continue;
+        }
+        let place = |at: usize| format!("{}:{}", page.path, block.first_line + at);
+        assert!(!block.lines.is_empty(), "{}: the block is empty", place(0));
+        for (at, line) in block.lines.iter().enumerate() {
+            if let Some(command) = line.strip_prefix("$ ") {
+                assert!(!command.ends_with('\\'), "{}: a command has one line", place(at));
+                steps.push(Step {
+                    line: block.first_line + at,
+                    command: command.to_owned(),
+                    output: Vec::new(),
+                });
+            } else {
+                assert!(at > 0, "{}: a block begins with a command", place(at));
+                let step = steps.last_mut().expect("a block begins with a command");
+                step.output.push(line.clone());
+            }
+        }
+    }
+    steps
+}
+
+/// Two clusters that have nothing yet.
+async fn clusters() -> (Server, Server) {
+    tokio::join!(
+        Server::start("hub", ServerOptions::default()),
+        Server::start("edge", ServerOptions::default())
+    )
+}
+
+/// Runs all commands of a page: each works, and prints what the page shows, to the letter.
+async fn follow(path: &str, at_least: usize) {
+    let page = Page::open(path);
+    let steps = steps(&page);
+    assert!(
+        steps.len() >= at_least,
+        "{path}: only {} commands were found",
+        steps.len()
+    );
+    let (hub, edge) = clusters().await;
+    let mut shell = Shell::start(&hub, &edge).await;
+    for Step { line, command, output } in steps {
+        let answer = shell.run(&command).await;
+        let (found, shown) = (answer.lines.join("\n"), output.join("\n"));
+        assert!(
+            answer.code == 0 && found == shown,
+            "{path}:{line}: $ {command}\nends with {} and prints:\n{found}\nwhere the page shows:\n{shown}",
+            answer.code
+        );
+    }
+    // A page stops what it has started, and that ends well.
+    let answer = shell.run("wait $!").await;
+    assert_eq!(
+        answer.code, 0,
+        "{path}: what it has stopped at its end: {:#?}",
+        answer.lines
+    );
+}
+
+#[tokio::test]
+async fn the_quick_start_works_as_it_is_written() {
+    follow("docs/quickstart.md", 30).await;
+}
+
+#[tokio::test]
+async fn the_page_about_installing_works_as_it_is_written() {
+    follow("docs/install.md", 15).await;
+}
+
+/// That of the README makes the clusters and the binary too, which are there already.
+#[tokio::test]
+async fn the_quick_start_of_the_readme_works_as_it_is_written() {
+    let page = Page::open("README.md");
+    let (_, section) = page.text.split_once("\n## Quick start\n").expect("the README has one");
+    let (_, block) = section.split_once("```sh\n").expect("it has a block");
+    let (block, after) = block.split_once("```\n").expect("the block ends");
+    let (_, shown) = after
+        .split_once("The last command prints `")
+        .expect("it says what is printed");
+    let shown = shown.split('`').next().unwrap_or_default();
+
+    let (hub, edge) = clusters().await;
+    let mut shell = Shell::start(&hub, &edge).await;
+    let is_there = |command: &&str| command.starts_with("kind ") || command.starts_with("PATH=");
+    let (before, commands): (Vec<&str>, Vec<&str>) = block.lines().partition(is_there);
+    assert_eq!((before.len(), commands.len()), (3, 6));
+    let mut printed = Vec::new();
+    for command in commands {
+        let answer = shell.run(command).await;
+        assert_eq!(answer.code, 0, "$ {command}\n{:#?}", answer.lines);
+        printed = answer.lines;
+    }
+    // The syncer prints into the same terminal.
+    assert!(printed.iter().any(|line| line == shown), "{printed:#?}");
+}
