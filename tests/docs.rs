@@ -1,12 +1,18 @@
 //! The docs against the program: the commands of the pages are run between real API servers, the tables of
-//! `docs/reference/` are compared with the code, and links are followed.
+//! `docs/reference/` are compared with the code, links are followed, and `examples/` are applied.
 
 #![expect(clippy::panic, reason = "in tests a failure is one")]
 
 mod support;
 
+#[path = "docs/bench.rs"]
+mod bench;
+#[path = "docs/configs.rs"]
+mod configs;
 #[path = "docs/console.rs"]
 mod console;
+#[path = "docs/figures.rs"]
+mod figures;
 #[path = "docs/flags.rs"]
 mod flags;
 #[path = "docs/links.rs"]
@@ -15,5 +21,9 @@ mod links;
 mod marks;
 #[path = "docs/pages.rs"]
 mod pages;
+#[path = "docs/recipes.rs"]
+mod recipes;
+#[path = "docs/roles.rs"]
+mod roles;
 #[path = "docs/shell.rs"]
 mod shell;
