@@ -37,7 +37,7 @@ mod stream;
 mod tls;
 mod token;
 mod verbs;
-mod workspaces;
+mod workspace;
 
 use std::fmt;
 use std::rc::Rc;
@@ -54,7 +54,7 @@ pub(crate) use resource::group_version_path;
 pub use resource::{ObjectName, ResourceType, Within, is_path_segment, is_word, qualified};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
 pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, OnlyWith, Precondition, Scope};
-pub use workspaces::Workspaces;
+pub use workspace::Workspaces;
 
 /// Which API server: the id by which all that is known of it is kept, and its name in flags, logs and errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -22,7 +22,7 @@ use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
 use super::shared::SharedReads;
 use super::stream::{Listing, Watching};
-use super::workspaces::Workspaces;
+use super::workspace::Workspaces;
 use super::{ApiServer, Body, Error, RateLimit, Side, Standing};
 use crate::logging::log_line;
 

@@ -92,7 +92,10 @@ async fn of_two_configured_versions_the_hubs_preferred_is_used_and_a_change_of_i
     let second = arrives(&edge, &at, "gauges", &shop, "b").await;
     logged(&pair.hub, &group, "v2", "list").await;
     syncer
-        .wait_for_log("SyncerConfig//the-one spec.namespacedObjects[0]: ", SOON)
+        .wait_for_log(
+            "config=SyncerConfig//the-one field=spec.namespacedObjects[0] error=",
+            SOON,
+        )
         .await;
     let mark = pair.edge.audit_mark();
     hub.delete(CONFIG_API, "syncerconfigs", "", "zoo").await;
