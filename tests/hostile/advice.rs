@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::{BodyExt, Collected, Full};
@@ -21,7 +23,7 @@ use crate::support::objects::{config_map, namespace};
 use crate::support::rbac::{allow, disallow, limited};
 use crate::support::stage::{Stage, all_of, all_of_each, select, stage, stock};
 use crate::support::story::{SOON, arrives};
-use crate::support::{Ca, KubeconfigParts, Objects, Server, Syncer, eventually, lines};
+use crate::support::{Ca, KubeconfigParts, Objects, Server, Syncer, comes_to_rest, eventually, lines};
 use crate::webhooks::tls;
 
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -322,13 +324,21 @@ async fn a_login_page_and_a_server_of_something_else_are_told_at_once_and_are_no
         (404, "404 page not found", "another service or a proxy answers there"),
     ] {
         let front = Front::of(&pair.hub).await;
-        front.answers(move |_, _| Some((status, page)));
+        let answered = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&answered);
+        front.answers(move |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Some((status, page))
+        });
         let mut syncer = Syncer::start(&front.kubeconfig(&pair.hub), &pair.edge.kubeconfig(), &[]);
         says(
             &mut syncer,
             &["reason=NotAnApi", "side=hub server=http://127.0.0.1", advice],
         )
         .await;
+        // Nothing that this has answered is on its way any more, to be read after the API has answered.
+        let seen = async || Ok::<_, Infallible>(answered.load(Ordering::Relaxed));
+        comes_to_rest("the number of requests stays", Duration::from_millis(300), SOON, seen).await;
         front.passes();
         says(&mut syncer, &["reason=ApiReachable", "side=hub after="]).await;
         let log = syncer.log();
