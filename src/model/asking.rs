@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::config_kind::ConfigKind;
 use super::crds::Crds;
 use super::timers::Timer;
 use super::{Model, Request};
@@ -124,11 +125,13 @@ impl Model {
                 continue;
             }
             let (questions, of_groups) = self.questions(side);
-            if questions.is_empty() && !of_groups {
+            let doubtful = self.config_kinds_in_doubt(side);
+            if questions.is_empty() && !of_groups && doubtful.is_empty() {
                 continue;
             }
             self.timers.starts(Timer::Discovery(side));
-            let confirm = self.to_confirm(side);
+            let mut confirm = self.to_confirm(side);
+            confirm.extend(doubtful.into_iter().map(group_and_resource));
             let open = self.open_groups(side);
             // Whether it is there at another version.
             let elsewhere = self.missing_at_one_version(side);
@@ -180,7 +183,18 @@ impl Model {
             .collect()
     }
 
+    /// Kinds of configs that a side's own answer to a list alone says it lacks.
+    fn config_kinds_in_doubt(&self, side: Side) -> Vec<ConfigKind> {
+        let in_doubt = self.selecting.in_doubt();
+        in_doubt.filter(|_| side == Side::Hub).collect()
+    }
+
     pub(super) fn discovered(&mut self, side: Side, answers: Answers) {
+        for kind in self.config_kinds_in_doubt(side) {
+            if answers.lacking.contains(&group_and_resource(kind)) {
+                self.config_kind_is_lacking(kind);
+            }
+        }
         let before = self.asking(side).discovery.clone();
         let timer = Timer::Discovery(side);
         self.timers.ends(timer);
@@ -339,6 +353,11 @@ impl Model {
             self.void_discovery_of(side, &resource);
         }
     }
+}
+
+fn group_and_resource(kind: ConfigKind) -> (String, String) {
+    let ResourceType { group, resource, .. } = kind.resource_type();
+    (group, resource)
 }
 
 fn discovery_of(side: Side, group: &str, version: &str) -> Subject {

@@ -23,7 +23,7 @@ const KIND_INTERVAL: Duration = Duration::from_secs(600);
 /// Requests for a kind that the hub used to serve before they become rare: some minutes.
 const KIND_TRIES: u32 = 10;
 /// The same for one that it has not served so far: half a minute, in which a hub that starts, or what stands before it, has
-/// come to its senses.
+/// come to its senses. So often it must be said, too, to be believed of a hub whose discovery does not say so.
 const FIRST_KIND_TRIES: u32 = 5;
 
 /// One config.
@@ -56,7 +56,8 @@ enum Known {
     /// They have not been read.
     #[default]
     No,
-    /// The hub says that it has no such kind.
+    /// The hub has no such kind, as two of its answers say: the one to the list, and its discovery. A 404 alone may come
+    /// from whatever stands before it.
     NotServed,
     /// They have been read completely.
     Yes,
@@ -109,6 +110,22 @@ impl SelectedConfigs {
     pub(super) fn are_known(&self) -> bool {
         let known = ConfigKind::ALL.map(|kind| self.known(kind));
         !known.contains(&Known::No) && known.contains(&Known::Yes)
+    }
+
+    /// False once the hub has said of every kind that it does not serve it, be it believed or not.
+    fn may_serve_any(&self) -> bool {
+        let is_denied = |kind| match self.known(kind) {
+            Known::No => self.not_served.contains_key(&kind),
+            Known::NotServed => true,
+            Known::Yes => false,
+        };
+        !ConfigKind::ALL.into_iter().all(is_denied)
+    }
+
+    /// Kinds of which the list alone says that they are not served.
+    pub(super) fn in_doubt(&self) -> impl Iterator<Item = ConfigKind> {
+        let is_in_doubt = |kind: &ConfigKind| self.known(*kind) == Known::No && self.not_served.contains_key(kind);
+        ConfigKind::ALL.into_iter().filter(is_in_doubt)
     }
 
     pub(super) fn wanted(&self, renaming: bool) -> Wanted {
@@ -216,6 +233,9 @@ impl Model {
         if first || self.selecting.changed {
             self.configs_may_be_known();
         }
+        if first && self.selecting.in_doubt().next().is_some() {
+            self.ask_soon_unless_due(Side::Hub);
+        }
     }
 
     fn remove_config(&mut self, name: &ConfigName) {
@@ -241,40 +261,54 @@ impl Model {
         }
     }
 
-    /// The hub has no such kind. Once its configs were read, that is no reason to forget them.
+    /// The hub says that it has no such kind. Once its configs were read, that is no reason to forget them.
     pub(super) fn configs_not_served(&mut self, kind: ConfigKind, error: &Error) {
-        if self.selecting.known(kind) == Known::No {
-            self.selecting.known.insert(kind, Known::NotServed);
-            self.configs_may_be_known();
-        }
-        let known = ConfigKind::ALL.map(|kind| self.selecting.known(kind));
-        if known == [Known::NotServed; 2] {
+        if !self.selecting.may_serve_any() {
             self.fails(no_configs(), "watching", error);
             return;
         }
         let tries = self.selecting.not_served.entry(kind).or_default();
         *tries += 1;
         let tries = *tries;
-        // One that was served may come back soon; otherwise few hubs get the other kind later, and asking costs.
-        let was_served = self.selecting.known(kind) == Known::Yes;
-        if tries > if was_served { KIND_TRIES } else { FIRST_KIND_TRIES } {
-            log_line!(
-                Debug,
-                ConfigKindNotServed,
-                "the hub does not serve a kind of configs",
-                kind = kind.kind()
-            );
-            let of_kind = self
-                .sources
-                .iter()
-                .filter(|(_, source)| source.feed == Feed::Configs(kind));
-            let of_kind: Vec<SourceId> = of_kind.map(|(&id, _)| id).collect();
-            for id in of_kind {
-                self.remove_source(id);
-            }
-            let wait = KIND_INTERVAL.mul_f64(0.5 + self.chance.f64() / 2.0);
-            self.timers.set(Timer::Configs(kind), self.now + wait);
+        match self.selecting.known(kind) {
+            Known::No if tries > FIRST_KIND_TRIES => self.config_kind_is_lacking(kind),
+            Known::No => self.ask_soon_unless_due(Side::Hub),
+            // Few hubs get the other kind later, and asking costs.
+            Known::NotServed if tries > FIRST_KIND_TRIES => self.poll_config_kind_rarely(kind),
+            // One that was served may come back soon.
+            Known::Yes if tries > KIND_TRIES => self.poll_config_kind_rarely(kind),
+            Known::NotServed | Known::Yes => {}
         }
+        if !self.selecting.may_serve_any() {
+            self.fails(no_configs(), "watching", error);
+        }
+    }
+
+    /// Both the list of a kind and the hub's discovery say that it is not served.
+    pub(super) fn config_kind_is_lacking(&mut self, kind: ConfigKind) {
+        if self.selecting.known(kind) == Known::No {
+            self.selecting.known.insert(kind, Known::NotServed);
+            self.configs_may_be_known();
+        }
+    }
+
+    fn poll_config_kind_rarely(&mut self, kind: ConfigKind) {
+        log_line!(
+            Debug,
+            ConfigKindNotServed,
+            "the hub does not serve a kind of configs",
+            kind = kind.kind()
+        );
+        let of_kind = self
+            .sources
+            .iter()
+            .filter(|(_, source)| source.feed == Feed::Configs(kind));
+        let of_kind: Vec<SourceId> = of_kind.map(|(&id, _)| id).collect();
+        for id in of_kind {
+            self.remove_source(id);
+        }
+        let wait = KIND_INTERVAL.mul_f64(0.5 + self.chance.f64() / 2.0);
+        self.timers.set(Timer::Configs(kind), self.now + wait);
     }
 
     fn configs_may_be_known(&mut self) {

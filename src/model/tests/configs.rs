@@ -40,6 +40,60 @@ fn a_hub_that_serves_one_kind_of_configs_is_enough_and_one_that_serves_none_is_n
 }
 
 #[test]
+fn a_404_for_a_kind_of_configs_counts_once_discovery_says_so_too_or_it_was_said_for_long() {
+    let mut bench = Bench::new();
+    bench.run();
+    let kind = ConfigKind::EdgeSyncConfig;
+    bench.world.serve_at(Side::Hub, &kind.resource_type());
+    bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
+    let source = bench.source(Feed::Configs(kind));
+    bench.breaks(source, not_served());
+    bench.pass(60 * SECOND);
+    assert!(
+        bench.copies_of(Side::Edge, "configmaps").is_none(),
+        "it may come from a proxy"
+    );
+    bench.world.withdraw_at(Side::Hub, &kind.resource_type());
+    bench.breaks(source, not_served());
+    bench.pass(SECOND);
+    assert!(bench.copies_of(Side::Edge, "configmaps").is_some());
+
+    let mut bench = Bench::new();
+    bench.run();
+    bench.world.serve_at(Side::Hub, &kind.resource_type());
+    bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
+    let source = bench.source(Feed::Configs(kind));
+    for said in 1..=6 {
+        assert!(bench.copies_of(Side::Edge, "configmaps").is_none(), "{said}");
+        bench.breaks(source, not_served());
+        bench.pass(SECOND);
+    }
+    assert!(
+        bench.copies_of(Side::Edge, "configmaps").is_some(),
+        "discovery may be denied"
+    );
+}
+
+#[test]
+fn a_kind_of_configs_that_was_denied_before_the_other_one_came_is_asked_for_at_once() {
+    let mut bench = Bench::new();
+    bench.run();
+    let [syncer, edge] = ConfigKind::ALL.map(|kind| bench.source(Feed::Configs(kind)));
+    let question = "ask the hub what it serves".to_owned();
+    bench.world.fails.insert(question, unreachable());
+    for source in [syncer, edge] {
+        bench.breaks(source, not_served());
+    }
+    bench.pass(60 * SECOND);
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.world.fails.clear();
+    bench.source_says(syncer, SourceEvent::Up);
+    bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
+    bench.pass(SECOND);
+    assert!(bench.copies_of(Side::Edge, "configmaps").is_some());
+}
+
+#[test]
 fn a_kind_of_configs_that_the_hub_does_not_serve_is_looked_for_rarely() {
     let mut bench = Bench::new();
     bench.run();
@@ -49,6 +103,7 @@ fn a_kind_of_configs_that_the_hub_does_not_serve_is_looked_for_rarely() {
     for _ in 0..6 {
         assert!(bench.world.sources.contains_key(&source), "it may be starting");
         bench.breaks(source, not_served());
+        bench.pass(SECOND);
     }
     assert!(!bench.world.sources.contains_key(&source));
     bench.pass(Duration::from_secs(299));
