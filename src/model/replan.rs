@@ -1,7 +1,6 @@
 //! From what configs ask for and discovery has to running sources.
 
 use super::asking::is_gone;
-use super::inventory::Inventory;
 use super::timers::Timer;
 use super::{Model, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
@@ -139,7 +138,7 @@ impl Model {
     pub(super) fn restart_type_with_nothing_known(&mut self, type_id: TypeId) {
         self.clear_failures(type_id, true);
         if let Some(state) = self.types.get_mut(&type_id) {
-            state.inventory = Inventory::default();
+            state.drop_all_known();
         }
         self.restart_type(type_id);
     }

@@ -246,6 +246,12 @@ impl TypeState {
         Some(name)
     }
 
+    /// Nothing is known of any object, nor of what earlier conversions made: lists tell both anew.
+    pub(super) fn drop_all_known(&mut self) {
+        self.inventory = Inventory::default();
+        self.strays.clear();
+    }
+
     /// Names of the copies that a conversion made which is no longer in force.
     pub(super) fn strays(&self) -> Vec<ObjectName> {
         let known = |name: &&ObjectName| self.inventory.get(name).is_some();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::changes::{define, downsync_type, is_at_edge};
 use crate::check;
+use crate::sim::classes::Class;
 use crate::sim::conversions::NAMERS;
 use crate::sim::run::{Run, tell};
 use crate::sim::store::Key;
@@ -204,5 +205,27 @@ fn what_goes_up_as_another_kind_goes_up_again_when_its_conversion_is_back() {
         assert_eq!(x, Some(json!("2")));
         hub.delete(&Key::new("wheels.example.org", "field", "b"));
         edge.delete(&wheel);
+    }));
+}
+
+#[test]
+fn what_a_conversion_made_is_made_again_when_an_edge_restore_has_lost_it_and_the_conversion_is_back() {
+    check(&tell(&[Class::EdgeRestored], false, async |run| {
+        downsync(run);
+        make(run, "a");
+        run.start();
+        seconds(30).await;
+        let backup = run.world.edge.store.borrow().clone();
+        run.world.edge.store.borrow_mut().skip(1000);
+        names(run, "names", &[("a", "x")]);
+        seconds(30).await;
+        assert_eq!(was(run, "x"), "a");
+        run.world.hub.delete(&Key::new(NAMERS, "", "names"));
+        seconds(30).await;
+        names(run, "names", &[("a", "x")]);
+        let edge = &run.world.edge;
+        edge.become_another(backup, "the edge was restored from a backup");
+        seconds(60).await;
+        assert_eq!(was(run, "x"), "a", "it belongs there again");
     }));
 }
