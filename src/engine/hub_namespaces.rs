@@ -54,11 +54,11 @@ async fn make_namespace(hub: &Cluster, namespace: &str, we: &SyncTarget) -> Resu
 async fn look_into(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<End, Error> {
     let name = ObjectName::new("", namespace);
     let Some(meta) = look_at(hub, &ResourceType::namespaces(), &name).await? else {
-        return Ok(End::Cleared);
+        return Ok(End::NotOurs);
     };
     let copy = meta.copy(Direction::Up, &ResourceType::namespaces(), we);
     if copy.state != CopyState::Ours || copy.terminating || is_protected_namespace(namespace, None) {
-        return Ok(End::Cleared);
+        return Ok(End::NotOurs);
     }
     if let Some(found) = first_in_namespace(hub, namespace, is_in_every_namespace).await? {
         return Ok(End::NotEmpty(found));

@@ -339,7 +339,7 @@ impl Handler for HubNamespaces {
     }
 
     fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
-        model.hub_namespaces.gone(&meta.name);
+        model.hub_namespace_gone(&meta.name);
     }
 
     fn listed(&self, model: &mut Model, _id: SourceId, _versions: Versions) {

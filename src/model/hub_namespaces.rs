@@ -72,8 +72,10 @@ pub(crate) enum End {
     Made,
     /// It is ours and nothing was in it when it looked like this.
     Empty(Precondition),
-    /// It is gone, or not ours.
+    /// It was deleted.
     Cleared,
+    /// It is gone, being deleted or not ours, as a read has it, which may be that of a cache: the watch tells for certain.
+    NotOurs,
     /// There is something in it: this, for one.
     NotEmpty(String),
 }
@@ -86,10 +88,6 @@ impl HubNamespaces {
 
     pub(super) fn list_begins(&mut self) {
         self.unnamed = self.ours.keys().cloned().collect();
-    }
-
-    pub(super) fn gone(&mut self, namespace: &str) {
-        self.ours.remove(namespace);
     }
 
     fn listed(&mut self) {
@@ -105,6 +103,14 @@ impl Model {
     pub(super) fn need_hub_namespace(&mut self, namespace: &str) {
         self.hub_namespaces.needed.insert(namespace.to_owned());
         self.timers.set(Timer::HubNamespaces, self.now);
+    }
+
+    /// One is gone. When the last one is, what was remembered for their sake alone is dropped.
+    pub(super) fn hub_namespace_gone(&mut self, namespace: &str) {
+        let was_ours = self.hub_namespaces.ours.remove(namespace).is_some();
+        if was_ours && !self.hub_namespaces.are_left() {
+            self.replan();
+        }
     }
 
     pub(super) fn hub_namespaces_listed(&mut self) {
@@ -256,13 +262,8 @@ impl Model {
                             self.start_namespace_task(namespace, Step::Clear(only_if));
                         }
                     }
-                    End::Cleared => {
-                        self.hub_namespaces.gone(&namespace);
-                        if !self.hub_namespaces.are_left() {
-                            // What was kept in mind for their sake alone can be forgotten.
-                            self.replan();
-                        }
-                    }
+                    End::Cleared => self.hub_namespace_gone(&namespace),
+                    End::NotOurs => {}
                     End::NotEmpty(found) => {
                         log_line!(
                             Debug,

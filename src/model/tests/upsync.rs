@@ -196,6 +196,22 @@ fn a_namespace_with_something_in_it_is_looked_at_again_after_ten_minutes() {
 }
 
 #[test]
+fn a_namespace_that_a_cache_does_not_show_is_looked_at_again_until_the_watch_says_that_it_is_gone() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.take_back("a");
+    bench.pass(11 * SECOND);
+    bench.namespace_done(Ok(End::NotOurs));
+    bench.pass(610 * SECOND);
+    assert_eq!(bench.steps(), ["look"]);
+    bench.namespace_done(Ok(End::NotOurs));
+    let namespaces = bench.source(Feed::HubNamespaces);
+    bench.says_gone(namespaces, &namespace_of_ours());
+    bench.pass(3600 * SECOND);
+    assert!(bench.namespaces.is_empty());
+}
+
+#[test]
 fn a_namespace_that_upsync_has_not_made_is_never_cleared() {
     let mut bench = upsyncing();
     bench.bring_up("a");
