@@ -550,6 +550,40 @@ fn what_a_conversion_between_kinds_has_made_is_retained_as_that() {
 }
 
 #[test]
+fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_config_selects() {
+    let meters = ("h", "v1", "meters", "Meter", GAUGES.4);
+    let (both, without) = (with(&[GAUGES, meters]), with(&[meters]));
+    let by_kind = || {
+        wanted_by_kind(&serde_json::json!({"downSyncedResources": [
+            {"group": "g", "version": "v1", "kind": "Gauge", "namespace": "shop", "name": "a"}]}))
+    };
+    for (row, hub, mut wanted, let_go, retained) in [
+        ("it is hidden", &without, gauges_and_configmaps(), false, false),
+        ("selected by kind, and hidden", &without, by_kind(), false, false),
+        ("people have let it go", &without, gauges_and_configmaps(), true, true),
+        ("nothing selects it", &without, Wanted::default(), false, true),
+        ("it is served", &both, gauges_and_configmaps(), false, true),
+    ] {
+        wanted.retained.insert(SyncedType {
+            group: "h".into(),
+            resource: "meters".into(),
+            of: Some(Origins {
+                group: "g".into(),
+                resource: "gauges".into(),
+                kind: "Gauge".into(),
+            }),
+            ..synced(Direction::Down)
+        });
+        wanted.let_go.extend(let_go.then(|| "gauges.g".to_owned()));
+        let plan = resolve(&wanted, hub, &both);
+        let meters = plan.types.get(&pair(Direction::Down, ("g", "gauges"), ("h", "meters")));
+        assert_eq!(meters.is_some(), retained, "{row}");
+        let goes = meters.is_some_and(|planned| planned.gone_at_origin);
+        assert_eq!(goes, retained && std::ptr::eq(hub, &raw const without), "{row}");
+    }
+}
+
+#[test]
 fn a_namespaced_kind_needs_a_namespace() {
     let wanted = wanted_by_kind(&serde_json::json!({"downSyncedResources": [
         {"version": "v1", "kind": "ConfigMap", "name": "a"}, {"version": "v1", "kind": "Namespace", "name": "shop"}]}));

@@ -2,7 +2,7 @@
 
 use super::{Draft, Resolver, key};
 use crate::cluster::discovery::ServedResource;
-use crate::cluster::{ResourceType, Side};
+use crate::cluster::{ResourceType, Side, qualified};
 use crate::plan::naming::Naming;
 use crate::plan::planned::Pair;
 use crate::plan::wanted::{Entry, SyncedType, Types};
@@ -16,7 +16,8 @@ impl<'a> Resolver<'a> {
         let (direction, version) = (known.direction, known.version.as_str());
         let (of_group, of_resource) = known.origin();
         let named = (direction, &*known.group, &*known.resource);
-        let is_let_go = direction == Direction::Down && self.wanted.let_go.contains(&known.qualified());
+        let of_type = qualified(of_group, of_resource);
+        let is_let_go = direction == Direction::Down && self.wanted.let_go.contains(&of_type);
         let is_selected = known.of.is_none() && self.versions.contains_key(&named) && !is_let_go;
         let (hub_group, edge_group) = match direction {
             Direction::Down => (of_group, known.group.as_str()),
@@ -31,6 +32,9 @@ impl<'a> Resolver<'a> {
         }
         let origin = self.find_at(direction.origin(), of_group, version, of_resource);
         let copy = self.find_at(direction.copy(), &known.group, version, &known.resource);
+        if origin.is_none() && direction == Direction::Down && !is_let_go && self.selects_origins(known) {
+            return; // As for copies of the same kind: what is selected at the hub and not served there may come back.
+        }
         if origin.is_none() {
             self.missing(direction.origin(), direction, of_group, version, of_resource, None);
         }
@@ -67,6 +71,18 @@ impl<'a> Resolver<'a> {
                 naming,
                 places,
             });
+    }
+
+    /// True if a config asks for the type that these copies of another kind are made from.
+    fn selects_origins(&self, known: &SyncedType) -> bool {
+        let (group, resource) = known.origin();
+        let by_kind = |entry: &Entry| match (&entry.types, &known.of) {
+            (Types::Kind { group: of, kind, .. }, Some(origins)) => (of, kind) == (&origins.group, &origins.kind),
+            _ => false,
+        };
+        let mut entries = self.wanted.entries.iter();
+        self.versions.contains_key(&(known.direction, group, resource))
+            || entries.any(|entry| entry.direction == known.direction && by_kind(entry))
     }
 
     /// Notes a selected type that the hub does not serve, if there may be copies of it, as these are at the edge.
