@@ -29,21 +29,26 @@ pub mod model;
 
 pub mod engine;
 pub mod leader;
+pub mod renewal;
 pub mod report;
 pub mod serve;
 
 pub mod shutdown;
+pub mod systemd;
 
 #[cfg(test)]
 mod fuzz;
 
 use std::error::Error;
+use std::future::Future;
 use std::rc::Rc;
 
-use cluster::access::AccessSource;
+use cluster::access::{AccessSource, Renewed};
 use cluster::reload::{self, Reloading};
 use cluster::{Cluster, ObjectName, RateLimit, Side};
 use logging::log_line;
+use model::OneCluster;
+use tokio::sync::mpsc::Receiver;
 
 /// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
 /// hold an object.
@@ -66,20 +71,27 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         Some(address) => Some(serve::listen(address).await?),
         None => None,
     };
-    let hub = open(Side::Hub, &settings.hub, RateLimit::new(settings.rate)).await?;
+    let renewed = Renewed {
+        file: settings.kept_in_file(),
+        ..Renewed::default()
+    };
+    let hub = open(Side::Hub, &settings.hub, renewed, RateLimit::new(settings.rate)).await?;
     let limit = RateLimit::new(settings.rate);
     let limit = if settings.is_default_rate {
         limit.that_yields()
     } else {
         limit
     };
-    let edge = open(Side::Edge, &settings.edge, limit).await?;
+    let edge = open(Side::Edge, &settings.edge, Renewed::default(), limit).await?;
     let candidacy = candidacy(&settings, &edge);
+    let manager = systemd::Manager::reach(&settings.service_manager).map(Rc::new);
     let workers = settings
         .rate
         .map_or(MOST_WORKERS, |rate| rate.burst.clamp(1, MOST_WORKERS));
+    let clusters = engine::Clusters::new([hub, edge]);
+    let credentials = credentials(&settings, &clusters);
     let setup = engine::Setup {
-        clusters: engine::Clusters::new([hub, edge]),
+        clusters: clusters.clone(),
         settings: model::Settings {
             hub_mode: settings.hub_mode,
             edge_mode: settings.edge_mode,
@@ -102,18 +114,25 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
             renaming: settings.renaming,
         },
     };
-    let clusters = setup.clusters.clone();
     let desk = serve::Desk::default();
-    let stop = shutdown.requested();
+    let stop = stop(&shutdown, manager.clone());
     let local = tokio::task::LocalSet::new();
     if let Some(listener) = listener {
         local.spawn_local(serve::serve(listener, desk.clone(), cli::logger::since_1970));
     }
     local.spawn_local(look_at_files(clusters));
+    if let Some(manager) = manager {
+        let desk = desk.clone();
+        local.spawn_local(async move {
+            manager
+                .report(&desk, cli::logger::since_1970, cli::logger::date_and_time)
+                .await;
+        });
+    }
     let ended = match candidacy {
-        None => Box::pin(local.run_until(engine::run_and_answer(setup, desk.open(), stop))).await,
+        None => Box::pin(local.run_until(work(setup, credentials, desk.open(), stop))).await,
         Some(candidacy) => {
-            let work = |stop| engine::run_and_answer(setup.clone(), desk.open(), stop);
+            let work = |stop| work(setup.clone(), credentials.clone(), desk.open(), stop);
             let ended = local.run_until(leader::while_leading(candidacy, stop, work)).await;
             ended.unwrap_or(Ok(()))
         }
@@ -121,6 +140,41 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     ended?;
     log_line!(Info, Stopped, "stopped");
     Ok(())
+}
+
+/// What it takes to look after the credentials.
+fn credentials(settings: &cli::Settings, clusters: &engine::Clusters) -> renewal::Setup {
+    renewal::Setup {
+        hub: Rc::clone(clusters.at(Side::Hub)),
+        edge: Rc::clone(clusters.at(Side::Edge)),
+        source: settings.hub.clone(),
+        keep: settings.keep.clone(),
+        sync_target_name: settings.sync_target_name.clone(),
+        clock: cli::logger::since_1970,
+        date: cli::logger::date_and_time,
+    }
+}
+
+/// What is done by the one syncer that is active.
+async fn work(
+    setup: engine::Setup,
+    credentials: renewal::Setup,
+    questions: Receiver<serve::HealthQuery>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), OneCluster> {
+    tokio::select! {
+        biased;
+        ended = engine::run_and_answer(setup, questions, stop) => ended,
+        never = renewal::run(credentials) => match never {},
+    }
+}
+
+/// Returns once the program was asked to end, and has told so.
+async fn stop(shutdown: &shutdown::Shutdown, manager: Option<Rc<systemd::Manager>>) {
+    shutdown.requested().await;
+    if let Some(manager) = manager {
+        manager.stopping();
+    }
 }
 
 /// Each request looks at the files that it depends on; but there may be none for hours, and none to the right server.
@@ -145,8 +199,13 @@ fn candidacy(settings: &cli::Settings, edge: &Cluster) -> Option<leader::Candida
     })
 }
 
-async fn open(side: Side, source: &AccessSource, limit: RateLimit) -> Result<Cluster, Box<dyn Error>> {
-    let server = Reloading::open(side, source.clone(), user_agent()).await?;
+async fn open(
+    side: Side,
+    source: &AccessSource,
+    renewed: Renewed,
+    limit: RateLimit,
+) -> Result<Cluster, Box<dyn Error>> {
+    let server = Reloading::open_with(side, source.clone(), renewed, user_agent()).await?;
     let cluster = Cluster::new(side, Box::new(server), limit);
     let server = cluster.standing().place.address.clone();
     log_line!(

@@ -63,6 +63,8 @@ pub enum HealthQuery {
         /// Where the text goes.
         answer: oneshot::Sender<Bytes>,
     },
+    /// How is it, for one line?
+    Status(oneshot::Sender<Box<metrics::Snapshot>>),
 }
 
 /// Where to listen.
@@ -130,7 +132,7 @@ impl Desk {
     }
 
     /// `None` if nobody is at work. If the engine's loop does not turn, the connection's time ends first.
-    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> HealthQuery) -> Option<T> {
+    pub(crate) async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> HealthQuery) -> Option<T> {
         let questions = self.0.borrow().clone()?;
         let (answer, answered) = oneshot::channel();
         questions.send(question(answer)).await.ok()?;

@@ -26,6 +26,7 @@ async fn served<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
                 HealthQuery::Alive(answer) => _ = answer.send(()),
                 HealthQuery::Ready(answer) => _ = answer.send(Ok(())),
                 HealthQuery::Metrics { answer, .. } => _ = answer.send(Bytes::from(vec![b'x'; 100_000])),
+                HealthQuery::Status(answer) => _ = answer.send(Box::default()),
             }
         }
     });

@@ -41,6 +41,15 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "NAME")]
     pub to_context: Option<String>,
 
+    /// renew the hub's token at half of its life, and keep it in this Secret at the edge, which has the hub's kubeconfig
+    /// (default: nothing is renewed)
+    #[argh(option, arg_name = "NAMESPACE/NAME")]
+    pub credentials_secret: Option<String>,
+
+    /// the same, and keep it in this file: the hub's kubeconfig, or a copy of it
+    #[argh(option, arg_name = "FILE")]
+    pub credentials_file: Option<String>,
+
     /// requests per second to each side (default: 30, but no limit at an edge with API priority and fairness; negative:
     /// no limit)
     #[argh(option, arg_name = "NUMBER")]

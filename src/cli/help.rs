@@ -58,6 +58,8 @@ Environment:
   HTTPS_PROXY, HTTP_PROXY, NO_PROXY
                               proxy for servers other than this machine, where the kubeconfig has no proxy-url
   SSL_CERT_FILE               root certificates, where the kubeconfig has no certificate-authority
+  NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID
+                              set by systemd: where it wants to hear that the program has started and works
 
 Example:
   edge-syncer run --from-kubeconfig=hub.kubeconfig --to-kubeconfig=edge.kubeconfig --sync-target-uid=site-7

@@ -9,16 +9,15 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use std::process::{self, ExitCode};
 
 use crate::cluster::access::{AccessError, AccessSource};
+use crate::cluster::claims::Claims;
 use crate::cluster::files;
 use crate::logging::log_line;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
+use crate::systemd::Asked;
 use args::{Command, RunArgs};
 use klog::Klog;
 
@@ -91,6 +90,9 @@ fn settings(raw: RunArgs, klog: Klog) -> Result<Settings, UsageError> {
     if let Some(path) = filter_file {
         read_filter(&path, &mut settings.filter)?;
     }
+    if let Some(path) = settings.kept_in_file() {
+        check_place(&path)?;
+    }
     let namespace = set("NAMESPACE");
     if let Some(name) = namespace.as_deref().filter(|name| !is_label(name)) {
         return Err(UsageError::new(format!(
@@ -103,8 +105,25 @@ fn settings(raw: RunArgs, klog: Klog) -> Result<Settings, UsageError> {
         settings.filter.keep_out_of(Bounds::new(namespace, account.as_deref()));
     }
     settings.host_name = host_name();
+    settings.service_manager = Asked::from(|name| env::var_os(name), process::id());
     settings.renaming = set("ENABLE_DENATURING").as_deref() != Some("false");
     Ok(settings)
+}
+
+/// A file of renewed credentials is written days later, when nobody looks: what can be seen of it is told at start.
+fn check_place(path: &Path) -> Result<(), UsageError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let why = if path.is_dir() {
+        "it is a folder"
+    } else if folder.is_some_and(|folder| !folder.is_dir()) {
+        "its folder is not there"
+    } else {
+        return Ok(());
+    };
+    Err(UsageError::new(format!(
+        "--credentials-file {:?}: {why}",
+        path.display().to_string()
+    )))
 }
 
 /// Adds the rules of a filter file. A file that cannot be read is an error, and so is an empty path: syncing without
@@ -143,15 +162,7 @@ fn pod_account(edge: &AccessSource) -> Option<String> {
     let token = files::read_text(file)
         .ok()
         .filter(|_| *edge == AccessSource::InCluster)?;
-    account_in(&token)
-}
-
-/// The name in a token of a service account, `system:serviceaccount:NAMESPACE:NAME`.
-fn account_in(token: &str) -> Option<String> {
-    let claims = URL_SAFE_NO_PAD.decode(token.trim().split('.').nth(1)?).ok()?;
-    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
-    let subject = claims["sub"].as_str()?.strip_prefix("system:serviceaccount:")?;
-    subject.split_once(':').map(|(_, name)| name.to_owned())
+    Some(Claims::of(&token)?.account()?.name.to_string())
 }
 
 /// What this machine or pod is called: the variable that container runtimes set, or what the kernel says.
@@ -307,18 +318,26 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_account_in_a_token() {
-        let token = |claims: &str| format!("e30.{}.c2ln\n", URL_SAFE_NO_PAD.encode(claims));
-        for (token, expected) in [
-            (token(r#"{"sub":"system:serviceaccount:ns:the-one"}"#), Some("the-one")),
-            (token(r#"{"sub":"system:node:n"}"#), None),
-            (token("{}"), None),
-            (token("no json"), None),
-            ("opaque".to_owned(), None),
-            ("a.%.b".to_owned(), None),
-            (String::new(), None),
+    fn a_file_of_credentials_needs_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), "").unwrap();
+        for (place, why) in [
+            (path("file"), None),
+            (path("new"), None),
+            ("new".into(), None),
+            (folder.path().to_owned(), Some("it is a folder")),
+            (path("none/new"), Some("its folder is not there")),
+            (path("file/new"), Some("its folder is not there")),
         ] {
-            assert_eq!(account_in(&token).as_deref(), expected, "{token}");
+            let found = check_place(&place).map_err(|error| error.to_string());
+            let expected = why.map(|why| {
+                format!(
+                    "--credentials-file \"{}\": {why} (see edge-syncer run --help)",
+                    place.display()
+                )
+            });
+            assert_eq!(found.err(), expected);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Checked settings: what the rest of the program takes for granted.
 
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use log::LevelFilter;
@@ -9,15 +10,17 @@ use super::args::RunArgs;
 use super::duration;
 use super::klog::Klog;
 use super::usage::UsageError;
-use crate::cluster::Rate;
 use crate::cluster::access::AccessSource;
+use crate::cluster::{ObjectName, Rate};
 use crate::logging::LogFormat;
 use crate::model::Limits;
-use crate::plan::Filter;
+use crate::plan::{Filter, is_label};
 use crate::queue;
+use crate::renewal::Keep;
 use crate::serve::ListenAddress;
 use crate::source::Mode;
 use crate::spelling;
+use crate::systemd::Asked;
 
 /// Requests per second and side, as in the Go syncer.
 const DEFAULT_QPS: f64 = 30.0;
@@ -59,6 +62,8 @@ pub struct Settings {
     pub hub: AccessSource,
     /// How to reach the edge.
     pub edge: AccessSource,
+    /// Where renewed tokens of the hub are kept; `None`: nothing is renewed.
+    pub keep: Option<Keep>,
     /// For the log only; may be empty.
     pub sync_target_name: String,
     /// Not empty. Part of the owner mark of each copy.
@@ -103,6 +108,8 @@ pub struct Settings {
     /// The namespace that the syncer runs in: the environment variable `NAMESPACE`, which the manifest sets, or that of its
     /// service account.
     pub own_namespace: Option<String>,
+    /// What the service manager wants to be told.
+    pub service_manager: Asked,
     /// Flags of the Go syncer that were given and have no effect.
     pub ignored_flags: Vec<String>,
 }
@@ -122,6 +129,7 @@ impl Settings {
         Ok(Self {
             hub: source(Some(hub), raw.from_context, "--from-context")?,
             edge: source(raw.to_kubeconfig, raw.to_context, "--to-context")?,
+            keep: keep(raw.credentials_secret, raw.credentials_file)?,
             sync_target_name: raw.sync_target_name.unwrap_or_default(),
             sync_target_uid,
             former_sync_target_uids: raw.former_sync_target_uid,
@@ -149,9 +157,53 @@ impl Settings {
             verbosity: klog.level(),
             log_format: log_format(raw.log_format.as_deref())?,
             own_namespace: None,
+            service_manager: Asked::default(),
             ignored_flags: klog.ignored,
         })
     }
+}
+
+impl Settings {
+    /// The file with renewed tokens, if they are kept in one.
+    pub(crate) fn kept_in_file(&self) -> Option<PathBuf> {
+        match &self.keep {
+            Some(Keep::File(path)) => Some(path.clone()),
+            Some(Keep::Secret(_)) | None => None,
+        }
+    }
+}
+
+/// Where renewed tokens are kept. A place that is given and empty is a mistake: nothing would be renewed.
+fn keep(secret: Option<String>, file: Option<String>) -> Result<Option<Keep>, UsageError> {
+    match (secret, file) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(UsageError::new(
+            "--credentials-secret and --credentials-file: must not be given both".to_owned(),
+        )),
+        (Some(secret), None) => {
+            let parts = secret.split_once('/');
+            let parts = parts.filter(|(namespace, name)| is_label(namespace) && is_subdomain(name));
+            let (namespace, name) = parts.ok_or_else(|| {
+                let allowed = "must be namespace and name of a Secret, such as edge-syncer/site-7";
+                UsageError::new(format!("--credentials-secret {secret:?}: {allowed}"))
+            })?;
+            Ok(Some(Keep::Secret(ObjectName::new(namespace, name))))
+        }
+        (None, Some(file)) => {
+            check_path("--credentials-file", &file)?;
+            if file.is_empty() {
+                return Err(UsageError::new(
+                    "--credentials-file \"\": must be the path of a file".to_owned(),
+                ));
+            }
+            Ok(Some(Keep::File(file.into())))
+        }
+    }
+}
+
+/// True for what can be the name of a Secret.
+fn is_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_label)
 }
 
 fn not_empty(value: Option<String>) -> Option<String> {

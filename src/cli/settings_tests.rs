@@ -296,3 +296,35 @@ fn says_which_flag_is_wrong_and_what_is_allowed() {
         assert_eq!(found.err().as_deref(), Some(expected));
     }
 }
+
+#[test]
+fn keeps_renewed_tokens_where_one_flag_says() {
+    let set = |secret: Option<&str>, file: Option<&str>| {
+        check(|raw| {
+            raw.credentials_secret = secret.map(str::to_owned);
+            raw.credentials_file = file.map(str::to_owned);
+        })
+        .map(|settings| settings.keep)
+    };
+    assert_eq!(set(None, None), Ok(None));
+    let secret = Keep::Secret(ObjectName::new("edge-syncer", "site-7.hub"));
+    assert_eq!(set(Some("edge-syncer/site-7.hub"), None), Ok(Some(secret)));
+    assert_eq!(set(None, Some("a/b")), Ok(Some(Keep::File("a/b".into()))));
+    for wrong in ["", "site-7", "a/b/c", "/b", "a/", "A/b", "a.b/c", "a/b..c", "a/B"] {
+        let expected = "must be namespace and name of a Secret, such as edge-syncer/site-7";
+        let expected = format!("--credentials-secret {wrong:?}: {expected}");
+        assert_eq!(set(Some(wrong), None), Err(expected));
+    }
+    let both = "--credentials-secret and --credentials-file: must not be given both";
+    assert_eq!(set(Some("a/b"), Some("c")), Err(both.to_owned()));
+    assert!(
+        set(None, Some(""))
+            .unwrap_err()
+            .starts_with("--credentials-file \"\": must be")
+    );
+    assert!(
+        set(None, Some("~/x"))
+            .unwrap_err()
+            .starts_with("--credentials-file \"~/x\": ~")
+    );
+}

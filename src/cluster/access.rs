@@ -19,10 +19,13 @@ use kube::config::{AuthInfo, Cluster, InClusterError, KubeConfigOptions, Kubecon
 use secrecy::{ExposeSecret as _, SecretString};
 
 pub use error::{AccessError, BadField, Place};
+pub(crate) use kubeconfig::token_in;
 pub(super) use url::check_authority;
 
 use super::Side;
+use super::claims::Claims;
 use super::files::{self, TOKEN_LIMIT};
+use crate::logging::log_line;
 use error::Entry;
 use kubeconfig::{Parts, User};
 
@@ -51,6 +54,16 @@ pub enum AccessSource {
     InCluster,
 }
 
+/// Tokens that were renewed after the kubeconfig was written. Of these and the one in there, the one that was issued last
+/// counts, as long as all are of one account: who wants another account, or another form of credentials, writes it there.
+#[derive(Clone, Debug, Default)]
+pub struct Renewed {
+    /// A kubeconfig with one of them, which need not be there.
+    pub file: Option<PathBuf>,
+    /// One that may not have been written anywhere yet.
+    pub token: Option<SecretString>,
+}
+
 /// The access data of one side.
 #[derive(Clone, Debug)]
 pub struct Access {
@@ -71,10 +84,10 @@ type Loaded = (Config, Vec<PathBuf>, String);
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
 ///
 /// Reads files and, for [`AccessSource::InCluster`], the environment; makes no request.
-pub async fn load(side: Side, source: &AccessSource) -> Result<Access, AccessError> {
+pub async fn load(side: Side, source: &AccessSource, renewed: &Renewed) -> Result<Access, AccessError> {
     let mut place = Place::new(side, source);
     let loaded = match source {
-        AccessSource::Kubeconfig { path, context } => from_file(path, context.as_deref(), &mut place).await,
+        AccessSource::Kubeconfig { path, context } => from_file(path, context.as_deref(), renewed, &mut place).await,
         AccessSource::InCluster => from_pod(),
     };
     match loaded {
@@ -134,7 +147,12 @@ fn check_pod_files(folder: &Path) -> Result<(), BadField> {
     Ok(())
 }
 
-async fn from_file(path: &Path, context: Option<&str>, place: &mut Place) -> Result<Loaded, BadField> {
+async fn from_file(
+    path: &Path,
+    context: Option<&str>,
+    renewed: &Renewed,
+    place: &mut Place,
+) -> Result<Loaded, BadField> {
     let mut parts = Parts::read(path, context, place)?;
     let cluster = &mut parts.cluster;
     let server = cluster.server.as_deref().map(str::trim);
@@ -148,7 +166,11 @@ async fn from_file(path: &Path, context: Option<&str>, place: &mut Place) -> Res
     let mut files = vec![path.to_owned()];
     files.extend(cluster.certificate_authority.as_ref().map(PathBuf::from));
     check_user(parts.user.as_mut(), &url)?;
-    if let Some(user) = &parts.user {
+    if let Some(user) = &mut parts.user {
+        if let Some(token) = &mut user.info.token {
+            renewed.replace(token);
+            files.extend(renewed.file.clone());
+        }
         let named = [&user.info.client_certificate, &user.info.client_key];
         files.extend(named.into_iter().flatten().map(PathBuf::from));
     }
@@ -166,6 +188,44 @@ async fn from_file(path: &Path, context: Option<&str>, place: &mut Place) -> Res
     // kube falls back to HTTPS_PROXY without a look at NO_PROXY; the environment is consulted in `connect` instead.
     config.proxy_url = proxy_url;
     Ok((config, files, trust))
+}
+
+impl Renewed {
+    /// Puts the newest of them in the place of an older one.
+    fn replace(&self, token: &mut SecretString) {
+        let in_file = self.file.as_deref().and_then(token_in_file);
+        for other in in_file.into_iter().chain(self.token.clone()) {
+            let claims = |token: &SecretString| Claims::of(token.expose_secret());
+            let both = claims(&other).zip(claims(token));
+            let is_usable = check_token("token", other.expose_secret()).is_ok();
+            if is_usable && both.is_some_and(|(other, token)| other.is_newer_than(&token)) {
+                *token = other;
+            }
+        }
+    }
+}
+
+/// The token in a file that we have written, if it is there. One that cannot be used is told of: it may hold the last
+/// token that is valid.
+fn token_in_file(path: &Path) -> Option<SecretString> {
+    let found = match files::read_text(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => Err(format!("it cannot be read: {error}")),
+        Ok(text) => token_in(&text, None),
+    };
+    match found {
+        Ok(token) => Some(token),
+        Err(why) => {
+            log_line!(
+                Warn,
+                KubeconfigUnusable,
+                "the file of renewed credentials cannot be used, the kubeconfig alone counts",
+                file = path.display(),
+                error = why
+            );
+            None
+        }
+    }
 }
 
 /// Where a cluster entry has its CA, or could have it.

@@ -13,6 +13,8 @@
 pub mod access;
 mod alive;
 mod causes;
+mod certificate;
+pub mod claims;
 pub mod connect;
 pub(crate) mod contact;
 mod dial;
@@ -46,7 +48,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::LocalBoxStream;
+use secrecy::SecretString;
 
+use claims::Claims;
+
+pub(crate) use certificate::since_1970_of;
 pub use error::{ApiStatus, Error};
 pub(crate) use json::LONGEST_VERSION;
 pub use rate::{Rate, RateLimit};
@@ -143,6 +149,33 @@ pub struct Standing {
     pub place: Rc<Place>,
     /// How many workspaces it has.
     pub workspaces: Workspaces,
+    /// When the credentials in force end, in seconds since 1970, if that is known.
+    pub credentials_end: Option<u64>,
+}
+
+/// Who we are to a side, as far as that can end.
+#[derive(Clone, Debug, Default)]
+pub enum Credentials {
+    /// The token of a service account that stands in the kubeconfig.
+    Token(SecretString, Claims),
+    /// A client certificate, and its end in seconds since 1970.
+    Certificate(Option<u64>),
+    /// A token in a file of its own, which somebody else renews.
+    TokenFile,
+    /// Something whose end is not known: a token that is no JWT, a password, nothing.
+    #[default]
+    Other,
+}
+
+impl Credentials {
+    /// Their end in seconds since 1970, if that is known.
+    pub fn end(&self) -> Option<u64> {
+        match self {
+            Self::Token(_, claims) => claims.ends,
+            Self::Certificate(end) => *end,
+            Self::TokenFile | Self::Other => None,
+        }
+    }
 }
 
 /// A server that has these paths, with these bodies, and answers a bare 404 to all others, as a proxy does.
@@ -188,6 +221,21 @@ pub trait ApiServer {
     /// A number that is another one once the credentials in force are others.
     fn credentials(&self) -> u64 {
         0
+    }
+
+    /// The credentials in force.
+    fn in_force(&self) -> Rc<Credentials> {
+        Rc::default()
+    }
+
+    /// When they end, in seconds since 1970, if that is known.
+    fn credentials_end(&self) -> Option<u64> {
+        None
+    }
+
+    /// Uses this token, until the files have a newer one.
+    fn use_token(&self, _token: SecretString) -> LocalBoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 
     /// Looks whether the files have been replaced that say where the server is and who asks: also where no request is sent that

@@ -20,14 +20,16 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use http::HeaderValue;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::access::{self, AccessError, AccessSource};
+use super::access::{self, AccessError, AccessSource, Renewed};
+use super::claims::Claims;
 use super::connect::{self, connect};
 use super::files;
 use super::real::RealServer;
-use super::{ApiServer, ApiStatus, Error, Place, Response, Side};
+use super::{ApiServer, ApiStatus, Credentials, Error, Place, Response, Side, tls};
 use crate::logging::log_line;
 
 /// How old a look at the files may be, when a request is sent or nothing is asked.
@@ -41,6 +43,8 @@ pub struct Reloading {
     side: Side,
     source: AccessSource,
     user_agent: String,
+    /// Tokens that the kubeconfig does not have yet.
+    renewed: RefCell<Renewed>,
     current: RefCell<Rc<Current>>,
     looked: Cell<Instant>,
     /// Somebody is looking.
@@ -56,6 +60,7 @@ struct Current {
     /// At its address, with the proxy on the way.
     place: Rc<Place>,
     address: String,
+    credentials: Rc<Credentials>,
     files: Vec<PathBuf>,
     /// Of the files, from before they were read for this.
     fingerprint: u64,
@@ -66,11 +71,22 @@ struct Current {
 impl Reloading {
     /// Loads the access data for the first time. Connects at the first request, not here.
     pub async fn open(side: Side, source: AccessSource, user_agent: String) -> Result<Self, AccessError> {
-        let current = load(side, &source, &user_agent).await?;
+        Self::open_with(side, source, Renewed::default(), user_agent).await
+    }
+
+    /// The same with tokens that were renewed after the kubeconfig was written.
+    pub async fn open_with(
+        side: Side,
+        source: AccessSource,
+        renewed: Renewed,
+        user_agent: String,
+    ) -> Result<Self, AccessError> {
+        let current = load(side, &source, &renewed, &user_agent).await?;
         Ok(Self {
             side,
             source,
             user_agent,
+            renewed: RefCell::new(renewed),
             current: RefCell::new(Rc::new(current)),
             looked: Cell::new(Instant::now()),
             looking: Cell::new(false),
@@ -103,7 +119,8 @@ impl Reloading {
     /// Puts into force what the files hold now, whose fingerprint is `found`.
     async fn replace(&self, old: &Current, found: u64) {
         let side = self.side;
-        match load(self.side, &self.source, &self.user_agent).await {
+        let renewed = self.renewed.borrow().clone();
+        match load(self.side, &self.source, &renewed, &self.user_agent).await {
             Ok(mut new) => {
                 if new.address == old.address {
                     log_line!(
@@ -140,6 +157,21 @@ impl Reloading {
                 );
                 self.unusable.set(Some(found));
             }
+        }
+    }
+
+    /// Uses a renewed token from now on, unless the files have a newer one.
+    async fn renew(&self, token: SecretString) {
+        self.renewed.borrow_mut().token = Some(token);
+        let old = self.current();
+        let renewed = self.renewed.borrow().clone();
+        // What the files hold is judged at the next look at them; a mistake in them keeps the old token in use until then.
+        if let Ok(mut new) = load(self.side, &self.source, &renewed, &self.user_agent).await
+            && new.address == old.address
+            && Rc::ptr_eq(&old, &self.current.borrow())
+        {
+            new.left = old.left.clone();
+            *self.current.borrow_mut() = Rc::new(new);
         }
     }
 
@@ -206,7 +238,26 @@ impl ApiServer for Reloading {
         let current = self.current();
         let mut hasher = DefaultHasher::new();
         (current.fingerprint, current.token()).hash(&mut hasher);
+        if let Credentials::Token(token, _) = &*current.credentials {
+            token.expose_secret().hash(&mut hasher);
+        }
         hasher.finish()
+    }
+
+    fn in_force(&self) -> Rc<Credentials> {
+        Rc::clone(&self.current.borrow().credentials)
+    }
+
+    fn credentials_end(&self) -> Option<u64> {
+        let current = self.current.borrow();
+        match &current.server.0.token_file {
+            Some(file) => file.end(),
+            None => current.credentials.end(),
+        }
+    }
+
+    fn use_token(&self, token: SecretString) -> LocalBoxFuture<'_, ()> {
+        self.renew(token).boxed_local()
     }
 
     fn look_at_files(&self) -> LocalBoxFuture<'_, ()> {
@@ -255,13 +306,13 @@ impl Drop for Looking<'_> {
     }
 }
 
-async fn load(side: Side, source: &AccessSource, user_agent: &str) -> Result<Current, AccessError> {
+async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: &str) -> Result<Current, AccessError> {
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
         AccessSource::InCluster => &[],
     };
     let before = fingerprint(kubeconfig);
-    let loaded = access::load(side, source).await?;
+    let loaded = access::load(side, source, renewed).await?;
     let (config, files, trust) = (loaded.config, loaded.files, loaded.trust);
     // A change between this and what was read above shows at the next look.
     let fingerprint = if fingerprint(kubeconfig) == before {
@@ -288,10 +339,26 @@ async fn load(side: Side, source: &AccessSource, user_agent: &str) -> Result<Cur
             trust,
         }),
         address,
+        credentials: Rc::new(credentials(&config)),
         files,
         fingerprint,
         left: watch::Sender::new(()),
     })
+}
+
+/// What the server is to know us by.
+fn credentials(config: &kube::Config) -> Credentials {
+    let user = &config.auth_info;
+    if let Some(token) = &user.token {
+        let claims = Claims::of(token.expose_secret()).filter(|claims| claims.account().is_some());
+        claims.map_or(Credentials::Other, |claims| Credentials::Token(token.clone(), claims))
+    } else if user.token_file.is_some() {
+        Credentials::TokenFile
+    } else if user.client_certificate.is_some() || user.client_certificate_data.is_some() {
+        Credentials::Certificate(tls::end_of_identity(config))
+    } else {
+        Credentials::Other
+    }
 }
 
 /// A number that changes with what is in the files; a file that cannot be read counts as what is in it.

@@ -290,3 +290,102 @@ async fn files_that_the_kubeconfig_names_count_too_even_when_they_come_late() {
     assert_eq!(ask(&server).await, "hub");
     assert!(!Rc::ptr_eq(&before, &server.current()));
 }
+
+fn token_of(account: &str, issued: u64) -> String {
+    let claims = format!(
+        r#"{{"sub":"system:serviceaccount:n:{account}","iat":{issued},"exp":{}}}"#,
+        issued + 9
+    );
+    super::super::claims::tests::token(&claims)
+}
+
+#[tokio::test]
+async fn of_several_tokens_of_one_account_the_one_that_was_issued_last_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, kept) = (folder.path().join("config"), folder.path().join("kept"));
+    let hub = Server::start("hub", &[]).await;
+    let write = |path: &Path, token: &str| write_kubeconfig(path, hub.address, &format!("token: {token}"));
+    let [older, old, new, newer] = [4, 5, 6, 7].map(|issued| token_of("a", issued));
+    let other = token_of("b", 1);
+    let source = AccessSource::Kubeconfig {
+        path: path.clone(),
+        context: None,
+    };
+    for (in_config, in_kept, given, expected) in [
+        (&old, None, None, &old),
+        (&old, Some(&new), None, &new),
+        (&new, Some(&old), None, &new),
+        (&old, Some(&older), Some(&new), &new),
+        (&old, Some(&newer), Some(&new), &newer),
+        // Another account was meant, whenever its token was issued.
+        (&other, Some(&new), Some(&newer), &other),
+        (&old, Some(&other), None, &old),
+    ] {
+        write(&path, in_config);
+        let _ = fs::remove_file(&kept);
+        if let Some(token) = in_kept {
+            write(&kept, token);
+        }
+        let renewed = Renewed {
+            file: Some(kept.clone()),
+            token: None,
+        };
+        let server = Reloading::open_with(Side::Hub, source.clone(), renewed, "test".into())
+            .await
+            .unwrap();
+        if let Some(token) = given {
+            server.use_token(token.clone().into()).await;
+        }
+        hub.accept(&[expected]);
+        assert_eq!(ask(&server).await, "hub", "{in_config} {in_kept:?} {given:?}");
+    }
+    // What cannot be read is no reason to stop.
+    for text in ["", "no kubeconfig", "clusters: []", "\u{0}"] {
+        write(&path, &old);
+        fs::write(&kept, text).unwrap();
+        let renewed = Renewed {
+            file: Some(kept.clone()),
+            token: None,
+        };
+        let server = Reloading::open_with(Side::Hub, source.clone(), renewed, "test".into())
+            .await
+            .unwrap();
+        hub.accept(&[&old]);
+        assert_eq!(ask(&server).await, "hub", "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_renewed_token_stays_in_use_until_the_file_has_a_newer_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let hub = Server::start("hub", &[]).await;
+    let write = |token: &str| write_kubeconfig(&path, hub.address, &format!("token: {token}"));
+    let [old, new, newer] = [5, 6, 7].map(|issued| token_of("a", issued));
+    write(&old);
+    let server = open(&path).await;
+    let before = server.credentials();
+    server.use_token(new.clone().into()).await;
+    assert_ne!(server.credentials(), before, "whoever was refused asks again at once");
+    assert_eq!(server.credentials_end(), Some(15));
+    hub.accept(&[&new]);
+    assert_eq!(ask(&server).await, "hub");
+    // The file is written again with what it had, as by a mount that lags behind.
+    fs::write(&path, fs::read_to_string(&path).unwrap() + "\n").unwrap();
+    wait_a_minute().await;
+    assert_eq!(ask(&server).await, "hub");
+    write(&newer);
+    hub.accept(&[&newer]);
+    wait_a_minute().await;
+    assert_eq!(ask(&server).await, "hub");
+    assert_eq!(server.credentials_end(), Some(16));
+    // With a file that cannot be used, the next one is in use as soon as that can be.
+    fs::write(&path, "no kubeconfig").unwrap();
+    let newest = token_of("a", 8);
+    server.use_token(newest.clone().into()).await;
+    assert_eq!(ask(&server).await, "hub", "the last one");
+    write(&old);
+    hub.accept(&[&newest]);
+    wait_a_minute().await;
+    assert_eq!(ask(&server).await, "hub");
+}

@@ -63,11 +63,26 @@ impl ResourceType {
 
     /// `ConfigMap`s, which every API server has.
     pub fn config_maps() -> Self {
+        Self::of_core("configmaps", "ConfigMap")
+    }
+
+    /// `Secret`s.
+    pub fn secrets() -> Self {
+        Self::of_core("secrets", "Secret")
+    }
+
+    /// `ServiceAccount`s.
+    pub fn service_accounts() -> Self {
+        Self::of_core("serviceaccounts", "ServiceAccount")
+    }
+
+    /// A namespaced type that every API server has.
+    fn of_core(resource: &str, kind: &str) -> Self {
         Self {
             group: String::new(),
             version: "v1".into(),
-            resource: "configmaps".into(),
-            kind: "ConfigMap".into(),
+            resource: resource.into(),
+            kind: kind.into(),
             namespaced: true,
         }
     }

@@ -21,6 +21,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
 use super::access::BadField;
+use super::certificate;
 use super::files;
 use crate::logging::log_line;
 
@@ -164,6 +165,12 @@ fn identity(config: &Config) -> Result<Option<Identity>, BadField> {
         .map_err(|_| malformed("it is not PEM"))?
         .ok_or_else(|| malformed("it holds no private key in PKCS#8, PKCS#1 or SEC1 form"))?;
     Ok(Some((chain, key)))
+}
+
+/// When the client certificate of the user entry ends, in seconds since 1970, if that can be read.
+pub(super) fn end_of_identity(config: &Config) -> Option<u64> {
+    let (chain, _) = identity(config).ok()??;
+    certificate::end_of(chain.first()?)
 }
 
 /// A value of one of two fields.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use super::claims::Claims;
 use super::files::{self, TOKEN_LIMIT};
 use crate::logging::log_line;
 
@@ -26,6 +27,8 @@ pub(super) struct TokenFile {
 
 struct Reading {
     header: HeaderValue,
+    /// In seconds since 1970, where the token says so.
+    end: Option<u64>,
     at: Instant,
     /// The last look failed, and this was said in the log.
     failing: bool,
@@ -34,9 +37,10 @@ struct Reading {
 impl TokenFile {
     /// Reads the file for the first time; a file that cannot be read or that holds no token is an error.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
-        let header = read(&path)?;
+        let (header, end) = read(&path)?;
         let last = Mutex::new(Reading {
             header,
+            end,
             at: Instant::now(),
             failing: false,
         });
@@ -53,6 +57,11 @@ impl TokenFile {
         last.header.clone()
     }
 
+    /// When the token in use ends, in seconds since 1970, if it says so.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).end
+    }
+
     /// Looks at the file now, because the server does not accept the token `used`. True if there is another one.
     pub(super) fn is_renewed_since(&self, used: &HeaderValue) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,8 +74,9 @@ impl TokenFile {
     fn read_again(&self, last: &mut Reading) {
         last.at = Instant::now();
         match read(&self.path) {
-            Ok(header) => {
+            Ok((header, end)) => {
                 last.header = header;
+                last.end = end;
                 last.failing = false;
             }
             Err(error) if !last.failing => {
@@ -84,7 +94,8 @@ impl TokenFile {
     }
 }
 
-fn read(path: &PathBuf) -> io::Result<HeaderValue> {
+/// The header with the token, and when that ends.
+fn read(path: &PathBuf) -> io::Result<(HeaderValue, Option<u64>)> {
     let token = files::read_text(path)?;
     let token = token.trim();
     if token.is_empty() {
@@ -96,7 +107,7 @@ fn read(path: &PathBuf) -> io::Result<HeaderValue> {
     let mut header = HeaderValue::try_from(format!("Bearer {token}"))
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file does not hold a token"))?;
     header.set_sensitive(true);
-    Ok(header)
+    Ok((header, Claims::of(token).and_then(|claims| claims.ends)))
 }
 
 #[cfg(test)]

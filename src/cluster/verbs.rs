@@ -2,6 +2,7 @@
 
 mod answer;
 mod exchange;
+mod tokens;
 mod verdict;
 mod yaml;
 
@@ -202,6 +203,7 @@ impl Cluster {
             moves: self.server.moves(),
             place: self.server.place(),
             workspaces: self.workspaces,
+            credentials_end: self.server.credentials_end(),
         }
     }
 

@@ -35,6 +35,8 @@ reasons! {
     Serving,
     /// `RUST_LOG` cannot be used; the log is as without it. To do: correct it, or set `EDGE_SYNCER_LOG`.
     LogFilterInvalid,
+    /// `NOTIFY_SOCKET` cannot be used. To do: correct it, or unset it.
+    ServiceManagerUnreachable,
     /// SIGTERM or SIGINT has come; what is under way is finished.
     StopRequested,
     /// A second signal has come; the program stops at once.
@@ -71,6 +73,18 @@ reasons! {
     KubeconfigReplaced,
     /// The kubeconfig was replaced and cannot be used; the last one stays in use. To do: correct the file.
     KubeconfigUnusable,
+    /// The credentials for a side will end in 30, 7 or 1 days. To do: renew them, see `advice`.
+    CredentialsEnding,
+    /// The credentials for a side have ended, by the clock of this machine. To do: see `advice`.
+    CredentialsEnded,
+    /// The hub's token was renewed and is in use.
+    TokenRenewed,
+    /// The hub gives no new token; the present one stays in use until it ends. To do: see `advice`.
+    TokenNotRenewed,
+    /// The renewed token is in use, but not kept for a restart. To do: see `advice`.
+    TokenNotKept,
+    /// The hub's kubeconfig has no token that can be renewed. To do: see `advice`.
+    NothingToRenew,
     /// A request takes long, while the side answers others. To do: see what holds it up at that server, such as a
     /// webhook.
     StillWaiting,
@@ -213,6 +227,8 @@ reasons! {
     FlagsIgnored,
     /// A request was refused and is sent again with renewed credentials.
     CredentialsRenewed,
+    /// The renewed token was written to the Secret or file, unless it is there already.
+    TokenKept,
     /// Some CA certificates cannot be parsed. To do: nothing, if the right one is among the others.
     CaPartlyUnusable,
     /// A request got no answer, so the whole side was asked.

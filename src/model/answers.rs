@@ -32,6 +32,7 @@ impl Model {
             HealthQuery::Alive(answer) => drop(answer.send(())),
             HealthQuery::Ready(answer) => drop(answer.send(self.readiness())),
             HealthQuery::Metrics { now, answer } => drop(answer.send(self.page(now))),
+            HealthQuery::Status(answer) => drop(answer.send(Box::new(self.snapshot(Duration::ZERO)))),
         }
     }
 
@@ -73,6 +74,7 @@ impl Model {
             let state = self.sides.of(*side);
             state.contact.answers && !state.answering.is_silent()
         };
+        let ids = self.sides.ids();
         Snapshot {
             up: [Side::Hub, Side::Edge].into_iter().filter(is_up).collect(),
             objects,
@@ -82,6 +84,19 @@ impl Model {
             held: self.held_by_reason(),
             // That both are one cluster stops all.
             failing: self.report.failing() + usize::from(self.clusters == Clusters::One),
+            credentials_end: ids
+                .iter()
+                .filter_map(|&side| Some((side, self.sides.of(side).contact.credentials_end?)))
+                .collect(),
+            silent: ids
+                .iter()
+                .filter_map(|&side| Some((side, self.sides.of(side).answering.silent_for(self.now)?)))
+                .collect(),
+            refusing: ids
+                .iter()
+                .copied()
+                .filter(|&side| self.sides.of(side).answering.is_refusing())
+                .collect(),
             last_heartbeat: self
                 .told
                 .heartbeat

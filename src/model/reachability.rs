@@ -18,6 +18,8 @@ const STEADY: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     is: Is,
+    /// Since when nothing has answered, if it is silent.
+    since: Option<Instant>,
     /// It has refused the credentials, and has not accepted them since.
     refuses: bool,
     /// When it last came back.
@@ -44,6 +46,25 @@ impl Reachability {
         self.is == Is::Silent
     }
 
+    /// How long it has been silent, if it is.
+    pub(super) fn silent_for(&self, now: Instant) -> Option<Duration> {
+        let since = self.since.filter(|_| self.is_silent())?;
+        Some(now.saturating_duration_since(since))
+    }
+
+    /// True if it refuses the credentials.
+    pub(super) fn is_refusing(&self) -> bool {
+        self.refuses
+    }
+
+    /// It was found to be silent.
+    fn falls_silent(&mut self, now: Instant) {
+        if !self.is_silent() {
+            self.since = Some(now);
+        }
+        self.is = Is::Silent;
+    }
+
     /// It is back. A link that lets some answers through and not others makes it so with every question; so the questions
     /// that this gives rise to wait longer each time: so long.
     fn comes_back(&mut self, now: Instant, jitter: f64) -> Duration {
@@ -60,7 +81,8 @@ impl Reachability {
 impl Model {
     /// Nothing answered on this side.
     pub(super) fn side_is_silent(&mut self, side: Side, doing: &str, error: &Error) {
-        self.sides.of_mut(side).answering.is = Is::Silent;
+        let now = self.now;
+        self.sides.of_mut(side).answering.falls_silent(now);
         self.fails(Subject::Side(side), doing, error);
     }
 

@@ -24,7 +24,9 @@ pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
             "the side answers others; see its log for what holds this up: a webhook, an aggregated API?".into()
         }
         Error::Unauthorized(_) => {
-            "the credentials are not accepted: renew the token or certificate in the kubeconfig".into()
+            "the credentials are not accepted: renew the token or certificate in the kubeconfig; for the hub, edge-syncer gen \
+             NAME --rotate makes another token"
+                .into()
         }
         Error::Status(status) => about_status(status).into(),
     }

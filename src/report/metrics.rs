@@ -52,6 +52,12 @@ pub struct Snapshot {
     pub failing: usize,
     /// When the last heartbeat reached the hub, since 1970.
     pub last_heartbeat: Option<Duration>,
+    /// When the credentials for a side end, in seconds since 1970, where that is known.
+    pub credentials_end: BTreeMap<Side, u64>,
+    /// Sides that do not answer, and for how long.
+    pub silent: Vec<(Side, Duration)>,
+    /// Sides that refuse the credentials.
+    pub refusing: Vec<Side>,
 }
 
 /// The figures of a syncer that stands by while another one leads.
@@ -117,6 +123,16 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
     for side in [Side::Hub, Side::Edge] {
         let count = counters.failures.get(&side).copied().unwrap_or_default();
         page.line(&[("side", &side)], count);
+    }
+    if !now.credentials_end.is_empty() {
+        page.begin(
+            "credentials_expiration_timestamp_seconds",
+            "gauge",
+            "When the credentials for the side end.",
+        );
+        for (side, end) in &now.credentials_end {
+            page.line(&[("side", side)], end);
+        }
     }
     if let Some(at) = now.last_heartbeat {
         page.begin(
@@ -213,6 +229,7 @@ mod tests {
             queue_length: 3,
             held: BTreeMap::from([((Direction::Up, "TooMany"), 30)]),
             last_heartbeat: Some(Duration::from_millis(1_795_269_787_123)),
+            credentials_end: BTreeMap::from([(Side::Hub, 1_795_269_787)]),
             ..Snapshot::default()
         };
         let page = render(&counters, &now);
@@ -231,6 +248,7 @@ mod tests {
             "edge_syncer_failures_total{side=\"hub\"} 1",
             "edge_syncer_failures_total{side=\"edge\"} 0",
             "edge_syncer_last_heartbeat_timestamp_seconds 1795269787",
+            "edge_syncer_credentials_expiration_timestamp_seconds{side=\"hub\"} 1795269787",
         ] {
             assert!(found.contains(&expected), "{expected} is not in {found:#?}");
         }

@@ -13,7 +13,7 @@ use crate::support::objects::{config_map, namespace, syncer_config};
 use crate::support::stage::{CONFIG_API, all_of};
 use crate::support::statuses::{deployment, returns, set_status, web};
 use crate::support::story::{SOON, arrives, copy_equals, edit, gone};
-use crate::support::{Objects, Syncer, eventually};
+use crate::support::{Credential, KubeconfigParts, Objects, Syncer, eventually};
 
 const PAGE: &str = "docs/reference/metrics.md";
 
@@ -154,7 +154,10 @@ async fn the_metrics_and_the_condition_are_those_of_a_syncer_that_runs() {
         "--heartbeat-interval=1s",
         "--leader-elect",
     ];
-    let mut syncer = pair.syncer(&flags);
+    // A certificate has an end, which is one of the figures.
+    let certificate = KubeconfigParts::with(|parts| parts.credential = Credential::CertInline);
+    let from = pair.hub.write_kubeconfig("certificate.kubeconfig", &certificate);
+    let mut syncer = Syncer::start(&from, &pair.edge.kubeconfig(), &flags);
     let address = address_of(&mut syncer).await;
     make_every_result(&hub, &edge).await;
     let results = Page::open(PAGE).rows("label");

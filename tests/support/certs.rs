@@ -52,6 +52,15 @@ impl Authority {
         self.sign(params(Vec::new(), user, group), ExtendedKeyUsagePurpose::ClientAuth)
     }
 
+    /// A client certificate of a user that ends in so many days, or has ended before so many.
+    pub fn client_until(&self, user: &str, days: i64) -> Identity {
+        let mut params = params(Vec::new(), user, None);
+        let seconds = super::tokens::now() + days * 86_400;
+        let seconds = u64::try_from(seconds).expect("it is long after 1970");
+        params.not_after = rcgen::date_time_ymd(1970, 1, 1) + std::time::Duration::from_secs(seconds);
+        self.sign(params, ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
     fn sign(&self, mut params: CertificateParams, usage: ExtendedKeyUsagePurpose) -> Identity {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![usage];

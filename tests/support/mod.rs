@@ -31,6 +31,7 @@ pub mod stage;
 pub mod statuses;
 pub mod story;
 mod syncer;
+pub mod tokens;
 pub mod travel;
 
 use std::fmt::{Debug, Display};

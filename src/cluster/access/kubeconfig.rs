@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
+use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -105,6 +106,10 @@ impl Parts {
 /// compiled for one type instead of for each.
 fn parse(path: &Path) -> Result<Map<String, Value>, BadField> {
     let text = files::read_text(path).map_err(|error| BadField::new("", format!("it cannot be read: {error}")))?;
+    parse_text(&text).map_err(|why| BadField::new("", why))
+}
+
+fn parse_text(text: &str) -> Result<Map<String, Value>, String> {
     let value = serde_saphyr::from_str(text.trim_start_matches('\u{feff}'));
     // The default rendering shows the lines around the mistake, which may hold keys.
     let value = value.map_err(|error| without_values(&error.without_snippet().to_string()));
@@ -113,7 +118,25 @@ fn parse(path: &Path) -> Result<Map<String, Value>, BadField> {
         Ok(_) => Err("it has neither contexts nor clusters".to_owned()),
         Err(words) => Err(words),
     };
-    root.map_err(|why| BadField::new("", format!("it is not a kubeconfig: {why}")))
+    root.map_err(|why| format!("it is not a kubeconfig: {why}"))
+}
+
+/// The token in the user entry that a context of a kubeconfig leads to, the current one if none is wanted; or what is wrong.
+pub(crate) fn token_in(text: &str, wanted: Option<&str>) -> Result<SecretString, String> {
+    let root = parse_text(text)?;
+    let found = || {
+        let context = pick_context(&root, wanted, "--from-context")?;
+        let context = entry(&root, "contexts", "context", &context)?.unwrap_or_default();
+        let user = context.get("user").and_then(Value::as_str).unwrap_or_default();
+        entry(&root, "users", "user", user)
+    };
+    let user = found().map_err(|error: BadField| error.to_string())?;
+    let user = user.unwrap_or_default();
+    let token = user.get("token").and_then(Value::as_str).map(str::trim);
+    let token = token.filter(|token| !token.is_empty());
+    token
+        .map(SecretString::from)
+        .ok_or_else(|| "its user entry has no token".to_owned())
 }
 
 fn pick_context(root: &Map<String, Value>, wanted: Option<&str>, flag: &str) -> Result<String, BadField> {

@@ -32,7 +32,12 @@ async fn check(text: &str, context: Option<&str>) -> Result<Config, String> {
     fs::write(folder.path().join("ca"), made.cert.pem()).unwrap();
     fs::write(folder.path().join("key"), made.signing_key.serialize_pem()).unwrap();
     let context = context.map(str::to_owned);
-    let loaded = load(Side::Hub, &AccessSource::Kubeconfig { path, context }).await;
+    let loaded = load(
+        Side::Hub,
+        &AccessSource::Kubeconfig { path, context },
+        &Renewed::default(),
+    )
+    .await;
     let loaded = loaded.map(|access| access.config);
     loaded.map_err(|error| {
         error
@@ -218,7 +223,10 @@ async fn waits_for_no_pipe_and_reads_no_endless_file() {
             path: path.into(),
             context,
         };
-        let error = load(Side::Edge, &source).await.err().map(|error| error.to_string());
+        let error = load(Side::Edge, &source, &Renewed::default())
+            .await
+            .err()
+            .map(|error| error.to_string());
         assert_eq!(
             error,
             Some(format!("edge (--to-kubeconfig={path}): it cannot be read: {why}"))
@@ -297,7 +305,10 @@ async fn says_which_file_is_missing() {
     let path = PathBuf::from("/nonexistent/kubeconfig");
     let source = AccessSource::Kubeconfig { path, context: None };
     assert_eq!(
-        load(Side::Hub, &source).await.unwrap_err().to_string(),
+        load(Side::Hub, &source, &Renewed::default())
+            .await
+            .unwrap_err()
+            .to_string(),
         "hub (--from-kubeconfig=/nonexistent/kubeconfig): it cannot be read: No such file or directory (os error 2)"
     );
 }
@@ -438,7 +449,7 @@ fn fuzz_kubeconfig() {
             path: path.clone(),
             context: None,
         };
-        match runtime.block_on(load(Side::Hub, &source)) {
+        match runtime.block_on(load(Side::Hub, &source, &Renewed::default())) {
             Ok(access) => drop(server_for_people(&access.config)),
             Err(error) => drop(error.to_string()),
         }

@@ -1,0 +1,124 @@
+//! What the token of a service account says of itself. Nothing is verified: that is the server's business, and nobody but
+//! whoever wrote the kubeconfig is harmed by a lie.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+
+use super::ObjectName;
+
+/// The claims of a token that are needed to renew it. Times are in seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claims {
+    pub(crate) issuer: String,
+    pub(crate) subject: String,
+    /// For whom it is: what stands in `aud`.
+    pub audiences: Vec<String>,
+    /// When it was issued.
+    pub issued: u64,
+    /// When it ends, if it does.
+    pub ends: Option<u64>,
+}
+
+impl Claims {
+    /// Those of a token; `None` if it is no JWT, or has no subject.
+    pub fn of(token: &str) -> Option<Self> {
+        let payload = token.trim().split('.').nth(1)?;
+        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
+        let text = |name: &str| claims[name].as_str().map(str::to_owned);
+        let audiences = match &claims["aud"] {
+            Value::String(one) => vec![one.clone()],
+            Value::Array(many) => many.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        // A server that is asked for less may give a year, and count from then on who still uses it.
+        let warned = claims["kubernetes.io"]["warnafter"].as_u64();
+        Some(Self {
+            issuer: text("iss").unwrap_or_default(),
+            subject: text("sub")?,
+            audiences,
+            issued: claims["iat"].as_u64().unwrap_or_default(),
+            ends: claims["exp"].as_u64().into_iter().chain(warned).min(),
+        })
+    }
+
+    /// The service account that it is of: `system:serviceaccount:NAMESPACE:NAME`.
+    pub fn account(&self) -> Option<ObjectName> {
+        let (namespace, name) = self.subject.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+        Some(ObjectName::new(namespace, name))
+    }
+
+    /// True if both are of one account.
+    pub fn is_of_same_account(&self, other: &Self) -> bool {
+        self.issuer == other.issuer && self.subject == other.subject
+    }
+
+    /// True if it is the later one of two of one account. Which of them ends later is no sign: a server may have been told
+    /// to give shorter lives.
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        self.is_of_same_account(other) && self.issued > other.issued
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A token with these claims, and a signature that is none.
+    pub(crate) fn token(claims: &str) -> String {
+        format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims))
+    }
+
+    #[test]
+    fn reads_the_account_in_a_token() {
+        let line_end = token(r#"{"sub":"system:serviceaccount:ns:the-one"}"#) + "\n";
+        for (token, expected) in [
+            (line_end.as_str(), Some("ns/the-one")),
+            (&token(r#"{"sub":"system:node:n"}"#), None),
+            (&token("{}"), None),
+            (&token("no json"), None),
+            ("opaque", None),
+            ("a.%.b", None),
+            ("", None),
+        ] {
+            let found = Claims::of(token).and_then(|claims| claims.account());
+            let found = found.map(|name| format!("{}/{}", name.namespace(), name.name));
+            assert_eq!(found.as_deref(), expected, "{token}");
+        }
+    }
+
+    #[test]
+    fn a_token_ends_when_its_server_wants_it_to() {
+        for (claims, audiences, ends) in [
+            (r#"{"sub":"s","aud":["a","b"],"exp":9}"#, &["a", "b"][..], Some(9)),
+            (
+                r#"{"sub":"s","aud":"a","exp":9,"kubernetes.io":{"warnafter":7}}"#,
+                &["a"],
+                Some(7),
+            ),
+            (r#"{"sub":"s","exp":"soon","aud":7}"#, &[], None),
+        ] {
+            let found = Claims::of(&token(claims)).unwrap();
+            assert_eq!(found.audiences, audiences, "{claims}");
+            assert_eq!(found.ends, ends, "{claims}");
+        }
+    }
+
+    #[test]
+    fn the_newer_one_was_issued_later_to_the_same_account() {
+        let claims = |sub: &str, iss: &str, iat: u64, exp: u64| {
+            let text = format!(r#"{{"sub":"{sub}","iss":"{iss}","iat":{iat},"exp":{exp}}}"#);
+            Claims::of(&token(&text)).unwrap()
+        };
+        let old = claims("a", "i", 5, 100);
+        for (other, expected) in [
+            (claims("a", "i", 6, 50), true),
+            (claims("a", "i", 5, 200), false),
+            (claims("a", "i", 4, 200), false),
+            (claims("b", "i", 6, 200), false),
+            (claims("a", "j", 6, 200), false),
+        ] {
+            assert_eq!(other.is_newer_than(&old), expected, "{other:?}");
+        }
+    }
+}

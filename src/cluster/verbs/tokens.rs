@@ -1,0 +1,32 @@
+//! Who we are to the side: the credentials in force, and others in their place.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::Method;
+use secrecy::SecretString;
+
+use super::Cluster;
+use crate::cluster::{Credentials, Error, ObjectName, ResourceType};
+
+impl Cluster {
+    /// The credentials in force.
+    pub fn in_force(&self) -> Rc<Credentials> {
+        self.server.in_force()
+    }
+
+    /// Uses this token from now on, until the files have a newer one.
+    pub async fn use_token(&self, token: SecretString) {
+        self.server.use_token(token).await;
+    }
+
+    /// Asks for a token of a service account: `request` is a `TokenRequest`, and so is the answer.
+    pub async fn request_token(&self, account: &ObjectName, request: Bytes) -> Result<Bytes, Error> {
+        let path = format!(
+            "{}/token",
+            self.object_path(&ResourceType::service_accounts(), account)?
+        );
+        let json = "application/json";
+        self.call(Method::POST, &path, json, Some(json), request).await
+    }
+}
