@@ -13,6 +13,7 @@ mod bounded;
 mod few;
 mod logging;
 mod spelling;
+mod version;
 
 pub mod cli;
 
@@ -63,7 +64,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         Info,
         Started,
         "edge-syncer starts",
-        version = env!("CARGO_PKG_VERSION"),
+        version = version::VERSION,
         sync_target = settings.sync_target_name,
         uid = settings.sync_target_uid,
     );
@@ -220,9 +221,9 @@ async fn open(
 
 /// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.
 fn user_agent() -> String {
-    let version = env!("CARGO_PKG_VERSION");
     format!(
-        "edge-syncer/{version} ({}/{})",
+        "edge-syncer/{} ({}/{})",
+        version::VERSION,
         std::env::consts::OS,
         std::env::consts::ARCH
     )

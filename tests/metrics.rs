@@ -96,7 +96,6 @@ async fn a_story_is_told_in_figures() {
     shows(
         address,
         &[
-            concat!("edge_syncer_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             "edge_syncer_side_up{side=\"hub\"} 1",
             "edge_syncer_side_up{side=\"edge\"} 1",
             // The namespace is one of them.

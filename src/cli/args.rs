@@ -18,6 +18,8 @@ pub(super) enum Command {
     Help,
     RunHelp,
     Version,
+    /// The version and more about the build.
+    Build,
     Run(Box<RunArgs>, Klog),
 }
 
@@ -176,7 +178,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     while let Some(arg) = rest.next() {
         let found = match arg.as_str() {
             "run" => return run(rest.as_slice(), klog),
-            "-V" | "--version" | "version" => Command::Version,
+            "-V" | "--version" => Command::Version,
+            "version" => Command::Build,
             "-h" | "--help" => Command::Help,
             "help" => match rest.next().map(String::as_str) {
                 None | Some("help" | "version") => Command::Help,

@@ -164,7 +164,7 @@ fn knows_commands_and_helps_with_what_is_none() {
         ("run help", Command::RunHelp),
         ("run --qps 1 -h", Command::RunHelp),
         ("run --help --nonsense", Command::RunHelp),
-        ("version", Command::Version),
+        ("version", Command::Build),
         ("--version", Command::Version),
         ("-V", Command::Version),
         ("run --version", Command::Version),

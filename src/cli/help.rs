@@ -14,7 +14,7 @@ Syncs objects between an edge Kubernetes cluster and its mailbox workspace on a 
 
 Commands:
   run        sync until stopped by SIGTERM or SIGINT (edge-syncer run --help for its flags)
-  version    print the version; also -V, --version
+  version    print version, commit, target and date; -V or --version prints the version alone
   help       print this text, or with 'run' after it the flags of run; also -h, --help
 
 Called by the name syncer it takes the flags of run and no command, as the Go syncer does.

@@ -18,6 +18,7 @@ use crate::logging::log_line;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
 use crate::systemd::Asked;
+use crate::version;
 use args::{Command, RunArgs};
 use klog::Klog;
 
@@ -78,7 +79,8 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::Nothing => Invocation::Help(help::PROGRAM),
         Command::Help => Invocation::Print(help::PROGRAM.to_owned()),
         Command::RunHelp => Invocation::Print(help::run()),
-        Command::Version => Invocation::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
+        Command::Version => Invocation::Print(format!("{NAME} {}\n", version::VERSION)),
+        Command::Build => Invocation::Print(version::text(NAME)),
         Command::Run(raw, klog) => Invocation::Run(Box::new(settings(*raw, klog)?)),
     })
 }
@@ -267,14 +269,16 @@ mod tests {
     #[test]
     fn prints_help_and_version() {
         let version = format!("edge-syncer {}\n", env!("CARGO_PKG_VERSION"));
-        for line in [
-            "edge-syncer --version",
-            "edge-syncer -V",
-            "edge-syncer version",
-            "/ko-app/syncer --version",
-            "/ko-app/syncer version",
-        ] {
+        for line in ["edge-syncer --version", "edge-syncer -V", "/ko-app/syncer --version"] {
             assert_eq!(check(line).unwrap(), Invocation::Print(version.clone()));
+        }
+        for line in ["edge-syncer version", "/ko-app/syncer version"] {
+            let Invocation::Print(text) = check(line).unwrap() else {
+                panic!("{line}");
+            };
+            let names: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+            assert!(text.starts_with(&version), "{text}");
+            assert_eq!(names, ["edge-syncer", "commit:", "target:", "date:"]);
         }
         for line in ["edge-syncer --help", "edge-syncer help", "edge-syncer -h"] {
             assert!(

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::api::HOLD_REASONS;
 use crate::cluster::Side;
 use crate::plan::Direction;
+use crate::version;
 
 /// What comes before every name.
 const PREFIX: &str = "edge_syncer_";
@@ -157,7 +158,16 @@ impl Page {
     fn of_process(leading: bool) -> Self {
         let mut page = Self::default();
         page.begin("build_info", "gauge", "The version that runs; always 1.");
-        page.line(&[("version", &env!("CARGO_PKG_VERSION"))], 1);
+        let target = version::target();
+        page.line(
+            &[
+                ("version", &version::VERSION),
+                ("commit", &version::COMMIT),
+                ("target", &target),
+                ("date", &version::DATE),
+            ],
+            1,
+        );
         page.begin(
             "leading",
             "gauge",
@@ -235,7 +245,13 @@ mod tests {
         let page = render(&counters, &now);
         let found = values(&page);
         for expected in [
-            &*format!("edge_syncer_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
+            &*format!(
+                "edge_syncer_build_info{{version=\"{}\",commit=\"{}\",target=\"{}\",date=\"{}\"}} 1",
+                env!("CARGO_PKG_VERSION"),
+                version::COMMIT,
+                version::target(),
+                version::DATE,
+            ),
             "edge_syncer_side_up{side=\"hub\"} 0",
             "edge_syncer_side_up{side=\"edge\"} 1",
             "edge_syncer_objects{direction=\"downsync\",state=\"synced\"} 5",

@@ -79,6 +79,9 @@ fn compare(figures: &Figures) {
     // Not enumerated.
     let version = values.remove("version").expect("there is a version");
     assert_eq!(version, Names::from([env!("CARGO_PKG_VERSION").to_owned()]));
+    for label in ["commit", "target", "date"] {
+        values.remove(label).unwrap_or_else(|| panic!("there is a {label}"));
+    }
     let rows = page.rows("label");
     same(
         "labels with values",

@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# What scripts/build, build-all, image, package and release share. They read it with `.`, from the root of the
+# repository, and call themselves $me in messages.
+
+say() { echo "$me: $*" >&2; }
+
+# The head of a script is its help.
+help() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "scripts/$me"; }
+
+version() { sed -n '/^version = /{s/.*"\(.*\)"/\1/p;q;}' Cargo.toml; }
+
+# What is built, for `edge-syncer version` and the labels of images. Empty where there is no Git.
+commit() { git describe --always --abbrev=12 --exclude='*' --dirty 2>/dev/null || true; }
+commit_time() { git show -s --format=%ct HEAD 2>/dev/null || echo 0; }
+export_identity() {
+  EDGE_SYNCER_COMMIT=$(commit) EDGE_SYNCER_DATE=$(TZ=UTC0 date -d "@$(commit_time)" +%F)
+  export EDGE_SYNCER_COMMIT EDGE_SYNCER_DATE
+}
+
+# all_archs: the first column of the table of targets.
+all_archs() { awk '!/^#/ && NF { print $1 }' cross/targets; }
+
+# look_up ARCH: sets target, tools, machine, qemu and rpm_arch to what the table says of it.
+look_up() {
+  local line
+  line=$(awk -v arch="$1" '$1 == arch' cross/targets)
+  [ -n "$line" ] || return 1
+  # shellcheck disable=SC2034 # for the caller
+  read -r _ target tools machine qemu rpm_arch <<<"$line"
+}
+
+# require COMMAND PACKAGE: says which package has a command that is not there, and remembers that one is missing.
+missing=''
+require() {
+  command -v "$1" >/dev/null && return
+  say "$1 is missing, on Debian and Ubuntu: apt install $2"
+  missing="$missing $2"
+}
+require_file() {
+  [ -e "$1" ] && return
+  say "$1 is missing, on Debian and Ubuntu: apt install $2"
+  missing="$missing $2"
+}
+
+# runner ARCH: the command that runs a program of it here: nothing on a machine of the same kind.
+runner() {
+  look_up "$1"
+  [ "$qemu" = "$(uname -m)" ] || echo "qemu-$qemu-static"
+}
+
+# The flags of the linker that make a static binary smaller, tried one after the other with `try FLAGS`: whether a
+# program that is linked with these flags, given as -C link-arg=... for rustc, runs. Not every linker has them.
+#
+# - Relative relocations are packed, which saves 200 kB; glibc applies them in static binaries from 2.36 on.
+# - Leaving out the unwind tables saves 640 kB.
+# - Functions of the same code are kept once, which saves 60 kB. Nothing here counts on the addresses of functions.
+#
+# The path of the linker's script is relative: rustc links in the root of the repository, and a path that differs
+# between two clones would make two binaries of one commit differ.
+smaller_links() {
+  local flags='' more
+  for more in '-Wl,-z,pack-relative-relocs' \
+    '-Wl,-T,cross/no-unwind-tables.ld -Wl,--no-eh-frame-hdr' \
+    '-Wl,--icf=all'; do
+    # shellcheck disable=SC2086 # flags are words
+    more=$(printf ' -C link-arg=%s' $more)
+    if try "$flags$more"; then flags+=$more; else say "the linker cannot do$more; the binary is larger for it"; fi
+  done
+  echo "$flags"
+}
+
+# The number at this place in the head of an ELF file, in the file's own byte order: elf FILE OFFSET, two bytes.
+elf() {
+  local order
+  order=$(od -An -tu1 -j5 -N1 "$1" | tr -d ' ')
+  od -An -tu1 -j"$2" -N2 "$1" | awk -v little="$order" '{ print little == 1 ? $1 + 256 * $2 : 256 * $1 + $2 }'
+}
+is_elf() { [ "$(od -An -tx1 -N4 "$1" 2>/dev/null | tr -d ' ')" = 7f454c46 ]; }
+machine_of() { elf "$1" 18; }
+
+# why_not_static FILE: says nothing of a static binary. Such a one asks for no loader (INTERP) and no library (NEEDED).
+why_not_static() {
+  if command -v readelf >/dev/null; then
+    LC_ALL=C readelf --program-headers --dynamic --wide "$1" | grep -E '\(NEEDED\)|^ *INTERP' || true
+  elif command -v ldd >/dev/null; then
+    LC_ALL=C ldd "$1" 2>&1 | grep -vE 'statically linked|not a (valid )?dynamic' || true
+  else
+    say "neither readelf nor ldd is here, so that it is static was not checked"
+  fi
+}
+
+# megabytes FILE: its size, such as 4.7 MB.
+megabytes() {
+  local tenths=$((($(wc -c <"$1") + 50000) / 100000))
+  echo "$((tenths / 10)).$((tenths % 10)) MB"
+}

@@ -1,0 +1,56 @@
+//! Which build of the program this is.
+//!
+//! The scripts that build it say from which commit; `cargo build` alone does not know.
+
+use std::env::consts::{ARCH, OS};
+
+/// The version.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The commit that it was built from, with `-dirty` if files were changed after it.
+pub(crate) const COMMIT: &str = given(option_env!("EDGE_SYNCER_COMMIT"));
+
+/// The day of that commit. The day of the build would make two builds of one commit differ.
+pub(crate) const DATE: &str = given(option_env!("EDGE_SYNCER_DATE"));
+
+/// The C library, which target names end with.
+const LIBC: &str = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
+
+const fn given(value: Option<&'static str>) -> &'static str {
+    match value {
+        Some(text) if !text.is_empty() => text,
+        _ => "unknown",
+    }
+}
+
+/// What it was built for, such as `x86_64-linux-gnu`.
+pub(crate) fn target() -> String {
+    [ARCH, OS, LIBC].join("-")
+}
+
+/// All of it, a line each.
+pub(crate) fn text(name: &str) -> String {
+    format!(
+        "{name} {VERSION}\ncommit: {COMMIT}\ntarget: {}\ndate: {DATE}\n",
+        target()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_given_is_unknown() {
+        assert_eq!(given(None), "unknown");
+        assert_eq!(given(Some("")), "unknown");
+        assert_eq!(given(Some("12ab")), "12ab");
+    }
+
+    #[test]
+    fn the_target_is_named_as_tools_name_it() {
+        let target = target();
+        let parts: Vec<&str> = target.split('-').collect();
+        assert_eq!(parts, [ARCH, "linux", LIBC], "{target}");
+    }
+}
