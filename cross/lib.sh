@@ -94,3 +94,64 @@ megabytes() {
   local tenths=$((($(wc -c <"$1") + 50000) / 100000))
   echo "$((tenths / 10)).$((tenths % 10)) MB"
 }
+
+# Where builds of other programs are kept.
+cache=${EDGE_SYNCER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/edge-syncer}
+
+# tool NAME: makes sure of a Go program of cross/tools and sets $tool to it. Built once, in a minute or two.
+tool() {
+  local package version cgo part
+  read -r _ package version cgo <<<"$(awk -v name="$1" '$1 == name' cross/tools)"
+  tool=$cache/tools/$1-$version/$1
+  [ -x "$tool" ] && return
+  if ! command -v go >/dev/null; then
+    say "$1 is missing and Go is not installed. Install Go 1.26 or later: https://go.dev/dl"
+    exit 3
+  fi
+  say "building $1 $version, once ..."
+  mkdir -p "$cache/tools"
+  part=$(mktemp -d "$cache/tools/.part-XXXXXX")
+  if ! GOBIN=$part GOFLAGS=-mod=mod CGO_ENABLED=${cgo:-0} go install -trimpath -ldflags '-s -w' "$package@$version" 2>"$part/log"; then
+    cat "$part/log" >&2
+    rm -rf "$part"
+    say "$1 $version cannot be built"
+    exit 1
+  fi
+  rm "$part/log"
+  rm -rf "${tool%/*}"
+  mv "$part" "${tool%/*}"
+}
+
+# tool_check NAME: says so if it is neither there nor can be built.
+tool_check() {
+  local version
+  version=$(awk -v name="$1" '$1 == name { print $3 }' cross/tools)
+  [ -x "$cache/tools/$1-$version/$1" ] || command -v go >/dev/null && return
+  say "$1 is missing, and Go to build it. Install Go 1.26 or later: https://go.dev/dl"
+  missing="$missing go"
+}
+
+# binary_of ARCH: sets $binary to what scripts/build-all has made; says what is wrong with it and fails if it is not a
+# static program of this architecture.
+binary_of() {
+  local why
+  look_up "$1"
+  binary=$dist/edge-syncer-$version-linux-$1
+  if ! [ -f "$binary" ]; then
+    say "$binary is missing: make it with scripts/build-all"
+    return 1
+  fi
+  if ! is_elf "$binary"; then
+    say "$binary is no ELF file"
+    return 1
+  fi
+  if [ "$(machine_of "$binary")" != "$machine" ]; then
+    say "$binary is for machine $(machine_of "$binary"), but $1 is machine $machine (e_machine in the ELF header)"
+    return 1
+  fi
+  why=$(why_not_static "$binary")
+  if [ -n "$why" ]; then
+    say "$binary is not static, and there is no library beside it: $(echo "$why" | head -1 | tr -s ' ')"
+    return 1
+  fi
+}

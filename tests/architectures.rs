@@ -1,0 +1,8 @@
+//! The binaries of a release, each of them between real API servers; those of other architectures under QEMU.
+//!
+//! `scripts/build-all` makes them; `scripts/test --release` runs these tests.
+
+mod support;
+
+#[path = "architectures/stories.rs"]
+mod stories;

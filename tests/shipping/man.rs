@@ -1,0 +1,144 @@
+//! The manual page, in mdoc.
+
+use std::fmt::Write as _;
+
+use crate::help::{Entry, Help, Section};
+
+/// What mdoc wants of lines of text.
+const WIDTH: usize = 78;
+
+/// The page of the program, `date` as `November 24, 2026`.
+pub(crate) fn page(all: &[Help], date: &str) -> String {
+    let (whole, commands) = all.split_first().expect("the program has a help");
+    let mut page = format!(
+        ".Dd {date}\n.Dt EDGE-SYNCER 1\n.Os\n.Sh NAME\n.Nm edge-syncer\n.Nd keeps an edge cluster synced with a hub\n\
+         .Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar flags\n.Sh DESCRIPTION\n"
+    );
+    let mut paragraphs = whole.sections.iter().flat_map(|section| &section.paragraphs);
+    add_text(&mut page, paragraphs.next().map_or("", String::as_str));
+    page += ".Pp\nThe commands are as follows:\n.Bl -tag -width Ds\n";
+    for help in commands {
+        let _ = writeln!(page, ".It Cm {}", escaped(&help.command));
+        add_text(&mut page, &help.summary);
+    }
+    page += ".El\n";
+    for paragraph in paragraphs {
+        page += ".Pp\n";
+        add_text(&mut page, paragraph);
+    }
+    let mut described: Vec<&str> = Vec::new();
+    for help in commands.iter().filter(|help| help.flags().next().is_some()) {
+        let _ = writeln!(page, ".Sh FLAGS OF {}", escaped(&help.command.to_uppercase()));
+        let _ = writeln!(page, ".Dl {}", escaped(&help.usage));
+        add_sections(&mut page, help, &described);
+        described.extend(help.flags().map(|flag| flag.name.as_str()));
+    }
+    for (head, title) in [("Environment", "ENVIRONMENT"), ("Example", "EXAMPLES")] {
+        let _ = writeln!(page, ".Sh {title}");
+        for help in commands {
+            for section in help.sections.iter().filter(|section| section.head == head) {
+                add_end(&mut page, section);
+            }
+        }
+    }
+    page += ".Sh SEE ALSO\nThe documentation is in the folder\n.Pa docs\nof the source.\n";
+    page
+}
+
+/// The flags of a command by section, but for those of another command that come before.
+fn add_sections(page: &mut String, help: &Help, described: &[&str]) {
+    for section in &help.sections {
+        if matches!(section.head.as_str(), "Environment" | "Example") {
+            continue;
+        }
+        let is_new = |entry: &&Entry| !described.contains(&entry.name.as_str());
+        let entries: Vec<&Entry> = section.entries.iter().filter(is_new).collect();
+        if !section.head.is_empty() && !(entries.is_empty() && section.paragraphs.is_empty()) {
+            let _ = writeln!(page, ".Ss {}", escaped(&section.head));
+        }
+        let mut is_first = !section.head.is_empty();
+        let paragraphs = section.paragraphs.iter();
+        if section.head.is_empty() {
+            paragraphs
+                .clone()
+                .for_each(|text| add_paragraph(page, text, &mut is_first));
+        }
+        if !entries.is_empty() {
+            *page += ".Bl -tag -width Ds\n";
+            for entry in entries {
+                let _ = writeln!(page, ".It {}", flag(entry));
+                add_text(page, &entry.text);
+            }
+            *page += ".El\n";
+        }
+        if !section.head.is_empty() {
+            is_first = section.entries.is_empty();
+            paragraphs.for_each(|text| add_paragraph(page, text, &mut is_first));
+        }
+    }
+}
+
+fn add_paragraph(page: &mut String, text: &str, is_first: &mut bool) {
+    if !*is_first {
+        *page += ".Pp\n";
+    }
+    *is_first = false;
+    add_text(page, text);
+}
+
+/// The environment or the examples.
+fn add_end(page: &mut String, section: &Section) {
+    if !section.entries.is_empty() {
+        *page += ".Bl -tag -width Ds\n";
+        for entry in &section.entries {
+            let _ = writeln!(page, ".It Ev {}", escaped(&entry.name.replace(", ", " , ")));
+            add_text(page, &entry.text);
+        }
+        *page += ".El\n";
+    }
+    for paragraph in &section.paragraphs {
+        if paragraph.starts_with("edge-syncer ") {
+            let _ = writeln!(page, ".Dl {}", escaped(paragraph));
+        } else {
+            *page += ".Pp\n";
+            add_text(page, paragraph);
+        }
+    }
+}
+
+/// `Fl v , Fl \-v Ar NUMBER`
+fn flag(entry: &Entry) -> String {
+    let name = |name: &&str| format!("Fl {}", escaped(&name[1..]));
+    let names: Vec<String> = entry.names().iter().map(name).collect();
+    let value = entry.value().map(|value| format!(" Ar {}", escaped(value)));
+    names.join(" , ") + &value.unwrap_or_default()
+}
+
+/// A text, each sentence in a line of its own, as mdoc wants it.
+fn add_text(page: &mut String, text: &str) {
+    let text = text.replace(". ", ".\n").replace(": ", ":\n");
+    for sentence in text.lines().filter(|line| !line.is_empty()) {
+        let mut line = String::new();
+        for word in sentence.split(' ').map(escaped) {
+            if !line.is_empty() && line.len() + 1 + word.len() > WIDTH {
+                add_line(page, &line);
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line += &word;
+        }
+        add_line(page, &line);
+    }
+}
+
+/// What begins as a request is none.
+fn add_line(page: &mut String, line: &str) {
+    let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+    let _ = writeln!(page, "{guard}{line}");
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-")
+}

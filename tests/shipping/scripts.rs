@@ -1,0 +1,1 @@
+//! What the scripts say to wrong input; nothing half-written stays behind.
