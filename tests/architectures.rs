@@ -4,5 +4,5 @@
 
 mod support;
 
-#[path = "architectures/stories.rs"]
-mod stories;
+#[path = "architectures/released.rs"]
+mod released;
