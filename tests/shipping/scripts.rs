@@ -241,3 +241,31 @@ fn the_unit_waits_for_a_kubeconfig() {
         );
     }
 }
+
+/// By actionlint, if `scripts/release --tool actionlint` has made it; the release check makes sure of that.
+#[test]
+fn workflows_call_scripts_that_there_are() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut called = 0;
+    for name in ["ci.yml", "release.yml"] {
+        let text = fs::read_to_string(folder.join(".github/workflows").join(name)).expect("there is a workflow");
+        let words = text.split([' ', '(', '"', '\n']);
+        for script in words.filter(|word| word.starts_with("scripts/") || word.starts_with(".ci/")) {
+            assert!(folder.join(script).exists(), "{name}: {script}");
+            called += 1;
+        }
+    }
+    assert!(called >= 3, "only {called} were found");
+}
+
+#[test]
+#[ignore = "builds actionlint"]
+fn actionlint_accepts_the_workflows() {
+    let (code, said, path) = call("scripts/release", &["--tool", "actionlint"], &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let output = Command::new(path.trim())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("it was made");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
