@@ -34,8 +34,14 @@ impl Ports {
     }
 }
 
-/// Starts etcd with its data in `folder`.
+/// Names a kine that stands in for etcd; `scripts/test --storage kine` sets it.
+const KINE: &str = "EDGE_SYNCER_KINE";
+
+/// Starts etcd with its data in `folder`; or kine with SQLite, which is what k3s has in its place.
 pub(super) fn etcd(folder: &Path, ports: Ports) -> Leashed {
+    if let Some(program) = std::env::var_os(KINE) {
+        return kine(Path::new(&program), folder, ports);
+    }
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
     let args = [
@@ -51,6 +57,21 @@ pub(super) fn etcd(folder: &Path, ports: Ports) -> Leashed {
         "--log-level=warn".to_owned(),
     ];
     spawn("etcd", &args, folder)
+}
+
+fn kine(program: &Path, folder: &Path, ports: Ports) -> Leashed {
+    let data = folder.join("etcd");
+    std::fs::create_dir_all(&data).expect("the folder of a server can be written");
+    let args = [
+        format!("--listen-address=tcp://127.0.0.1:{}", ports.etcd),
+        // As k3s has it.
+        format!(
+            "--endpoint=sqlite://{}?_journal=WAL&cache=shared&_busy_timeout=30000&_txlock=immediate",
+            data.join("state.db").display()
+        ),
+        "--metrics-bind-address=0".to_owned(),
+    ];
+    Leashed::spawn(program, &args, &[], &folder.join("etcd.log"))
 }
 
 /// Starts kube-apiserver with the certificates, tokens and keys in `folder`.
