@@ -2,6 +2,8 @@
 //!
 //! `scripts/build-all` makes them; `scripts/test --release` runs these tests.
 
+#![expect(clippy::panic, reason = "in tests a failure is one")]
+
 mod support;
 
 #[path = "architectures/released.rs"]

@@ -1,5 +1,6 @@
 //! What each binary does, and that one takes over from another.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -83,7 +84,8 @@ fn text(bytes: usize) -> String {
         number = number
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        text += &format!("{number:x} ");
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{number:x} ");
     }
     text.truncate(bytes);
     text
@@ -145,9 +147,8 @@ async fn syncs(arch: &Arch) {
     gone(&edge, "v1", "configmaps", &shop, "c1").await;
     let after = at_rest(&pair, &shop, &back).await;
     assert_eq!(changed(&before, &after), ["c1"], "{}", syncer.log());
-    let (ended, took) = syncer.terminate().await;
+    let (ended, _) = syncer.terminate().await;
     assert_eq!(ended.code(), Some(0), "{}", syncer.log());
-    eprintln!("{}: ended {took:?} after SIGTERM", arch.name);
     drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
 }
 

@@ -53,7 +53,7 @@ fn add_sections(page: &mut String, help: &Help, described: &[&str]) {
         }
         let is_new = |entry: &&Entry| !described.contains(&entry.name.as_str());
         let entries: Vec<&Entry> = section.entries.iter().filter(is_new).collect();
-        if !section.head.is_empty() && !(entries.is_empty() && section.paragraphs.is_empty()) {
+        if !section.head.is_empty() && (!entries.is_empty() || !section.paragraphs.is_empty()) {
             let _ = writeln!(page, ".Ss {}", escaped(&section.head));
         }
         let mut is_first = !section.head.is_empty();

@@ -1,6 +1,7 @@
 //! What the scripts say to wrong input; nothing half-written stays behind. And the files that packages take as they are.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -131,7 +132,10 @@ fn dynamic(machine: u16) -> Vec<u8> {
 fn image_and_packages_refuse_what_is_not_a_static_binary_of_the_architecture() {
     let needed = ["jq", "readelf", "go"].map(|program| Command::new(program).arg("--help").output().is_ok());
     if needed.contains(&false) {
-        eprintln!("jq, readelf or Go is not here, so that the scripts refuse for want of it");
+        let _ = writeln!(
+            std::io::stderr(),
+            "jq, readelf or Go is not here, so that the refusals were not checked"
+        );
         return;
     }
     let name = |arch: &str| format!("edge-syncer-{}-linux-{arch}", env!("CARGO_PKG_VERSION"));

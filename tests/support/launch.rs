@@ -37,7 +37,7 @@ impl Ports {
 /// Names a kine that stands in for etcd; `scripts/test --storage kine` sets it.
 const KINE: &str = "EDGE_SYNCER_KINE";
 
-/// Starts etcd with its data in `folder`; or kine with SQLite, which is what k3s has in its place.
+/// Starts etcd with its data in `folder`; or kine with `SQLite`, which is what k3s has in its place.
 pub(super) fn etcd(folder: &Path, ports: Ports) -> Leashed {
     if let Some(program) = std::env::var_os(KINE) {
         return kine(Path::new(&program), folder, ports);
