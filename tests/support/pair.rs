@@ -152,6 +152,9 @@ impl SharedPair {
         for plural in ["syncerconfigs", "edgesyncconfigs"] {
             hub.delete_all("edge.kubestellar.io/v2alpha1", plural, "").await;
         }
+        // The record of what the syncer of the test before had synced, and its Lease.
+        edge.delete_all("v1", "configmaps", "default").await;
+        edge.delete_all("coordination.k8s.io/v1", "leases", "default").await;
         let namespaces = std::mem::take(&mut *lock(&self.namespaces));
         if !namespaces.is_empty() {
             tokio::join!(hub.remove_namespaces(&namespaces), edge.remove_namespaces(&namespaces));
