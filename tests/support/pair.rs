@@ -1,9 +1,10 @@
-//! Two servers, a hub and an edge, and one such pair shared by the tests of a binary.
+//! Two servers, a hub and an edge, and a few such pairs shared by the tests of a binary.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
 
 use http::Method;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::objects::{Objects, code};
 use super::server::{Server, ServerOptions};
@@ -11,7 +12,7 @@ use super::story::SOON;
 use super::{Syncer, eventually, unique_suffix};
 
 /// What is special about the two servers of a pair.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PairOptions {
     /// The hub.
     pub hub: ServerOptions,
@@ -64,52 +65,83 @@ impl Pair {
     }
 }
 
-/// The pair of this test binary; it is never dropped, its processes end with the test process.
-static SHARED: Mutex<Option<SharedPair>> = Mutex::const_new(None);
+/// Pairs of a kind that run at once: each may have a test, and takes 600 MB.
+const PAIRS: usize = 3;
 
-/// The same for tests that want controllers at the edge, in a binary where others want none.
-static WITH_CONTROLLERS: Mutex<Option<SharedPair>> = Mutex::const_new(None);
+/// The pairs of this test binary, by what is special about them. They are never dropped; their processes end with the
+/// test process.
+static POOLS: Mutex<Vec<(PairOptions, &'static Pool)>> = Mutex::new(Vec::new());
+
+/// Pairs that differ in nothing.
+struct Pool {
+    /// A permit for each pair that runs or may be started.
+    free: Semaphore,
+    /// Those that no test has.
+    idle: Mutex<Vec<SharedPair>>,
+}
 
 struct SharedPair {
     pair: Pair,
-    /// Namespaces that the lease before this one has named, to be emptied.
-    namespaces: std::sync::Mutex<Vec<String>>,
+    /// Namespaces that the test has named, to be emptied before the next one.
+    namespaces: Mutex<Vec<String>>,
 }
 
-/// The shared pair, for the time of one test.
+/// A shared pair, for the time of one test.
 pub struct PairLease {
-    shared: MutexGuard<'static, Option<SharedPair>>,
+    /// Always there but while this is being dropped.
+    shared: Option<SharedPair>,
+    pool: &'static Pool,
+    _permit: SemaphorePermit<'static>,
 }
 
-/// Waits until no other test of this binary has the shared pair, starts it if it is the first time, and clears it:
-/// both servers run, there are no configs at the hub, and the namespaces of the test before are gone at both sides.
+/// Waits until a shared pair is free, starts it if it is the first time, and clears it: both servers run, there are no
+/// configs at the hub, and the namespaces of the test before are gone at both sides.
 pub async fn shared_pair() -> PairLease {
     shared_pair_with(PairOptions::default()).await
 }
 
-/// As [`shared_pair`], for a test binary whose tests all want the same other options.
-pub async fn shared_pair_with(options: PairOptions) -> PairLease {
-    lease(&SHARED, options).await
-}
-
-/// As [`shared_pair`], with a controller manager at the edge, beside the pair of other tests of the binary.
+/// As [`shared_pair`], with a controller manager at the edge.
 pub async fn shared_pair_with_controllers() -> PairLease {
-    lease(&WITH_CONTROLLERS, PairOptions::with_controllers_at_the_edge()).await
+    shared_pair_with(PairOptions::with_controllers_at_the_edge()).await
 }
 
-async fn lease(of: &'static Mutex<Option<SharedPair>>, options: PairOptions) -> PairLease {
-    let mut shared = of.lock().await;
-    match &mut *shared {
-        Some(shared) => shared.clear().await,
-        none => {
-            let pair = Pair::start(options).await;
-            *none = Some(SharedPair {
-                pair,
-                namespaces: std::sync::Mutex::default(),
-            });
+/// As [`shared_pair`], of the pairs with these options.
+pub async fn shared_pair_with(options: PairOptions) -> PairLease {
+    let pool = pool(&options);
+    let permit = pool.free.acquire().await.expect("it is never closed");
+    let idle = lock(&pool.idle).pop();
+    let shared = match idle {
+        Some(mut shared) => {
+            shared.clear().await;
+            shared
         }
+        None => SharedPair {
+            pair: Pair::start(options).await,
+            namespaces: Mutex::default(),
+        },
+    };
+    PairLease {
+        shared: Some(shared),
+        pool,
+        _permit: permit,
     }
-    PairLease { shared }
+}
+
+fn pool(options: &PairOptions) -> &'static Pool {
+    let mut pools = lock(&POOLS);
+    if let Some((_, pool)) = pools.iter().find(|(known, _)| known == options) {
+        return pool;
+    }
+    let pool = Box::leak(Box::new(Pool {
+        free: Semaphore::new(PAIRS),
+        idle: Mutex::default(),
+    }));
+    pools.push((options.clone(), pool));
+    pool
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it is locked")
 }
 
 impl SharedPair {
@@ -120,7 +152,10 @@ impl SharedPair {
         for plural in ["syncerconfigs", "edgesyncconfigs"] {
             hub.delete_all("edge.kubestellar.io/v2alpha1", plural, "").await;
         }
-        let namespaces = std::mem::take(self.namespaces.get_mut().expect("nothing panics while it is locked"));
+        // The record of what the syncer of the test before had synced, and its Lease.
+        edge.delete_all("v1", "configmaps", "default").await;
+        edge.delete_all("coordination.k8s.io/v1", "leases", "default").await;
+        let namespaces = std::mem::take(&mut *lock(&self.namespaces));
         if !namespaces.is_empty() {
             tokio::join!(hub.remove_namespaces(&namespaces), edge.remove_namespaces(&namespaces));
         }
@@ -132,19 +167,12 @@ impl PairLease {
     /// removed from both sides, with all that is in it, before the next test gets the pair.
     pub fn namespace(&self, prefix: &str) -> String {
         let name = format!("{prefix}-{}", unique_suffix());
-        let mut namespaces = self
-            .shared()
-            .namespaces
-            .lock()
-            .expect("nothing panics while it is locked");
-        namespaces.push(name.clone());
+        lock(&self.shared().namespaces).push(name.clone());
         name
     }
 
     fn shared(&self) -> &SharedPair {
-        self.shared
-            .as_ref()
-            .expect("a lease is given out after the pair has started")
+        self.shared.as_ref().expect("it is there until this is dropped")
     }
 }
 
@@ -158,11 +186,8 @@ impl std::ops::Deref for PairLease {
 
 impl std::ops::DerefMut for PairLease {
     fn deref_mut(&mut self) -> &mut Pair {
-        &mut self
-            .shared
-            .as_mut()
-            .expect("a lease is given out after the pair has started")
-            .pair
+        let shared = self.shared.as_mut();
+        &mut shared.expect("it is there until this is dropped").pair
     }
 }
 
@@ -172,6 +197,7 @@ impl Drop for PairLease {
             self.hub.keep_folder();
             self.edge.keep_folder();
         }
+        lock(&self.pool.idle).extend(self.shared.take());
     }
 }
 

@@ -26,7 +26,7 @@ const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 pub const TEST_USER_AGENT: &str = "harness";
 
 /// What is special about a server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
     /// Whether to run a kube-controller-manager: garbage collection, namespace deletion, deployments, service accounts.
     pub controller_manager: bool,

@@ -1,17 +1,15 @@
 //! Kinds that API servers and controllers write into, between two real sides with controller managers (spec 3.4, 3.8):
 //! what the hub's servers filled in stays there, what the user set is synced, and what the edge filled in survives.
 
-mod support;
-
 use std::sync::LazyLock;
 
+use crate::support::Objects;
+use crate::support::objects::namespace;
+use crate::support::stage::{all_of, select};
+use crate::support::story::{arrives, becomes, upsync_all};
+use crate::support::travel::{Kind, Travel, check, managed_pair};
 use base64::Engine as _;
 use serde_json::{Value, json};
-use support::Objects;
-use support::objects::namespace;
-use support::stage::{all_of, select};
-use support::story::{arrives, becomes, upsync_all};
-use support::travel::{Kind, Travel, check, managed_pair};
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
@@ -444,7 +442,7 @@ fn ca_bundle() -> String {
 async fn a_crd_keeps_the_ca_bundle_of_the_edge() {
     let pair = managed_pair().await;
     let group = format!("{}.example.org", pair.namespace("kinds"));
-    let mut object = support::story::crd(&group, "gauges", true);
+    let mut object = crate::support::story::crd(&group, "gauges", true);
     object["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
         "conversionReviewVersions": ["v1"], "clientConfig": {"service": {"namespace": "a", "name": "b"}, "caBundle": ca_bundle()}}});
     // cert-manager runs at both sides.

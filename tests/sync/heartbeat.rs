@@ -1,27 +1,22 @@
 //! The heartbeat on the configs (spec sections 1 and 2, scenario 42), and hubs that have only one kind of configs.
 
-#[expect(dead_code, reason = "this file needs a part of it")]
-#[path = "hostile/figures.rs"]
-mod figures;
-mod support;
-
 use std::convert::Infallible;
 use std::time::Duration;
 
 use http::Method;
 
-use serde_json::{Value, json};
-use support::modes::{Mode, POLL, WATCH, in_both_modes, in_mode};
-use support::objects::{JSON_PATCH, MERGE_PATCH, config_map, edge_sync_config, namespace, path, syncer_config};
-use support::rbac::{allow, configs, disallow, limited};
-use support::stage::{
+use crate::support::modes::{Mode, POLL, WATCH, in_both_modes, in_mode};
+use crate::support::objects::{JSON_PATCH, MERGE_PATCH, config_map, edge_sync_config, namespace, path, syncer_config};
+use crate::support::rbac::{allow, configs, disallow, limited};
+use crate::support::stage::{
     CONFIG_API, Stage, config_map_ref, config_maps, namespace_ref, select, select_by_kind, stage, stock,
 };
-use support::story::{SOON, a_while, arrives, becomes, config_map_entry, copy_equals, gone, serve};
-use support::{
+use crate::support::story::{SOON, a_while, arrives, becomes, config_map_entry, copy_equals, gone, serve};
+use crate::support::{
     AuditEvent, AuditMark, Objects, Pair, PairLease, PairOptions, SYNCER, Server, Syncer, comes_to_rest, eventually,
     holds_throughout, shared_pair,
 };
+use serde_json::{Value, json};
 
 in_both_modes!(
     the_heartbeat_of_configs_of_both_kinds_advances_and_their_specs_stay_as_they_are,
@@ -118,7 +113,7 @@ async fn a_config_that_comes_later_gets_a_heartbeat_and_a_config_edit_is_not_los
     for name in &names {
         selected.push(name);
         let spec = json!({"namespacedObjects": [config_map_entry(&shop, &selected)]});
-        support::story::reselect(&hub, &spec).await;
+        crate::support::story::reselect(&hub, &spec).await;
         arrives(&edge, "v1", "configmaps", &shop, name).await;
         last = beats(&hub, "syncerconfigs", "the-one", Some(&last)).await;
         let config = hub
@@ -340,7 +335,7 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
         }
     })
     .await;
-    let mut syncer = pair.syncer(&[EACH_SECOND, figures::ANYWHERE]);
+    let mut syncer = pair.syncer(&[EACH_SECOND, crate::figures::ANYWHERE]);
     let text =
         "reason=HeartbeatNotKept msg=\"the hub does not store the heartbeat\" side=hub object=SyncerConfig//the-one";
     syncer.wait_for_log(text, SOON).await;
@@ -357,8 +352,8 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("heartbeat")).collect();
     assert_eq!(lines.len(), 1, "{lines:#?}");
     assert!(lines[0].contains("kept nothing of it"), "{}", lines[0]);
-    let address = figures::address_of(&mut syncer).await;
-    let page = figures::page(address).await.expect("it answers");
+    let address = crate::figures::address_of(&mut syncer).await;
+    let page = crate::figures::page(address).await.expect("it answers");
     assert!(
         !page.contains("edge_syncer_last_heartbeat_timestamp_seconds "),
         "{page}"

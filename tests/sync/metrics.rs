@@ -1,15 +1,13 @@
 //! Health and metrics over HTTP, of the real binary between real API servers.
 
-mod support;
-
 use std::net::SocketAddr;
 
+use crate::support::objects::{JSON, code, config_map, path, syncer_config};
+use crate::support::stage::{Stage, config_maps, numbered, select, stage, stock};
+use crate::support::story::{SOON, arrives, copy_equals, gone};
+use crate::support::{Objects, Pair, PairOptions, Syncer, eventually, lines, shared_pair};
 use http::Method;
 use serde_json::json;
-use support::objects::{JSON, code, config_map, path, syncer_config};
-use support::stage::{Stage, config_maps, numbered, select, stage, stock};
-use support::story::{SOON, arrives, copy_equals, gone};
-use support::{Objects, Pair, PairOptions, Syncer, eventually, lines, shared_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

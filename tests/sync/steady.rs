@@ -1,19 +1,17 @@
 //! What a steady state costs: requests, writes and memory.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use serde_json::json;
-use support::objects::{config_map, namespace};
-use support::stage::{config_maps, numbered, select, stock};
-use support::story::{SOON, arrives, becomes, copy_equals};
-use support::{
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{config_maps, numbered, select, stock};
+use crate::support::story::{SOON, arrives, becomes, copy_equals};
+use crate::support::{
     AuditEvent, AuditMark, Pair, PairOptions, SYNCER, Server, comes_to_rest, eventually, holds_throughout, in_parallel,
     micros_of, shared_pair,
 };
+use serde_json::json;
 
 const NO_HEARTBEAT: &str = "--heartbeat-interval=0s";
 

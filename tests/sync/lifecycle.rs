@@ -1,17 +1,15 @@
 //! Starting, stopping, bad input and servers that are away: what a person sees and what goes on meanwhile.
 
-mod support;
-
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use support::objects::{config_map, namespace};
-use support::stage::{Stage, all_of, config_maps, select, stage, stock};
-use support::story::{SOON, arrives, copy_equals, crd, custom_object, drop_crds};
-use support::{
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, all_of, config_maps, select, stage, stock};
+use crate::support::story::{SOON, arrives, copy_equals, crd, custom_object, drop_crds};
+use crate::support::{
     Ca, Credential, KubeconfigParts, Pair, PairOptions, SYNCER, ServerOptions, Syncer, User, eventually, lines,
     shared_pair, wait_for_crd,
 };
+use serde_json::{Value, json};
 
 /// The two seconds of the spec, and what a busy machine may add: less than any time limit that an end could wait for.
 const AT_ONCE: Duration = Duration::from_secs(25);

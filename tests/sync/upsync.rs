@@ -1,20 +1,18 @@
 //! Upsync between two real API servers, in each mode (spec section 4, scenarios 8 and 34).
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{code, config_map, namespace};
-use support::stage::{Stage, own_group, select, stage, stock};
-use support::story::{
+use crate::support::modes::{Mode, in_both_modes, in_mode};
+use crate::support::objects::{code, config_map, namespace};
+use crate::support::stage::{Stage, own_group, select, stage, stock};
+use crate::support::story::{
     SOON, a_while, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd,
     remains, serve, upsync_all,
 };
-use support::{SYNCER, comes_to_rest, eventually, holds_throughout, shared_pair};
+use crate::support::{SYNCER, comes_to_rest, eventually, holds_throughout, shared_pair};
+use serde_json::{Value, json};
 
 in_both_modes!(
     named_and_starred_objects_go_up_follow_and_go,
@@ -180,7 +178,7 @@ async fn a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up(fl
     let mut syncer = pair.syncer(flags);
     arrives(&hub, "v1", "configmaps", &shop, "a").await;
     for (side, plural) in [("hub", "downs"), ("edge", "ups")] {
-        let line = support::lines::not_served(side, plural);
+        let line = crate::support::lines::not_served(side, plural);
         syncer.wait_for_log(&line, SOON).await;
         assert_eq!(syncer.log().matches(&line).count(), 1);
     }

@@ -1,9 +1,10 @@
 //! What is large is sent compressed.
 
-mod support;
-
 use std::rc::Rc;
 
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::numbered;
+use crate::support::{in_parallel, shared_pair};
 use bytes::Bytes;
 use edge_syncer::cluster::access::AccessSource;
 use edge_syncer::cluster::reload::Reloading;
@@ -12,9 +13,6 @@ use edge_syncer::cluster::{
 };
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
-use support::objects::{config_map, namespace};
-use support::stage::numbered;
-use support::{in_parallel, shared_pair};
 
 /// So many objects of so many bytes each.
 const OBJECTS: usize = 600;

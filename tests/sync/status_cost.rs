@@ -1,17 +1,17 @@
 //! What status return costs the hub, and what it does when it is refused or interrupted (spec section 5, scenario 33).
 
-mod support;
-
+use crate::support::crashes::Crashes;
+use crate::support::edge_watch::EdgeWatch;
+use crate::support::modes::{Mode, in_both_modes, in_mode};
+use crate::support::objects::{config_map, namespace, path};
+use crate::support::rbac::{allow, configs, disallow, heartbeats, limited};
+use crate::support::stage::{Stage, all_of, own_group, select, stage};
+use crate::support::statuses::{
+    deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web,
+};
+use crate::support::story::{SOON, arrives, becomes, copy_equals, crd, custom_object, drop_crds, install_crd};
+use crate::support::{Syncer, eventually};
 use serde_json::{Value, json};
-use support::crashes::Crashes;
-use support::edge_watch::EdgeWatch;
-use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace, path};
-use support::rbac::{allow, configs, disallow, heartbeats, limited};
-use support::stage::{Stage, all_of, own_group, select, stage};
-use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
-use support::story::{SOON, arrives, becomes, copy_equals, crd, custom_object, drop_crds, install_crd};
-use support::{Syncer, eventually};
 use tokio::time::Instant;
 
 in_both_modes!(

@@ -1,17 +1,15 @@
 //! What survives a restart, and what a syncer finds that another one left behind.
 
-mod support;
-
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace};
-use support::stage::{Stage, all_of, config_maps, deselect, numbered, select, stage, stock};
-use support::story::{
+use crate::support::modes::{Mode, in_both_modes, in_mode};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, all_of, config_maps, deselect, numbered, select, stage, stock};
+use crate::support::story::{
     SOON, annotation, arrives, copy_equals, crd, custom_object, drop_crds, gone, install_crd, remains, reselect, serve,
 };
-use support::{eventually, flow};
+use crate::support::{eventually, flow};
+use serde_json::{Value, json};
 
 in_both_modes!(
     deselecting_keeps_a_copy_until_the_hub_deletes_its_object_in_either_order,

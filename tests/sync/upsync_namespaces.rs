@@ -1,17 +1,15 @@
 //! Namespaces that upsync makes at the hub and clears away again, and what deselecting and restarts mean to upsync
 //! (spec sections 3.7 and 4, scenarios 34, 37 and 39).
 
-mod support;
-
-use serde_json::{Value, json};
-use support::flow::upsync_config_maps;
-use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace};
-use support::stage::{Stage, deselect, numbered, select, stage, stock};
-use support::story::{
+use crate::support::flow::upsync_config_maps;
+use crate::support::modes::{Mode, in_both_modes, in_mode};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, deselect, numbered, select, stage, stock};
+use crate::support::story::{
     SOON, annotation, arrives, copy_equals, edit, gone, leaves, remains, stays_absent, uids, upsync_all,
 };
-use support::{AuditEvent, AuditMark, Objects, Pair, SYNCER, Syncer, eventually, flow, lines, shared_pair};
+use crate::support::{AuditEvent, AuditMark, Objects, Pair, SYNCER, Syncer, eventually, flow, lines, shared_pair};
+use serde_json::{Value, json};
 
 in_both_modes!(
     a_namespace_is_made_at_the_hub_for_the_first_object_and_marked,

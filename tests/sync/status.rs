@@ -1,18 +1,18 @@
 //! Status on its way from edge to hub (spec section 5, scenarios 18, 26, 31 to 33 and 36).
 
-mod support;
-
-use http::Method;
-use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes};
-use support::objects::{JSON_PATCH, MERGE_PATCH, namespace, path};
-use support::stage::{Stage, all_of, cluster_objects, own_group, select, stage};
-use support::statuses::{deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web};
-use support::story::{
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{JSON_PATCH, MERGE_PATCH, namespace, path};
+use crate::support::stage::{Stage, all_of, cluster_objects, own_group, select, stage};
+use crate::support::statuses::{
+    deployed, deployment, returns, scale, select_deployments, set_status, status_writes, web,
+};
+use crate::support::story::{
     SOON, a_while, annotation, arrives, becomes, crd, crd_without_status, custom_object, drop_crds, install_crd,
     upsync_all,
 };
-use support::{eventually, holds_throughout, lines};
+use crate::support::{eventually, holds_throughout, lines};
+use http::Method;
+use serde_json::{Value, json};
 
 in_both_modes!(
     the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time,
@@ -256,7 +256,7 @@ async fn the_status_of_crds_and_namespaces_at_the_hub_is_left_alone(flags: Mode)
     for [api_version, plural, namespace, name] in [crds, spaces, web] {
         arrives(&edge, api_version, plural, namespace, name).await;
     }
-    support::wait_for_crd(&edge, &definition).await;
+    crate::support::wait_for_crd(&edge, &definition).await;
     let before = [
         hub.get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
             .await,

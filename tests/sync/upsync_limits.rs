@@ -1,17 +1,15 @@
 //! What upsync leaves alone at the hub, and what never goes up (spec sections 3.8 and 4, scenarios 10, 35 and 36).
 
-mod support;
-
-use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes};
-use support::objects::{config_map, namespace};
-use support::rbac::{allow, configs, disallow, heartbeats, limited};
-use support::stage::{Stage, config_maps, deselect, own_group, select, stage, stock};
-use support::story::{
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{config_map, namespace};
+use crate::support::rbac::{allow, configs, disallow, heartbeats, limited};
+use crate::support::stage::{Stage, config_maps, deselect, own_group, select, stage, stock};
+use crate::support::story::{
     SOON, a_while, annotation, arrives, becomes, config_map_entry, copy_equals, crd, custom_object, drop_crds, edit,
     gone, install_crd, remains, reselect, stays_absent, upsync_all,
 };
-use support::{Syncer, holds_throughout, shared_pair};
+use crate::support::{Syncer, holds_throughout, shared_pair};
+use serde_json::{Value, json};
 
 in_both_modes!(
     somebody_elses_object_at_the_hub_is_never_touched_and_named_once,

@@ -1,16 +1,14 @@
 //! Downsync between two real API servers, in each mode.
 
-mod support;
-
-use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes, in_mode};
-use support::objects::{config_map, namespace};
-use support::stage::{Stage, all_of, cluster_objects, config_maps, own_group, select, stage, stock};
-use support::story::{
+use crate::support::modes::{Mode, in_both_modes, in_mode};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, all_of, cluster_objects, config_maps, own_group, select, stage, stock};
+use crate::support::story::{
     ABSENT_MEANS_ALL, SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone,
     install_crd, reselect, stays_absent,
 };
-use support::{eventually, holds_throughout, shared_pair};
+use crate::support::{eventually, holds_throughout, shared_pair};
+use serde_json::{Value, json};
 
 in_both_modes!(
     follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects,
@@ -125,7 +123,7 @@ async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resour
     }
     holds_throughout(
         "what is not selected does not appear",
-        support::story::a_while(),
+        crate::support::story::a_while(),
         async || {
             for (plural, _, expected) in &cases {
                 let found = edge

@@ -1,21 +1,19 @@
 //! Conversions of `EdgeSyncConfig`: objects that are called otherwise at the edge than at the hub (spec section 2,
 //! scenarios 11 to 13).
 
-mod support;
-
-use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes};
-use support::objects::{config_map, edge_sync_config, namespace};
-use support::stage::{
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{config_map, edge_sync_config, namespace};
+use crate::support::stage::{
     CONFIG_API, Stage, config_map_ref, config_maps, custom_ref, deselect_by_kind, namespace_ref, own_group,
     reselect_by_kind, select, select_by_kind, stage, stock,
 };
-use support::statuses::{returns, set_status};
-use support::story::{
+use crate::support::statuses::{returns, set_status};
+use crate::support::story::{
     SOON, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, gone, install_crd, remains,
     stays_absent,
 };
-use support::{Objects, Syncer, eventually, shared_pair};
+use crate::support::{Objects, Syncer, eventually, shared_pair};
+use serde_json::{Value, json};
 
 in_both_modes!(
     a_denatured_crd_arrives_by_its_own_name_whichever_name_the_entry_has,
@@ -110,7 +108,7 @@ async fn a_denatured_crd_follows_and_goes_and_the_edge_serves_its_type(flags: Mo
     .await;
     let _syncer = pair.syncer(flags);
     arrives(&edge, CRDS[0], CRDS[1], CRDS[2], &at_edge).await;
-    support::wait_for_crd(&edge, &at_edge).await;
+    crate::support::wait_for_crd(&edge, &at_edge).await;
     edge.create(&custom_object(&group, "gauges", "", "a", 1)).await;
     // An update: a short name and a label.
     let names = json!({"spec": {"names": {"shortNames": ["ggg"]}}, "metadata": {"labels": {"l": "1"}}});

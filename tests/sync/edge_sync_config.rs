@@ -1,20 +1,18 @@
 //! `EdgeSyncConfig`: objects by kind, in both directions (spec sections 2 and 6, scenarios 7 and 27). What it renames is
 //! in `renaming.rs`.
 
-mod support;
-
-use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes};
-use support::objects::{config_map, namespace, syncer_config};
-use support::shared_pair;
-use support::stage::{
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{config_map, namespace, syncer_config};
+use crate::support::shared_pair;
+use crate::support::stage::{
     CONFIG_API, Stage, config_map_ref, custom_ref, deselect_by_kind, later_configs_are_followed, namespace_ref,
     own_group, reselect_by_kind, select_by_kind, stage, stock,
 };
-use support::story::{
+use crate::support::story::{
     SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone, install_crd,
     remains, stays_absent,
 };
+use serde_json::{Value, json};
 
 in_both_modes!(
     it_downsyncs_what_it_names_by_kind_and_nothing_else,
@@ -242,7 +240,9 @@ async fn a_kind_that_nobody_serves_is_reported_and_picked_up_when_it_appears(fla
     syncer.wait_for_log("resource=Gauge", SOON).await;
     install_crd(&[&hub], &crd(&group, "gauges", true)).await;
     hub.create(&custom_object(&group, "gauges", &shop, "a", 1)).await;
-    syncer.wait_for_log(&support::lines::not_served("edge", ""), SOON).await;
+    syncer
+        .wait_for_log(&crate::support::lines::not_served("edge", ""), SOON)
+        .await;
     install_crd(&[&edge], &crd(&group, "gauges", true)).await;
     arrives(&edge, &format!("{group}/v1"), "gauges", &shop, "a").await;
     drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;

@@ -1,12 +1,10 @@
 //! A type whose configured version the edge serves a moment later than another one.
 
-mod support;
-
+use crate::support::objects::namespace;
+use crate::support::stage::{Stage, select, stage};
+use crate::support::story::{SOON, arrives, crd, custom_object, drop_crds};
+use crate::support::wait_for_crd;
 use serde_json::{Value, json};
-use support::objects::namespace;
-use support::stage::{Stage, select, stage};
-use support::story::{SOON, arrives, crd, custom_object, drop_crds};
-use support::wait_for_crd;
 
 /// Found with the `ClusterPolicies` of Kyverno, which exist at `v1` and `v2beta1`: an API server publishes the versions of a new
 /// CRD one after the other. Looked at in between, the edge served `v2beta1` only, and the copies were refused for good.

@@ -1,15 +1,13 @@
 //! Who decides about a copy: `downsync-overwrite`, drift, what people and controllers change, immutable fields, filters.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::modes::{Mode, in_both_modes, in_mode, time_to_react};
+use crate::support::objects::{config_map, namespace};
+use crate::support::stage::{Stage, config_maps, select, stage, stock};
+use crate::support::story::{SOON, annotation, arrives, becomes, copy_equals, edit, gone, remains, stays_absent};
+use crate::support::{Objects, SYNCER, Syncer, comes_to_rest, eventually, holds_throughout, shared_pair};
 use serde_json::{Value, json};
-use support::modes::{Mode, in_both_modes, in_mode, time_to_react};
-use support::objects::{config_map, namespace};
-use support::stage::{Stage, config_maps, select, stage, stock};
-use support::story::{SOON, annotation, arrives, becomes, copy_equals, edit, gone, remains, stays_absent};
-use support::{Objects, SYNCER, Syncer, comes_to_rest, eventually, holds_throughout, shared_pair};
 
 in_both_modes!(
     a_copy_that_loses_its_label_is_still_ours,
