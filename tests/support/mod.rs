@@ -19,6 +19,7 @@ pub mod kcp;
 pub mod kubeconfig;
 mod launch;
 pub mod lines;
+pub mod manifests;
 pub mod modes;
 pub mod objects;
 mod pair;
