@@ -1,7 +1,7 @@
 //! What the edge gets: that API servers take it, that its Pod passes PodSecurity, and that a syncer that has it and nothing
 //! else syncs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,23 +9,11 @@ use serde_json::{Value, json};
 use crate::bench::{kubectl_at, manifest, new_name, of_kind, write};
 use crate::hub::id_in;
 use crate::support::objects::{JSON, config_map, namespace, syncer_config};
+use crate::support::pod::start_as_pod;
 use crate::support::process::Folder;
 use crate::support::statuses::{deployment, returns, set_status, web};
 use crate::support::story::{arrives, copy_equals, edit};
-use crate::support::{Credential, KubeconfigParts, Pair, SYNCER, Server, Syncer, shared_pair};
-
-/// A kubeconfig of a service account at the edge, as its Pod has it.
-async fn as_account(edge: &Server, namespace: &str, name: &str) -> PathBuf {
-    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-    let answer = edge.objects().send(Method::POST, &path, JSON, Some(&request)).await;
-    let answer = answer.expect("the account gets a token");
-    let parts = KubeconfigParts::with(|parts| parts.credential = Credential::TokenFile);
-    let file = edge.write_kubeconfig(name, &parts);
-    let token = answer["status"]["token"].as_str().expect("a token is text");
-    std::fs::write(file.with_file_name(format!("{name}.token")), token).expect("the folder can be written");
-    file
-}
+use crate::support::{Pair, SYNCER, Server, shared_pair};
 
 /// Applies documents at the edge as people do: the namespace first, then all as a dry run, then for good.
 async fn apply(edge: &Server, folder: &Folder, documents: &[Value]) {
@@ -43,45 +31,6 @@ async fn apply(edge: &Server, folder: &Folder, documents: &[Value]) {
     let strict = ["--dry-run=server", "--validate=strict"];
     apply(&all, &strict).await.done();
     apply(&all, &["--validate=strict"]).await.done();
-}
-
-/// Starts the syncer as the Pod of the Deployment would: with its arguments, its volume and its account.
-async fn start(pair: &Pair, folder: &Folder, documents: &[Value]) -> Syncer {
-    let secret = documents
-        .iter()
-        .find(|object| !object["stringData"].is_null())
-        .expect("there is one");
-    let space = secret["metadata"]["namespace"].as_str().expect("it has one");
-    let name = secret["metadata"]["name"].as_str().expect("it has one");
-    let stored = pair
-        .edge
-        .objects()
-        .get("v1", "secrets", space, name)
-        .await
-        .expect("it was applied");
-    let text = stored["data"]["kubeconfig"].as_str().expect("it has the key");
-    use base64::Engine as _;
-    let text = base64::engine::general_purpose::STANDARD
-        .decode(text)
-        .expect("it is base64");
-    let volume = folder.write("kubeconfig", text);
-    let container = &of_kind(documents, "Deployment")["spec"]["template"]["spec"]["containers"][0];
-    let args = container["args"].as_array().expect("it has arguments");
-    let mut words: Vec<String> = args
-        .iter()
-        .map(|arg| arg.as_str().expect("it is text").to_owned())
-        .collect();
-    for word in &mut words {
-        *word = word.replace("/kubestellar/kubeconfig", &volume.display().to_string());
-        *word = word.replace("$(NAMESPACE)", space);
-        // Other tests have that port.
-        *word = word.replace(":8080", "127.0.0.1:0");
-    }
-    let account = as_account(&pair.edge, space, name).await;
-    words.insert(0, "run".to_owned());
-    words.push(format!("--to-kubeconfig={}", account.display()));
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    Syncer::start_raw(&words, &[("NAMESPACE", space)])
 }
 
 /// Downsync, a change, status return and a delete.
@@ -113,7 +62,7 @@ async fn an_edge_syncs_with(flags: &[&str]) {
     let documents = manifest(&pair.hub.kubeconfig(), &name, &flags).await;
     let marks = [pair.hub.audit_mark(), pair.edge.audit_mark()];
     apply(&pair.edge, &folder, &documents).await;
-    let mut syncer = start(&pair, &folder, &documents).await;
+    let mut syncer = start_as_pod(&pair.edge, &folder, &documents).await;
     plays_the_story(&pair, &shop).await;
     for (server, mark) in [&pair.hub, &pair.edge].into_iter().zip(marks) {
         let requests = server.requests_since(SYNCER, mark);

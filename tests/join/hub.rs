@@ -216,7 +216,8 @@ async fn an_unregistered_edge_leaves_what_is_not_of_the_registration() {
     let other = new_name();
     let id_of_other = id_in(&manifest(&kubeconfig, &other, &[]).await);
     // Somebody has come to use the config.
-    let spec = json!({"spec": {"upsync": [{"apiGroup": "", "resources": ["configmaps"], "namespaces": ["a"], "names": ["b"]}]}});
+    let selected = json!({"apiVersion": "v1", "kind": "ConfigMap", "group": "", "name": "b", "namespace": "a"});
+    let spec = json!({"spec": {"upSyncedResources": [selected]}});
     hub.merge_patch(CONFIG[0], CONFIG[1], "", &other, &spec).await;
 
     let dry = generate(&kubeconfig, &[&name, "--unregister", "--dry-run"])

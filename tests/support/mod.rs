@@ -23,6 +23,7 @@ pub mod manifests;
 pub mod modes;
 pub mod objects;
 mod pair;
+pub mod pod;
 pub mod policy;
 pub mod process;
 pub mod rbac;
