@@ -181,7 +181,7 @@ async fn stop(shutdown: &shutdown::Shutdown, manager: Option<Rc<systemd::Manager
 
 /// Registers an edge at a hub and writes what it needs; `say` gets lines for people.
 #[cfg(feature = "admin")]
-pub async fn generate(settings: join::Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
+pub async fn generate(settings: &join::Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
     join::run(settings, &user_agent(), say).await
 }
 

@@ -13,7 +13,7 @@ fn main() -> ExitCode {
             run(*settings)
         }
         #[cfg(feature = "admin")]
-        Ok(Invocation::Gen(settings)) => generate(*settings),
+        Ok(Invocation::Gen(settings)) => generate(&settings),
         Ok(Invocation::Help(text)) => cli::print_help(text),
         Ok(Invocation::Print(text)) => cli::print(&text),
         Err(error) => cli::fail(&error),
@@ -28,7 +28,7 @@ fn run(settings: Settings) -> ExitCode {
 }
 
 #[cfg(feature = "admin")]
-fn generate(settings: edge_syncer::join::Settings) -> ExitCode {
+fn generate(settings: &edge_syncer::join::Settings) -> ExitCode {
     wait_for(edge_syncer::generate(settings, &cli::say))
 }
 

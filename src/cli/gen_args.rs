@@ -9,6 +9,7 @@ use crate::spelling;
 // In the order of the help.
 /// Registers an edge at the hub, and writes what its cluster or its machine needs to be synced.
 #[derive(FromArgs, ArgsInfo, Debug, Default, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(super) struct GenArgs {
     /// image of the syncer (required for manifests)
     #[argh(option, arg_name = "IMAGE")]
@@ -176,8 +177,9 @@ pub(super) fn parse(args: &[String], mut klog: Klog) -> Result<Gen, UsageError> 
             given.push((flag.long, Some(value)));
         }
     }
-    let [name] = <[String; 1]>::try_from(names).map_or([None], |[name]| [Some(name)]);
-    let Some(name) = name else { return Ok(Gen::Help) };
+    let Ok([name]) = <[String; 1]>::try_from(names) else {
+        return Ok(Gen::Help);
+    };
     let words: Vec<&str> = given
         .iter()
         .flat_map(|(flag, value)| [Some(*flag), value.as_deref()])

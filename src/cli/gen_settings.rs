@@ -35,7 +35,7 @@ pub(super) fn check(name: String, raw: GenArgs) -> Result<Settings, UsageError> 
     Ok(settings)
 }
 
-fn read(name: String, raw: GenArgs) -> Result<Settings, String> {
+fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
     join::id::check_name(&name).map_err(|why| format!("the name {name:?} {why}"))?;
     for label in &raw.labels {
         join::labels::check_label(label).map_err(|why| format!("--labels {label:?}: {why}"))?;
@@ -56,6 +56,7 @@ fn read(name: String, raw: GenArgs) -> Result<Settings, String> {
         join::id::check_uid(uid).map_err(|why| format!("--uid {uid:?}: {why}"))?;
     }
     let is_ha = raw.ha;
+    let hub = hub(&mut raw)?;
     Ok(Settings {
         action,
         output: output(raw.output_file.as_deref(), action, format)?,
@@ -73,22 +74,27 @@ fn read(name: String, raw: GenArgs) -> Result<Settings, String> {
         hub_namespace: namespace("--kcp-namespace", raw.kcp_namespace.as_deref())?,
         namespace: namespace("--namespace", raw.namespace.as_deref())?,
         hub_url: hub_url(raw.hub_url.as_deref())?,
-        hub: AccessSource::Admin(Box::new(Admin {
-            context: text("--context", raw.context)?,
-            user: text("--user", raw.user)?,
-            server: text("--server", raw.server)?,
-            token: text("--token", raw.token)?,
-            certificate_authority: text("--certificate-authority", raw.certificate_authority)?,
-            insecure: raw.insecure_skip_tls_verify,
-            tls_server_name: text("--tls-server-name", raw.tls_server_name)?,
-            ..files(text("--kubeconfig", raw.kubeconfig)?)
-        })),
+        hub: AccessSource::Admin(Box::new(hub)),
         name,
         uid: raw.uid,
         is_ha,
         format,
         is_dry: raw.dry_run,
         now: logger::since_1970(),
+    })
+}
+
+/// Where the hub is, and who we are to it: by kubectl's rules.
+fn hub(raw: &mut GenArgs) -> Result<Admin, String> {
+    Ok(Admin {
+        context: text("--context", raw.context.take())?,
+        user: text("--user", raw.user.take())?,
+        server: text("--server", raw.server.take())?,
+        token: text("--token", raw.token.take())?,
+        certificate_authority: text("--certificate-authority", raw.certificate_authority.take())?,
+        insecure: raw.insecure_skip_tls_verify,
+        tls_server_name: text("--tls-server-name", raw.tls_server_name.take())?,
+        ..files(text("--kubeconfig", raw.kubeconfig.take())?)
     })
 }
 

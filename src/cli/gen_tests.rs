@@ -90,94 +90,97 @@ fn is_called_by_the_name_of_the_plugin_too() {
     }
 }
 
+/// Lines, and what is wrong with them.
+const WRONG: &[(&str, &str)] = &[
+    (
+        "Bad_Name",
+        "the name \"Bad_Name\" must be lowercase letters, digits and -, with a letter or digit at both ends",
+    ),
+    (
+        "site -o -",
+        "--syncer-image is missing: it must be the image of the syncer",
+    ),
+    (
+        "site --syncer-image=x",
+        "-o is missing: it must be the file to write, or - for standard output",
+    ),
+    (
+        "site --format=systemd",
+        "-o is missing: it must be the folder to write to",
+    ),
+    (
+        "site --syncer-image=x -o ''",
+        "-o is empty: it must be the file to write, or - for standard output",
+    ),
+    (
+        "site --syncer-image=a\tb -o -",
+        "--syncer-image \"a\\tb\": cannot be the name of an image",
+    ),
+    (
+        "site --replicas 3",
+        "--replicas \"3\": must be 0 or 1; --ha gives two, of which one is active",
+    ),
+    (
+        "site --replicas=1 --ha",
+        "--replicas and --ha contradict each other: --ha means two",
+    ),
+    ("site --labels x", "--labels \"x\": must be key=value"),
+    (
+        "site --lifetime 5m",
+        "--lifetime \"5m\": must be at least 10m, as servers ask for",
+    ),
+    (
+        "site --lifetime week",
+        "--lifetime \"week\": must be a duration such as 90s, 5m or 168h",
+    ),
+    ("site --qps many", "--qps \"many\": must be a number"),
+    ("site --burst 0", "--burst \"0\": must be a whole number above 0"),
+    ("site --rbac narrow", "--rbac \"narrow\": must be wide or scoped"),
+    ("site --format x", "--format \"x\": must be manifest or systemd"),
+    (
+        "site --uid A",
+        "--uid \"A\": must be at most 63 lowercase letters, digits and -, with a letter or digit at both ends",
+    ),
+    (
+        "site --rotate --unregister",
+        "--rotate and --unregister contradict each other: give one",
+    ),
+    (
+        "site --context ''",
+        "--context is empty: leave it out, or give it a value",
+    ),
+    (
+        "site --hub-url hub",
+        "--hub-url \"hub\": it must start with https:// or http://",
+    ),
+    (
+        "site --username=a",
+        "--username: API servers take no passwords any more: use --token, or a kubeconfig with other credentials",
+    ),
+    (
+        "site --password a",
+        "--password: API servers take no passwords any more: use --token, or a kubeconfig with other credentials",
+    ),
+    ("site --contxt a", "unknown flag --contxt, did you mean --context?"),
+    ("site --image", "unknown flag --image"),
+    ("site --uid", "--uid needs a value"),
+    ("site --ha=maybe", "--ha \"maybe\": must be true or false"),
+    (
+        "site -o - --format=systemd",
+        "-o -: with --format=systemd it must be a folder",
+    ),
+    (
+        "site -o /nonexistent/file --syncer-image=x",
+        "-o /nonexistent/file: cannot be written: No such file or directory (os error 2)",
+    ),
+];
+
 #[test]
 fn says_in_one_line_what_is_wrong() {
-    for (line, expected) in [
-        (
-            "Bad_Name",
-            "the name \"Bad_Name\" must be lowercase letters, digits and -, with a letter or digit at both ends",
-        ),
-        (
-            "site -o -",
-            "--syncer-image is missing: it must be the image of the syncer",
-        ),
-        (
-            "site --syncer-image=x",
-            "-o is missing: it must be the file to write, or - for standard output",
-        ),
-        (
-            "site --format=systemd",
-            "-o is missing: it must be the folder to write to",
-        ),
-        (
-            "site --syncer-image=x -o ''",
-            "-o is empty: it must be the file to write, or - for standard output",
-        ),
-        (
-            "site --syncer-image=a\tb -o -",
-            "--syncer-image \"a\\tb\": cannot be the name of an image",
-        ),
-        (
-            "site --replicas 3",
-            "--replicas \"3\": must be 0 or 1; --ha gives two, of which one is active",
-        ),
-        (
-            "site --replicas=1 --ha",
-            "--replicas and --ha contradict each other: --ha means two",
-        ),
-        ("site --labels x", "--labels \"x\": must be key=value"),
-        (
-            "site --lifetime 5m",
-            "--lifetime \"5m\": must be at least 10m, as servers ask for",
-        ),
-        (
-            "site --lifetime week",
-            "--lifetime \"week\": must be a duration such as 90s, 5m or 168h",
-        ),
-        ("site --qps many", "--qps \"many\": must be a number"),
-        ("site --burst 0", "--burst \"0\": must be a whole number above 0"),
-        ("site --rbac narrow", "--rbac \"narrow\": must be wide or scoped"),
-        ("site --format x", "--format \"x\": must be manifest or systemd"),
-        (
-            "site --uid A",
-            "--uid \"A\": must be at most 63 lowercase letters, digits and -, with a letter or digit at both ends",
-        ),
-        (
-            "site --rotate --unregister",
-            "--rotate and --unregister contradict each other: give one",
-        ),
-        (
-            "site --context ''",
-            "--context is empty: leave it out, or give it a value",
-        ),
-        (
-            "site --hub-url hub",
-            "--hub-url \"hub\": it must start with https:// or http://",
-        ),
-        (
-            "site --username=a",
-            "--username: API servers take no passwords any more: use --token, or a kubeconfig with other credentials",
-        ),
-        (
-            "site --password a",
-            "--password: API servers take no passwords any more: use --token, or a kubeconfig with other credentials",
-        ),
-        ("site --contxt a", "unknown flag --contxt, did you mean --context?"),
-        ("site --image", "unknown flag --image"),
-        ("site --uid", "--uid needs a value"),
-        ("site --ha=maybe", "--ha \"maybe\": must be true or false"),
-        (
-            "site -o - --format=systemd",
-            "-o -: with --format=systemd it must be a folder",
-        ),
-        (
-            "site -o /nonexistent/file --syncer-image=x",
-            "-o /nonexistent/file: cannot be written: No such file or directory (os error 2)",
-        ),
-    ] {
+    for (line, expected) in WRONG {
         // What comes first in the checks is given, unless it is what is wrong.
-        let line = if line.contains("-o") || line == "Bad_Name" || expected.starts_with("-o") {
-            line.to_owned()
+        let line = if line.contains("-o") || *line == "Bad_Name" || expected.starts_with("-o") {
+            (*line).to_owned()
         } else {
             format!("-o - --syncer-image=x {line}")
         };

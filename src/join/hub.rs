@@ -47,11 +47,9 @@ pub(super) struct Object {
 }
 
 impl Object {
-    fn new(collection: String, api_version: &str, kind: &str, metadata: Value, rest: Value) -> Self {
-        let mut body = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
-        if let (Value::Object(body), Value::Object(rest)) = (&mut body, rest) {
-            body.extend(rest);
-        }
+    fn new(collection: String, api_version: &str, kind: &str, mut body: Value) -> Self {
+        body["apiVersion"] = api_version.into();
+        body["kind"] = kind.into();
         Self { collection, body }
     }
 
@@ -105,78 +103,56 @@ pub(super) fn of_rbac(plural: &str) -> String {
 
 /// The config that all else belongs to: `EdgeSyncConfig`, or `SyncerConfig` where the hub has no other.
 pub(super) fn config(identity: &Identity, plural: &str) -> Object {
-    let kind = if plural == "edgesyncconfigs" {
-        "EdgeSyncConfig"
-    } else {
-        "SyncerConfig"
+    let kind = match plural {
+        "edgesyncconfigs" => "EdgeSyncConfig",
+        _ => "SyncerConfig",
     };
     let metadata = json!({
         "name": identity.name,
         "labels": {api::SYNC_TARGET_NAME: identity.name},
         "annotations": {api::SYNC_TARGET_UID: identity.uid},
     });
-    let (group, version) = (api::GROUP, api::VERSION);
-    let api_version = format!("{group}/{version}");
+    let api_version = format!("{}/{}", api::GROUP, api::VERSION);
+    let collection = format!("/apis/{api_version}/{plural}");
     Object::new(
-        format!("/apis/{api_version}/{plural}"),
+        collection,
         &api_version,
         kind,
-        metadata,
-        json!({"spec": {}}),
+        json!({"metadata": metadata, "spec": {}}),
     )
 }
 
 /// What belongs to the config `owner`, in the order in which it is created.
-pub(super) fn owned(identity: &Identity, owner: &Value, rules: Value) -> [Object; 3] {
+pub(super) fn owned(identity: &Identity, owner: &Value, rules: &Value) -> [Object; 3] {
     let id = identity.id();
-    let metadata = |namespace: Option<&str>| {
-        let mut metadata = json!({
-            "name": id,
-            "labels": {api::SYNC_TARGET_NAME: identity.name},
-            "ownerReferences": [{
-                "apiVersion": owner["apiVersion"],
-                "kind": owner["kind"],
-                "name": owner["metadata"]["name"],
-                "uid": owner["metadata"]["uid"],
-            }],
-        });
-        if let Some(namespace) = namespace {
-            metadata["namespace"] = namespace.into();
-        }
-        metadata
-    };
-    let mut of_account = metadata(Some(&identity.namespace));
+    let metadata = json!({
+        "name": id,
+        "labels": {api::SYNC_TARGET_NAME: identity.name},
+        "ownerReferences": [{
+            "apiVersion": owner["apiVersion"],
+            "kind": owner["kind"],
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+        }],
+    });
+    let mut of_account = metadata.clone();
+    of_account["namespace"] = identity.namespace.as_str().into();
     of_account["annotations"] = json!({api::SYNC_TARGET_UID: identity.uid});
     if let Some(namespace) = &identity.at_edge {
         of_account["annotations"][api::SYNCER_NAMESPACE] = namespace.as_str().into();
     }
-    let rbac = format!("{RBAC}/v1");
+    let account = json!({"metadata": of_account});
+    let role = json!({"metadata": metadata, "rules": rules});
     let binding = json!({
+        "metadata": metadata,
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": id},
         "subjects": [{"kind": "ServiceAccount", "name": id, "namespace": identity.namespace}],
     });
+    let rbac = format!("{RBAC}/v1");
     [
-        Object::new(
-            accounts(&identity.namespace),
-            "v1",
-            "ServiceAccount",
-            of_account,
-            json!({}),
-        ),
-        Object::new(
-            of_rbac("clusterroles"),
-            &rbac,
-            "ClusterRole",
-            metadata(None),
-            json!({"rules": rules}),
-        ),
-        Object::new(
-            of_rbac("clusterrolebindings"),
-            &rbac,
-            "ClusterRoleBinding",
-            metadata(None),
-            binding,
-        ),
+        Object::new(accounts(&identity.namespace), "v1", "ServiceAccount", account),
+        Object::new(of_rbac("clusterroles"), &rbac, "ClusterRole", role),
+        Object::new(of_rbac("clusterrolebindings"), &rbac, "ClusterRoleBinding", binding),
     ]
 }
 

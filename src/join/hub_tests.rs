@@ -16,7 +16,7 @@ fn owner() -> Value {
 #[test]
 fn what_is_so_is_not_written() {
     let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-    let mut objects = Vec::from(owned(&identity(), &owner(), rules));
+    let mut objects = Vec::from(owned(&identity(), &owner(), &rules));
     objects.push(config(&identity(), "edgesyncconfigs"));
     for object in objects {
         assert_eq!(step(None, &object.body, "site"), Step::Create);
@@ -47,7 +47,7 @@ fn what_is_so_is_not_written() {
 #[test]
 fn what_is_not_so_is_changed_and_nothing_else() {
     let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-    let [account, role, binding] = owned(&identity(), &owner(), rules.clone());
+    let [account, role, binding] = owned(&identity(), &owner(), &rules);
     let change = |object: &Object, pointer: &str, value: Value| {
         let mut found = object.body.clone();
         *found.pointer_mut(pointer).unwrap() = value;

@@ -1,7 +1,7 @@
 //! The names that a registration goes by.
 //!
 //! Promises: the id of a sync target is that which the KubeStellar-Syncer's generator makes of the same name and UID, so
-//! that a manifest of either can be told to belong to the same registration; it fits wherever a DNS label does.
+//! that a manifest of either shows the same registration; it fits wherever a DNS label does.
 
 use std::time::Duration;
 

@@ -119,7 +119,7 @@ impl fmt::Display for JoinError {
 impl Error for JoinError {}
 
 /// Does what the settings say; `say` gets lines for people.
-pub async fn run(settings: Settings, user_agent: &str, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
+pub async fn run(settings: &Settings, user_agent: &str, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
     let client = Client::open(&settings.hub, user_agent).await?;
     let mut work = Work {
         client: &client,
@@ -153,9 +153,9 @@ pub async fn run(settings: Settings, user_agent: &str, say: &dyn Fn(&str)) -> Re
         return Ok(());
     }
     let (token, until) = work.token(&identity, settings.lifetime).await?;
-    let kubeconfig = kubeconfig(&settings, &client, &identity, &token, say);
-    let written = kubeconfig.and_then(|kubeconfig| write(&settings, &identity, &kubeconfig));
-    written.map_err(|why| work.error("the output cannot be written", why))?;
+    let kubeconfig = kubeconfig(settings, &client, &identity, &token, say);
+    let written = kubeconfig.and_then(|kubeconfig| write(settings, &identity, &kubeconfig));
+    written.map_err(|why| work.error("the output cannot be written", &why))?;
     say(&format!(
         "token: valid until {until}; {} syncs for {} with the UID {}",
         identity.id(),
@@ -173,11 +173,11 @@ const UNREGISTERED: &str = "what stays: at the hub, objects that were synced fro
 fn known(work: &Work<'_>, wanted: &Wanted<'_>, found: &register::Found) -> Result<Identity, JoinError> {
     let what = format!("cannot get a new token for {}", wanted.name);
     let (uid, namespace, at_edge) =
-        hub::identify(None, &found.accounts, wanted).map_err(|why| work.error(&what, why))?;
+        hub::identify(None, &found.accounts, wanted).map_err(|why| work.error(&what, &why))?;
     if found.accounts.is_empty() {
-        return Err(work.error(&what, "it is not registered: run the command without --rotate"));
+        return Err(work.error(&what, &"it is not registered: run the command without --rotate"));
     }
-    let uid = uid.ok_or_else(|| work.error(&what, "its ServiceAccount does not say its UID: give it with --uid"))?;
+    let uid = uid.ok_or_else(|| work.error(&what, &"its ServiceAccount does not say its UID: give it with --uid"))?;
     Ok(Identity {
         name: wanted.name.to_owned(),
         uid,

@@ -3,6 +3,7 @@
 //! Promises: each run looks at what is there and does what is missing, so that one which was interrupted is completed by the
 //! next; what is so is not written; an error says what was done before it.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -44,7 +45,7 @@ pub(super) struct Found {
 
 impl Work<'_> {
     /// An error about what was done, with what was made before.
-    pub(super) fn error(&self, what: &str, why: impl ToString) -> JoinError {
+    pub(super) fn error(&self, what: &str, why: &impl fmt::Display) -> JoinError {
         JoinError {
             what: what.to_owned(),
             why: why.to_string(),
@@ -63,13 +64,13 @@ impl Work<'_> {
                     None => "the hub serves neither EdgeSyncConfig nor SyncerConfig".to_owned(),
                 },
                 Err(error) if passes(&error) => error.to_string(),
-                Err(error) => return Err(self.error(&format!("cannot read {path}"), error)),
+                Err(error) => return Err(self.error(&format!("cannot read {path} at {}", self.client.url), &error)),
             };
             let waited = began.elapsed();
             if waited >= patience {
                 let advice = "apply manifests/crds/, or in kcp bind the API edge.kubestellar.io";
                 let what = format!("{path} is not served after {} s", patience.as_secs());
-                return Err(self.error(&what, format!("{why}; {advice}")));
+                return Err(self.error(&what, &format!("{why}; {advice}")));
             }
             if waited >= said + PROGRESS {
                 said = waited;
@@ -86,7 +87,7 @@ impl Work<'_> {
     pub(super) async fn look(&self, name: &str, plural: &'static str) -> Result<Found, JoinError> {
         let path = format!("/apis/{}/{}/{plural}/{name}", api::GROUP, api::VERSION);
         let config = self.client.find(&path).await;
-        let config = config.map_err(|error| self.error(&format!("cannot read {path}"), error))?;
+        let config = config.map_err(|error| self.error(&format!("cannot read {path}"), &error))?;
         let accounts = self.labelled("/api/v1/serviceaccounts", name).await?;
         Ok(Found {
             plural,
@@ -99,7 +100,7 @@ impl Work<'_> {
     pub(super) async fn labelled(&self, collection: &str, name: &str) -> Result<Vec<Value>, JoinError> {
         let path = format!("{collection}?labelSelector={}%3D{name}", api::SYNC_TARGET_NAME);
         let list = self.client.get(&path).await;
-        let mut list = list.map_err(|error| self.error(&format!("cannot list {collection}"), error))?;
+        let mut list = list.map_err(|error| self.error(&format!("cannot list {collection}"), &error))?;
         let kind = list["kind"]
             .as_str()
             .unwrap_or_default()
@@ -127,7 +128,7 @@ impl Work<'_> {
     ) -> Result<Identity, JoinError> {
         let what = || format!("cannot register {}", wanted.name);
         let known = hub::identify(ours(found, wanted.name), &found.accounts, wanted);
-        let (uid, namespace, at_edge) = known.map_err(|why| self.error(&what(), why))?;
+        let (uid, namespace, at_edge) = known.map_err(|why| self.error(&what(), &why))?;
         let chance = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
         let identity = Identity {
             name: wanted.name.to_owned(),
@@ -137,9 +138,9 @@ impl Work<'_> {
         };
         let config = hub::config(&identity, found.plural);
         let owner = self.make(&config, found.config.clone(), wanted.name).await?;
-        for object in hub::owned(&identity, &owner, hub_rules(rbac, &identity.id())) {
+        for object in hub::owned(&identity, &owner, &hub_rules(rbac, &identity.id())) {
             let there = self.client.find(&object.path()).await;
-            let there = there.map_err(|error| self.error(&format!("cannot read {}", object.label()), error))?;
+            let there = there.map_err(|error| self.error(&format!("cannot read {}", object.label()), &error))?;
             self.make(&object, there, wanted.name).await?;
         }
         Ok(identity)
@@ -158,7 +159,7 @@ impl Work<'_> {
         };
         let found = found.unwrap_or_default();
         if let Step::Refuse(why) = step {
-            return Err(self.error(&format!("cannot use {label}"), why));
+            return Err(self.error(&format!("cannot use {label}"), &why));
         }
         if self.is_dry || step == Step::Keep {
             let text = if step == Step::Keep {
@@ -181,7 +182,7 @@ impl Work<'_> {
             },
             _ => self.client.create(&object.collection, &object.body).await,
         };
-        let written = written.map_err(|error| self.error(&format!("cannot {verb} {label}"), error))?;
+        let written = written.map_err(|error| self.error(&format!("cannot {verb} {label}"), &error))?;
         (self.say)(&format!("{label}: {done}"));
         self.made.push(format!("{label} {done}"));
         Ok(written)
@@ -193,9 +194,9 @@ impl Work<'_> {
         let what = format!("cannot get a token for ServiceAccount/{namespace}/{id}");
         let path = format!("{}/{id}/token", hub::accounts(namespace));
         let answer = self.client.create(&path, &token::request(lifetime.as_secs())).await;
-        let answer = answer.map_err(|error| self.error(&what, error))?;
+        let answer = answer.map_err(|error| self.error(&what, &error))?;
         let granted = token::granted(&answer).map(|(token, end)| (token.to_owned(), end.to_owned()));
-        granted.ok_or_else(|| self.error(&what, "the hub has answered without one"))
+        granted.ok_or_else(|| self.error(&what, &"the hub has answered without one"))
     }
 
     /// Removes what a registration has made. Returns whether there was anything.
@@ -239,7 +240,7 @@ impl Work<'_> {
                 object["metadata"]["name"].as_str().unwrap_or_default()
             );
             let deleted = self.client.delete(&path, object).await;
-            deleted.map_err(|error| self.error(&format!("cannot delete {label}"), error))?;
+            deleted.map_err(|error| self.error(&format!("cannot delete {label}"), &error))?;
             (self.say)(&format!("{label}: deleted"));
             self.made.push(format!("{label} deleted"));
         }

@@ -180,7 +180,7 @@ async fn a_hub_that_cannot_be_trusted_or_reached_is_named() {
     let untrusted = pair.hub.write_kubeconfig("untrusted", &parts);
     generate(&untrusted, &["site", IMAGE, "-o", "-"])
         .await
-        .refused(1, "hub: cannot read /apis/edge.kubestellar.io/v2alpha1: ");
+        .refused(1, "hub: cannot read /apis/edge.kubestellar.io/v2alpha1 at https://");
     let parts = KubeconfigParts::with(|parts| parts.server = Some("https://127.0.0.1:1".to_owned()));
     let away = pair.hub.write_kubeconfig("away", &parts);
     generate(&away, &["site", IMAGE, "-o", "-"]).await.refused(1, "refused");

@@ -25,9 +25,7 @@ pub async fn start_as_pod(edge: &Server, folder: &Folder, documents: &[Value]) -
         .await
         .expect("it was applied");
     let text = stored["data"]["kubeconfig"].as_str().expect("it has the key");
-    let text = base64::engine::general_purpose::STANDARD
-        .decode(text)
-        .expect("it is base64");
+    let text = STANDARD.decode(text).expect("it is base64");
     let volume = folder.write("kubeconfig", text);
     let deployment = documents.iter().find(|object| object["kind"] == "Deployment");
     let container = &deployment.expect("there is one")["spec"]["template"]["spec"]["containers"][0];

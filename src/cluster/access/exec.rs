@@ -76,12 +76,12 @@ fn run(exec: &Value, cluster: &Map<String, Value>) -> Result<Map<String, Value>,
     credentials(&output.stdout, version).map_err(|why| format!("what {command} has printed cannot be used: {why}"))
 }
 
-/// What the plugin is told.
+/// What the plugin gets to know.
 fn info(exec: &Value, version: &str, cluster: &Map<String, Value>) -> Value {
     let is_interactive = exec["interactiveMode"] != "Never";
     let mut spec = json!({"interactive": is_interactive && std::io::IsTerminal::is_terminal(&std::io::stdin())});
     if exec["provideClusterInfo"] == true {
-        let mut told = Map::new();
+        let mut known = Map::new();
         for field in [
             "server",
             "tls-server-name",
@@ -90,10 +90,10 @@ fn info(exec: &Value, version: &str, cluster: &Map<String, Value>) -> Value {
             "proxy-url",
         ] {
             if let Some(value) = cluster.get(field) {
-                told.insert(field.to_owned(), value.clone());
+                known.insert(field.to_owned(), value.clone());
             }
         }
-        spec["cluster"] = told.into();
+        spec["cluster"] = known.into();
     }
     json!({"apiVersion": version, "kind": "ExecCredential", "spec": spec})
 }
