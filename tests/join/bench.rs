@@ -87,7 +87,9 @@ pub(crate) async fn manifest(kubeconfig: &Path, name: &str, flags: &[&str]) -> V
 pub(crate) async fn kubectl_at(kubeconfig: &Path, args: &[&str]) -> Finished {
     let mut command = Command::new(kubectl());
     command.arg("--kubeconfig").arg(kubeconfig).args(args).env_clear();
-    command.env("HOME", "/nonexistent").stdin(Stdio::null());
+    // What it remembers goes with the server.
+    let cache = kubeconfig.with_file_name("kubectl-cache");
+    command.arg("--cache-dir").arg(cache).stdin(Stdio::null());
     finish(&mut command).await
 }
 
