@@ -38,10 +38,9 @@ impl Output {
             Self::Stdout => Ok(()),
             Self::File(path) if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Self::File(path) if is_special(path) => OpenOptions::new().append(true).open(path).map(drop),
-            Self::File(path) => try_out(&folder_of(path)),
             Self::Folder(path) if path.is_dir() => try_out(path),
             Self::Folder(path) if path.exists() => Err(io::ErrorKind::NotADirectory.into()),
-            Self::Folder(path) => try_out(&folder_of(path)),
+            Self::File(path) | Self::Folder(path) => try_out(&folder_of(path)),
         }
     }
 
