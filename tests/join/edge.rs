@@ -1,4 +1,4 @@
-//! What the edge gets: that API servers take it, that its Pod passes PodSecurity, and that a syncer that has it and nothing
+//! What the edge gets: that API servers take it, that its Pod passes `PodSecurity`, and that a syncer that has it and nothing
 //! else syncs.
 
 use std::path::Path;

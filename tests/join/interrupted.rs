@@ -52,7 +52,7 @@ impl Front {
 async fn pass(
     client: kube::Client,
     count: Arc<AtomicUsize>,
-    held: Arc<Notify>,
+    holds: Arc<Notify>,
     number: usize,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
@@ -63,7 +63,7 @@ async fn pass(
     let body = body.collect().await.expect("the request is whole").to_bytes();
     let answer = client.send(Request::from_parts(head, Body::from(body.to_vec()))).await;
     if this >= number {
-        held.notify_one();
+        holds.notify_one();
         std::future::pending::<()>().await;
     }
     Ok(answer.expect("the hub answers"))
