@@ -15,7 +15,7 @@ pub(super) struct GenArgs {
     #[argh(option, arg_name = "IMAGE")]
     pub syncer_image: Option<String>,
 
-    /// file to write, or - for standard output; with --format=systemd a folder (required)
+    /// file to write, or - for standard output, as --rotate has it; with --format=systemd a folder (required)
     #[argh(option, short = 'o', arg_name = "FILE")]
     pub output_file: Option<String>,
 

@@ -145,6 +145,8 @@ fn one_of<T: Copy, const N: usize>(flag: &str, value: Option<&str>, known: [(&st
 fn output(value: Option<&str>, action: Action, format: Format) -> Result<Output, String> {
     match (value, format) {
         (None, _) if action == Action::Unregister => Ok(Output::Stdout),
+        // The syncer's log names the command without it.
+        (None, Format::Manifest) if action == Action::Rotate => Ok(Output::Stdout),
         (None, Format::Manifest) => {
             Err("-o is missing: it must be the file to write, or - for standard output".to_owned())
         }

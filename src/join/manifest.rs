@@ -25,8 +25,21 @@ const HA: Component = Component {
 const WIDE_AT_HUB: &str = include_str!("../../manifests/hub/wide.yaml");
 const SCOPED_AT_HUB: &str = include_str!("../../manifests/hub/scoped.yaml");
 
-/// The unit for machines without a cluster of their own to run it in.
-pub(super) const UNIT: &str = include_str!("../../manifests/systemd/edge-syncer.service");
+/// The units for a machine, by the names of their files.
+pub(super) const UNITS: [(&str, &str); 3] = [
+    (
+        "edge-syncer.service",
+        include_str!("../../manifests/systemd/edge-syncer.service"),
+    ),
+    (
+        "edge-syncer-files.service",
+        include_str!("../../manifests/systemd/edge-syncer-files.service"),
+    ),
+    (
+        "edge-syncer-files.path",
+        include_str!("../../manifests/systemd/edge-syncer-files.path"),
+    ),
+];
 
 /// The order of documents: what others need comes first.
 const ORDER: [&str; 9] = [

@@ -261,10 +261,11 @@ fn service(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Vec<Pa
         text,
         is_private: false,
     };
-    let unit = Part {
-        name: "edge-syncer.service",
-        text: manifest::UNIT.to_owned(),
+    let units = manifest::UNITS.map(|(name, text)| Part {
+        name,
+        text: text.to_owned(),
         is_private: false,
-    };
-    vec![unit, environment, kubeconfig]
+    });
+    // The kubeconfig last: a service starts when it is there.
+    Vec::from_iter(units.into_iter().chain([environment, kubeconfig]))
 }

@@ -23,12 +23,13 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
         .done();
     let read = |name: &str| fs::read_to_string(path.join(name)).expect("it was written");
     let mode = |name: &str| path.join(name).metadata().expect("it was written").permissions().mode() & 0o777;
-    assert_eq!(fs::read_dir(&path).expect("it is ours").count(), 3);
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/systemd/edge-syncer.service");
-    assert_eq!(
-        read("edge-syncer.service"),
-        fs::read_to_string(unit).expect("it is there")
-    );
+    assert_eq!(fs::read_dir(&path).expect("it is ours").count(), 5);
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/systemd");
+    for unit in fs::read_dir(units).expect("it is there") {
+        let unit = unit.expect("it can be read").path();
+        let name = unit.file_name().and_then(|name| name.to_str()).expect("it is UTF-8");
+        assert_eq!(read(name), fs::read_to_string(&unit).expect("it is there"));
+    }
     assert_eq!(
         read("edge-syncer.env"),
         format!(
