@@ -19,6 +19,8 @@ pub mod cli;
 
 pub mod api;
 pub mod cluster;
+#[cfg(feature = "admin")]
+pub mod join;
 pub mod plan;
 pub mod source;
 
@@ -176,6 +178,12 @@ async fn stop(shutdown: &shutdown::Shutdown, manager: Option<Rc<systemd::Manager
     if let Some(manager) = manager {
         manager.stopping();
     }
+}
+
+/// Registers an edge at a hub and writes what it needs; `say` gets lines for people.
+#[cfg(feature = "admin")]
+pub async fn generate(settings: &join::Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
+    join::run(settings, &user_agent(), say).await
 }
 
 /// Each request looks at the files that it depends on; but there may be none for hours, and none to the right server.

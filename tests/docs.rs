@@ -15,6 +15,10 @@ mod console;
 mod figures;
 #[path = "docs/flags.rs"]
 mod flags;
+#[path = "docs/install.rs"]
+mod install;
+#[path = "docs/kcp.rs"]
+mod kcp;
 #[path = "docs/links.rs"]
 mod links;
 #[path = "docs/marks.rs"]

@@ -60,6 +60,12 @@ pub const HOLD_REASONS: [&str; 5] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY, TY
 pub const REPLACE: &str = "edge.kubestellar.io/replace";
 /// Annotation on the hub object: other than empty, absent or `true`, the copy is created once and then left (spec 3.6).
 pub const DOWNSYNC_OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
+/// Label on all that `edge-syncer gen` creates at the hub: the name of the sync target that it is for.
+pub const SYNC_TARGET_NAME: &str = "edge.kubestellar.io/sync-target-name";
+/// Annotation on the config and the `ServiceAccount` that `edge-syncer gen` creates at the hub: the UID of the sync target.
+pub const SYNC_TARGET_UID: &str = "edge.kubestellar.io/sync-target-uid";
+/// Annotation on that `ServiceAccount`: the namespace at the edge that the syncer runs in.
+pub const SYNCER_NAMESPACE: &str = "edge.kubestellar.io/syncer-namespace";
 
 /// The most entries of one list of a config; `maxItems` in the CRDs.
 const MOST_ENTRIES: usize = 20_000;

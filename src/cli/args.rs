@@ -21,6 +21,11 @@ pub(super) enum Command {
     /// The version and more about the build.
     Build,
     Run(Box<RunArgs>, Klog),
+    #[cfg(feature = "admin")]
+    GenHelp,
+    /// With the words that follow.
+    #[cfg(feature = "admin")]
+    Gen(Vec<String>, Klog),
 }
 
 // In the order of the help. It adds what the types say: which flags are repeatable, and which are switches.
@@ -169,7 +174,13 @@ fn flag(name: &str) -> Option<&'static FlagInfo<'static>> {
 }
 
 /// The words that a command line may begin with.
-const COMMANDS: [&str; 3] = ["run", "version", "help"];
+const COMMANDS: &[&str] = &[
+    "run",
+    #[cfg(feature = "admin")]
+    "gen",
+    "version",
+    "help",
+];
 
 /// Reads the arguments after the program's name.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
@@ -178,12 +189,16 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     while let Some(arg) = rest.next() {
         let found = match arg.as_str() {
             "run" => return run(rest.as_slice(), klog),
+            #[cfg(feature = "admin")]
+            "gen" => return Ok(Command::Gen(rest.as_slice().to_vec(), klog)),
             "-V" | "--version" => Command::Version,
             "version" => Command::Build,
             "-h" | "--help" => Command::Help,
             "help" => match rest.next().map(String::as_str) {
                 None | Some("help" | "version") => Command::Help,
                 Some("run") => Command::RunHelp,
+                #[cfg(feature = "admin")]
+                Some("gen") => Command::GenHelp,
                 Some(other) => return Err(unknown_command(other)),
             },
             _ if klog.take(arg, &mut rest)? => continue,
@@ -201,7 +216,10 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
 }
 
 fn unknown_command(word: &str) -> UsageError {
-    UsageError::of_commands(format!("unknown command {word:?}{}", spelling::hint(word, COMMANDS)))
+    UsageError::of_commands(format!(
+        "unknown command {word:?}{}",
+        spelling::hint(word, COMMANDS.iter().copied())
+    ))
 }
 
 /// Flags that every command has.

@@ -6,19 +6,75 @@ use argh::{ArgsInfo as _, FlagInfo, FlagInfoKind, Optionality};
 
 use super::args::{self, RunArgs};
 
+#[cfg(feature = "admin")]
+macro_rules! gen_line {
+    () => {
+        "  gen        register an edge at a hub, and write what it needs (edge-syncer gen --help for its flags)\n"
+    };
+}
+#[cfg(not(feature = "admin"))]
+macro_rules! gen_line {
+    () => {
+        ""
+    };
+}
+
 /// Of the program.
-pub(super) const PROGRAM: &str = "\
+pub(super) const PROGRAM: &str = concat!(
+    "\
 Usage: edge-syncer <command>
 
 Syncs objects between an edge Kubernetes cluster and its mailbox workspace on a hub.
 
 Commands:
   run        sync until stopped by SIGTERM or SIGINT (edge-syncer run --help for its flags)
+",
+    gen_line!(),
+    "\
   version    print version, commit, target and date; -V or --version prints the version alone
-  help       print this text, or with 'run' after it the flags of run; also -h, --help
+  help       print this text, or with a command after it its flags; also -h, --help
 
 Called by the name syncer it takes the flags of run and no command, as the Go syncer does.
+"
+);
+
+#[cfg(feature = "admin")]
+const GEN_USAGE: &str = "\
+Usage: edge-syncer gen NAME --syncer-image=IMAGE -o FILE [flags]
+
 ";
+
+/// The groups of the flags of `gen`.
+#[cfg(feature = "admin")]
+const GEN_GROUPS: [(&str, &str); 4] = [
+    ("Output", "--syncer-image"),
+    ("Registration", "--uid"),
+    ("Other actions", "--dry-run"),
+    ("Hub", "--kubeconfig"),
+];
+
+#[cfg(feature = "admin")]
+const GEN_END: &str = "
+Others:
+  -h, --help                  print this text
+  -V, --version               print the version
+
+NAME is that of the sync target: at most 35 lowercase letters, digits and -. The logging flags of kubectl are accepted.
+Called by the name kubectl-kubestellar-syncer_gen it needs no command, as a plugin of kubectl.
+
+Example:
+  edge-syncer gen site-7 --syncer-image=registry.example.org/edge-syncer:0.1.0 -o site-7.yaml
+
+Exit codes: 0 done, 1 the hub refused something or could not be reached, 2 wrong usage or unusable kubeconfig.
+";
+
+/// Of `gen`.
+#[cfg(feature = "admin")]
+pub(super) fn generate() -> String {
+    use super::gen_args::{self, GenArgs};
+    let head = [GEN_USAGE, GenArgs::get_args_info().description, "\n"].concat();
+    grouped(head, gen_args::flags(), &GEN_GROUPS) + GEN_END
+}
 
 const RUN_USAGE: &str = "\
 Usage: edge-syncer run --from-kubeconfig=FILE --sync-target-uid=UID [flags]
@@ -73,21 +129,31 @@ const WIDTH: usize = 120;
 
 /// Of `run`: the flags in groups, the environment, one example.
 pub(super) fn run() -> String {
-    let mut help = [RUN_USAGE, RunArgs::get_args_info().description, "\n"].concat();
-    for flag in args::flags() {
-        if let Some((group, _)) = GROUPS.iter().find(|(_, first)| *first == flag.long) {
+    let head = [RUN_USAGE, RunArgs::get_args_info().description, "\n"].concat();
+    grouped(head, args::flags(), &GROUPS) + RUN_END
+}
+
+/// The flags after a text, each group under its name.
+fn grouped(
+    mut help: String,
+    flags: impl Iterator<Item = &'static FlagInfo<'static>>,
+    groups: &[(&str, &str)],
+) -> String {
+    for flag in flags {
+        if let Some((group, _)) = groups.iter().find(|(_, first)| *first == flag.long) {
             help += &["\n", group, ":\n"].concat();
         }
         describe(&mut help, flag);
     }
-    help + RUN_END
+    help
 }
 
 /// Adds the lines of a flag. A name that reaches into the column of the texts has a line to itself.
 fn describe(help: &mut String, flag: &FlagInfo<'_>) {
+    let short = flag.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
     let name = match flag.kind {
-        FlagInfoKind::Switch => ["  ", flag.long].concat(),
-        FlagInfoKind::Option { arg_name } => ["  ", flag.long, " ", arg_name].concat(),
+        FlagInfoKind::Switch => ["  ", &short, flag.long].concat(),
+        FlagInfoKind::Option { arg_name } => ["  ", &short, flag.long, " ", arg_name].concat(),
     };
     *help += &name;
     let mut width = name.len();

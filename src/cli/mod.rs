@@ -27,6 +27,10 @@ pub use usage::UsageError;
 
 mod args;
 mod duration;
+#[cfg(feature = "admin")]
+mod gen_args;
+#[cfg(feature = "admin")]
+mod gen_settings;
 pub mod heap;
 mod help;
 mod klog;
@@ -39,6 +43,10 @@ const NAME: &str = "edge-syncer";
 
 /// The name of the Go syncer's executable: existing manifests call it with the flags of `run` and nothing else.
 const GO_NAME: &str = "syncer";
+
+/// The name that makes the program a plugin of kubectl, `kubectl kubestellar syncer-gen`.
+#[cfg(feature = "admin")]
+const PLUGIN_NAME: &str = "kubectl-kubestellar-syncer_gen";
 
 /// The environment variable of the log filter.
 const LOG: &str = "EDGE_SYNCER_LOG";
@@ -54,6 +62,9 @@ const UNUSABLE: u8 = 2;
 pub enum Invocation {
     /// Run the syncer.
     Run(Box<Settings>),
+    /// Register an edge at a hub.
+    #[cfg(feature = "admin")]
+    Gen(Box<crate::join::Settings>),
     /// Print this text on stdout and exit with 0.
     Print(String),
     /// Print this text on stderr and exit with 2: no command was given.
@@ -64,7 +75,12 @@ pub enum Invocation {
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, UsageError> {
     let mut args = args.into_iter();
     let program = args.next().unwrap_or_default();
-    let is_go_name = Path::new(&program).file_name().is_some_and(|name| name == GO_NAME);
+    let is_called = |by: &str| Path::new(&program).file_name().is_some_and(|name| name == by);
+    let is_go_name = is_called(GO_NAME);
+    #[cfg(feature = "admin")]
+    if is_called(PLUGIN_NAME) {
+        return words(args).and_then(|words| generate(&words, Klog::default()));
+    }
     let found = words(args).and_then(|words| invocation(words, is_go_name));
     found.map_err(|error| if is_go_name { error.seen_from(GO_NAME) } else { error })
 }
@@ -82,7 +98,27 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::Version => Invocation::Print(format!("{NAME} {}\n", version::VERSION)),
         Command::Build => Invocation::Print(version::text(NAME)),
         Command::Run(raw, klog) => Invocation::Run(Box::new(settings(*raw, klog)?)),
+        #[cfg(feature = "admin")]
+        Command::Gen(words, klog) => return generate(&words, klog),
+        #[cfg(feature = "admin")]
+        Command::GenHelp => Invocation::Print(help::generate()),
     })
+}
+
+/// What the words after `gen` ask for.
+#[cfg(feature = "admin")]
+fn generate(words: &[String], klog: Klog) -> Result<Invocation, UsageError> {
+    Ok(match gen_args::parse(words, klog)? {
+        gen_args::Gen::Help => Invocation::Print(help::generate()),
+        gen_args::Gen::Version => Invocation::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
+        gen_args::Gen::Do(name, raw) => Invocation::Gen(Box::new(gen_settings::check(name, *raw)?)),
+    })
+}
+
+/// Says a line to whoever has typed a command.
+pub fn say(line: &str) {
+    // If stderr is closed there is nobody to tell.
+    let _ = writeln!(io::stderr().lock(), "{NAME}: {}", line.replace('\n', "\\n"));
 }
 
 /// Checked settings, with what files and the environment say.

@@ -18,6 +18,8 @@ use kube::Config;
 use kube::config::{AuthInfo, Cluster, InClusterError, KubeConfigOptions, KubeconfigError, LoadDataError};
 use secrecy::{ExposeSecret as _, SecretString};
 
+#[cfg(feature = "admin")]
+pub use admin::Admin;
 pub use error::{AccessError, BadField, Place};
 pub(crate) use kubeconfig::token_in;
 pub(super) use url::check_authority;
@@ -29,7 +31,11 @@ use crate::logging::log_line;
 use error::Entry;
 use kubeconfig::{Parts, User};
 
+#[cfg(feature = "admin")]
+mod admin;
 mod error;
+#[cfg(feature = "admin")]
+mod exec;
 mod fields;
 mod kubeconfig;
 mod url;
@@ -52,6 +58,9 @@ pub enum AccessSource {
     },
     /// The service account of the pod that this process runs in.
     InCluster,
+    /// What kubectl would read.
+    #[cfg(feature = "admin")]
+    Admin(Box<Admin>),
 }
 
 /// Tokens that were renewed after the kubeconfig was written. Of these and the one in there, the one that was issued last
@@ -76,10 +85,12 @@ pub struct Access {
     pub place: Place,
     /// Where the CA of the server's certificate stands or is to stand: field, entry and file.
     pub trust: String,
+    /// The PEM of that CA, as it stands in a kubeconfig.
+    pub authority: Option<Vec<u8>>,
 }
 
-/// Configuration, files and where the CA stands.
-type Loaded = (Config, Vec<PathBuf>, String);
+/// Configuration, files, where the CA stands, and what it is.
+type Loaded = (Config, Vec<PathBuf>, String, Option<Vec<u8>>);
 
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
 ///
@@ -89,16 +100,25 @@ pub async fn load(side: Side, source: &AccessSource, renewed: &Renewed) -> Resul
     let loaded = match source {
         AccessSource::Kubeconfig { path, context } => from_file(path, context.as_deref(), renewed, &mut place).await,
         AccessSource::InCluster => from_pod(),
+        #[cfg(feature = "admin")]
+        AccessSource::Admin(admin) => from_admin(admin, &mut place).await,
     };
     match loaded {
-        Ok((config, files, trust)) => Ok(Access {
+        Ok((config, files, trust, authority)) => Ok(Access {
             config,
             files,
             place,
             trust,
+            authority,
         }),
         Err(fault) => Err(place.error(fault)),
     }
+}
+
+/// A URL of an API server that somebody has typed. The error says what is wrong with it.
+#[cfg(feature = "admin")]
+pub(crate) fn server_url(text: &str) -> Result<Uri, String> {
+    url::server(text)
 }
 
 /// The server's URL for logs and messages: without user information and without a slash at the end.
@@ -132,7 +152,7 @@ fn from_pod() -> Result<Loaded, BadField> {
         .default_namespace
         .truncate(config.default_namespace.trim_end().len());
     check_credentials(&config.auth_info)?;
-    Ok((config, Vec::new(), format!("ca.crt in {POD_FILES}")))
+    Ok((config, Vec::new(), format!("ca.crt in {POD_FILES}"), None))
 }
 
 /// What kube reads without a look at what it is. A file that is missing is for kube to tell of.
@@ -153,18 +173,33 @@ async fn from_file(
     renewed: &Renewed,
     place: &mut Place,
 ) -> Result<Loaded, BadField> {
-    let mut parts = Parts::read(path, context, place)?;
+    let parts = Parts::read(path, context, place)?;
+    let file = path.display().to_string();
+    let (config, named, trust, authority) = from_parts(parts, &file, renewed).await?;
+    let mut files = vec![path.to_owned()];
+    files.extend(named);
+    Ok((config, files, trust, authority))
+}
+
+#[cfg(feature = "admin")]
+async fn from_admin(admin: &Admin, place: &mut Place) -> Result<Loaded, BadField> {
+    let root = admin.merged()?;
+    let parts = Parts::of(&root, Path::new(""), None, place, exec::resolve)?;
+    from_parts(parts, &admin.to_string(), &Renewed::default()).await
+}
+
+/// What the parts of a kubeconfig say, `file` being its name, with the files that they name.
+async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed) -> Result<Loaded, BadField> {
     let cluster = &mut parts.cluster;
     let server = cluster.server.as_deref().map(str::trim);
     let url = url::server(server.ok_or_else(|| bad("server", "it is missing"))?).map_err(|why| bad("server", why))?;
-    check_ca(cluster)?;
+    let authority_pem = check_ca(cluster)?;
     let proxy = cluster.proxy_url.as_deref();
     let proxy = proxy.map(|proxy| url::proxy(proxy.trim()).map_err(|why| bad("proxy-url", why)));
     let proxy_url = proxy.transpose()?;
     cluster.server = Some(url.to_string());
-    let trust = trust(cluster, path);
-    let mut files = vec![path.to_owned()];
-    files.extend(cluster.certificate_authority.as_ref().map(PathBuf::from));
+    let trust = trust(cluster, file);
+    let mut files = Vec::from_iter(cluster.certificate_authority.as_ref().map(PathBuf::from));
     check_user(parts.user.as_mut(), &url)?;
     if let Some(user) = &mut parts.user {
         if let Some(token) = &mut user.info.token {
@@ -187,7 +222,7 @@ async fn from_file(
     }
     // kube falls back to HTTPS_PROXY without a look at NO_PROXY; the environment is consulted in `connect` instead.
     config.proxy_url = proxy_url;
-    Ok((config, files, trust))
+    Ok((config, files, trust, authority_pem))
 }
 
 impl Renewed {
@@ -229,8 +264,7 @@ fn token_in_file(path: &Path) -> Option<SecretString> {
 }
 
 /// Where a cluster entry has its CA, or could have it.
-fn trust(cluster: &Cluster, path: &Path) -> String {
-    let path = path.display();
+fn trust(cluster: &Cluster, path: &str) -> String {
     match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
         (None, Some(file)) => format!("{file}, the certificate-authority of {path}"),
         (Some(_), _) => format!("certificate-authority-data of {path}"),
@@ -273,11 +307,11 @@ fn check_user(user: Option<&mut User>, server: &Uri) -> Result<(), BadField> {
     Err(BadField::of(Entry::User, "", why))
 }
 
-fn check_ca(cluster: &Cluster) -> Result<(), BadField> {
+fn check_ca(cluster: &Cluster) -> Result<Option<Vec<u8>>, BadField> {
     match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
-        (Some(data), _) => check_base64("certificate-authority-data", data),
-        (None, Some(path)) => read_file("certificate-authority", path).map(drop),
-        (None, None) => Ok(()),
+        (Some(data), _) => base64_of("certificate-authority-data", data).map(Some),
+        (None, Some(path)) => read_file("certificate-authority", path).map(Some),
+        (None, None) => Ok(None),
     }
 }
 
@@ -288,7 +322,8 @@ fn check_credentials(user: &AuthInfo) -> Result<bool, BadField> {
         ("auth-provider", user.auth_provider.is_some()),
     ] {
         if given {
-            return Err(bad(field, format!("it is not supported: use {CREDENTIALS}")));
+            let advice = "edge-syncer gen makes a kubeconfig with a token for a hub";
+            return Err(bad(field, format!("it is not supported: use {CREDENTIALS}; {advice}")));
         }
     }
     let has_password = match (&user.username, &user.password) {
@@ -329,7 +364,7 @@ fn check_data_or_file(
     file: (&'static str, Option<&str>),
 ) -> Result<Option<&'static str>, BadField> {
     match (data, file) {
-        ((field, Some(data)), _) => check_base64(field, data).map(|()| Some(field)),
+        ((field, Some(data)), _) => base64_of(field, data).map(|_| Some(field)),
         (_, (field, Some(path))) => read_file(field, path).map(|_| Some(field)),
         _ => Ok(None),
     }
@@ -349,12 +384,9 @@ fn check_token(field: &'static str, token: &str) -> Result<(), BadField> {
     }
 }
 
-fn check_base64(field: &'static str, data: &str) -> Result<(), BadField> {
+fn base64_of(field: &'static str, data: &str) -> Result<Vec<u8>, BadField> {
     // The decoder's own words would quote a byte of the value.
-    STANDARD
-        .decode(data)
-        .map(drop)
-        .map_err(|_| bad(field, "it is not base64"))
+    STANDARD.decode(data).map_err(|_| bad(field, "it is not base64"))
 }
 
 fn read_file(field: &'static str, path: &str) -> Result<Vec<u8>, BadField> {

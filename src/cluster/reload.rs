@@ -310,6 +310,9 @@ async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: 
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
         AccessSource::InCluster => &[],
+        // Of one run, which is over before they change.
+        #[cfg(feature = "admin")]
+        AccessSource::Admin(_) => &[],
     };
     let before = fingerprint(kubeconfig);
     let loaded = access::load(side, source, renewed).await?;

@@ -23,8 +23,12 @@ struct Flag {
 
 /// What `run --help` prints.
 fn help() -> String {
+    help_of("run")
+}
+
+fn help_of(command: &str) -> String {
     let output = Command::new(Syncer::program())
-        .args(["run", "--help"])
+        .args([command, "--help"])
         .output()
         .expect("the binary can be started");
     String::from_utf8(output.stdout).expect("the help is UTF-8")
@@ -36,9 +40,14 @@ fn flags_of_help() -> BTreeMap<String, Flag> {
     // A paragraph about the flags without effect may have lines that begin with one.
     let (before, rest) = help.split_once(WITHOUT_EFFECT).expect("the help has that");
     let (_, after) = rest.split_once("\n\n").expect("the paragraph ends");
+    flags_in_help(&[before, after].concat())
+}
+
+/// The flags of a help text without other lines that begin with one.
+fn flags_in_help(help: &str) -> BTreeMap<String, Flag> {
     let mut group = "";
     let mut texts: Vec<(String, &str, String)> = Vec::new();
-    for line in before.lines().chain(after.lines()) {
+    for line in help.lines() {
         if let Some(head) = line.strip_suffix(':').filter(|head| !head.starts_with(' ')) {
             group = head;
         } else if line.starts_with("  -") {
@@ -52,7 +61,7 @@ fn flags_of_help() -> BTreeMap<String, Flag> {
     let flag = |(names, group, text): (String, &str, String)| {
         let (_, note) = text.split_once("(default: ").unwrap_or_default();
         let default = note.split([';', ')']).next().unwrap_or_default();
-        let default = if text.contains("(required)") {
+        let default = if text.contains("(required") {
             "required"
         } else {
             default
@@ -68,7 +77,7 @@ fn flags_of_help() -> BTreeMap<String, Flag> {
 }
 
 /// The flags of the page, by all their names.
-fn flags_of_page() -> BTreeMap<String, Flag> {
+fn flags_of_page(path: &str) -> BTreeMap<String, Flag> {
     let flag = |row: &crate::pages::Row| {
         let flag = Flag {
             group: row.heading.clone(),
@@ -77,7 +86,7 @@ fn flags_of_page() -> BTreeMap<String, Flag> {
         };
         (spans(&row.cells[0]).join(" "), flag)
     };
-    Page::open(PAGE).rows("flag").iter().map(flag).collect()
+    Page::open(path).rows("flag").iter().map(flag).collect()
 }
 
 fn names<T>(of: &BTreeMap<String, T>) -> Names {
@@ -86,7 +95,7 @@ fn names<T>(of: &BTreeMap<String, T>) -> Names {
 
 #[test]
 fn the_flags_are_those_of_the_help_with_their_defaults() {
-    let (page, help) = (flags_of_page(), flags_of_help());
+    let (page, help) = (flags_of_page(PAGE), flags_of_help());
     same("flags", &names(&page), &names(&help));
     for (name, in_help) in help {
         let in_page = &page[&name];
@@ -104,6 +113,24 @@ fn the_flags_are_those_of_the_help_with_their_defaults() {
         let is_it = match in_help.default.as_str() {
             "" => matches!(default.as_str(), "none" | "all" | "off" | ""),
             of_help => of_help == default || of_help.starts_with(&format!("{default}, but")) && !default.is_empty(),
+        };
+        assert!(is_it, "the default of {name}: {default:?} and {:?}", in_help.default);
+    }
+}
+
+#[test]
+fn the_flags_of_gen_are_those_of_its_help_with_their_defaults() {
+    let (page, help) = (flags_of_page("docs/reference/gen.md"), flags_in_help(&help_of("gen")));
+    same("flags of gen", &names(&page), &names(&help));
+    for (name, in_help) in help {
+        let in_page = &page[&name];
+        assert_eq!(in_page.group, in_help.group, "the group of {name}");
+        let may_be_repeated = (in_page.may_be_repeated, in_help.may_be_repeated);
+        assert_eq!(may_be_repeated.0, may_be_repeated.1, "whether {name} may be repeated");
+        let default = &in_page.default;
+        let is_it = match in_help.default.as_str() {
+            "" => matches!(default.as_str(), "none" | "off" | ""),
+            of_help => default == of_help || default.starts_with(&format!("{of_help};")),
         };
         assert!(is_it, "the default of {name}: {default:?} and {:?}", in_help.default);
     }
@@ -158,8 +185,10 @@ fn the_environment_variables_are_those_of_the_help() {
 
 /// Whether the program knows this flag, by whatever name.
 fn is_flag(name: &str) -> bool {
-    let parsed = edge_syncer::cli::parse(["edge-syncer", "run", name].map(Into::into));
-    parsed.map_or_else(|error| !error.to_string().contains("unknown flag"), |_| true)
+    ["run", "gen"].iter().any(|command| {
+        let parsed = edge_syncer::cli::parse(["edge-syncer", command, name].map(Into::into));
+        parsed.map_or_else(|error| !error.to_string().contains("unknown flag"), |_| true)
+    })
 }
 
 #[test]
@@ -177,7 +206,7 @@ fn every_flag_that_a_page_names_exists() {
             let name = word.split('=').next().unwrap_or_default();
             assert!(
                 is_flag(name) || OF_OTHERS.contains(&name),
-                "{path}: {word} is no flag of run"
+                "{path}: {word} is no flag of run or gen"
             );
             count += 1;
         }

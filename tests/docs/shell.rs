@@ -81,6 +81,11 @@ impl Shell {
         shell
     }
 
+    /// What is in a file of its folder.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(name)).expect("a command has written it")
+    }
+
     async fn type_in(&mut self, text: &str) {
         let written = self.input.write_all(text.as_bytes()).await;
         written.unwrap_or_else(|error| panic!("the shell has ended: {error}"));

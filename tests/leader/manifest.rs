@@ -4,12 +4,11 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::candidates::{BEGINS, LEASE, LEASES, count, is_about_the_lease, pair_with_one_config_map};
+use crate::support::manifests::overlay;
 use crate::support::objects::{JSON, namespace, path};
 use crate::support::rbac::limited;
 use crate::support::story::{SOON, arrives, stays_absent};
 use crate::support::{SYNCER, Syncer, eventually, shared_pair};
-
-const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/edge-syncer-ha.yaml");
 
 #[tokio::test]
 async fn the_manifest_is_what_an_api_server_takes() {
@@ -17,7 +16,7 @@ async fn the_manifest_is_what_an_api_server_takes() {
     let space = pair.namespace("syncer");
     let edge = pair.edge.objects();
     edge.create(&namespace(&space)).await;
-    let objects = manifest(&space);
+    let objects = manifest("ha", &space);
     assert_eq!(objects.len(), 8);
     for object in &objects {
         let path = format!("{}?dryRun=All&fieldValidation=Strict", collection_of(object));
@@ -27,8 +26,10 @@ async fn the_manifest_is_what_an_api_server_takes() {
             Err(error) => panic!("{}: {error}", object["kind"]),
         }
     }
-    let container = &objects[7]["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(objects[7]["spec"]["replicas"], json!(2));
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment");
+    let deployment = deployment.expect("there is one");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(deployment["spec"]["replicas"], json!(2));
     let args = container["args"].as_array().expect("it has arguments");
     assert!(args.contains(&json!("--leader-elect")));
     // The arguments are ones that the program takes.
@@ -56,7 +57,7 @@ async fn a_refused_lease_is_told_and_the_role_of_the_manifest_is_enough() {
     assert!(syncer.is_running());
     assert_eq!(count(&syncer, "refuses the lease"), 1, "it is told once");
 
-    for mut object in manifest(&space) {
+    for mut object in manifest("scoped", &space) {
         if object["kind"] == "RoleBinding" {
             object["subjects"] = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]);
         } else if object["kind"] != "Role" {
@@ -85,29 +86,22 @@ async fn a_refused_lease_is_told_and_the_role_of_the_manifest_is_enough() {
     }
 }
 
-/// The objects of the manifest, with its placeholders filled in.
-fn manifest(space: &str) -> Vec<Value> {
+/// The objects of an overlay for the sync target `test`.
+fn manifest(name: &str, space: &str) -> Vec<Value> {
     let values = [
         ("syncer_id", "test"),
+        ("sync_target_name", "test"),
+        ("sync_target_uid", "test"),
         ("downstream_namespace", space),
+        ("upstream_namespace", "default"),
         ("server_url", "https://hub.example.org:6443/clusters/abc"),
         ("cacrt", "eA=="),
         ("token", "t"),
+        ("qps", "20"),
+        ("burst", "30"),
         ("image", "registry.example.org/edge-syncer:latest"),
     ];
-    let mut text = std::fs::read_to_string(MANIFEST).expect("the manifest exists");
-    for (name, value) in values {
-        assert!(
-            text.contains(&format!("# | ${{{name}}}")),
-            "{name} is explained at the top"
-        );
-        text = text.replace(&format!("${{{name}}}"), value);
-    }
-    assert!(!text.contains("${"), "a placeholder is not explained");
-    let documents = text.split("\n---\n");
-    documents
-        .map(|text| serde_saphyr::from_str(text).expect("it is YAML"))
-        .collect()
+    overlay(name, &values)
 }
 
 fn collection_of(object: &Value) -> String {

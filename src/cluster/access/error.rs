@@ -83,6 +83,10 @@ impl Place {
 
     /// The flag that chooses another context.
     pub(super) fn context_flag(&self) -> &'static str {
+        #[cfg(feature = "admin")]
+        if matches!(self.source, AccessSource::Admin(_)) {
+            return "--context";
+        }
         match self.side {
             Side::Hub | Side::Shard(_) => "--from-context",
             Side::Edge => "--to-context",
@@ -97,7 +101,7 @@ impl Place {
     }
 
     /// The fault of a field at this place.
-    pub(in crate::cluster) fn error(&self, fault: BadField) -> AccessError {
+    pub(crate) fn error(&self, fault: BadField) -> AccessError {
         AccessError(Box::new((self.clone(), fault)))
     }
 
@@ -123,6 +127,8 @@ impl fmt::Display for AccessError {
         match &place.source {
             AccessSource::Kubeconfig { path, .. } => write!(f, "{}={}", place.file_flag(), path.display())?,
             AccessSource::InCluster => f.write_str("without --to-kubeconfig, as a pod")?,
+            #[cfg(feature = "admin")]
+            AccessSource::Admin(admin) => write!(f, "{admin}")?,
         }
         if let Some((kind, name)) = place.entry(fault.entry) {
             write!(f, ", {kind} {name:?}")?;

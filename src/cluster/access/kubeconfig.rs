@@ -34,13 +34,25 @@ impl Parts {
     /// Reads the file and follows the context, the current one if none is wanted. `place` learns the names on the way.
     pub(super) fn read(path: &Path, wanted: Option<&str>, place: &mut Place) -> Result<Self, BadField> {
         let root = parse(path)?;
-        let name = pick_context(&root, wanted, place.context_flag())?;
+        Self::of(&root, path, wanted, place, |user, _| Ok(user))
+    }
+
+    /// The same of what stands in the file. `resolve` gets the user entry and that of the cluster, and gives what counts in
+    /// the place of the first.
+    pub(super) fn of(
+        root: &Map<String, Value>,
+        path: &Path,
+        wanted: Option<&str>,
+        place: &mut Place,
+        resolve: impl Fn(Map<String, Value>, &Map<String, Value>) -> Result<Map<String, Value>, BadField>,
+    ) -> Result<Self, BadField> {
+        let name = pick_context(root, wanted, place.context_flag())?;
         place.context = Some(name.clone());
-        let mut context = entry(&root, "contexts", "context", &name)?.unwrap_or_default();
+        let mut context = entry(root, "contexts", "context", &name)?.unwrap_or_default();
         tidy(&mut context, CONTEXT_FIELDS, Entry::Context, path)?;
         let text = |field: &str| context.get(field).and_then(Value::as_str).map(str::to_owned);
         let find = |list, kind, name: &str| {
-            let known = || listed(kind, &names(&root, list).collect::<Vec<_>>());
+            let known = || listed(kind, &names(root, list).collect::<Vec<_>>());
             let missing = || {
                 BadField::of(
                     Entry::Context,
@@ -48,7 +60,7 @@ impl Parts {
                     format!("{name:?} is not in the file, which has {}", known()),
                 )
             };
-            entry(&root, list, kind, name)?.ok_or_else(missing)
+            entry(root, list, kind, name)?.ok_or_else(missing)
         };
         let name = text("cluster").ok_or_else(|| BadField::of(Entry::Context, "cluster", "it is missing"))?;
         let mut cluster = find("clusters", "cluster", &name)?;
@@ -57,9 +69,10 @@ impl Parts {
         let user = match text("user") {
             None => None,
             Some(name) => {
-                let mut user = find("users", "user", &name)?;
-                let fields = user.keys().cloned().collect();
+                let user = find("users", "user", &name)?;
                 place.user = Some(name);
+                let mut user = resolve(user, &cluster)?;
+                let fields = user.keys().cloned().collect();
                 tidy(&mut user, USER_FIELDS, Entry::User, path)?;
                 let info = typed(user, Entry::User)?;
                 Some(User { info, fields })
@@ -110,14 +123,13 @@ fn parse(path: &Path) -> Result<Map<String, Value>, BadField> {
 }
 
 fn parse_text(text: &str) -> Result<Map<String, Value>, String> {
-    let value = serde_saphyr::from_str(text.trim_start_matches('\u{feff}'));
-    // The default rendering shows the lines around the mistake, which may hold keys.
-    let value = value.map_err(|error| without_values(&error.without_snippet().to_string()));
-    let root = match value {
-        Ok(Value::Object(root)) if root.contains_key("contexts") || root.contains_key("clusters") => Ok(root),
-        Ok(_) => Err("it has neither contexts nor clusters".to_owned()),
-        Err(words) => Err(words),
-    };
+    let root = parse_any(text).and_then(|root| {
+        if root.contains_key("contexts") || root.contains_key("clusters") {
+            Ok(root)
+        } else {
+            Err(NO_PARTS.to_owned())
+        }
+    });
     root.map_err(|why| format!("it is not a kubeconfig: {why}"))
 }
 
@@ -139,7 +151,19 @@ pub(crate) fn token_in(text: &str, wanted: Option<&str>) -> Result<SecretString,
         .ok_or_else(|| "its user entry has no token".to_owned())
 }
 
-fn pick_context(root: &Map<String, Value>, wanted: Option<&str>, flag: &str) -> Result<String, BadField> {
+const NO_PARTS: &str = "it has neither contexts nor clusters";
+
+/// A kubeconfig, or one of several that together are one.
+pub(super) fn parse_any(text: &str) -> Result<Map<String, Value>, String> {
+    let value = serde_saphyr::from_str(text.trim_start_matches('\u{feff}'));
+    // The default rendering shows the lines around the mistake, which may hold keys.
+    match value.map_err(|error| without_values(&error.without_snippet().to_string()))? {
+        Value::Object(root) => Ok(root),
+        _ => Err(NO_PARTS.to_owned()),
+    }
+}
+
+pub(super) fn pick_context(root: &Map<String, Value>, wanted: Option<&str>, flag: &str) -> Result<String, BadField> {
     let known: Vec<&str> = names(root, "contexts").collect();
     let current = match root.get("current-context") {
         None | Some(Value::Null) => None,
@@ -162,17 +186,17 @@ fn pick_context(root: &Map<String, Value>, wanted: Option<&str>, flag: &str) -> 
 }
 
 /// The items of a list of named entries.
-fn items<'a>(root: &'a Map<String, Value>, list: &str) -> impl Iterator<Item = &'a Map<String, Value>> {
+pub(super) fn items<'a>(root: &'a Map<String, Value>, list: &str) -> impl Iterator<Item = &'a Map<String, Value>> {
     let items = root.get(list).and_then(Value::as_array);
     items.into_iter().flatten().filter_map(Value::as_object)
 }
 
-fn names<'a>(root: &'a Map<String, Value>, list: &str) -> impl Iterator<Item = &'a str> {
+pub(super) fn names<'a>(root: &'a Map<String, Value>, list: &str) -> impl Iterator<Item = &'a str> {
     items(root, list).filter_map(|item| item.get("name")?.as_str())
 }
 
 /// What a named entry holds under the name of its kind: `None` if there is no such entry.
-fn entry(
+pub(super) fn entry(
     root: &Map<String, Value>,
     list: &'static str,
     kind: &'static str,
@@ -230,7 +254,7 @@ fn typed<T: DeserializeOwned>(body: Map<String, Value>, entry: Entry) -> Result<
 }
 
 /// Names for a message: `contexts "a", "b"` or `no context`.
-fn listed(kind: &str, names: &[&str]) -> String {
+pub(super) fn listed(kind: &str, names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     match names {
         [] => format!("no {kind}"),

@@ -18,6 +18,9 @@ fn kubeconfig(cluster: &str, user: &str) -> String {
     )
 }
 
+/// What gives a kubeconfig that can be used in the place of one with a plugin.
+const GEN: &str = "edge-syncer gen makes a kubeconfig with a token for a hub";
+
 const SERVER: &str = "server: 'https://hub.example:6443'";
 
 /// Loads `text` from a folder that also holds `token`, `cert`, `key` and `ca`; FOLDER in the answer stands for it.
@@ -136,11 +139,11 @@ async fn nobody_is_anonymous() {
         ("password: me", "password: there is no username beside it".to_owned()),
         (
             "exec: {command: aws}",
-            format!("exec: it is not supported: use {NEEDS}"),
+            format!("exec: it is not supported: use {NEEDS}; {GEN}"),
         ),
         (
             "auth-provider: {name: gcp}",
-            format!("auth-provider: it is not supported: use {NEEDS}"),
+            format!("auth-provider: it is not supported: use {NEEDS}; {GEN}"),
         ),
     ] {
         for server in [SERVER, "server: 'http://127.0.0.1:8001'"] {

@@ -1,0 +1,217 @@
+//! The flags of `gen` as people write them: those of the KubeStellar-Syncer's generator, of kubectl, and ours.
+
+use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
+
+use super::klog::{self, Klog};
+use super::usage::UsageError;
+use crate::spelling;
+
+// In the order of the help.
+/// Registers an edge at the hub, and writes what its cluster or its machine needs to be synced.
+#[derive(FromArgs, ArgsInfo, Debug, Default, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(super) struct GenArgs {
+    /// image of the syncer (required for manifests)
+    #[argh(option, arg_name = "IMAGE")]
+    pub syncer_image: Option<String>,
+
+    /// file to write, or - for standard output, as --rotate has it; with --format=systemd a folder (required)
+    #[argh(option, short = 'o', arg_name = "FILE")]
+    pub output_file: Option<String>,
+
+    /// for kubectl apply, or for a service of systemd (default: manifest)
+    #[argh(option, arg_name = "manifest|systemd")]
+    pub format: Option<String>,
+
+    /// number of syncers, 0 or 1 (default: 1); see --ha for two
+    #[argh(option, arg_name = "NUMBER")]
+    pub replicas: Option<String>,
+
+    /// two syncers, of which one is active
+    #[argh(switch)]
+    pub ha: bool,
+
+    /// permissions of the syncer at both sides: all, or those for a few types, to be edited (default: wide)
+    #[argh(option, arg_name = "scoped|wide")]
+    pub rbac: Option<String>,
+
+    /// namespace of the syncer at the edge (default: its id; with --format=systemd kube-system)
+    #[argh(option, short = 'n', arg_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// the syncer's requests per second to each side (default: 20)
+    #[argh(option, arg_name = "NUMBER")]
+    pub qps: Option<String>,
+
+    /// the syncer's requests that may be sent at once to each side (default: 30)
+    #[argh(option, arg_name = "NUMBER")]
+    pub burst: Option<String>,
+
+    /// key=value, checked and otherwise ignored, as by the Go generator
+    #[argh(option, arg_name = "LABEL")]
+    pub labels: Vec<String>,
+
+    /// UID of the sync target (default: a new one, or that of the earlier registration)
+    #[argh(option, arg_name = "UID")]
+    pub uid: Option<String>,
+
+    /// namespace of the syncer's service account at the hub (default: default)
+    #[argh(option, arg_name = "NAMESPACE")]
+    pub kcp_namespace: Option<String>,
+
+    /// how long the syncer's token is to last; servers may shorten it (default: 168h; at least 10m)
+    #[argh(option, arg_name = "DURATION")]
+    pub lifetime: Option<String>,
+
+    /// URL of the hub as the edge reaches it, if that is not the URL of the kubeconfig
+    #[argh(option, arg_name = "URL")]
+    pub hub_url: Option<String>,
+
+    /// how long to wait until the hub serves the configs (default: 2m)
+    #[argh(option, arg_name = "DURATION")]
+    pub timeout: Option<String>,
+
+    /// say what would be done at the hub, and write nothing
+    #[argh(switch)]
+    pub dry_run: bool,
+
+    /// write a new kubeconfig for an edge that is registered, and nothing else
+    #[argh(switch)]
+    pub rotate: bool,
+
+    /// remove what was created at the hub for this name
+    #[argh(switch)]
+    pub unregister: bool,
+
+    /// kubeconfig file of the hub (default: those in KUBECONFIG, else ~/.kube/config)
+    #[argh(option, arg_name = "FILE")]
+    pub kubeconfig: Option<String>,
+
+    /// context in it (default: its current context)
+    #[argh(option, arg_name = "NAME")]
+    pub context: Option<String>,
+
+    /// user in it (default: that of the context)
+    #[argh(option, arg_name = "NAME")]
+    pub user: Option<String>,
+
+    /// URL of the hub, in the place of the kubeconfig's
+    #[argh(option, short = 's', arg_name = "URL")]
+    pub server: Option<String>,
+
+    /// token for the hub, in the place of the kubeconfig's credentials
+    #[argh(option, arg_name = "TOKEN")]
+    pub token: Option<String>,
+
+    /// file with the hub's CA, in the place of the kubeconfig's
+    #[argh(option, arg_name = "FILE")]
+    pub certificate_authority: Option<String>,
+
+    /// take any certificate for the hub's; so will the syncer
+    #[argh(switch)]
+    pub insecure_skip_tls_verify: bool,
+
+    /// name in the hub's certificate
+    #[argh(option, arg_name = "NAME")]
+    pub tls_server_name: Option<String>,
+}
+
+/// kubectl's flags that no token comes with.
+const REFUSED: [&str; 2] = ["--username", "--password"];
+
+/// What the command line of `gen` asks for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Gen {
+    Help,
+    Version,
+    /// For this sync target.
+    Do(String, Box<GenArgs>),
+}
+
+/// All flags of `gen` but klog's and those that every command has.
+pub(super) fn flags() -> impl Iterator<Item = &'static FlagInfo<'static>> {
+    let flags = GenArgs::get_args_info().flags;
+    flags.iter().filter(|flag| flag.long != "--help")
+}
+
+/// Reads the arguments after the command.
+pub(super) fn parse(args: &[String], mut klog: Klog) -> Result<Gen, UsageError> {
+    let wrong = |error: UsageError| error.seen_from(COMMAND);
+    let (mut names, mut given) = (Vec::new(), Vec::new());
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            "-h" | "--help" => return Ok(Gen::Help),
+            "-V" | "--version" => return Ok(Gen::Version),
+            "--" => {
+                names.extend(rest.by_ref().cloned());
+                break;
+            }
+            _ => {}
+        }
+        if klog.take(arg, &mut rest).map_err(wrong)? {
+            continue;
+        }
+        // A lone - is a name, and none that can be used.
+        if !arg.starts_with('-') || arg == "-" {
+            names.push(arg.clone());
+            continue;
+        }
+        let (flag, value) = find(arg).map_err(wrong)?;
+        if flag.optionality != Optionality::Repeating {
+            // argh refuses a flag that is given twice; of two the last counts.
+            given.retain(|(earlier, _): &(&str, Option<String>)| *earlier != flag.long);
+        }
+        if flag.kind == FlagInfoKind::Switch {
+            match value.as_deref() {
+                None | Some("true") => given.push((flag.long, None)),
+                Some("false") => {}
+                Some(other) => {
+                    let why = format!("{} {other:?}: must be true or false", flag.long);
+                    return Err(wrong(UsageError::new(why)));
+                }
+            }
+        } else {
+            let missing = || wrong(UsageError::new(format!("{arg} needs a value")));
+            let value = value.or_else(|| rest.next().cloned()).ok_or_else(missing)?;
+            given.push((flag.long, Some(value)));
+        }
+    }
+    let Ok([name]) = <[String; 1]>::try_from(names) else {
+        return Ok(Gen::Help);
+    };
+    let words: Vec<&str> = given
+        .iter()
+        .flat_map(|(flag, value)| [Some(*flag), value.as_deref()])
+        .flatten()
+        .collect();
+    let raw = GenArgs::from_args(&[], &words).map_err(|refusal| wrong(UsageError::new(refusal.output)))?;
+    Ok(Gen::Do(name, Box::new(raw)))
+}
+
+/// Whose help says more.
+pub(super) const COMMAND: &str = "edge-syncer gen";
+
+/// The flag of an argument, and the value in the same argument.
+fn find(arg: &str) -> Result<(&'static FlagInfo<'static>, Option<String>), UsageError> {
+    // -oFILE and -o=FILE, as pflag takes them.
+    let short = arg.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    if let Some((letter, rest)) = short.and_then(|rest| Some((rest.chars().next()?, rest)))
+        && let Some(flag) = flags().find(|flag| flag.short == Some(letter))
+    {
+        let value = &rest[letter.len_utf8()..];
+        let value = value.strip_prefix('=').unwrap_or(value);
+        let has_value = rest.len() > letter.len_utf8();
+        return Ok((flag, has_value.then(|| value.to_owned())));
+    }
+    let (name, value) = klog::split_flag(arg).unwrap_or_else(|| (arg.to_owned(), None));
+    if REFUSED.contains(&name.as_str()) {
+        return Err(UsageError::new(format!(
+            "{name}: API servers take no passwords any more: use --token, or a kubeconfig with other credentials"
+        )));
+    }
+    let known = flags().find(|flag| flag.long == name);
+    let hint = || spelling::hint(&name, flags().map(|flag| flag.long));
+    let unknown = || UsageError::new(format!("unknown flag {name}{}", hint()));
+    Ok((known.ok_or_else(unknown)?, value.map(str::to_owned)))
+}

@@ -1,0 +1,128 @@
+//! Requests of an administrator to the hub: one after the other, each answered or an error.
+//!
+//! Not [`crate::cluster::Cluster`], which is made for a syncer that goes on for years: here, whoever has typed a command waits
+//! for its end.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request, Uri};
+use serde_json::Value;
+
+use crate::cluster::access::{self, AccessError, AccessSource};
+use crate::cluster::connect::connect;
+use crate::cluster::real::RealServer;
+use crate::cluster::{ApiServer as _, Error, FIELD_MANAGER, Side};
+
+/// How long an answer may take: API servers give a request a minute.
+const PATIENCE: Duration = Duration::from_secs(70);
+/// The longest answer that is read: one object, or a list of a few.
+const LONGEST: usize = 8 << 20;
+
+/// The hub, as the administrator reaches it.
+pub(super) struct Client {
+    server: RealServer,
+    /// Its URL.
+    pub(super) url: Uri,
+    /// The PEM of its CA.
+    pub(super) authority: Option<Vec<u8>>,
+    pub(super) insecure: bool,
+    pub(super) server_name: Option<String>,
+    /// It is reached through a proxy of the kubeconfig.
+    pub(super) has_proxy: bool,
+}
+
+impl Client {
+    /// Reads the files. Connects with the first request.
+    pub(super) async fn open(source: &AccessSource, user_agent: &str) -> Result<Self, AccessError> {
+        let access = access::load(Side::Hub, source, &access::Renewed::default()).await?;
+        let config = &access.config;
+        let server = connect(config, user_agent).map_err(|fault| access.place.error(fault))?;
+        Ok(Self {
+            url: config.cluster_url.clone(),
+            insecure: config.accept_invalid_certs,
+            server_name: config.tls_server_name.clone(),
+            has_proxy: config.proxy_url.is_some(),
+            authority: access.authority,
+            server: RealServer(server),
+        })
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Error> {
+        self.ask(Method::GET, path, None).await
+    }
+
+    /// The object at this path, if there is one.
+    pub(super) async fn find(&self, path: &str) -> Result<Option<Value>, Error> {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match self.get(path).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.proves_absent(name) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn create(&self, collection: &str, body: &Value) -> Result<Value, Error> {
+        self.ask(Method::POST, &managed(collection), Some(("application/json", body)))
+            .await
+    }
+
+    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<Value, Error> {
+        let kind = "application/merge-patch+json";
+        self.ask(Method::PATCH, &managed(path), Some((kind, body))).await
+    }
+
+    /// Deletes exactly the object that was found.
+    pub(super) async fn delete(&self, path: &str, found: &Value) -> Result<(), Error> {
+        let options = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": found["metadata"]["uid"]},
+            "propagationPolicy": "Background",
+        });
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match self
+            .ask(Method::DELETE, path, Some(("application/json", &options)))
+            .await
+        {
+            Err(error) if !error.proves_absent(name) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Error> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(ACCEPT, "application/json");
+        if let Some((kind, _)) = body {
+            request = request.header(CONTENT_TYPE, kind);
+        }
+        let body = body.map(|(_, body)| Bytes::from(body.to_string())).unwrap_or_default();
+        let request = request.body(body).map_err(|error| Error::NotSent(error.to_string()))?;
+        let answer = tokio::time::timeout(PATIENCE, self.exchange(request)).await;
+        answer.unwrap_or_else(|_| Err(Error::Unanswered(format!("no answer within {} s", PATIENCE.as_secs()))))
+    }
+
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Value, Error> {
+        let mut response = self.server.send(request).await?;
+        let mut body = BytesMut::new();
+        while let Some(chunk) = response.body.next().await {
+            body.extend_from_slice(&chunk?);
+            if body.len() > LONGEST {
+                return Err(Error::BadAnswer(format!("it has more than {LONGEST} bytes")));
+            }
+        }
+        if !(200..300).contains(&response.status) {
+            return Err(Error::from_answer(response.status, response.retry_after, &body));
+        }
+        // The parser's own words might quote a token.
+        serde_json::from_slice(&body).map_err(|_| Error::BadAnswer("it is not JSON".to_owned()))
+    }
+}
+
+fn managed(path: &str) -> String {
+    format!("{path}?fieldManager={FIELD_MANAGER}-gen")
+}

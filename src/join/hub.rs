@@ -1,0 +1,281 @@
+//! What a registration has at the hub, as plain data: the objects, whose they are, and what is to be done about each.
+//!
+//! Promises: an object that is as it is to be is not written; one that is not ours by its label is never written; what
+//! others have added to one of ours stays.
+
+use serde_json::{Map, Value, json};
+
+use super::id::syncer_id;
+use crate::api;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Who a registration is for, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// Of the sync target.
+    pub(super) name: String,
+    /// Of the sync target.
+    pub(super) uid: String,
+    /// The namespace of its service account at the hub.
+    pub(super) namespace: String,
+    /// That of the syncer at the edge, if it is not named like the id.
+    pub(super) at_edge: Option<String>,
+}
+
+impl Identity {
+    /// The name of all objects but the config.
+    pub(super) fn id(&self) -> String {
+        syncer_id(&self.name, &self.uid)
+    }
+}
+
+/// What the command line says about it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted<'a> {
+    pub(super) name: &'a str,
+    pub(super) uid: Option<&'a str>,
+    pub(super) namespace: Option<&'a str>,
+    pub(super) at_edge: Option<&'a str>,
+}
+
+/// An object as it is to be.
+pub(super) struct Object {
+    /// The path of its collection.
+    pub(super) collection: String,
+    pub(super) body: Value,
+}
+
+impl Object {
+    fn new(collection: String, api_version: &str, kind: &str, mut body: Value) -> Self {
+        body["apiVersion"] = api_version.into();
+        body["kind"] = kind.into();
+        Self { collection, body }
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> String {
+        let name = self.body["metadata"]["name"].as_str().unwrap_or_default();
+        format!("{}/{name}", self.collection)
+    }
+
+    /// `Kind/namespace/name`.
+    pub(super) fn label(&self) -> String {
+        label(&self.body)
+    }
+}
+
+/// `Kind/namespace/name`.
+pub(super) fn label(object: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let meta = &object["metadata"];
+    format!(
+        "{}/{}/{}",
+        text(&object["kind"]),
+        text(&meta["namespace"]),
+        text(&meta["name"])
+    )
+}
+
+/// What is to be done about an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// It is as it is to be.
+    Keep,
+    Create,
+    /// By this merge patch.
+    Patch(Value),
+    /// A field that must not change is another one: delete it and create it again.
+    Recreate,
+    /// It is somebody else's, for the reason given.
+    Refuse(String),
+}
+
+/// Where service accounts are.
+pub(super) fn accounts(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/serviceaccounts")
+}
+
+/// Where roles or their bindings are.
+pub(super) fn of_rbac(plural: &str) -> String {
+    format!("/apis/{RBAC}/v1/{plural}")
+}
+
+/// The config that all else belongs to: `EdgeSyncConfig`, or `SyncerConfig` where the hub has no other.
+pub(super) fn config(identity: &Identity, plural: &str) -> Object {
+    let kind = match plural {
+        "edgesyncconfigs" => "EdgeSyncConfig",
+        _ => "SyncerConfig",
+    };
+    let metadata = json!({
+        "name": identity.name,
+        "labels": {api::SYNC_TARGET_NAME: identity.name},
+        "annotations": {api::SYNC_TARGET_UID: identity.uid},
+    });
+    let api_version = format!("{}/{}", api::GROUP, api::VERSION);
+    let collection = format!("/apis/{api_version}/{plural}");
+    Object::new(
+        collection,
+        &api_version,
+        kind,
+        json!({"metadata": metadata, "spec": {}}),
+    )
+}
+
+/// What belongs to the config `owner`, in the order in which it is created.
+pub(super) fn owned(identity: &Identity, owner: &Value, rules: &Value) -> [Object; 3] {
+    let id = identity.id();
+    let metadata = json!({
+        "name": id,
+        "labels": {api::SYNC_TARGET_NAME: identity.name},
+        "ownerReferences": [{
+            "apiVersion": owner["apiVersion"],
+            "kind": owner["kind"],
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+        }],
+    });
+    let mut of_account = metadata.clone();
+    of_account["namespace"] = identity.namespace.as_str().into();
+    of_account["annotations"] = json!({api::SYNC_TARGET_UID: identity.uid});
+    if let Some(namespace) = &identity.at_edge {
+        of_account["annotations"][api::SYNCER_NAMESPACE] = namespace.as_str().into();
+    }
+    let account = json!({"metadata": of_account});
+    let role = json!({"metadata": metadata, "rules": rules});
+    let binding = json!({
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": id},
+        "subjects": [{"kind": "ServiceAccount", "name": id, "namespace": identity.namespace}],
+    });
+    let rbac = format!("{RBAC}/v1");
+    [
+        Object::new(accounts(&identity.namespace), "v1", "ServiceAccount", account),
+        Object::new(of_rbac("clusterroles"), &rbac, "ClusterRole", role),
+        Object::new(of_rbac("clusterrolebindings"), &rbac, "ClusterRoleBinding", binding),
+    ]
+}
+
+/// Whom the registration is for: as the config and the service accounts with our label say, or as it is wanted. `None` for
+/// the UID asks for a new one. The error says what contradicts what.
+pub(super) fn identify(
+    config: Option<&Value>,
+    accounts: &[Value],
+    wanted: &Wanted<'_>,
+) -> Result<(Option<String>, String, Option<String>), String> {
+    let uid_of = |object: &Value| {
+        object["metadata"]["annotations"][api::SYNC_TARGET_UID]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let place_of = |account: &Value| account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+    let name = wanted.name;
+    if accounts.len() > 1 {
+        let labels: Vec<String> = accounts.iter().map(label).collect();
+        return Err(format!(
+            "{name} is registered more than once ({}): delete those that no edge uses",
+            labels.join(", ")
+        ));
+    }
+    let account = accounts.first();
+    let known = config.and_then(uid_of).or_else(|| account.and_then(uid_of));
+    if let (Some(known), Some(wanted)) = (&known, wanted.uid)
+        && known != wanted
+    {
+        return Err(format!(
+            "{name} is registered with the UID {known}, not {wanted}: leave --uid out, or remove it first with \
+             edge-syncer gen {name} --unregister"
+        ));
+    }
+    let namespace = match (account.map(place_of), wanted.namespace) {
+        (Some(known), Some(wanted)) if known != wanted => {
+            return Err(format!(
+                "{name} is registered in namespace {known}, not {wanted}: leave --kcp-namespace out, or remove it first \
+                 with edge-syncer gen {name} --unregister"
+            ));
+        }
+        (Some(known), _) => known,
+        (None, wanted) => wanted.unwrap_or("default").to_owned(),
+    };
+    let at_edge = wanted
+        .at_edge
+        .or_else(|| account?["metadata"]["annotations"][api::SYNCER_NAMESPACE].as_str());
+    Ok((
+        known.or_else(|| wanted.uid.map(str::to_owned)),
+        namespace,
+        at_edge.map(str::to_owned),
+    ))
+}
+
+/// True if an object has the label of this sync target.
+pub(super) fn is_ours(found: &Value, name: &str) -> bool {
+    found["metadata"]["labels"][api::SYNC_TARGET_NAME] == name
+}
+
+/// What is to be done so that an object is as wanted; `found` is what is there under its name.
+pub(super) fn step(found: Option<&Value>, wanted: &Value, name: &str) -> Step {
+    let Some(found) = found else { return Step::Create };
+    if !is_ours(found, name) {
+        let key = api::SYNC_TARGET_NAME;
+        return Step::Refuse(format!(
+            "it is there already and has no label {key}={name}, so that it is somebody else's: choose another name, or \
+             give it that label"
+        ));
+    }
+    if found["metadata"]["deletionTimestamp"].is_string() {
+        return Step::Refuse("it is being deleted: wait until it is gone".to_owned());
+    }
+    if !wanted["roleRef"].is_null() && found["roleRef"] != wanted["roleRef"] {
+        return Step::Recreate;
+    }
+    let mut patch = Map::new();
+    let metadata = metadata_patch(&found["metadata"], &wanted["metadata"]);
+    if !metadata.is_empty() {
+        patch.insert("metadata".into(), metadata.into());
+    }
+    for field in ["rules", "subjects"] {
+        if !wanted[field].is_null() && found[field] != wanted[field] {
+            patch.insert(field.into(), wanted[field].clone());
+        }
+    }
+    if patch.is_empty() {
+        Step::Keep
+    } else {
+        Step::Patch(patch.into())
+    }
+}
+
+/// What is missing in metadata. A reference to a former owner of the same name goes: garbage collection would delete the
+/// object for it once the last of its owners is gone.
+fn metadata_patch(found: &Value, wanted: &Value) -> Map<String, Value> {
+    let mut patch = Map::new();
+    for field in ["labels", "annotations"] {
+        let missing = wanted[field].as_object().into_iter().flatten();
+        let missing: Map<String, Value> = missing
+            .filter(|(key, value)| found[field][key.as_str()] != **value)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        if !missing.is_empty() {
+            patch.insert(field.into(), missing.into());
+        }
+    }
+    let Some(owner) = wanted["ownerReferences"].get(0) else {
+        return patch;
+    };
+    let owners = found["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_former = |other: &Value| {
+        other["kind"] == owner["kind"] && other["name"] == owner["name"] && other["uid"] != owner["uid"]
+    };
+    let mut kept: Vec<Value> = owners.iter().filter(|other| !is_former(other)).cloned().collect();
+    if !kept.iter().any(|other| other["uid"] == owner["uid"]) {
+        kept.push(owner.clone());
+    }
+    if kept != owners {
+        patch.insert("ownerReferences".into(), kept.into());
+    }
+    patch
+}
+
+#[cfg(test)]
+#[path = "hub_tests.rs"]
+mod tests;

@@ -1,0 +1,157 @@
+use super::*;
+
+fn identity() -> Identity {
+    Identity {
+        name: "site".into(),
+        uid: "u-1".into(),
+        namespace: "default".into(),
+        at_edge: None,
+    }
+}
+
+fn owner() -> Value {
+    json!({"apiVersion": "edge.kubestellar.io/v2alpha1", "kind": "EdgeSyncConfig", "metadata": {"name": "site", "uid": "o-1"}})
+}
+
+#[test]
+fn what_is_so_is_not_written() {
+    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let mut objects = Vec::from(owned(&identity(), &owner(), &rules));
+    objects.push(config(&identity(), "edgesyncconfigs"));
+    for object in objects {
+        assert_eq!(step(None, &object.body, "site"), Step::Create);
+        let mut found = object.body.clone();
+        assert_eq!(
+            step(Some(&found), &object.body, "site"),
+            Step::Keep,
+            "{}",
+            object.label()
+        );
+        // What others have added, and what a server adds.
+        found["metadata"]["labels"]["theirs"] = json!("1");
+        found["metadata"]["resourceVersion"] = json!("5");
+        found["secrets"] = json!([{"name": "x"}]);
+        found["spec"] = json!({"more": 1});
+        if let Some(owners) = found["metadata"]["ownerReferences"].as_array_mut() {
+            owners.insert(0, json!({"kind": "Other", "name": "site", "uid": "o-9"}));
+        }
+        assert_eq!(
+            step(Some(&found), &object.body, "site"),
+            Step::Keep,
+            "{}",
+            object.label()
+        );
+    }
+}
+
+#[test]
+fn what_is_not_so_is_changed_and_nothing_else() {
+    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let [account, role, binding] = owned(&identity(), &owner(), &rules);
+    let change = |object: &Object, pointer: &str, value: Value| {
+        let mut found = object.body.clone();
+        *found.pointer_mut(pointer).unwrap() = value;
+        step(Some(&found), &object.body, "site")
+    };
+    assert_eq!(change(&role, "/rules", json!([])), Step::Patch(json!({"rules": rules})));
+    let subjects = binding.body["subjects"].clone();
+    assert_eq!(
+        change(&binding, "/subjects", json!(null)),
+        Step::Patch(json!({"subjects": subjects}))
+    );
+    assert_eq!(change(&binding, "/roleRef/name", json!("x")), Step::Recreate);
+    assert_eq!(
+        change(&account, "/metadata/annotations", json!({"theirs": "1"})),
+        Step::Patch(json!({"metadata": {"annotations": {"edge.kubestellar.io/sync-target-uid": "u-1"}}}))
+    );
+    let owners = account.body["metadata"]["ownerReferences"].clone();
+    let other = json!({"kind": "Other", "name": "x", "uid": "o-9"});
+    let former = json!({"kind": "EdgeSyncConfig", "name": "site", "uid": "o-0"});
+    assert_eq!(
+        change(&account, "/metadata/ownerReferences", json!([other, former])),
+        Step::Patch(json!({"metadata": {"ownerReferences": [other, owners[0]]}}))
+    );
+}
+
+#[test]
+fn what_is_not_ours_is_refused() {
+    let object = config(&identity(), "syncerconfigs");
+    for labels in [
+        json!(null),
+        json!({}),
+        json!({"edge.kubestellar.io/sync-target-name": "other"}),
+    ] {
+        let mut found = object.body.clone();
+        found["metadata"]["labels"] = labels;
+        assert!(
+            matches!(step(Some(&found), &object.body, "site"), Step::Refuse(why) if why.contains("somebody else's"))
+        );
+    }
+    let mut found = object.body.clone();
+    found["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(matches!(step(Some(&found), &object.body, "site"), Step::Refuse(why) if why.contains("being deleted")));
+}
+
+#[test]
+fn a_registration_is_found_again() {
+    let with_uid = |uid: &str| json!({"metadata": {"namespace": "ns", "name": "id", "annotations": {"edge.kubestellar.io/sync-target-uid": uid, "edge.kubestellar.io/syncer-namespace": "own"}}, "kind": "ServiceAccount"});
+    let (config, account) = (with_uid("u-1"), with_uid("u-1"));
+    let wanted = Wanted {
+        name: "site",
+        ..Wanted::default()
+    };
+    let found = |config: Option<&Value>, accounts: &[Value], wanted: &Wanted| {
+        let (uid, namespace, at_edge) = identify(config, accounts, wanted)?;
+        Ok::<_, String>(format!("{uid:?} {namespace} {at_edge:?}"))
+    };
+    let expected = |uid: &str, rest: &str| Ok(format!("{uid} {rest}"));
+    assert_eq!(found(None, &[], &wanted), expected("None", "default None"));
+    assert_eq!(
+        found(Some(&config), &[], &wanted),
+        expected("Some(\"u-1\")", "default None")
+    );
+    assert_eq!(
+        found(Some(&json!({})), &[account.clone()], &wanted),
+        expected("Some(\"u-1\")", "ns Some(\"own\")")
+    );
+    let chosen = Wanted {
+        uid: Some("u-1"),
+        namespace: Some("ns"),
+        at_edge: Some("other"),
+        ..wanted.clone()
+    };
+    assert_eq!(
+        found(None, &[], &chosen),
+        expected("Some(\"u-1\")", "ns Some(\"other\")")
+    );
+    assert_eq!(
+        found(Some(&config), &[account.clone()], &chosen),
+        expected("Some(\"u-1\")", "ns Some(\"other\")")
+    );
+    for (wanted, accounts, words) in [
+        (
+            Wanted {
+                uid: Some("u-2"),
+                ..wanted.clone()
+            },
+            vec![],
+            "with the UID u-1, not u-2",
+        ),
+        (
+            Wanted {
+                namespace: Some("x"),
+                ..wanted.clone()
+            },
+            vec![account.clone()],
+            "in namespace ns, not x",
+        ),
+        (
+            wanted,
+            vec![account.clone(), account],
+            "more than once (ServiceAccount/ns/id, ServiceAccount/ns/id)",
+        ),
+    ] {
+        let error = found(Some(&config), &accounts, &wanted).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+}

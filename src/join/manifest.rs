@@ -1,0 +1,228 @@
+//! What an edge gets: the objects of `manifests/`, with the values of one registration.
+//!
+//! Promises: what is printed is what `kubectl kustomize` makes of the same base and components, with the same values; in
+//! the order of the KubeStellar-Syncer's manifest (spec section 8); no placeholder is left, and no value is empty.
+
+use serde_json::{Value, json};
+
+use super::patch;
+
+/// The base and the components, as they lie in `manifests/`.
+const BASE: &str = include_str!("../../manifests/base/edge-syncer.yaml");
+const WIDE: Component = Component {
+    kustomization: include_str!("../../manifests/components/wide/kustomization.yaml"),
+    objects: include_str!("../../manifests/components/wide/rbac.yaml"),
+};
+const SCOPED: Component = Component {
+    kustomization: include_str!("../../manifests/components/scoped/kustomization.yaml"),
+    objects: include_str!("../../manifests/components/scoped/rbac.yaml"),
+};
+const HA: Component = Component {
+    kustomization: include_str!("../../manifests/components/ha/kustomization.yaml"),
+    objects: include_str!("../../manifests/components/ha/pdb.yaml"),
+};
+/// The roles at the hub.
+const WIDE_AT_HUB: &str = include_str!("../../manifests/hub/wide.yaml");
+const SCOPED_AT_HUB: &str = include_str!("../../manifests/hub/scoped.yaml");
+
+/// The units for a machine, by the names of their files.
+pub(super) const UNITS: [(&str, &str); 3] = [
+    (
+        "edge-syncer.service",
+        include_str!("../../manifests/systemd/edge-syncer.service"),
+    ),
+    (
+        "edge-syncer-files.service",
+        include_str!("../../manifests/systemd/edge-syncer-files.service"),
+    ),
+    (
+        "edge-syncer-files.path",
+        include_str!("../../manifests/systemd/edge-syncer-files.path"),
+    ),
+];
+
+/// The order of documents: what others need comes first.
+const ORDER: [&str; 9] = [
+    "Namespace",
+    "ServiceAccount",
+    TOKEN_SECRET,
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Deployment",
+];
+/// The Secret of the service account itself, which stands before the others.
+const TOKEN_SECRET: &str = "Secret of a token";
+
+/// Which permissions are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rbac {
+    /// All, as the KubeStellar-Syncer had them.
+    #[default]
+    Wide,
+    /// Those for some types, to be narrowed or widened by hand.
+    Scoped,
+}
+
+struct Component {
+    kustomization: &'static str,
+    objects: &'static str,
+}
+
+/// What distinguishes one registration's manifest from another's.
+#[derive(Clone, Debug)]
+pub(super) struct Values<'a> {
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) namespace: &'a str,
+    pub(super) image: &'a str,
+    pub(super) qps: &'a str,
+    pub(super) burst: &'a str,
+    pub(super) replicas: u8,
+    pub(super) is_ha: bool,
+    pub(super) rbac: Rbac,
+    /// The kubeconfig for the hub.
+    pub(super) kubeconfig: &'a str,
+}
+
+/// All documents, in order.
+pub(super) fn documents(values: &Values<'_>) -> Vec<Value> {
+    let mut objects = parse(BASE);
+    let rbac = match values.rbac {
+        Rbac::Wide => &WIDE,
+        Rbac::Scoped => &SCOPED,
+    };
+    add(&mut objects, rbac);
+    if values.is_ha {
+        add(&mut objects, &HA);
+    } else {
+        for deployment in objects.iter_mut().filter(|object| object["kind"] == "Deployment") {
+            deployment["spec"]["replicas"] = values.replicas.into();
+        }
+    }
+    for object in &mut objects {
+        // Before the values are filled in: those of the kubeconfig are in it already.
+        if is_kubeconfig(object) {
+            object["stringData"]["kubeconfig"] = values.kubeconfig.into();
+        }
+        fill(object, values);
+    }
+    objects.sort_by_key(place);
+    objects
+}
+
+/// The Secret with the kubeconfig alone.
+pub(super) fn secret(values: &Values<'_>) -> Vec<Value> {
+    let mut documents = documents(values);
+    documents.retain(is_kubeconfig);
+    documents
+}
+
+/// The rules of the syncer's role at the hub.
+pub(super) fn hub_rules(rbac: Rbac, id: &str) -> Value {
+    let text = match rbac {
+        Rbac::Wide => WIDE_AT_HUB,
+        Rbac::Scoped => SCOPED_AT_HUB,
+    };
+    let mut role = parse(text).swap_remove(0);
+    each_text(&mut role, &|text| replace(text, "syncer_id", id));
+    role["rules"].take()
+}
+
+/// A kubeconfig that has the hub as its only context.
+pub(super) fn kubeconfig(cluster: &Value, namespace: &str, token: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "default-cluster", "cluster": cluster}],
+        "contexts": [{
+            "name": "default-context",
+            "context": {"cluster": "default-cluster", "namespace": namespace, "user": "default-user"},
+        }],
+        "current-context": "default-context",
+        "users": [{"name": "default-user", "user": {"token": token}}],
+    })
+}
+
+/// Documents as YAML, each after a line that separates it from the one before.
+pub(super) fn print(documents: &[Value]) -> Result<String, String> {
+    let texts: Result<Vec<String>, String> = documents.iter().map(yaml).collect();
+    Ok(texts?.join("---\n"))
+}
+
+/// One document as YAML.
+pub(super) fn yaml(document: &Value) -> Result<String, String> {
+    serde_saphyr::to_string(document).map_err(|error| format!("cannot be written as YAML: {error}"))
+}
+
+fn is_kubeconfig(object: &Value) -> bool {
+    object["stringData"]["kubeconfig"].is_string()
+}
+
+fn place(object: &Value) -> usize {
+    let kind = match object["type"].as_str() {
+        Some("kubernetes.io/service-account-token") => TOKEN_SECRET,
+        _ => object["kind"].as_str().unwrap_or_default(),
+    };
+    ORDER.iter().position(|known| *known == kind).unwrap_or(ORDER.len())
+}
+
+/// What lies in `manifests/` is YAML: each of its files is read by a test.
+fn parse(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).expect("manifests/ is valid YAML")
+}
+
+fn add(objects: &mut Vec<Value>, component: &Component) {
+    objects.extend(parse(component.objects));
+    let kustomization = parse(component.kustomization).swap_remove(0);
+    for wanted in kustomization["patches"].as_array().into_iter().flatten() {
+        let operations = parse(wanted["patch"].as_str().unwrap_or_default()).swap_remove(0);
+        let kind = &wanted["target"]["kind"];
+        for object in objects.iter_mut().filter(|object| object["kind"] == *kind) {
+            for operation in operations.as_array().into_iter().flatten() {
+                patch::apply(object, operation).expect("the patches in manifests/ fit its base");
+            }
+        }
+    }
+}
+
+/// Fills in what stands in `${...}`.
+fn fill(object: &mut Value, values: &Values<'_>) {
+    let filled = [
+        ("syncer_id", values.id),
+        ("downstream_namespace", values.namespace),
+        ("image", values.image),
+        ("sync_target_name", values.name),
+        ("sync_target_uid", values.uid),
+        ("qps", values.qps),
+        ("burst", values.burst),
+    ];
+    each_text(object, &|text| {
+        let mut text = text.to_owned();
+        for (name, value) in filled {
+            text = replace(&text, name, value);
+        }
+        text
+    });
+}
+
+fn replace(text: &str, name: &str, value: &str) -> String {
+    text.replace(&["${", name, "}"].concat(), value)
+}
+
+/// Changes each text in a value, but for the names of fields.
+fn each_text(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| each_text(field, change)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "manifest_tests.rs"]
+mod tests;

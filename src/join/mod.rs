@@ -1,0 +1,271 @@
+//! How an edge joins a hub: `edge-syncer gen` registers it there, and writes what its cluster or its machine needs.
+//!
+//! Promises: nothing is written at the hub that is so already, and nothing that is not ours by its label; a run that was
+//! interrupted is completed by the next; the token goes into the output and nowhere else; the output is written last, and
+//! whole or not at all.
+
+mod client;
+mod hub;
+pub(crate) mod id;
+pub(crate) mod labels;
+mod manifest;
+mod output;
+mod patch;
+mod register;
+mod token;
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cluster::access::AccessSource;
+use client::Client;
+use hub::{Identity, Wanted};
+use manifest::Values;
+use output::Part;
+use register::Work;
+
+pub use manifest::Rbac;
+pub use output::Output;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Register the edge, and write all that it needs.
+    Register,
+    /// Write a new kubeconfig for an edge that is registered.
+    Rotate,
+    /// Remove what a registration has made.
+    Unregister,
+}
+
+/// For what the output is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For `kubectl apply`.
+    #[default]
+    Manifest,
+    /// For a service of systemd.
+    Systemd,
+}
+
+/// Checked settings of `gen`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What is to be done.
+    pub action: Action,
+    /// Name of the sync target.
+    pub name: String,
+    /// Its UID, if somebody has chosen one.
+    pub uid: Option<String>,
+    /// The hub, as the administrator reaches it.
+    pub hub: AccessSource,
+    /// The hub's URL as the edge reaches it, if that is another one.
+    pub hub_url: Option<http::Uri>,
+    /// The namespace of the service account at the hub.
+    pub hub_namespace: Option<String>,
+    /// That of the syncer at the edge.
+    pub namespace: Option<String>,
+    /// The image; empty where none is needed.
+    pub image: String,
+    /// For the syncer's `--qps`.
+    pub qps: String,
+    /// For the syncer's `--burst`.
+    pub burst: String,
+    /// 0 or 1.
+    pub replicas: u8,
+    /// Two replicas, of which one is active.
+    pub is_ha: bool,
+    /// Which permissions the syncer gets.
+    pub rbac: Rbac,
+    /// For what the output is.
+    pub format: Format,
+    /// Where it goes.
+    pub output: Output,
+    /// How long a token is to last.
+    pub lifetime: Duration,
+    /// How long the hub may take to serve the configs.
+    pub timeout: Duration,
+    /// Nothing is written.
+    pub is_dry: bool,
+    /// The time since 1970.
+    pub now: Duration,
+}
+
+/// Why an edge could not join. What was done before stays; the same command goes on from there.
+#[derive(Debug)]
+pub struct JoinError {
+    what: String,
+    why: String,
+    made: Vec<String>,
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hub: {}: {}", self.what, self.why)?;
+        if !self.made.is_empty() {
+            write!(
+                f,
+                "; done before: {}; the same command goes on from there",
+                self.made.join(", ")
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for JoinError {}
+
+/// Does what the settings say; `say` gets lines for people.
+pub async fn run(settings: &Settings, user_agent: &str, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
+    let client = Client::open(&settings.hub, user_agent).await?;
+    let mut work = Work {
+        client: &client,
+        say,
+        is_dry: settings.is_dry,
+        made: Vec::new(),
+    };
+    let plural = work.wait_for_api(settings.timeout).await?;
+    let found = work.look(&settings.name, plural).await?;
+    let wanted = Wanted {
+        name: &settings.name,
+        uid: settings.uid.as_deref(),
+        namespace: settings.hub_namespace.as_deref(),
+        at_edge: settings.namespace.as_deref(),
+    };
+    let identity = match settings.action {
+        Action::Unregister => {
+            let was_there = work.unregister(&settings.name, &found).await?;
+            say(if was_there {
+                UNREGISTERED
+            } else {
+                "nothing of this name is registered"
+            });
+            return Ok(());
+        }
+        Action::Register => work.register(&wanted, &found, settings.rbac, settings.now).await?,
+        Action::Rotate => known(&work, &wanted, &found)?,
+    };
+    if settings.is_dry {
+        say("nothing was written");
+        return Ok(());
+    }
+    let (token, until) = work.token(&identity, settings.lifetime).await?;
+    let kubeconfig = kubeconfig(settings, &client, &identity, &token, say);
+    let written = kubeconfig.and_then(|kubeconfig| write(settings, &identity, &kubeconfig));
+    written.map_err(|why| work.error("the output cannot be written", &why))?;
+    say(&format!(
+        "token: valid until {until}; {} syncs for {} with the UID {}",
+        identity.id(),
+        identity.name,
+        identity.uid
+    ));
+    Ok(())
+}
+
+/// What an unregistered edge still has.
+const UNREGISTERED: &str = "what stays: at the hub, objects that were synced from the edge, and configs that select objects; \
+                            at the edge, the syncer until you delete it, and all copies";
+
+/// Who is registered, where nothing is to be made.
+fn known(work: &Work<'_>, wanted: &Wanted<'_>, found: &register::Found) -> Result<Identity, JoinError> {
+    let what = format!("cannot get a new token for {}", wanted.name);
+    let (uid, namespace, at_edge) =
+        hub::identify(None, &found.accounts, wanted).map_err(|why| work.error(&what, &why))?;
+    if found.accounts.is_empty() {
+        return Err(work.error(&what, &"it is not registered: run the command without --rotate"));
+    }
+    let uid = uid.ok_or_else(|| work.error(&what, &"its ServiceAccount does not say its UID: give it with --uid"))?;
+    Ok(Identity {
+        name: wanted.name.to_owned(),
+        uid,
+        namespace,
+        at_edge,
+    })
+}
+
+/// The kubeconfig for the syncer, as YAML.
+fn kubeconfig(
+    settings: &Settings,
+    client: &Client,
+    identity: &Identity,
+    token: &str,
+    say: &dyn Fn(&str),
+) -> Result<String, String> {
+    let url = settings.hub_url.as_ref().unwrap_or(&client.url);
+    if settings.hub_url.is_none() && settings.format == Format::Manifest && token::is_of_this_machine(url) {
+        say(&format!(
+            "note: {url} leads from a pod to the pod itself; give the URL that the edge reaches with --hub-url"
+        ));
+    }
+    if client.has_proxy {
+        say("note: the proxy of your kubeconfig is not passed on to the edge");
+    }
+    let server = token::server_url(url, token::names_its_workspace(token));
+    let name = client.server_name.as_deref();
+    let cluster = token::cluster(&server, client.authority.as_deref(), client.insecure, name);
+    manifest::yaml(&manifest::kubeconfig(&cluster, &identity.namespace, token))
+}
+
+fn write(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Result<(), String> {
+    let id = identity.id();
+    let namespace = identity.at_edge.as_deref();
+    let written = match settings.format {
+        Format::Systemd => settings.output.write_all(&service(settings, identity, kubeconfig)),
+        Format::Manifest => {
+            let values = Values {
+                id: &id,
+                name: &identity.name,
+                uid: &identity.uid,
+                namespace: namespace.unwrap_or(&id),
+                image: &settings.image,
+                qps: &settings.qps,
+                burst: &settings.burst,
+                replicas: settings.replicas,
+                is_ha: settings.is_ha,
+                rbac: settings.rbac,
+                kubeconfig,
+            };
+            let documents: Vec<Value> = match settings.action {
+                Action::Rotate => manifest::secret(&values),
+                _ => manifest::documents(&values),
+            };
+            settings.output.write(&manifest::print(&documents)?)
+        }
+    };
+    written.map_err(|error| error.to_string())
+}
+
+/// The files of a service.
+fn service(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Vec<Part> {
+    let kubeconfig = Part {
+        name: "hub.kubeconfig",
+        text: kubeconfig.to_owned(),
+        is_private: true,
+    };
+    if settings.action == Action::Rotate {
+        return vec![kubeconfig];
+    }
+    // It exists in every cluster, and configs may not touch it anyway.
+    let namespace = identity.at_edge.as_deref().unwrap_or("kube-system");
+    let (name, uid) = (&identity.name, &identity.uid);
+    let (qps, burst) = (&settings.qps, &settings.burst);
+    let text = format!(
+        "SYNC_TARGET_NAME={name}\nSYNC_TARGET_UID={uid}\nNAMESPACE={namespace}\n\
+         EDGE_SYNCER_FLAGS=\"--qps={qps} --burst={burst} --listen-address=localhost:8080\"\n"
+    );
+    let environment = Part {
+        name: "edge-syncer.env",
+        text,
+        is_private: false,
+    };
+    let units = manifest::UNITS.map(|(name, text)| Part {
+        name,
+        text: text.to_owned(),
+        is_private: false,
+    });
+    // The kubeconfig last: a service starts when it is there.
+    Vec::from_iter(units.into_iter().chain([environment, kubeconfig]))
+}

@@ -1,0 +1,318 @@
+//! What is done at the hub for one edge, one request after the other.
+//!
+//! Promises: each run looks at what is there and does what is missing, so that one which was interrupted is completed by the
+//! next; what is so is not written; an error says what was done before it.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::client::Client;
+use super::hub::{self, Identity, Object, Step, Wanted};
+use super::id::new_uid;
+use super::manifest::{Rbac, hub_rules};
+use super::{JoinError, token};
+use crate::api;
+use crate::cluster::Error;
+use serde_json::Value;
+
+/// How often it is asked whether the hub serves the configs by now.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How often it is said that this is waited for.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// The kinds of configs, in the order of preference.
+const CONFIGS: [&str; 2] = ["edgesyncconfigs", "syncerconfigs"];
+
+/// Who says what is done.
+pub(super) struct Work<'a> {
+    pub(super) client: &'a Client,
+    pub(super) say: &'a dyn Fn(&str),
+    /// Nothing is written.
+    pub(super) is_dry: bool,
+    /// What was made, for whoever has to clean up.
+    pub(super) made: Vec<String>,
+}
+
+/// What is at the hub.
+pub(super) struct Found {
+    /// The plural of the kind of configs that the hub serves.
+    pub(super) plural: &'static str,
+    pub(super) config: Option<Value>,
+    pub(super) accounts: Vec<Value>,
+}
+
+impl Work<'_> {
+    /// An error about what was done, with what was made before.
+    pub(super) fn error(&self, what: &str, why: &impl fmt::Display) -> JoinError {
+        JoinError {
+            what: what.to_owned(),
+            why: why.to_string(),
+            made: self.made.clone(),
+        }
+    }
+
+    /// Waits until the hub serves configs, and says which.
+    pub(super) async fn wait_for_api(&self, patience: Duration) -> Result<&'static str, JoinError> {
+        let path = format!("/apis/{}/{}", api::GROUP, api::VERSION);
+        let (began, mut said) = (Instant::now(), Duration::ZERO);
+        loop {
+            let why = match self.client.get(&path).await {
+                Ok(types) => match served(&types) {
+                    Some(plural) => return Ok(plural),
+                    None => "the hub serves neither EdgeSyncConfig nor SyncerConfig".to_owned(),
+                },
+                Err(error) if passes(&error) => error.to_string(),
+                Err(error) => return Err(self.error(&format!("cannot read {path} at {}", self.client.url), &error)),
+            };
+            let waited = began.elapsed();
+            if waited >= patience {
+                let advice = "apply manifests/crds/, or in kcp bind the API edge.kubestellar.io";
+                let what = format!("{path} is not served after {} s", patience.as_secs());
+                return Err(self.error(&what, &format!("{why}; {advice}")));
+            }
+            if waited >= said + PROGRESS {
+                said = waited;
+                let (waited, patience) = (waited.as_secs(), patience.as_secs());
+                (self.say)(&format!(
+                    "waiting for the hub to serve {path} ({waited} s of {patience} s): {why}"
+                ));
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// What the hub has under this name and with its label.
+    pub(super) async fn look(&self, name: &str, plural: &'static str) -> Result<Found, JoinError> {
+        let path = format!("/apis/{}/{}/{plural}/{name}", api::GROUP, api::VERSION);
+        let config = self.client.find(&path).await;
+        let config = config.map_err(|error| self.error(&format!("cannot read {path}"), &error))?;
+        let accounts = self.labelled("/api/v1/serviceaccounts", name).await?;
+        Ok(Found {
+            plural,
+            config,
+            accounts,
+        })
+    }
+
+    /// The objects of a collection that have the label of this sync target.
+    pub(super) async fn labelled(&self, collection: &str, name: &str) -> Result<Vec<Value>, JoinError> {
+        let path = format!("{collection}?labelSelector={}%3D{name}", api::SYNC_TARGET_NAME);
+        let list = self.client.get(&path).await;
+        let mut list = list.map_err(|error| self.error(&format!("cannot list {collection}"), &error))?;
+        let kind = list["kind"]
+            .as_str()
+            .unwrap_or_default()
+            .trim_end_matches("List")
+            .to_owned();
+        let version = list["apiVersion"].take();
+        let Value::Array(mut items) = list["items"].take() else {
+            return Ok(Vec::new());
+        };
+        for item in &mut items {
+            // A server leaves them out of lists.
+            item["kind"] = kind.as_str().into();
+            item["apiVersion"] = version.clone();
+        }
+        Ok(items)
+    }
+
+    /// Makes everything so, and returns who the registration is for.
+    pub(super) async fn register(
+        &mut self,
+        wanted: &Wanted<'_>,
+        found: &Found,
+        rbac: Rbac,
+        now: Duration,
+    ) -> Result<Identity, JoinError> {
+        let what = || format!("cannot register {}", wanted.name);
+        let known = hub::identify(ours(found, wanted.name), &found.accounts, wanted);
+        let (uid, namespace, at_edge) = known.map_err(|why| self.error(&what(), &why))?;
+        let chance = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
+        let identity = Identity {
+            name: wanted.name.to_owned(),
+            uid: uid.unwrap_or_else(|| new_uid(now, chance)),
+            namespace,
+            at_edge,
+        };
+        let config = hub::config(&identity, found.plural);
+        let owner = self.make(&config, found.config.clone(), wanted.name).await?;
+        for object in hub::owned(&identity, &owner, &hub_rules(rbac, &identity.id())) {
+            let there = self.client.find(&object.path()).await;
+            let there = there.map_err(|error| self.error(&format!("cannot read {}", object.label()), &error))?;
+            self.make(&object, there, wanted.name).await?;
+        }
+        Ok(identity)
+    }
+
+    /// Makes one object so; returns it as it is then.
+    async fn make(&mut self, object: &Object, found: Option<Value>, name: &str) -> Result<Value, JoinError> {
+        let label = object.label();
+        let step = hub::step(found.as_ref(), &object.body, name);
+        let (verb, done) = match &step {
+            Step::Keep => ("keep", "is as it is to be"),
+            Step::Create => ("create", "created"),
+            Step::Patch(_) => ("change", "changed"),
+            Step::Recreate => ("recreate", "recreated"),
+            Step::Refuse(_) => ("use", ""),
+        };
+        let found = found.unwrap_or_default();
+        if let Step::Refuse(why) = step {
+            return Err(self.error(&format!("cannot use {label}"), &why));
+        }
+        if self.is_dry || step == Step::Keep {
+            let text = if step == Step::Keep {
+                done.to_owned()
+            } else {
+                format!("would be {done}")
+            };
+            (self.say)(&format!("{label}: {text}"));
+            return Ok(if step == Step::Create {
+                object.body.clone()
+            } else {
+                found
+            });
+        }
+        let written = match step {
+            Step::Patch(patch) => self.client.patch(&object.path(), &patch).await,
+            Step::Recreate => match self.client.delete(&object.path(), &found).await {
+                Ok(()) => self.client.create(&object.collection, &object.body).await,
+                Err(error) => Err(error),
+            },
+            _ => self.client.create(&object.collection, &object.body).await,
+        };
+        let written = written.map_err(|error| self.error(&format!("cannot {verb} {label}"), &error))?;
+        (self.say)(&format!("{label}: {done}"));
+        self.made.push(format!("{label} {done}"));
+        Ok(written)
+    }
+
+    /// A token for the service account, and until when it is valid.
+    pub(super) async fn token(&self, identity: &Identity, lifetime: Duration) -> Result<(String, String), JoinError> {
+        let (namespace, id) = (&identity.namespace, identity.id());
+        let what = format!("cannot get a token for ServiceAccount/{namespace}/{id}");
+        let path = format!("{}/{id}/token", hub::accounts(namespace));
+        let answer = self.client.create(&path, &token::request(lifetime.as_secs())).await;
+        let answer = answer.map_err(|error| self.error(&what, &error))?;
+        let granted = token::granted(&answer).map(|(token, end)| (token.to_owned(), end.to_owned()));
+        granted.ok_or_else(|| self.error(&what, &"the hub has answered without one"))
+    }
+
+    /// Removes what a registration has made. Returns whether there was anything.
+    pub(super) async fn unregister(&mut self, name: &str, found: &Found) -> Result<bool, JoinError> {
+        // The config last: it is what the others are found by when this is interrupted, and what garbage collection goes by.
+        let mut all = Vec::new();
+        for plural in ["clusterrolebindings", "clusterroles"] {
+            let collection = hub::of_rbac(plural);
+            for object in self.labelled(&collection, name).await? {
+                all.push((collection.clone(), object));
+            }
+        }
+        for account in &found.accounts {
+            let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default();
+            all.push((hub::accounts(namespace), account.clone()));
+        }
+        if let Some(config) = &found.config {
+            let label = hub::label(config);
+            let is_empty = config["spec"]
+                .as_object()
+                .is_none_or(|spec| spec.values().all(is_nothing));
+            if !hub::is_ours(config, name) {
+                (self.say)(&format!("{label}: stays, it is somebody else's"));
+            } else if is_empty {
+                all.push((
+                    format!("/apis/{}/{}/{}", api::GROUP, api::VERSION, found.plural),
+                    config.clone(),
+                ));
+            } else {
+                (self.say)(&format!("{label}: stays, since it selects objects"));
+            }
+        }
+        for (collection, object) in &all {
+            let label = hub::label(object);
+            if self.is_dry {
+                (self.say)(&format!("{label}: would be deleted"));
+                continue;
+            }
+            let path = format!(
+                "{collection}/{}",
+                object["metadata"]["name"].as_str().unwrap_or_default()
+            );
+            let deleted = self.client.delete(&path, object).await;
+            deleted.map_err(|error| self.error(&format!("cannot delete {label}"), &error))?;
+            (self.say)(&format!("{label}: deleted"));
+            self.made.push(format!("{label} deleted"));
+        }
+        Ok(!all.is_empty())
+    }
+}
+
+/// The config, if it is ours.
+fn ours<'a>(found: &'a Found, name: &str) -> Option<&'a Value> {
+    found.config.as_ref().filter(|config| hub::is_ours(config, name))
+}
+
+/// The first of the kinds of configs that a discovery answer names.
+fn served(types: &Value) -> Option<&'static str> {
+    let names: Vec<&str> = types["resources"]
+        .as_array()?
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    CONFIGS.into_iter().find(|plural| names.contains(plural))
+}
+
+/// True for what passes when one waits: the API is not bound yet, or the server has no time.
+fn passes(error: &Error) -> bool {
+    let is_busy = |code: u16| matches!(code, 429 | 500..=599);
+    error.is_type_not_served() || error.status().is_some_and(|status| is_busy(status.code))
+}
+
+/// True for an empty value.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_nothing),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn takes_the_first_kind_that_is_served() {
+        let types =
+            |names: &[&str]| json!({"resources": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()});
+        assert_eq!(
+            served(&types(&["syncerconfigs", "edgesyncconfigs"])),
+            Some("edgesyncconfigs")
+        );
+        assert_eq!(
+            served(&types(&["syncerconfigs/status", "syncerconfigs"])),
+            Some("syncerconfigs")
+        );
+        assert_eq!(served(&types(&["others"])), None);
+        assert_eq!(served(&json!({})), None);
+    }
+
+    #[test]
+    fn a_config_that_selects_nothing_is_empty() {
+        for (spec, expected) in [
+            (json!({}), true),
+            (
+                json!({"namespaceScope": {"namespaces": [], "resources": null}, "upsync": []}),
+                true,
+            ),
+            (json!({"upsync": [{}]}), false),
+            (json!({"namespaceScope": {"namespaces": ["shop"]}}), false),
+        ] {
+            assert_eq!(is_nothing(&spec), expected, "{spec}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What is made at the hub, and that it is made once.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::bench::{IMAGE, generate, kubeconfig_in, manifest, new_name, of_kind, token_in};
+use crate::support::objects::JSON;
+use crate::support::story::SOON;
+use crate::support::{AuditMark, Objects, SYNCER, Server, eventually, shared_pair};
+
+const CONFIG: [&str; 2] = ["edge.kubestellar.io/v2alpha1", "edgesyncconfigs"];
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+/// The id in the documents.
+pub(crate) fn id_in(documents: &[Value]) -> String {
+    let name = &of_kind(documents, "Deployment")["metadata"]["name"];
+    name.as_str().expect("a name is text").to_owned()
+}
+
+/// What a registration has at the hub: config, service account, role and binding.
+pub(crate) async fn registered(hub: &Objects, name: &str, id: &str) -> [Option<Value>; 4] {
+    [
+        hub.get(CONFIG[0], CONFIG[1], "", name).await,
+        hub.get("v1", "serviceaccounts", "default", id).await,
+        hub.get(RBAC, "clusterroles", "", id).await,
+        hub.get(RBAC, "clusterrolebindings", "", id).await,
+    ]
+}
+
+/// The writes of `gen` since the mark, but for the tokens that it asks for.
+async fn writes(server: &Server, mark: AuditMark, tokens: usize) -> Vec<String> {
+    eventually("the requests are in the log", SOON, async || {
+        let all = server.requests_since(SYNCER, mark);
+        let writes = all
+            .into_iter()
+            .filter(|it| !matches!(it.verb.as_str(), "get" | "list" | "watch"));
+        let (asked, writes): (Vec<_>, Vec<_>) = writes.partition(|it| it.uri.contains("/token"));
+        if asked.len() < tokens {
+            return Err(format!("{} of {tokens} tokens", asked.len()));
+        }
+        Ok(writes.into_iter().map(|it| format!("{} {}", it.verb, it.uri)).collect())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_registration_has_the_objects_of_the_go_generator() {
+    let pair = shared_pair().await;
+    let (hub, name) = (pair.hub.objects(), new_name());
+    let documents = manifest(&pair.hub.kubeconfig(), &name, &["--uid=sync-target-uid"]).await;
+    let id = id_in(&documents);
+    assert!(
+        id.starts_with(&format!("kubestellar-syncer-{name}-")) && id.len() == 28 + name.len(),
+        "{id}"
+    );
+    let [config, account, role, binding] = registered(&hub, &name, &id).await.map(|it| it.expect("it was created"));
+    assert_eq!(config["spec"], json!({}));
+    let owner =
+        json!([{"apiVersion": CONFIG[0], "kind": "EdgeSyncConfig", "name": name, "uid": config["metadata"]["uid"]}]);
+    for object in [&account, &role, &binding] {
+        assert_eq!(object["metadata"]["ownerReferences"], owner);
+    }
+    for object in [&config, &account, &role, &binding] {
+        assert_eq!(
+            object["metadata"]["labels"],
+            json!({"edge.kubestellar.io/sync-target-name": name})
+        );
+    }
+    let all = json!(["*"]);
+    assert_eq!(
+        role["rules"],
+        json!([
+            {"apiGroups": all, "resources": all, "verbs": all},
+            {"nonResourceURLs": ["/"], "verbs": ["access"]},
+        ])
+    );
+    assert_eq!(binding["roleRef"]["name"], id.as_str());
+    assert_eq!(
+        binding["subjects"],
+        json!([{"kind": "ServiceAccount", "name": id, "namespace": "default"}])
+    );
+
+    let kubeconfig = kubeconfig_in(&documents);
+    let cluster = &kubeconfig["clusters"][0];
+    assert_eq!(cluster["name"], "default-cluster");
+    assert_eq!(cluster["cluster"]["server"], pair.hub.url());
+    assert_eq!(
+        cluster["cluster"]["certificate-authority-data"],
+        crate::support::kubeconfig::base64(pair.hub.ca_pem())
+    );
+    let context = json!({"cluster": "default-cluster", "namespace": "default", "user": "default-user"});
+    assert_eq!(
+        kubeconfig["contexts"],
+        json!([{"name": "default-context", "context": context}])
+    );
+    assert_eq!(kubeconfig["current-context"], "default-context");
+    let account = format!("system:serviceaccount:default:{id}");
+    assert_eq!(who(&hub, &token_in(&kubeconfig)).await, account);
+}
+
+/// Whose token it is.
+async fn who(hub: &Objects, token: &str) -> String {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
+    let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let answer = hub
+        .send(Method::POST, path, JSON, Some(&review))
+        .await
+        .expect("the hub knows tokens");
+    answer["status"]["user"]["username"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn a_second_run_finds_the_first_and_writes_nothing() {
+    let pair = shared_pair().await;
+    let (hub, name, kubeconfig) = (pair.hub.objects(), new_name(), pair.hub.kubeconfig());
+    let mark = pair.hub.audit_mark();
+    let first = manifest(&kubeconfig, &name, &["-n", "own"]).await;
+    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 4);
+    let before = registered(&hub, &name, &id_in(&first)).await;
+    assert!(before.iter().all(Option::is_some));
+
+    let mark = pair.hub.audit_mark();
+    let mut second = manifest(&kubeconfig, &name, &[]).await;
+    assert_eq!(writes(&pair.hub, mark, 1).await, [""; 0]);
+    assert_eq!(registered(&hub, &name, &id_in(&second)).await, before);
+    // All but the token is the same, and the namespace is remembered.
+    let secret = second
+        .iter_mut()
+        .find(|object| !object["stringData"].is_null())
+        .expect("there is one");
+    let of_first = first
+        .iter()
+        .find(|object| !object["stringData"].is_null())
+        .expect("there is one");
+    secret["stringData"] = of_first["stringData"].clone();
+    assert_eq!(second, first);
+    assert_eq!(of_kind(&second, "Namespace")["metadata"]["name"], "own");
+}
+
+#[tokio::test]
+async fn what_was_changed_is_corrected() {
+    let pair = shared_pair().await;
+    let (hub, name, kubeconfig) = (pair.hub.objects(), new_name(), pair.hub.kubeconfig());
+    let id = id_in(&manifest(&kubeconfig, &name, &[]).await);
+    let before = registered(&hub, &name, &id).await;
+    hub.merge_patch(RBAC, "clusterroles", "", &id, &json!({"rules": []}))
+        .await;
+    hub.merge_patch(
+        "v1",
+        "serviceaccounts",
+        "default",
+        &id,
+        &json!({"metadata": {"ownerReferences": null}}),
+    )
+    .await;
+    hub.delete(RBAC, "clusterrolebindings", "", &id).await;
+    let mut other = before[3].clone().expect("it was there");
+    other["metadata"] = json!({"name": id, "labels": other["metadata"]["labels"]});
+    other["roleRef"]["name"] = json!("view");
+    hub.create(&other).await;
+
+    let mark = pair.hub.audit_mark();
+    manifest(&kubeconfig, &name, &[]).await;
+    assert_eq!(
+        writes(&pair.hub, mark, 1).await.len(),
+        4,
+        "two patches, a delete and a create"
+    );
+    let after = registered(&hub, &name, &id).await;
+    for (before, after) in before.iter().zip(&after) {
+        let (before, after) = (
+            before.as_ref().expect("it was there"),
+            after.as_ref().expect("it is there"),
+        );
+        for field in ["rules", "roleRef", "subjects"] {
+            assert_eq!(before[field], after[field]);
+        }
+        assert_eq!(
+            before["metadata"]["ownerReferences"],
+            after["metadata"]["ownerReferences"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_new_token_needs_nothing_but_the_name() {
+    let pair = shared_pair().await;
+    let (hub, name, kubeconfig) = (pair.hub.objects(), new_name(), pair.hub.kubeconfig());
+    let unknown = generate(&kubeconfig, &[&name, "--rotate", "-o", "-"]).await;
+    unknown.refused(1, "it is not registered: run the command without --rotate");
+    let first = manifest(&kubeconfig, &name, &["-n", "own", "--uid=the-uid"]).await;
+    let mark = pair.hub.audit_mark();
+    let finished = generate(&kubeconfig, &[&name, "--rotate", "-o", "-"]).await.done();
+    let second = crate::support::manifests::documents(&finished.stdout);
+    assert_eq!(writes(&pair.hub, mark, 1).await, [""; 0]);
+    assert_eq!(second.len(), 1);
+    let of_first = first
+        .iter()
+        .find(|object| !object["stringData"].is_null())
+        .expect("there is one");
+    assert_eq!(second[0]["metadata"], of_first["metadata"]);
+    let tokens = [kubeconfig_in(&first), kubeconfig_in(&second)].map(|it| token_in(&it));
+    assert_ne!(tokens[0], tokens[1]);
+    let account = format!("system:serviceaccount:default:{}", id_in(&first));
+    assert_eq!(who(&hub, &tokens[1]).await, account);
+}
+
+#[tokio::test]
+async fn an_unregistered_edge_leaves_what_is_not_of_the_registration() {
+    let pair = shared_pair().await;
+    let (hub, name, kubeconfig) = (pair.hub.objects(), new_name(), pair.hub.kubeconfig());
+    let id = id_in(&manifest(&kubeconfig, &name, &[]).await);
+    let other = new_name();
+    let id_of_other = id_in(&manifest(&kubeconfig, &other, &[]).await);
+    // Somebody has come to use the config.
+    let selected = json!({"apiVersion": "v1", "kind": "ConfigMap", "group": "", "name": "b", "namespace": "a"});
+    let spec = json!({"spec": {"upSyncedResources": [selected]}});
+    hub.merge_patch(CONFIG[0], CONFIG[1], "", &other, &spec).await;
+
+    let dry = generate(&kubeconfig, &[&name, "--unregister", "--dry-run"])
+        .await
+        .done();
+    assert_eq!(dry.stderr.matches("would be deleted").count(), 4, "{}", dry.stderr);
+    assert!(registered(&hub, &name, &id).await.iter().all(Option::is_some));
+
+    let done = generate(&kubeconfig, &[&name, "--unregister"]).await.done();
+    assert_eq!(done.stderr.matches(": deleted\n").count(), 4, "{}", done.stderr);
+    assert!(done.stderr.contains("what stays: "), "{}", done.stderr);
+    assert_eq!(registered(&hub, &name, &id).await, [const { None }; 4]);
+    assert!(registered(&hub, &other, &id_of_other).await.iter().all(Option::is_some));
+    let again = generate(&kubeconfig, &[&name, "--unregister"]).await.done();
+    assert!(
+        again.stderr.contains("nothing of this name is registered"),
+        "{}",
+        again.stderr
+    );
+
+    let done = generate(&kubeconfig, &[&other, "--unregister"]).await.done();
+    assert!(
+        done.stderr.contains("stays, since it selects objects"),
+        "{}",
+        done.stderr
+    );
+    let left = registered(&hub, &other, &id_of_other).await.map(|it| it.is_some());
+    assert_eq!(left, [true, false, false, false]);
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
+    let pair = shared_pair().await;
+    let (hub, name, kubeconfig) = (pair.hub.objects(), new_name(), pair.hub.kubeconfig());
+    let folder = crate::support::process::Folder::create("dry");
+    let file = folder.path().join("out");
+    let file = file.to_str().expect("it is UTF-8");
+    let mark = pair.hub.audit_mark();
+    let done = generate(&kubeconfig, &[&name, IMAGE, "-o", file, "--uid=u", "--dry-run"])
+        .await
+        .done();
+    assert_eq!(done.stderr.matches("would be created").count(), 4, "{}", done.stderr);
+    assert!(!std::path::Path::new(file).exists());
+    manifest(&kubeconfig, &new_name(), &[]).await;
+    assert_eq!(writes(&pair.hub, mark, 1).await.len(), 4, "those of the other run");
+    assert_eq!(hub.get(CONFIG[0], CONFIG[1], "", &name).await, None);
+}

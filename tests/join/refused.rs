@@ -1,0 +1,252 @@
+//! What `gen` refuses, and that nothing is written then: at the hub, or in the place of a file that was there.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::bench::{IMAGE, command, finish, generate, kubeconfig_in, manifest, new_name};
+use crate::hub::{id_in, registered};
+use crate::support::manifests::documents;
+use crate::support::objects::{edge_sync_config, namespace};
+use crate::support::process::Folder;
+use crate::support::rbac::{allow, disallow, limited};
+use crate::support::{Ca, KubeconfigParts, SYNCER, Server, ServerOptions, User, shared_pair, wait_for_crd};
+
+#[tokio::test]
+async fn wrong_input_is_one_line_and_touches_nothing() {
+    let pair = shared_pair().await;
+    let folder = Folder::create("refused");
+    let file = folder.write("out.yaml", "what was there").display().to_string();
+    let here = folder.path().display().to_string();
+    let kubeconfig = pair.hub.kubeconfig();
+    let mark = pair.hub.audit_mark();
+    for (args, words) in [
+        (vec!["Bad_Name", IMAGE, "-o", &file], "the name \"Bad_Name\" must be"),
+        (vec!["site", "-o", &file], "--syncer-image is missing"),
+        (
+            vec!["site", IMAGE, "-o", &file, "--replicas", "3"],
+            "--replicas \"3\": must be 0 or 1",
+        ),
+        (
+            vec!["site", IMAGE, "-o", &file, "--labels", "x"],
+            "--labels \"x\": must be key=value",
+        ),
+        (
+            vec!["site", IMAGE, "-o", &file, "--lifetime", "5m"],
+            "--lifetime \"5m\": must be at least 10m",
+        ),
+        (
+            vec!["site", IMAGE, "-o", &file, "-n", ""],
+            "--namespace \"\": must be the name of a namespace",
+        ),
+        (vec!["site", IMAGE, "-o", &here], "cannot be written: is a directory"),
+        (
+            vec!["site", IMAGE, "-o", "/proc/out"],
+            "-o /proc/out: cannot be written: ",
+        ),
+        (
+            vec!["site", IMAGE, "-o", &file, "--context", "none"],
+            "--context: \"none\" is not in the file, which has context \"main\"",
+        ),
+        (
+            vec!["site", IMAGE, "-o", &file, "--password", "x"],
+            "--password: API servers take no passwords",
+        ),
+    ] {
+        let refused = generate(&kubeconfig, &args).await;
+        refused.refused(2, words);
+        assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    }
+    for args in [&["-o", file.as_str(), IMAGE][..], &["one", "two", "-o", &file, IMAGE]] {
+        let help = generate(&kubeconfig, args).await.done();
+        assert!(
+            help.stdout.starts_with("Usage: edge-syncer gen NAME "),
+            "{}",
+            help.stdout
+        );
+    }
+    let none = finish(&mut command(&["site", IMAGE, "-o", &file])).await;
+    none.refused(
+        2,
+        "there is no kubeconfig: name the hub's with --kubeconfig or KUBECONFIG",
+    );
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "what was there");
+    assert_eq!(
+        fs::read_dir(folder.path()).expect("it is ours").count(),
+        1,
+        "no other file was made"
+    );
+    // A request of somebody else comes later in the log than any of these.
+    manifest(&kubeconfig, &new_name(), &[]).await;
+    let requests = pair.hub.requests_since(SYNCER, mark);
+    assert!(requests.iter().all(|it| !it.uri.ends_with("/site")), "{requests:?}");
+}
+
+#[tokio::test]
+async fn what_is_somebody_elses_is_not_touched() {
+    let pair = shared_pair().await;
+    let (hub, kubeconfig) = (pair.hub.objects(), pair.hub.kubeconfig());
+    let name = new_name();
+    let before = hub.create(&edge_sync_config(&name, json!({}))).await;
+    let refused = generate(&kubeconfig, &[&name, IMAGE, "-o", "-"]).await;
+    refused.refused(
+        1,
+        &format!("hub: cannot use EdgeSyncConfig//{name}: it is there already"),
+    );
+    assert_eq!(hub.reread(&before).await, Some(before.clone()));
+    assert!(!refused.stderr.contains("done before"), "{}", refused.stderr);
+    // Until somebody says that it is ours.
+    let label = json!({"metadata": {"labels": {"edge.kubestellar.io/sync-target-name": name}}});
+    hub.merge_patch("edge.kubestellar.io/v2alpha1", "edgesyncconfigs", "", &name, &label)
+        .await;
+    let id = id_in(&manifest(&kubeconfig, &name, &["--uid=the-uid"]).await);
+
+    // A role of the name that the id will be.
+    let other = new_name();
+    let role = registered(&hub, &name, &id).await[2].clone().expect("it was created");
+    let id_of_other = id.replace(&name, &other);
+    let role = hub
+        .create(&json!({"apiVersion": role["apiVersion"], "kind": "ClusterRole", "metadata": {"name": id_of_other}, "rules": []}))
+        .await;
+    let refused = generate(&kubeconfig, &[&other, IMAGE, "-o", "-", "--uid=the-uid"]).await;
+    refused.refused(
+        1,
+        &format!("hub: cannot use ClusterRole//{id_of_other}: it is there already"),
+    );
+    let made = format!(
+        "done before: EdgeSyncConfig//{other} created, ServiceAccount/default/{id_of_other} created; the same command goes \
+         on from there"
+    );
+    assert!(refused.stderr.contains(&made), "{}", refused.stderr);
+    assert_eq!(hub.reread(&role).await, Some(role));
+    generate(&kubeconfig, &[&other, "--unregister"]).await.done();
+    assert!(
+        hub.get("rbac.authorization.k8s.io/v1", "clusterroles", "", &id_of_other)
+            .await
+            .is_some()
+    );
+
+    for (flag, words) in [
+        ("--uid=another", "is registered with the UID the-uid, not another"),
+        (
+            "--kcp-namespace=kube-system",
+            "is registered in namespace default, not kube-system",
+        ),
+    ] {
+        generate(&kubeconfig, &[&name, IMAGE, "-o", "-", flag])
+            .await
+            .refused(1, words);
+    }
+}
+
+#[tokio::test]
+async fn an_admin_who_may_not_do_all_learns_what_was_done_and_goes_on_later() {
+    let pair = shared_pair().await;
+    let (hub, name) = (pair.hub.objects(), new_name());
+    let role = format!("of-{name}");
+    let mut rules = json!([
+        {"apiGroups": ["edge.kubestellar.io"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["*"]},
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["get", "list"]},
+    ]);
+    allow(&hub, &role, rules.clone()).await;
+    let folder = Folder::create("half-way");
+    let file = folder.path().join("out.yaml").display().to_string();
+    let args = [name.as_str(), IMAGE, "-o", &file];
+    let refused = generate(&limited(&pair.hub), &args).await;
+    refused.refused(1, "hub: cannot create ClusterRole//");
+    for words in [
+        "clusterroles.rbac.authorization.k8s.io is forbidden: User \"limited\" cannot create",
+        &format!("done before: EdgeSyncConfig//{name} created, ServiceAccount/default/"),
+    ] {
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("it is ours").count(), 0);
+    disallow(&hub, &role).await;
+    rules =
+        json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}]);
+    allow(&hub, &role, rules).await;
+    let done = generate(&limited(&pair.hub), &args).await.done();
+    assert_eq!(done.stderr.matches("is as it is to be").count(), 2, "{}", done.stderr);
+    disallow(&hub, &role).await;
+    assert!(fs::metadata(&file).is_ok());
+}
+
+#[tokio::test]
+async fn a_hub_that_cannot_be_trusted_or_reached_is_named() {
+    let pair = shared_pair().await;
+    let parts = KubeconfigParts::with(|parts| parts.ca = Ca::Absent);
+    let untrusted = pair.hub.write_kubeconfig("untrusted", &parts);
+    generate(&untrusted, &["site", IMAGE, "-o", "-"])
+        .await
+        .refused(1, "hub: cannot read /apis/edge.kubestellar.io/v2alpha1 at https://");
+    let parts = KubeconfigParts::with(|parts| parts.server = Some("https://127.0.0.1:1".to_owned()));
+    let away = pair.hub.write_kubeconfig("away", &parts);
+    generate(&away, &["site", IMAGE, "-o", "-"]).await.refused(1, "refused");
+    let parts = KubeconfigParts::with(|parts| parts.user = User::Limited);
+    let nobody = pair.hub.write_kubeconfig("nobody", &parts);
+    let refused = generate(&nobody, &["site", IMAGE, "-o", "-"]).await;
+    refused.refused(1, "User \"limited\" cannot get resource \"edgesyncconfigs\"");
+    let missing = generate(
+        &pair.hub.kubeconfig(),
+        &[&new_name(), IMAGE, "-o", "-", "--kcp-namespace=none"],
+    )
+    .await;
+    missing.refused(1, "namespaces \"none\" not found");
+}
+
+/// The definition of `SyncerConfig`s alone.
+fn definition() -> Value {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/manifests/crds/edge.kubestellar.io_syncerconfigs.yaml"
+    );
+    documents(&fs::read_to_string(path).expect("it is there")).remove(0)
+}
+
+#[tokio::test]
+async fn an_api_that_is_bound_late_is_waited_for_and_one_kind_is_enough() {
+    let server = Server::start("hub", ServerOptions::default()).await;
+    let (hub, kubeconfig) = (server.objects(), server.kubeconfig());
+    let name = new_name();
+    let never = generate(&kubeconfig, &[&name, IMAGE, "-o", "-", "--timeout=2s"]).await;
+    never.refused(1, "/apis/edge.kubestellar.io/v2alpha1 is not served after 2 s: ");
+    assert!(never.stderr.contains("apply manifests/crds/"), "{}", never.stderr);
+
+    hub.create(&namespace("accounts")).await;
+    let flags = [
+        name.as_str(),
+        IMAGE,
+        "-o",
+        "-",
+        "--kcp-namespace=accounts",
+        "--timeout=100s",
+    ];
+    let install = async {
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        hub.create(&definition()).await;
+        wait_for_crd(&hub, "syncerconfigs.edge.kubestellar.io").await;
+    };
+    let (finished, ()) = tokio::join!(generate(&kubeconfig, &flags), install);
+    let finished = finished.done();
+    assert!(
+        finished.stderr.contains("waiting for the hub to serve"),
+        "{}",
+        finished.stderr
+    );
+    let found = documents(&finished.stdout);
+    let config = hub
+        .get("edge.kubestellar.io/v2alpha1", "syncerconfigs", "", &name)
+        .await;
+    assert_eq!(config.expect("it was created")["spec"], json!({}));
+    assert!(
+        hub.get("v1", "serviceaccounts", "accounts", &id_in(&found))
+            .await
+            .is_some()
+    );
+    assert_eq!(kubeconfig_in(&found)["contexts"][0]["context"]["namespace"], "accounts");
+    // The namespace is found again.
+    let again = manifest(&kubeconfig, &name, &[]).await;
+    assert_eq!(id_in(&again), id_in(&found));
+}
