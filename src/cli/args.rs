@@ -6,8 +6,10 @@
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
+use super::asks::{self, RbacOptions};
 use super::klog::{self, Klog};
 use super::usage::UsageError;
+use crate::logging::LogFormat;
 use crate::spelling;
 
 /// What the command line asks for.
@@ -19,6 +21,10 @@ pub(super) enum Command {
     RunHelp,
     Version,
     Run(Box<RunArgs>, Klog),
+    CheckHelp,
+    Check(Box<RunArgs>, Klog, LogFormat),
+    RbacHelp,
+    Rbac(Box<RunArgs>, Klog, RbacOptions),
 }
 
 // In the order of the help. It adds what the types say: which flags are repeatable, and which are switches.
@@ -167,7 +173,7 @@ fn flag(name: &str) -> Option<&'static FlagInfo<'static>> {
 }
 
 /// The words that a command line may begin with.
-const COMMANDS: [&str; 3] = ["run", "version", "help"];
+const COMMANDS: [&str; 5] = ["run", "check", "gen", "version", "help"];
 
 /// Reads the arguments after the program's name.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
@@ -176,11 +182,15 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     while let Some(arg) = rest.next() {
         let found = match arg.as_str() {
             "run" => return run(rest.as_slice(), klog),
+            "check" => return asks::check(rest.as_slice(), klog),
+            "gen" => return generate(rest.as_slice(), klog),
             "-V" | "--version" | "version" => Command::Version,
             "-h" | "--help" => Command::Help,
             "help" => match rest.next().map(String::as_str) {
                 None | Some("help" | "version") => Command::Help,
                 Some("run") => Command::RunHelp,
+                Some("check") => Command::CheckHelp,
+                Some("gen") => Command::RbacHelp,
                 Some(other) => return Err(unknown_command(other)),
             },
             _ if klog.take(arg, &mut rest)? => continue,
@@ -195,6 +205,18 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
         };
     }
     Ok(Command::Nothing)
+}
+
+/// What is to be made: roles.
+fn generate(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
+        Some(("rbac", rest)) => asks::rbac(rest, klog),
+        None | Some(("-h" | "--help" | "help", _)) => Ok(Command::RbacHelp),
+        Some((word, _)) => Err(UsageError::of_commands(format!(
+            "gen {word:?}: must be rbac{}",
+            spelling::hint(word, ["rbac"])
+        ))),
+    }
 }
 
 fn unknown_command(word: &str) -> UsageError {
@@ -215,7 +237,7 @@ fn misplaced_flag(arg: &str) -> UsageError {
 }
 
 /// Reads the flags of `run`.
-fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError> {
+pub(super) fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError> {
     // The flags that count, with their values.
     let mut given: Vec<(&str, Option<&str>)> = Vec::new();
     let mut rest = args.iter();

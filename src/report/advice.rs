@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::cluster::{ApiStatus, Error, Place};
 
 /// What a person can do about an error at that place, in one sentence.
-pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
+pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
     match error {
         Error::Unreachable(words) => about_the_way(words, place),
         Error::Outdated { .. } => {
@@ -38,6 +38,13 @@ pub(super) fn shared_reason(error: &Error) -> Option<&str> {
     let status = error.status().filter(|status| status.code == 403)?;
     // `User "x" cannot list resource "secrets" in API group "" in the namespace "shop"`
     let (_, reason) = status.message.split_once(" is forbidden: ")?;
+    // Behind that, roles that are bound and not there, in any order.
+    let (reason, _) = reason.split_once(": RBAC: ").unwrap_or((reason, ""));
+    // The namespace of a Namespace is the object itself.
+    let reason = match reason.split_once(" resource \"namespaces\" in API group \"\" in the namespace ") {
+        Some((verb, _)) => verb,
+        None => reason,
+    };
     (reason.starts_with("User \"") && reason.contains(" cannot ")).then_some(reason)
 }
 

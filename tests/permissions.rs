@@ -1,0 +1,12 @@
+//! Permissions: what `edge-syncer gen rbac` prints is enough and not too much, and what `edge-syncer check` says is so.
+
+mod support;
+
+#[path = "permissions/bench.rs"]
+mod bench;
+#[path = "permissions/checks.rs"]
+mod checks;
+#[path = "permissions/printed.rs"]
+mod printed;
+#[path = "permissions/turns.rs"]
+mod turns;
