@@ -6,7 +6,7 @@ use crate::bench::{Site, documents, ensure_namespace, pair, roles};
 use crate::support::objects::{config_map, syncer_config};
 use crate::support::statuses::{deployment, returns, set_status, web};
 use crate::support::story::{arrives, copy_equals, edit, gone, remains};
-use crate::support::SYNCER;
+use crate::support::{AuditMark, PairLease, SYNCER};
 
 /// What the config of the demo asks for, in this namespace.
 pub(crate) fn selection(shop: &str) -> Value {
@@ -20,6 +20,16 @@ pub(crate) fn selection(shop: &str) -> Value {
         },
         "upsync": [{"apiGroup": "", "resources": ["configmaps"], "namespaces": [shop], "names": ["sales"]}],
     })
+}
+
+/// Fails if a server has refused the syncer anything since these marks.
+fn nothing_was_refused(pair: &PairLease, marks: [AuditMark; 2]) {
+    for (server, mark) in [&pair.hub, &pair.edge].into_iter().zip(marks) {
+        let requests = server.requests_since(SYNCER, mark);
+        assert!(!requests.is_empty(), "the {} was asked nothing", server.name());
+        let refused = requests.iter().find(|request| matches!(request.code, 401 | 403));
+        assert_eq!(refused, None, "refused at the {}", server.name());
+    }
 }
 
 #[tokio::test]
@@ -55,12 +65,15 @@ async fn the_story_of_the_demo_needs_no_more_than_the_printed_roles() {
         edge.delete("v1", "configmaps", shop, "sales").await;
         gone(hub, "v1", "configmaps", shop, "sales").await;
     }
+    nothing_was_refused(&site.pair, marks);
     site.pair.hub.stop_apiserver();
     remains(&site.edge, "v1", "configmaps", shop, "prices").await;
     site.pair.hub.start_apiserver().await;
     let (hub, edge) = (&site.pair.hub.objects(), &site.edge);
     edit(hub, shop, "prices", &json!({"data": {"apple": "3"}})).await;
     copy_equals(edge, shop, "prices", &json!({"apple": "3"})).await;
+    // A server that has just started does not know its roles yet, and refuses everything for a moment.
+    let marks = [site.pair.hub.audit_mark(), site.pair.edge.audit_mark()];
     hub.delete("v1", "configmaps", shop, "prices").await;
     gone(edge, "v1", "configmaps", shop, "prices").await;
     hub.delete("apps/v1", "deployments", shop, "web").await;
@@ -68,12 +81,7 @@ async fn the_story_of_the_demo_needs_no_more_than_the_printed_roles() {
     arrives(edge, "coordination.k8s.io/v1", "leases", "edge-syncer", "edge-syncer-site-7").await;
     let (status, _) = syncer.terminate().await;
     assert_eq!(status.code(), Some(0), "{}", syncer.log());
-    for (server, mark) in [&site.pair.hub, &site.pair.edge].into_iter().zip(marks) {
-        let requests = server.requests_since(SYNCER, mark);
-        assert!(!requests.is_empty(), "the {} was asked nothing", server.name());
-        let refused = requests.iter().find(|request| matches!(request.code, 401 | 403));
-        assert_eq!(refused, None, "refused at the {}", server.name());
-    }
+    nothing_was_refused(&site.pair, marks);
 }
 
 #[tokio::test]
