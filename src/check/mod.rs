@@ -47,7 +47,7 @@ pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
             }
         }
     } else {
-        let found = "what the configs need cannot be told without both sides";
+        let found = "what the configs need is not known without both sides";
         points.add(None, "configs", Verdict::Unknown, found, "");
     }
     cli::print(&points.text(format));
@@ -192,7 +192,7 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
             }
         }
         Err(error) => {
-            let words = format!("whether it may {verbs} {what} ({feature}) cannot be told: {error}");
+            let words = format!("whether it may {verbs} {what} ({feature}) is not known: {error}");
             points.add(side, about, Verdict::Unknown, words, "");
         }
     }

@@ -41,7 +41,8 @@ const RBAC_USAGE: &str = "\
 Usage: edge-syncer gen rbac --side=hub|edge --from-kubeconfig=FILE --sync-target-uid=UID [flags]
 
 Prints a service account and the roles that run needs at one side, for the configs as they are at the hub, with a
-comment for each rule. Reads from both sides as whoever the kubeconfigs name, such as an administrator, and changes nothing.
+comment for each rule. Reads from both sides as whoever the kubeconfigs name, such as an administrator, and changes
+nothing.
 
 Flags of its own:
   --side hub|edge             the side that the roles are for (required)

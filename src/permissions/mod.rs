@@ -257,7 +257,7 @@ pub const TABLE: &[Row] = &[
         When::Roles(Up),
         "Upsync of roles: give permissions that the syncer itself does not have.",
     ),
-    row(Edge, "downsync", "each selected type, and `namespaces`, in all namespaces", WRITE).on(
+    row(Edge, "downsync", "each selected type, and `namespaces` (without delete), in all namespaces", WRITE).on(
         On::Copies(Down),
         When::Direction(Down),
         "Downsync: the selected types, and the namespaces that they need. The edge is read across all namespaces.",
