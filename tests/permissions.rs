@@ -6,6 +6,8 @@ mod support;
 mod bench;
 #[path = "permissions/checks.rs"]
 mod checks;
+#[path = "permissions/own.rs"]
+mod own;
 #[path = "permissions/printed.rs"]
 mod printed;
 #[path = "permissions/turns.rs"]

@@ -8,8 +8,10 @@ mod points;
 
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::task::Poll;
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::FutureExt as _;
+use futures_util::future::{LocalBoxFuture, poll_fn};
 use serde_json::{Value, json};
 
 use self::contact::contact;
@@ -163,12 +165,35 @@ async fn permissions(
     situation.allows_escalation = true;
     for (side, cluster) in [(Side::Hub, hub), (Side::Edge, edge)] {
         let needed = needed(side, &situation).permissions;
-        let answers = needed.iter().map(|permission| lacks(cluster, permission));
-        let answers: Vec<_> = stream::iter(answers).buffered(AT_ONCE).collect().await;
-        for (permission, answer) in needed.iter().zip(answers) {
-            permission_point(side, permission, answer, points);
+        for some in needed.chunks(AT_ONCE) {
+            let asked = some.iter().map(|permission| lacks(cluster, permission).boxed_local());
+            let answers = together(asked.collect()).await;
+            for (permission, answer) in some.iter().zip(answers) {
+                permission_point(side, permission, answer, points);
+            }
         }
     }
+}
+
+/// Waits for a few futures at once. The library's own joins are made for many, and several kilobytes in the binary.
+async fn together<T>(mut running: Vec<LocalBoxFuture<'_, T>>) -> Vec<T> {
+    let mut done: Vec<Option<T>> = running.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (future, done) in running.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(output) = future.poll_unpin(context)
+            {
+                *done = Some(output);
+            }
+        }
+        if done.iter().all(Option::is_some) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
 }
 
 fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str>, Error>, points: &mut Points) {
