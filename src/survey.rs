@@ -46,7 +46,11 @@ pub(crate) struct Survey {
 }
 
 /// Looks at both sides. An error is about a side that says too little for a plan.
-pub(crate) async fn survey(hub: &Rc<Cluster>, edge: &Rc<Cluster>, settings: &Settings) -> Result<Survey, (Side, Error)> {
+pub(crate) async fn survey(
+    hub: &Rc<Cluster>,
+    edge: &Rc<Cluster>,
+    settings: &Settings,
+) -> Result<Survey, (Side, Error)> {
     let at_hub = |error| (Side::Hub, error);
     let mut found = Survey::default();
     let served = discovery::discover(hub, &(GROUP.into(), VERSION.into()))
@@ -77,19 +81,28 @@ pub(crate) async fn survey(hub: &Rc<Cluster>, edge: &Rc<Cluster>, settings: &Set
                 }
             };
             if let Err(error) = parsed {
-                found.unreadable.push(format!("a {} cannot be read: {error}", kind.kind()));
+                found
+                    .unreadable
+                    .push(format!("a {} cannot be read: {error}", kind.kind()));
             }
         }
     }
     found.is_kcp = matches!(ask_hub(hub).await.map_err(at_hub)?, Some(Hub::Kcp(_)));
     let of = |kind: ConfigKind, name: &String| format!("{}//{name}", kind.kind());
-    let names = syncer_configs.iter().map(|config| of(ConfigKind::SyncerConfig, &config.name));
+    let names = syncer_configs
+        .iter()
+        .map(|config| of(ConfigKind::SyncerConfig, &config.name));
     found.configs.extend(names);
-    let names = edge_sync_configs.iter().map(|config| of(ConfigKind::EdgeSyncConfig, &config.name));
+    let names = edge_sync_configs
+        .iter()
+        .map(|config| of(ConfigKind::EdgeSyncConfig, &config.name));
     found.configs.extend(names);
     let mut wanted = Wanted::from_configs(&syncer_configs, &edge_sync_configs, settings.renaming);
     // Copies of what was selected once may still be there, as far as the edge tells.
-    let names = Names::of(&sync_target(settings), settings.own_namespace.as_deref().unwrap_or("default"));
+    let names = Names::of(
+        &sync_target(settings),
+        settings.own_namespace.as_deref().unwrap_or("default"),
+    );
     if let Ok(kept) = record::read(edge, &names).await {
         wanted.retained = kept.types;
     }
@@ -155,14 +168,17 @@ impl Survey {
     fn questions(&self, side: Side) -> BTreeSet<GroupVersion> {
         let discovery = self.discovery(side);
         let unknown = self.plan.unknown.group_versions.iter();
-        let unknown = unknown.filter(|(of, _)| *of == side).map(|(_, version)| version.clone());
+        let unknown = unknown
+            .filter(|(of, _)| *of == side)
+            .map(|(_, version)| version.clone());
         let missing = self.plan.missing.iter().filter(|missing| missing.side == side);
         let elsewhere = missing.flat_map(|missing| {
             let versions = discovery.versions(&missing.group).unwrap_or_default().into_iter();
             versions.map(|version| (missing.group.clone(), version.to_owned()))
         });
         let all = unknown.chain(elsewhere);
-        all.filter(|(group, version)| !discovery.knows(group, version)).collect()
+        all.filter(|(group, version)| !discovery.knows(group, version))
+            .collect()
     }
 
     /// Asks for one group and version. One that a side cannot tell of, as of an aggregated API that is away, is taken for not

@@ -1,5 +1,7 @@
 //! Permissions: what `edge-syncer gen rbac` prints is enough and not too much, and what `edge-syncer check` says is so.
 
+#![expect(clippy::panic, reason = "in tests a failure is one")]
+
 mod support;
 
 #[path = "permissions/bench.rs"]

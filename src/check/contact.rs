@@ -52,7 +52,13 @@ pub(super) async fn contact(
     tls(side, &access, points);
     // A server may keep its version to itself, and know us all the same.
     if let Some(error) = answer.as_ref().err().filter(|error| is_refused(error)) {
-        points.add(side, "credentials", Verdict::Wrong, error.to_string(), advice(error, &place));
+        points.add(
+            side,
+            "credentials",
+            Verdict::Wrong,
+            error.to_string(),
+            advice(error, &place),
+        );
         return None;
     }
     who(&cluster, &access, points).await;
@@ -64,9 +70,14 @@ pub(super) async fn contact(
 /// True if the server is there and TLS with it fails.
 fn is_about_tls(error: &Error) -> bool {
     let words = error.to_string();
-    ["peer certificate", "fatal alert", "InvalidContentType", "no TLS handshake"]
-        .iter()
-        .any(|sign| words.contains(sign))
+    [
+        "peer certificate",
+        "fatal alert",
+        "InvalidContentType",
+        "no TLS handshake",
+    ]
+    .iter()
+    .any(|sign| words.contains(sign))
 }
 
 fn tls(side: Side, access: &Access, points: &mut Points) {
@@ -74,11 +85,23 @@ fn tls(side: Side, access: &Access, points: &mut Points) {
     let about = "TLS";
     if config.cluster_url.scheme_str() == Some("http") {
         let words = "there is none: whoever is on the way can read and change everything";
-        return points.add(side, about, Verdict::Note, words, "use an https:// URL, unless it is this machine's");
+        return points.add(
+            side,
+            about,
+            Verdict::Note,
+            words,
+            "use an https:// URL, unless it is this machine's",
+        );
     }
     if config.accept_invalid_certs {
         let words = "the server's certificate is not checked (insecure-skip-tls-verify)";
-        return points.add(side, about, Verdict::Note, words, "name the CA in the kubeconfig instead");
+        return points.add(
+            side,
+            about,
+            Verdict::Note,
+            words,
+            "name the CA in the kubeconfig instead",
+        );
     }
     let host = config.cluster_url.host().unwrap_or_default();
     let name = config.tls_server_name.as_deref().unwrap_or(host);
@@ -94,10 +117,18 @@ async fn who(cluster: &Cluster, access: &Access, points: &mut Points) {
     let review = cluster.review(path, "SelfSubjectReview", &json!({})).await;
     // Servers before 1.28 do not tell.
     let status = review.unwrap_or_default();
-    let user = status["userInfo"]["username"].as_str().unwrap_or("somebody whom the server accepts");
+    let user = status["userInfo"]["username"]
+        .as_str()
+        .unwrap_or("somebody whom the server accepts");
     if user == "system:anonymous" {
         let to_do = "give the user entry of the kubeconfig a token or certificate, and see that no proxy drops them";
-        return points.add(side, about, Verdict::Wrong, "no credentials have reached the server", to_do);
+        return points.add(
+            side,
+            about,
+            Verdict::Wrong,
+            "no credentials have reached the server",
+            to_do,
+        );
     }
     let found = credentials(&access.config);
     let (kind, until) = found.map_or(("nothing", None), |Credentials { kind, until }| (kind, until));
@@ -136,7 +167,13 @@ fn version(side: Side, answer: Result<bytes::Bytes, Error>, points: &mut Points)
             Some(version) => points.add(side, about, Verdict::Good, version, ""),
             None => points.add(side, about, Verdict::Note, "the server does not tell", ""),
         },
-        Err(error) => points.add(side, about, Verdict::Note, format!("the server does not tell: {error}"), ""),
+        Err(error) => points.add(
+            side,
+            about,
+            Verdict::Note,
+            format!("the server does not tell: {error}"),
+            "",
+        ),
     }
 }
 
@@ -147,7 +184,11 @@ fn clock(cluster: &Cluster, points: &mut Points) {
         return points.add(side, about, Verdict::Note, "the server does not tell its time", "");
     };
     let (verdict, words) = difference(theirs, logger::since_1970().as_secs());
-    let to_do = if verdict == Verdict::Good { "" } else { "set the clock that is wrong" };
+    let to_do = if verdict == Verdict::Good {
+        ""
+    } else {
+        "set the clock that is wrong"
+    };
     points.add(side, about, verdict, words, to_do);
 }
 

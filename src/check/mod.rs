@@ -45,7 +45,13 @@ pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
             Err((side, error)) => {
                 let place = if side == Side::Edge { &edge } else { &hub }.standing().place;
                 let to_do = advice(&error, &place);
-                points.add(side, "configs", Verdict::Wrong, format!("they, or their types, cannot be read: {error}"), to_do);
+                points.add(
+                    side,
+                    "configs",
+                    Verdict::Wrong,
+                    format!("they, or their types, cannot be read: {error}"),
+                    to_do,
+                );
             }
         }
     } else {
@@ -112,7 +118,13 @@ fn configs(found: &Survey, points: &mut Points) {
         points.add(Side::Hub, about, Verdict::Wrong, &**words, "correct it");
     }
     for problem in &found.plan.problems {
-        points.add(Side::Hub, about, Verdict::Wrong, problem.to_string(), "correct that field");
+        points.add(
+            Side::Hub,
+            about,
+            Verdict::Wrong,
+            problem.to_string(),
+            "correct that field",
+        );
     }
     for (resource, rule) in &found.plan.denied {
         let words = format!("{resource} is selected, and the edge does not allow it: {rule}");
@@ -130,13 +142,23 @@ fn types(found: &Survey, points: &mut Points) {
         });
         let discovery = found.discovery(side);
         let mut served: Vec<String> = types
-            .filter(|resource| discovery.find(&resource.group, &resource.version, &resource.resource).is_some())
+            .filter(|resource| {
+                discovery
+                    .find(&resource.group, &resource.version, &resource.resource)
+                    .is_some()
+            })
             .map(|resource| format!("{} {}", resource.qualified(), resource.version))
             .collect();
         served.sort();
         served.dedup();
         if !served.is_empty() {
-            points.add(side, about, Verdict::Good, format!("it serves {}", served.join(", ")), "");
+            points.add(
+                side,
+                about,
+                Verdict::Good,
+                format!("it serves {}", served.join(", ")),
+                "",
+            );
         }
     }
     for missing in found.plan.missing.iter().filter(|missing| missing.is_reported()) {
@@ -144,7 +166,13 @@ fn types(found: &Survey, points: &mut Points) {
         let meant = missing.meant.as_ref();
         let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
         let words = format!("it does not serve {missing}, which {place} selects{meant}");
-        points.add(missing.side, about, Verdict::Wrong, words, "install the CRD there, or correct the config");
+        points.add(
+            missing.side,
+            about,
+            Verdict::Wrong,
+            words,
+            "install the CRD there, or correct the config",
+        );
     }
     for (side, what, error) in &found.untold {
         let words = format!("it cannot say what it serves at {what}: {error}");
@@ -153,12 +181,7 @@ fn types(found: &Survey, points: &mut Points) {
 }
 
 /// Whether each permission is there that the configs need.
-async fn permissions(
-    [hub, edge]: [&Rc<Cluster>; 2],
-    found: &Survey,
-    settings: &Settings,
-    points: &mut Points,
-) {
+async fn permissions([hub, edge]: [&Rc<Cluster>; 2], found: &Survey, settings: &Settings, points: &mut Points) {
     let (sync_target, polled) = (survey::sync_target(settings), survey::polled(settings));
     let own = settings.own_namespace.as_deref().unwrap_or("default");
     let mut situation = found.situation(settings, &sync_target, (own, &polled));
@@ -225,7 +248,13 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
 
 /// A permission's resource as people name it.
 fn name_of(permission: &Permission) -> String {
-    let Permission { group, resource, names, namespace, .. } = permission;
+    let Permission {
+        group,
+        resource,
+        names,
+        namespace,
+        ..
+    } = permission;
     let mut name = match (&**group, &**resource) {
         ("*", "*") => "every type".to_owned(),
         ("", resource) => resource.to_owned(),
@@ -264,7 +293,10 @@ async fn lacks(cluster: &Cluster, permission: &Permission) -> Result<Vec<&'stati
 }
 
 async fn is_allowed(cluster: &Cluster, permission: &Permission, verb: &str, name: &str) -> Result<bool, Error> {
-    let (resource, subresource) = permission.resource.split_once('/').unwrap_or((&permission.resource, ""));
+    let (resource, subresource) = permission
+        .resource
+        .split_once('/')
+        .unwrap_or((&permission.resource, ""));
     let spec: Value = json!({"resourceAttributes": {
         "group": permission.group,
         "resource": resource,

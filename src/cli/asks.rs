@@ -106,7 +106,11 @@ mod tests {
         for (line, side, allow_escalation) in [
             (format!("--side hub {flags}"), Side::Hub, false),
             (format!("{flags} --side=edge"), Side::Edge, false),
-            (format!("--side hub --allow-escalation {flags} --side=edge"), Side::Edge, true),
+            (
+                format!("--side hub --allow-escalation {flags} --side=edge"),
+                Side::Edge,
+                true,
+            ),
         ] {
             let options = RbacOptions { side, allow_escalation };
             let expected = Command::Rbac(raw.clone(), Klog::default(), options);
@@ -127,7 +131,10 @@ mod tests {
         let rbac = |line: &str| rbac(&words(line), Klog::default()).unwrap_err().to_string();
         let check = |line: &str| check(&words(line), Klog::default()).unwrap_err().to_string();
         for (found, expected) in [
-            (rbac(""), "--side is missing: must be hub or edge (see edge-syncer gen rbac --help)"),
+            (
+                rbac(""),
+                "--side is missing: must be hub or edge (see edge-syncer gen rbac --help)",
+            ),
             (rbac("--side"), "--side needs a value (see edge-syncer gen rbac --help)"),
             (
                 rbac("--side both"),
@@ -137,8 +144,14 @@ mod tests {
                 rbac("--side hub --nonsense"),
                 "unknown flag --nonsense (see edge-syncer gen rbac --help)",
             ),
-            (check("-o yaml"), "-o \"yaml\": must be json (see edge-syncer check --help)"),
-            (check("--nonsense"), "unknown flag --nonsense (see edge-syncer check --help)"),
+            (
+                check("-o yaml"),
+                "-o \"yaml\": must be json (see edge-syncer check --help)",
+            ),
+            (
+                check("--nonsense"),
+                "unknown flag --nonsense (see edge-syncer check --help)",
+            ),
         ] {
             assert_eq!(found, expected);
         }

@@ -176,7 +176,10 @@ mod tests {
 
     #[test]
     fn is_as_wide_as_a_terminal_of_today() {
-        for line in [PROGRAM, &run(), &check(), &rbac()].iter().flat_map(|help| help.lines()) {
+        for line in [PROGRAM, &run(), &check(), &rbac()]
+            .iter()
+            .flat_map(|help| help.lines())
+        {
             assert!(line.len() <= WIDTH, "{line}");
         }
     }

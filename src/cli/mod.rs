@@ -77,7 +77,10 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
 
 /// Called by its Go name, the program takes the flags of `run` without that word, as existing manifests have them.
 fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, UsageError> {
-    let is_command = matches!(words.first().map(String::as_str), Some("run" | "check" | "gen" | "version"));
+    let is_command = matches!(
+        words.first().map(String::as_str),
+        Some("run" | "check" | "gen" | "version")
+    );
     if is_go_name && !is_command {
         words.insert(0, "run".to_owned());
     }

@@ -39,7 +39,11 @@ impl ApiServer for RealServer {
                 .and_then(|value| value.to_str().ok()?.parse().ok())
                 .map(Duration::from_secs);
             let is_fair = head.headers.contains_key(FLOW_SCHEMA);
-            if let Some(Ok(date)) = head.headers.get(http::header::DATE).map(|date| date.as_bytes().try_into()) {
+            if let Some(Ok(date)) = head
+                .headers
+                .get(http::header::DATE)
+                .map(|date| date.as_bytes().try_into())
+            {
                 self.0.date.set(date);
             }
             let packed = head

@@ -78,7 +78,10 @@ fn end_of_certificate(der: &[u8]) -> Option<u64> {
     };
     let text = [century, text].concat();
     let part = |from: usize, to: usize| number(text.get(from..to)?);
-    seconds([part(0, 4)?, part(4, 6)?, part(6, 8)?], [part(8, 10)?, part(10, 12)?, part(12, 14)?])
+    seconds(
+        [part(0, 4)?, part(4, 6)?, part(6, 8)?],
+        [part(8, 10)?, part(10, 12)?, part(12, 14)?],
+    )
 }
 
 /// The tag and content of the first DER element, and what follows it.
@@ -104,7 +107,10 @@ pub(crate) fn seconds_of_date(header: &str) -> Option<u64> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let part = |from: usize, to: usize| number(header.get(from..to)?);
     let month = u64::try_from(MONTHS.find(header.get(8..11)?)? / 3 + 1).ok()?;
-    seconds([part(12, 16)?, month, part(5, 7)?], [part(17, 19)?, part(20, 22)?, part(23, 25)?])
+    seconds(
+        [part(12, 16)?, month, part(5, 7)?],
+        [part(17, 19)?, part(20, 22)?, part(23, 25)?],
+    )
 }
 
 /// Seconds from 1970 until a time in UTC. Years begin with March here, so that a leap day is the last of its year.
@@ -112,7 +118,11 @@ fn seconds([year, month, day]: [u64; 3], [hour, minute, second]: [u64; 3]) -> Op
     if !(1970..10_000).contains(&year) || !(1..=12).contains(&month) || day > 31 || hour > 24 {
         return None;
     }
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
     // Of 1970-01-01, counted in the same way.
     let days = days.checked_sub(719_469)?;
@@ -156,7 +166,11 @@ mod tests {
     fn certificate(version: &[u8], tag: u8, end: &str) -> Vec<u8> {
         let wrap = |tag: u8, content: &[u8]| {
             let length = u8::try_from(content.len()).unwrap();
-            let length = if length < 0x80 { vec![length] } else { vec![0x81, length] };
+            let length = if length < 0x80 {
+                vec![length]
+            } else {
+                vec![0x81, length]
+            };
             [&[tag], &*length, content].concat()
         };
         let validity = wrap(

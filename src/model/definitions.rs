@@ -45,7 +45,12 @@ impl Model {
         if !self.timers.fires(Timer::Definitions, self.now) {
             return;
         }
-        if self.definition_reads.again.take_if(|again| *again <= self.now).is_some() {
+        if self
+            .definition_reads
+            .again
+            .take_if(|again| *again <= self.now)
+            .is_some()
+        {
             self.definition_reads.refused.clear();
         }
         let downsynced = self

@@ -125,9 +125,7 @@ fn counts(when: When, situation: &Situation<'_>) -> bool {
         When::Always => true,
         When::Heartbeat => situation.has_heartbeat,
         When::Kcp => situation.is_kcp,
-        When::KcpWithGroups => {
-            situation.is_kcp && syncs(Direction::Down, &|planned| !planned.at_hub.group.is_empty())
-        }
+        When::KcpWithGroups => situation.is_kcp && syncs(Direction::Down, &|planned| !planned.at_hub.group.is_empty()),
         When::Namespaced => syncs(Direction::Down, &is_namespaced),
         When::Defined => syncs(Direction::Down, &|planned| planned.at_hub.group.contains('.')),
         When::Direction(direction) => any(direction),
@@ -184,7 +182,9 @@ fn resources(row: &'static Row, situation: &Situation<'_>, escalating: &mut Vec<
     match row.on {
         On::Configs => configs.map(|resource| one(GROUP, resource)).to_vec(),
         On::ConfigStatuses if !situation.has_config_status => configs.map(|resource| one(GROUP, resource)).to_vec(),
-        On::ConfigStatuses => configs.map(|resource| one(GROUP, &format!("{resource}/status"))).to_vec(),
+        On::ConfigStatuses => configs
+            .map(|resource| one(GROUP, &format!("{resource}/status")))
+            .to_vec(),
         On::Origins(direction) => types(situation, direction)
             .map(|planned| of_type(at(planned, direction.origin())))
             .collect(),
@@ -217,7 +217,11 @@ fn resources(row: &'static Row, situation: &Situation<'_>, escalating: &mut Vec<
         On::Record => vec![own("", "configmaps", vec![record_name(&situation.sync_target.uid)])],
         On::FormerRecords => {
             let former = situation.sync_target.former.iter().map(|uid| record_name(uid));
-            vec![own("", "configmaps", former.chain([LEGACY_RECORD.to_owned()]).collect())]
+            vec![own(
+                "",
+                "configmaps",
+                former.chain([LEGACY_RECORD.to_owned()]).collect(),
+            )]
         }
         On::Lease => {
             let lease = own(

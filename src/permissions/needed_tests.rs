@@ -12,7 +12,13 @@ const TYPES: [(&str, &str, &str, bool, bool); 6] = [
     ("apps", "deployments", "Deployment", true, true),
     ("example.org", "gauges", "Gauge", true, false),
     ("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", false, false),
-    ("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", false, true),
+    (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        false,
+        true,
+    ),
 ];
 
 fn discovery() -> Discovery {
@@ -40,7 +46,9 @@ fn discovery() -> Discovery {
         resources.insert(plural.into(), served);
     }
     let groups: BTreeSet<&str> = TYPES.iter().map(|(group, ..)| *group).collect();
-    let groups = groups.into_iter().map(|group| (group.to_owned(), vec!["v1".to_owned()]));
+    let groups = groups
+        .into_iter()
+        .map(|group| (group.to_owned(), vec!["v1".to_owned()]));
     discovery.groups = Some(groups.collect());
     discovery
 }
@@ -101,7 +109,14 @@ fn lines(side: Side, spec: &serde_json::Value, change: impl FnOnce(&mut Situatio
     change(&mut situation);
     let found = needed(side, &situation);
     let line = |permission: &Permission| {
-        let Permission { group, resource, names, namespace, verbs, row } = permission;
+        let Permission {
+            group,
+            resource,
+            names,
+            namespace,
+            verbs,
+            row,
+        } = permission;
         let mut line = format!("{} {}", crate::cluster::qualified(group, resource), verbs.join(","));
         if let Some(namespace) = namespace {
             line = format!("{namespace}/{line}");
@@ -138,9 +153,17 @@ fn check(side: Side, spec: &serde_json::Value, expected: &[&str], change: impl F
 #[test]
 fn the_hub_lets_configs_be_read_and_marked_whatever_they_select() {
     check(Side::Hub, &down(&[]), &[&CONFIGS[..], &[IDENTITY]].concat(), |_| ());
-    let main = [CONFIGS[0], CONFIGS[1], "syncerconfigs.edge.kubestellar.io patch", "edgesyncconfigs.edge.kubestellar.io patch", IDENTITY];
+    let main = [
+        CONFIGS[0],
+        CONFIGS[1],
+        "syncerconfigs.edge.kubestellar.io patch",
+        "edgesyncconfigs.edge.kubestellar.io patch",
+        IDENTITY,
+    ];
     check(Side::Hub, &down(&[]), &main, |it| it.has_config_status = false);
-    check(Side::Hub, &down(&[]), &[CONFIGS[0], CONFIGS[1], IDENTITY], |it| it.has_heartbeat = false);
+    check(Side::Hub, &down(&[]), &[CONFIGS[0], CONFIGS[1], IDENTITY], |it| {
+        it.has_heartbeat = false
+    });
     let kcp = [&CONFIGS[..], &[IDENTITY, "logicalclusters.core.kcp.io get of cluster"]].concat();
     check(Side::Hub, &down(&[]), &kcp, |it| it.is_kcp = true);
 }
@@ -162,7 +185,9 @@ fn the_hub_lets_what_goes_down_be_read_and_its_status_written() {
     let polled: Vec<&str> = polled.iter().map(String::as_str).collect();
     let configs = CONFIGS.map(|line| line.replace(",watch", ""));
     let configs: Vec<&str> = configs.iter().map(String::as_str).collect();
-    check(Side::Hub, &spec, &[configs, polled].concat(), |it| it.polled = &[Side::Hub]);
+    check(Side::Hub, &spec, &[configs, polled].concat(), |it| {
+        it.polled = &[Side::Hub]
+    });
 }
 
 #[test]
@@ -173,7 +198,12 @@ fn the_hub_lets_what_goes_up_be_written() {
         "(*.* list)",
         "(namespaces delete)",
     ];
-    check(Side::Hub, &up(&["configmaps"]), &[&CONFIGS[..], &expected].concat(), |_| ());
+    check(
+        Side::Hub,
+        &up(&["configmaps"]),
+        &[&CONFIGS[..], &expected].concat(),
+        |_| (),
+    );
 }
 
 #[test]
@@ -190,10 +220,14 @@ fn the_edge_lets_what_goes_down_be_written_and_what_goes_up_be_read() {
     check(Side::Edge, &down(&["configmaps"]), &expected, |_| ());
     let expected = [&["deployments.apps get,list,watch", IDENTITY][..], &RECORDS].concat();
     check(Side::Edge, &up(&["deployments.apps"]), &expected, |_| ());
-    let expected = [&[IDENTITY][..], &RECORDS, &[
-        "own/leases.coordination.k8s.io create",
-        "own/leases.coordination.k8s.io get,patch of edge-syncer-site-7",
-    ]]
+    let expected = [
+        &[IDENTITY][..],
+        &RECORDS,
+        &[
+            "own/leases.coordination.k8s.io create",
+            "own/leases.coordination.k8s.io get,patch of edge-syncer-site-7",
+        ],
+    ]
     .concat();
     check(Side::Edge, &down(&[]), &expected, |it| it.elects_leader = true);
 }
@@ -229,7 +263,10 @@ fn a_type_that_is_not_there_yet_is_noticed_sooner_with_its_crd() {
 #[test]
 fn each_row_says_what_it_is_for_and_is_one() {
     for (at, row) in TABLE.iter().enumerate() {
-        assert!(row.why.ends_with('.') && !row.feature.is_empty() && !row.verbs.is_empty(), "{row:?}");
+        assert!(
+            row.why.ends_with('.') && !row.feature.is_empty() && !row.verbs.is_empty(),
+            "{row:?}"
+        );
         let is_same = |other: &Row| (other.side, other.on, other.verbs) == (row.side, row.on, row.verbs);
         let same = TABLE.iter().position(|other| is_same(other) && other.when == row.when);
         assert_eq!(same, Some(at), "{row:?}");

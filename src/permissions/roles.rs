@@ -37,7 +37,10 @@ pub fn documents(account: &Account<'_>, needed: &Needed) -> String {
     let account_name = word(&account_name);
     let at = format!("metadata: {{name: {account_name}, namespace: {}}}", word(namespace));
     line(&mut text, &at);
-    let subject = format!("- {{kind: ServiceAccount, name: {account_name}, namespace: {}}}", word(namespace));
+    let subject = format!(
+        "- {{kind: ServiceAccount, name: {account_name}, namespace: {}}}",
+        word(namespace)
+    );
     let (own, rest): (Vec<_>, Vec<_>) = needed
         .permissions
         .iter()
@@ -142,7 +145,10 @@ fn role_and_binding(
 ) {
     let group = "rbac.authorization.k8s.io";
     let metadata = format!("metadata: {{name: {}{at}}}", word(name));
-    line(text, &format!("apiVersion: {group}/v1\nkind: {kind}\n{metadata}\nrules:"));
+    line(
+        text,
+        &format!("apiVersion: {group}/v1\nkind: {kind}\n{metadata}\nrules:"),
+    );
     text.push_str(&rules(permissions));
     comment(text, note);
     line(
@@ -150,7 +156,10 @@ fn role_and_binding(
         &format!("---\napiVersion: {group}/v1\nkind: {kind}Binding\n{metadata}"),
     );
     let name = word(name);
-    line(text, &format!("roleRef: {{apiGroup: {group}, kind: {kind}, name: {name}}}"));
+    line(
+        text,
+        &format!("roleRef: {{apiGroup: {group}, kind: {kind}, name: {name}}}"),
+    );
     line(text, "subjects:");
     line(text, subject);
 }
@@ -228,7 +237,10 @@ mod tests {
         let mut text = String::new();
         comment(&mut text, &"word ".repeat(100));
         assert_eq!(text.lines().count(), 5);
-        assert!(text.lines().all(|line| line.starts_with("# word") && line.len() <= WIDTH));
+        assert!(
+            text.lines()
+                .all(|line| line.starts_with("# word") && line.len() <= WIDTH)
+        );
         let mut nothing = String::new();
         comment(&mut nothing, "");
         assert!(nothing.is_empty());

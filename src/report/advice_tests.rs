@@ -251,7 +251,8 @@ fn a_missing_permission_is_shared_by_verb_and_type_and_nothing_else_is() {
     assert_eq!(cannot("", "patch", &format!("in the namespace \"shop\"{gone}")), one);
     let namespace = |name: &str, verb: &str| {
         let place = format!("in API group \"\" in the namespace \"{name}\"");
-        let words = format!("namespaces \"{name}\" is forbidden: User \"x\" cannot {verb} resource \"namespaces\" {place}");
+        let words =
+            format!("namespaces \"{name}\" is forbidden: User \"x\" cannot {verb} resource \"namespaces\" {place}");
         shared(&words).expect("it is shared")
     };
     assert_eq!(namespace("shop", "get"), namespace("field", "get"));

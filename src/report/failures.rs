@@ -318,7 +318,11 @@ mod tests {
         let mut failures = Failures::default();
         let mut lines = 0;
         for round in 0..1000 {
-            let (kind, reason) = if round % 2 == 0 { (7, "cannot list") } else { (8, "cannot watch") };
+            let (kind, reason) = if round % 2 == 0 {
+                (7, "cannot list")
+            } else {
+                (8, "cannot watch")
+            };
             lines += usize::from(failures.fails(&thing(0), kind, Some(reason), now()).is_some());
         }
         assert_eq!(lines, 2);
@@ -335,7 +339,11 @@ mod tests {
         let (mut lines, mut ends) = (0, 0);
         for _ in 0..100 {
             lines += usize::from(fails(&mut failures, 0, REASON));
-            ends += usize::from(super::Failures::ends(&mut failures, &thing(0), now()).unwrap().is_logged);
+            ends += usize::from(
+                super::Failures::ends(&mut failures, &thing(0), now())
+                    .unwrap()
+                    .is_logged,
+            );
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         assert_eq!((lines, ends), (2, 1));

@@ -398,9 +398,7 @@ fn log_end(subject: &Subject, level: Level, time: Duration) {
         ),
         Subject::Stranger(_) => (LogReason::ApiReachable, "a Kubernetes API answers as a side again"),
         Subject::Thing(_, Topic::Heartbeat, _) => (LogReason::Recovered, "the heartbeat works again"),
-        Subject::Thing(_, Topic::Record, _) => {
-            (LogReason::RecordKept, "the record of synced types can be kept now")
-        }
+        Subject::Thing(_, Topic::Record, _) => (LogReason::RecordKept, "the record of synced types can be kept now"),
         Subject::Thing(..) => (LogReason::Recovered, "works again"),
     };
     let [(key, name), (space, namespace)] = subject.keys();

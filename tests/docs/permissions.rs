@@ -33,7 +33,14 @@ async fn the_roles_of_the_examples_are_what_gen_rbac_prints() {
     let (hub, edge) = (bench.pair.hub.kubeconfig(), bench.pair.edge.kubeconfig());
     for side in ["hub", "edge"] {
         let output = tokio::process::Command::new(Syncer::program())
-            .args(["gen", "rbac", "--leader-elect", "--sync-target-uid=site-7", "--side", side])
+            .args([
+                "gen",
+                "rbac",
+                "--leader-elect",
+                "--sync-target-uid=site-7",
+                "--side",
+                side,
+            ])
             .arg(format!("--from-kubeconfig={}", hub.display()))
             .arg(format!("--to-kubeconfig={}", edge.display()))
             .env("NAMESPACE", "edge-syncer")

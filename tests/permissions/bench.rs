@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::support::objects::{JSON, MERGE_PATCH, namespace, path};
-use crate::support::process::Folder;
 use crate::support::story::SOON;
 use crate::support::{
     Credential, KubeconfigParts, Objects, PairLease, PairOptions, Server, ServerOptions, Syncer, eventually,
@@ -79,7 +78,12 @@ pub(crate) fn between(command: &[&str], hub: &Path, edge: &Path, more: &[&str]) 
 /// The roles that `gen rbac` prints for a side, by administrators, with these flags.
 pub(crate) async fn roles(pair: &PairLease, side: &str, more: &[&str]) -> String {
     let side = format!("--side={side}");
-    let args = between(&["gen", "rbac", &side], &pair.hub.kubeconfig(), &pair.edge.kubeconfig(), more);
+    let args = between(
+        &["gen", "rbac", &side],
+        &pair.hub.kubeconfig(),
+        &pair.edge.kubeconfig(),
+        more,
+    );
     let printed = edge_syncer(&args).await;
     assert_eq!(printed.code, Some(0), "{}", printed.err);
     assert_eq!(printed.err, "", "YAML alone, and nothing else");
@@ -149,10 +153,11 @@ impl Atom {
                 _ => continue,
             };
             for (rule, parts) in document["rules"].as_array().into_iter().flatten().enumerate() {
-                for (resource, verb) in words(&parts["resources"])
-                    .into_iter()
-                    .flat_map(|resource| words(&parts["verbs"]).into_iter().map(move |verb| (resource.clone(), verb)))
-                {
+                for (resource, verb) in words(&parts["resources"]).into_iter().flat_map(|resource| {
+                    words(&parts["verbs"])
+                        .into_iter()
+                        .map(move |verb| (resource.clone(), verb))
+                }) {
                     atoms.push(Self {
                         side,
                         of,
@@ -207,7 +212,9 @@ impl Atom {
     }
 
     async fn set(&self, at: &Objects, rules: Value) {
-        let patched = at.send(Method::PATCH, &self.path(), MERGE_PATCH, Some(&json!({"rules": rules}))).await;
+        let patched = at
+            .send(Method::PATCH, &self.path(), MERGE_PATCH, Some(&json!({"rules": rules})))
+            .await;
         patched.unwrap_or_else(|error| panic!("{self:?}: {error}"));
     }
 
@@ -223,7 +230,11 @@ impl Atom {
             let answer = account.send(Method::POST, path, JSON, Some(&review)).await;
             let answer = answer.map_err(|error| error.to_string())?;
             let found = answer["status"]["allowed"] == true;
-            if found == is_allowed { Ok(()) } else { Err(answer.to_string()) }
+            if found == is_allowed {
+                Ok(())
+            } else {
+                Err(answer.to_string())
+            }
         })
         .await;
     }
@@ -240,7 +251,6 @@ pub(crate) struct Site {
     pub(crate) files: [PathBuf; 2],
     /// The sides as the account has them.
     pub(crate) accounts: [Objects; 2],
-    _folder: Folder,
 }
 
 impl Site {
@@ -262,7 +272,6 @@ impl Site {
             printed,
             files,
             accounts,
-            _folder: Folder::create("site"),
         }
     }
 

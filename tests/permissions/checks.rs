@@ -22,7 +22,10 @@ fn lines<'a>(printed: &'a Printed, begin: &str) -> Vec<&'a str> {
 async fn a_site_with_the_printed_roles_is_good_and_a_missing_permission_is_named() {
     let pair = pair().await;
     let shop = pair.namespace("shop");
-    pair.hub.objects().create(&syncer_config("demo", selection(&shop))).await;
+    pair.hub
+        .objects()
+        .create(&syncer_config("demo", selection(&shop)))
+        .await;
     let site = Site::prepare(pair, &["--leader-elect"]).await;
     let [hub, edge] = &site.files;
     let found = check(hub, edge, &["--leader-elect"]).await;
@@ -48,7 +51,10 @@ async fn a_site_with_the_printed_roles_is_good_and_a_missing_permission_is_named
 
     for (at, side) in [(0, "hub"), (1, "edge")] {
         for atom in Atom::all(side, &site.printed[at]) {
-            if !matches!((&*atom.verb, &*atom.resource), ("patch", "deployments/status") | ("delete", "configmaps")) {
+            if !matches!(
+                (&*atom.verb, &*atom.resource),
+                ("patch", "deployments/status") | ("delete", "configmaps")
+            ) {
                 continue;
             }
             let objects = if at == 0 { &site.hub } else { &site.edge };
@@ -57,7 +63,10 @@ async fn a_site_with_the_printed_roles_is_good_and_a_missing_permission_is_named
             assert_eq!(found.code, Some(1), "{}", found.out);
             let wrong = lines(&found, "✗");
             let expected = format!("✗ {side}: permission: may not {} ", atom.verb);
-            assert!(wrong.len() == 1 && wrong[0].starts_with(&expected), "{atom:?}: {wrong:?}");
+            assert!(
+                wrong.len() == 1 && wrong[0].starts_with(&expected),
+                "{atom:?}: {wrong:?}"
+            );
             let advice = format!("; to do: grant it: edge-syncer gen rbac --side {side} prints the roles");
             assert!(wrong[0].ends_with(&advice), "{wrong:?}");
             atom.give_back(objects, &site.accounts[at]).await;
@@ -89,9 +98,12 @@ async fn what_is_wrong_with_a_side_is_named_with_what_to_do() {
         assert_eq!(lines(&found, line).len(), 1, "{line:?}\n{}", found.out);
     }
     // Each cause of a refusal to start, by side, file and field.
-    let write = |name: &str, change: fn(&mut KubeconfigParts)| pair.edge.write_kubeconfig(name, &KubeconfigParts::with(change));
+    let write =
+        |name: &str, change: fn(&mut KubeconfigParts)| pair.edge.write_kubeconfig(name, &KubeconfigParts::with(change));
     let nobody = write("nobody", |parts| parts.credential = Credential::Nothing);
-    let other_name = write("other-name", |parts| parts.tls_server_name = Some("elsewhere.example".into()));
+    let other_name = write("other-name", |parts| {
+        parts.tls_server_name = Some("elsewhere.example".into())
+    });
     let nowhere = write("nowhere", |parts| parts.server = Some("https://127.0.0.1:9".into()));
     let unchecked = write("unchecked", |parts| {
         parts.insecure_skip_tls_verify = true;
@@ -99,11 +111,30 @@ async fn what_is_wrong_with_a_side_is_named_with_what_to_do() {
     });
     let certificate = write("certificate", |parts| parts.credential = Credential::CertInline);
     for (file, code, line) in [
-        (&nobody, 1, format!("✗ edge: kubeconfig: edge (--to-kubeconfig={}, ", nobody.display())),
-        (&other_name, 1, format!("✗ edge: TLS: {}: invalid peer certificate: certificate not valid for name", pair.edge.url())),
+        (
+            &nobody,
+            1,
+            format!("✗ edge: kubeconfig: edge (--to-kubeconfig={}, ", nobody.display()),
+        ),
+        (
+            &other_name,
+            1,
+            format!(
+                "✗ edge: TLS: {}: invalid peer certificate: certificate not valid for name",
+                pair.edge.url()
+            ),
+        ),
         (&nowhere, 1, "✗ edge: reached: https://127.0.0.1:9: ".to_owned()),
-        (&unchecked, 1, "! edge: TLS: the server's certificate is not checked (insecure-skip-tls-verify)".to_owned()),
-        (&certificate, 1, "✔ edge: credentials: admin, by client certificate, which ends at ".to_owned()),
+        (
+            &unchecked,
+            1,
+            "! edge: TLS: the server's certificate is not checked (insecure-skip-tls-verify)".to_owned(),
+        ),
+        (
+            &certificate,
+            1,
+            "✔ edge: credentials: admin, by client certificate, which ends at ".to_owned(),
+        ),
     ] {
         let found = check(&hub, file, &[]).await;
         assert_eq!(found.code, Some(code), "{}{}", found.out, found.err);

@@ -15,14 +15,21 @@ const RECORD: &str = "edge-syncer-types-site-7";
 fn lines_about(syncer: &Syncer, atom: &Atom) -> Vec<String> {
     let words = format!("cannot {} resource \\\"{}\\\"", atom.verb, atom.resource);
     let log = syncer.log();
-    log.lines().filter(|line| line.contains(&words)).map(str::to_owned).collect()
+    log.lines()
+        .filter(|line| line.contains(&words))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Fails unless one line names a permission, and its side.
 fn has_one_line(syncer: &Syncer, atom: &Atom) {
     let lines = lines_about(syncer, atom);
     let side = format!("side={}", atom.side);
-    assert!(matches!(&lines[..], [line] if line.contains(&side)), "{atom:?}\n{}", syncer.log());
+    assert!(
+        matches!(&lines[..], [line] if line.contains(&side)),
+        "{atom:?}\n{}",
+        syncer.log()
+    );
 }
 
 #[tokio::test]
@@ -30,7 +37,8 @@ async fn the_record_and_the_identity_of_the_edge_are_missed_and_picked_up() {
     let pair = pair().await;
     let shop = pair.namespace("shop");
     let shop = &*shop;
-    let spec = json!({"upsync": [{"apiGroup": "apps", "resources": ["deployments"], "namespaces": [shop], "names": ["*"]}]});
+    let spec =
+        json!({"upsync": [{"apiGroup": "apps", "resources": ["deployments"], "namespaces": [shop], "names": ["*"]}]});
     pair.hub.objects().create(&syncer_config("up", spec)).await;
     let site = Site::prepare(pair, &[]).await;
     let (hub, edge) = (&site.hub, &site.edge);
@@ -38,9 +46,22 @@ async fn the_record_and_the_identity_of_the_edge_are_missed_and_picked_up() {
     edge.create(&deployment(shop, "web:1")).await;
     let atoms = Atom::all("edge", &site.printed[1]).into_iter();
     let atoms: Vec<Atom> = atoms.filter(|atom| atom.resource != "deployments").collect();
-    let names: Vec<String> = atoms.iter().map(|atom| format!("{} {}", atom.verb, atom.resource)).collect();
-    let of_record = ["get configmaps", "create configmaps", "patch configmaps", "get configmaps"];
-    assert_eq!(names, [&["get namespaces"], &of_record[..]].concat(), "{}", site.printed[1]);
+    let names: Vec<String> = atoms
+        .iter()
+        .map(|atom| format!("{} {}", atom.verb, atom.resource))
+        .collect();
+    let of_record = [
+        "get configmaps",
+        "create configmaps",
+        "patch configmaps",
+        "get configmaps",
+    ];
+    assert_eq!(
+        names,
+        [&["get namespaces"], &of_record[..]].concat(),
+        "{}",
+        site.printed[1]
+    );
     for (round, atom) in atoms.iter().enumerate() {
         let is_of_identity = atom.resource == "namespaces";
         let is_former = round == 4;
@@ -51,7 +72,10 @@ async fn the_record_and_the_identity_of_the_edge_are_missed_and_picked_up() {
         atom.take_out(edge, &site.accounts[1]).await;
         let mut syncer = site.syncer(&[]);
         syncer
-            .wait_for_log(&format!("cannot {} resource \\\"{}\\\"", atom.verb, atom.resource), SOON)
+            .wait_for_log(
+                &format!("cannot {} resource \\\"{}\\\"", atom.verb, atom.resource),
+                SOON,
+            )
             .await;
         let round = json!(round.to_string());
         let label = json!({"metadata": {"labels": {"round": round}}});

@@ -78,7 +78,14 @@ async fn the_story_of_the_demo_needs_no_more_than_the_printed_roles() {
     gone(edge, "v1", "configmaps", shop, "prices").await;
     hub.delete("apps/v1", "deployments", shop, "web").await;
     gone(edge, "apps/v1", "deployments", shop, "web").await;
-    arrives(edge, "coordination.k8s.io/v1", "leases", "edge-syncer", "edge-syncer-site-7").await;
+    arrives(
+        edge,
+        "coordination.k8s.io/v1",
+        "leases",
+        "edge-syncer",
+        "edge-syncer-site-7",
+    )
+    .await;
     let (status, _) = syncer.terminate().await;
     assert_eq!(status.code(), Some(0), "{}", syncer.log());
     nothing_was_refused(&site.pair, marks);
@@ -91,13 +98,24 @@ async fn roles_are_left_out_unless_they_are_asked_for() {
         "apiVersion": "v1", "objects": ["reader"]}]});
     pair.hub.objects().create(&syncer_config("roles", spec)).await;
     let without = roles(&pair, "edge", &[]).await;
-    assert!(without.contains("# Left out: clusterroles.rbac.authorization.k8s.io."), "{without}");
+    assert!(
+        without.contains("# Left out: clusterroles.rbac.authorization.k8s.io."),
+        "{without}"
+    );
     let names = |text: &str| {
-        let rules = documents(text).into_iter().filter(|document| document["kind"] == "ClusterRole");
+        let rules = documents(text)
+            .into_iter()
+            .filter(|document| document["kind"] == "ClusterRole");
         rules.map(|role| role["rules"].to_string()).collect::<String>()
     };
     assert!(!names(&without).contains("clusterroles"));
     let with = roles(&pair, "edge", &["--allow-escalation"]).await;
-    assert!(names(&with).contains("escalate") && !with.contains("Left out"), "{with}");
-    pair.edge.objects().delete("rbac.authorization.k8s.io/v1", "clusterroles", "", "reader").await;
+    assert!(
+        names(&with).contains("escalate") && !with.contains("Left out"),
+        "{with}"
+    );
+    pair.edge
+        .objects()
+        .delete("rbac.authorization.k8s.io/v1", "clusterroles", "", "reader")
+        .await;
 }

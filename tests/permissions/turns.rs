@@ -52,7 +52,8 @@ impl Rounds {
     }
 
     fn syncer(&self, flags: &[&str]) -> Syncer {
-        self.site.syncer(&[&["--leader-elect", "--heartbeat-interval=1s"], flags].concat())
+        self.site
+            .syncer(&[&["--leader-elect", "--heartbeat-interval=1s"], flags].concat())
     }
 
     /// What is new, changes and goes in this round.
@@ -63,7 +64,8 @@ impl Rounds {
         let mut other = deployment(shop, "other:1");
         other["metadata"]["name"] = json!(format!("d{round}"));
         hub.create(&other).await;
-        hub.merge_patch("v1", "configmaps", shop, "keep", &json!({"data": data})).await;
+        hub.merge_patch("v1", "configmaps", shop, "keep", &json!({"data": data}))
+            .await;
         let image = json!({"metadata": {"labels": {"round": round.to_string()}}});
         hub.merge_patch(DEPLOYMENTS, "deployments", shop, "web", &image).await;
         ensure_namespace(edge, shop).await;
@@ -73,7 +75,8 @@ impl Rounds {
         }
         if let Some(before) = round.checked_sub(1) {
             hub.delete("v1", "configmaps", shop, &format!("c{before}")).await;
-            hub.delete(DEPLOYMENTS, "deployments", shop, &format!("d{before}")).await;
+            hub.delete(DEPLOYMENTS, "deployments", shop, &format!("d{before}"))
+                .await;
             // There is a copy of it from the round before.
             set_status(edge, web(shop), true, &self.status()).await;
         }
@@ -149,7 +152,8 @@ impl Rounds {
         let (hub, edge, shop) = (&self.site.hub, &self.site.edge, &*self.shop);
         match (atom.side, &*atom.verb, &*atom.resource) {
             ("edge", "create", "leases") => {
-                edge.delete("coordination.k8s.io/v1", "leases", OWN, "edge-syncer-site-7").await;
+                edge.delete("coordination.k8s.io/v1", "leases", OWN, "edge-syncer-site-7")
+                    .await;
             }
             ("hub", "create", "configmaps") => {
                 hub.delete("v1", "configmaps", shop, "sales").await;
@@ -173,7 +177,10 @@ impl Rounds {
         spec["namespaceScope"]["namespaces"] = json!([self.shop, self.other()]);
         spec["upsync"][0]["namespaces"] = json!([self.shop, namespace]);
         let patch = json!({"spec": spec});
-        self.site.hub.merge_patch(CONFIG_API, "syncerconfigs", "", "demo", &patch).await;
+        self.site
+            .hub
+            .merge_patch(CONFIG_API, "syncerconfigs", "", "demo", &patch)
+            .await;
     }
 
     /// What has to happen while the permission is missing, so that it is asked for.
@@ -184,7 +191,11 @@ impl Rounds {
             ("hub", "get", "syncerconfigs" | "edgesyncconfigs") => {
                 self.web_follows().await;
                 let label = json!({"metadata": {"labels": {"round": self.round.to_string()}}});
-                let name = if atom.resource == "syncerconfigs" { "demo" } else { "by-kind" };
+                let name = if atom.resource == "syncerconfigs" {
+                    "demo"
+                } else {
+                    "by-kind"
+                };
                 hub.merge_patch(CONFIG_API, &atom.resource, "", name, &label).await;
             }
             ("hub", "create", "namespaces") => {
@@ -224,6 +235,7 @@ async fn each_in_turn(side: &'static str) {
     let printed = &rounds.site.printed[usize::from(side == "edge")];
     let atoms = Atom::all(side, printed);
     assert!(atoms.len() > 10, "{printed}");
+    // Words of the only ones to take out, such as "patch deployments", for whoever looks into one.
     let only = std::env::var("EDGE_SYNCER_ATOM").unwrap_or_default();
     let mut wrong = Vec::new();
     for atom in &atoms {

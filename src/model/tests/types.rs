@@ -207,6 +207,9 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
         // Once it may be read, it is.
         bench.world.fails.clear();
         bench.pass(660 * SECOND);
-        assert!(bench.model.definitions.known("widgets.example.org").is_some(), "{error:?}");
+        assert!(
+            bench.model.definitions.known("widgets.example.org").is_some(),
+            "{error:?}"
+        );
     }
 }
