@@ -44,14 +44,12 @@ pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
             }
             Err((side, error)) => {
                 let place = if side == Side::Edge { &edge } else { &hub }.standing().place;
-                let to_do = advice(&error, &place);
-                points.add(
-                    side,
-                    "configs",
-                    Verdict::Wrong,
-                    format!("they, or their types, cannot be read: {error}"),
-                    to_do,
-                );
+                let words = format!("they, or their types, cannot be read: {error}");
+                points.add(side, "configs", Verdict::Wrong, words, advice(&error, &place));
+                // What is needed whatever they select.
+                if !error.is_unreachable() {
+                    permissions([&hub, &edge], &Survey::default(), &settings, &mut points).await;
+                }
             }
         }
     } else {

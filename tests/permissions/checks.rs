@@ -72,6 +72,23 @@ async fn a_site_with_the_printed_roles_is_good_and_a_missing_permission_is_named
             atom.give_back(objects, &site.accounts[at]).await;
         }
     }
+    // Without the configs it is not known what they need; what is needed in any case is.
+    let atoms = Atom::all("hub", &site.printed[0]);
+    let list = atoms
+        .iter()
+        .find(|atom| (&*atom.verb, &*atom.resource) == ("list", "syncerconfigs"));
+    let list = list.expect("the role has it");
+    list.take_out(&site.hub, &site.accounts[0]).await;
+    let found = check(hub, edge, &[]).await;
+    assert_eq!(found.code, Some(1), "{}", found.out);
+    for line in [
+        "✗ hub: configs: they, or their types, cannot be read: ",
+        "✗ hub: permission: may not list syncerconfigs.edge.kubestellar.io (configs)",
+        "✔ edge: permission: get, create, patch configmaps edge-syncer-types-site-7 in edge-syncer (its record)",
+    ] {
+        assert_eq!(lines(&found, line).len(), 1, "{line:?}\n{}", found.out);
+    }
+    list.give_back(&site.hub, &site.accounts[0]).await;
     let found = check(hub, edge, &["-o", "json"]).await;
     let parsed: Value = serde_json::from_str(&found.out).expect("it is JSON");
     assert_eq!((&parsed["result"], found.code), (&json!("note"), Some(0)), "{parsed}");
