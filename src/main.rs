@@ -1,7 +1,6 @@
 //! The program: arguments in, exit code out. All else is in the library.
 #![forbid(unsafe_code)]
 
-use std::future::Future;
 use std::pin::Pin;
 use std::process::ExitCode;
 
@@ -17,7 +16,7 @@ fn main() -> ExitCode {
             if let Err(error) = cli::start_log(&settings) {
                 return cli::fail(&error);
             }
-            Box::pin(async {
+            Box::pin(async move {
                 match edge_syncer::run(*settings).await {
                     Ok(()) => ExitCode::SUCCESS,
                     Err(error) => cli::fail(error.as_ref()),

@@ -58,7 +58,7 @@ async fn the_record_and_the_identity_of_the_edge_are_missed_and_picked_up() {
     ];
     assert_eq!(
         names,
-        [&["get namespaces"], &of_record[..]].concat(),
+        [&["get namespaces"][..], &of_record[..]].concat(),
         "{}",
         site.printed[1]
     );
