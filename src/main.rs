@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::process::ExitCode;
 
-use edge_syncer::cli::{self, Invocation, Settings};
+use edge_syncer::cli::{self, Invocation};
 
 /// One type for all commands, so that the runtime is built into the binary once.
 type Work = Pin<Box<dyn Future<Output = ExitCode>>>;

@@ -196,18 +196,16 @@ fn clock(cluster: &Cluster, points: &mut Points) {
 fn difference(theirs: u64, ours: u64) -> (Verdict, String) {
     let seconds = theirs.abs_diff(ours);
     let ahead = if theirs > ours { "ahead of" } else { "behind" };
-    match seconds {
-        // An answer takes its time.
-        0..=2 => (Verdict::Good, "as this machine's".to_owned()),
-        _ => {
-            let verdict = match seconds {
-                0..CLOCKS_DIFFER => Verdict::Good,
-                CLOCKS_DIFFER..CLOCKS_ARE_WRONG => Verdict::Note,
-                _ => Verdict::Wrong,
-            };
-            (verdict, format!("{seconds} s {ahead} this machine's"))
-        }
+    // An answer takes its time.
+    if seconds <= 2 {
+        return (Verdict::Good, "as this machine's".to_owned());
     }
+    let verdict = match seconds {
+        0..CLOCKS_DIFFER => Verdict::Good,
+        CLOCKS_DIFFER..CLOCKS_ARE_WRONG => Verdict::Note,
+        _ => Verdict::Wrong,
+    };
+    (verdict, format!("{seconds} s {ahead} this machine's"))
 }
 
 #[cfg(test)]
