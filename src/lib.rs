@@ -39,6 +39,15 @@ pub mod serve;
 pub mod shutdown;
 pub mod systemd;
 
+pub mod permissions;
+
+mod ask;
+mod check;
+mod survey;
+
+pub use ask::gen_rbac;
+pub use check::check;
+
 #[cfg(test)]
 mod fuzz;
 
@@ -74,18 +83,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
         Some(address) => Some(serve::listen(address).await?),
         None => None,
     };
-    let renewed = Renewed {
-        file: settings.kept_in_file(),
-        ..Renewed::default()
-    };
-    let hub = open(Side::Hub, &settings.hub, renewed, RateLimit::new(settings.rate)).await?;
-    let limit = RateLimit::new(settings.rate);
-    let limit = if settings.is_default_rate {
-        limit.that_yields()
-    } else {
-        limit
-    };
-    let edge = open(Side::Edge, &settings.edge, Renewed::default(), limit).await?;
+    let [hub, edge] = ask::sides(&settings).await?;
     let candidacy = candidacy(&settings, &edge);
     let manager = systemd::Manager::reach(&settings.service_manager).map(Rc::new);
     let workers = settings

@@ -1,45 +1,49 @@
 //! The program: arguments in, exit code out. All else is in the library.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
+use std::pin::Pin;
 use std::process::ExitCode;
 
-use edge_syncer::cli::{self, Invocation, Settings};
+use edge_syncer::cli::{self, Invocation};
+
+/// One type for all commands, so that the runtime is built into the binary once.
+type Work = Pin<Box<dyn Future<Output = ExitCode>>>;
 
 fn main() -> ExitCode {
-    match cli::parse(std::env::args_os()) {
+    let work: Work = match cli::parse(std::env::args_os()) {
         Ok(Invocation::Run(settings)) => {
             cli::heap::give_memory_back();
-            run(*settings)
+            if let Err(error) = cli::start_log(&settings) {
+                return cli::fail(&error);
+            }
+            Box::pin(async move {
+                match edge_syncer::run(*settings).await {
+                    Ok(()) => ExitCode::SUCCESS,
+                    Err(error) => cli::fail(error.as_ref()),
+                }
+            })
         }
         #[cfg(feature = "admin")]
-        Ok(Invocation::Gen(settings)) => generate(&settings),
-        Ok(Invocation::Help(text)) => cli::print_help(text),
-        Ok(Invocation::Print(text)) => cli::print(&text),
-        Err(error) => cli::fail(&error),
-    }
-}
-
-fn run(settings: Settings) -> ExitCode {
-    if let Err(error) = cli::start_log(&settings) {
-        return cli::fail(&error);
-    }
-    wait_for(edge_syncer::run(settings))
-}
-
-#[cfg(feature = "admin")]
-fn generate(settings: &edge_syncer::join::Settings) -> ExitCode {
-    wait_for(edge_syncer::generate(settings, &cli::say))
-}
-
-fn wait_for(work: impl Future<Output = Result<(), Box<dyn Error>>>) -> ExitCode {
-    // One thread: the work is waiting for the network, and each further thread costs memory on a small board.
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
+        Ok(Invocation::Gen(settings)) => Box::pin(async move {
+            match edge_syncer::generate(&settings, &cli::say).await {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => cli::fail(error.as_ref()),
+            }
+        }),
+        Ok(Invocation::Check(settings, format)) => Box::pin(edge_syncer::check(*settings, format)),
+        Ok(Invocation::Rbac(settings, options)) => Box::pin(async move {
+            match edge_syncer::gen_rbac(*settings, options).await {
+                Ok(roles) => cli::print(&roles),
+                Err(error) => cli::fail(error.as_ref()),
+            }
+        }),
+        Ok(Invocation::Help(text)) => return cli::print_help(text),
+        Ok(Invocation::Print(text)) => return cli::print(&text),
         Err(error) => return cli::fail(&error),
     };
-    match runtime.block_on(work) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => cli::fail(error.as_ref()),
+    // One thread: the work is waiting for the network, and each further thread costs memory on a small board.
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => cli::fail(&error),
     }
 }

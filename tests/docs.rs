@@ -25,6 +25,8 @@ mod links;
 mod marks;
 #[path = "docs/pages.rs"]
 mod pages;
+#[path = "docs/permissions.rs"]
+mod permissions;
 #[path = "docs/recipes.rs"]
 mod recipes;
 #[path = "docs/roles.rs"]

@@ -117,7 +117,13 @@ fn docs_use_the_words_of_the_field() {
 #[test]
 fn the_help_uses_the_words_of_the_field() {
     let mut wrong = Vec::new();
-    for args in [&["--help"][..], &["run", "--help"], &["gen", "--help"]] {
+    for args in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["check", "--help"],
+        &["gen", "--help"],
+        &["gen", "rbac", "--help"],
+    ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_edge-syncer"));
         let output = command.args(args).output().expect("the binary can be started");
         wrong.extend(banned("--help", &String::from_utf8_lossy(&output.stdout)));

@@ -6,8 +6,10 @@
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
+use super::asks::{self, RbacOptions};
 use super::klog::{self, Klog};
 use super::usage::UsageError;
+use crate::logging::LogFormat;
 use crate::spelling;
 
 /// What the command line asks for.
@@ -26,6 +28,10 @@ pub(super) enum Command {
     /// With the words that follow.
     #[cfg(feature = "admin")]
     Gen(Vec<String>, Klog),
+    CheckHelp,
+    Check(Box<RunArgs>, Klog, LogFormat),
+    RbacHelp,
+    Rbac(Box<RunArgs>, Klog, RbacOptions),
 }
 
 // In the order of the help. It adds what the types say: which flags are repeatable, and which are switches.
@@ -174,13 +180,7 @@ fn flag(name: &str) -> Option<&'static FlagInfo<'static>> {
 }
 
 /// The words that a command line may begin with.
-const COMMANDS: &[&str] = &[
-    "run",
-    #[cfg(feature = "admin")]
-    "gen",
-    "version",
-    "help",
-];
+const COMMANDS: [&str; 5] = ["run", "check", "gen", "version", "help"];
 
 /// Reads the arguments after the program's name.
 pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
@@ -189,8 +189,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     while let Some(arg) = rest.next() {
         let found = match arg.as_str() {
             "run" => return run(rest.as_slice(), klog),
-            #[cfg(feature = "admin")]
-            "gen" => return Ok(Command::Gen(rest.as_slice().to_vec(), klog)),
+            "check" => return asks::check(rest.as_slice(), klog),
+            "gen" => return generate(rest.as_slice(), klog),
             "-V" | "--version" => Command::Version,
             "version" => Command::Build,
             "-h" | "--help" => Command::Help,
@@ -199,6 +199,9 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
                 Some("run") => Command::RunHelp,
                 #[cfg(feature = "admin")]
                 Some("gen") => Command::GenHelp,
+                #[cfg(not(feature = "admin"))]
+                Some("gen") => Command::RbacHelp,
+                Some("check") => Command::CheckHelp,
                 Some(other) => return Err(unknown_command(other)),
             },
             _ if klog.take(arg, &mut rest)? => continue,
@@ -213,6 +216,22 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
         };
     }
     Ok(Command::Nothing)
+}
+
+/// What is to be made: roles, or else what an edge needs to join a hub.
+fn generate(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
+        Some(("rbac", rest)) => asks::rbac(rest, klog),
+        #[cfg(feature = "admin")]
+        _ => Ok(Command::Gen(args.to_vec(), klog)),
+        #[cfg(not(feature = "admin"))]
+        None | Some(("-h" | "--help" | "help", _)) => Ok(Command::RbacHelp),
+        #[cfg(not(feature = "admin"))]
+        Some((word, _)) => Err(UsageError::of_commands(format!(
+            "gen {word:?}: must be rbac{}; this build has no other gen",
+            spelling::hint(word, ["rbac"])
+        ))),
+    }
 }
 
 fn unknown_command(word: &str) -> UsageError {
@@ -236,7 +255,7 @@ fn misplaced_flag(arg: &str) -> UsageError {
 }
 
 /// Reads the flags of `run`.
-fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError> {
+pub(super) fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError> {
     // The flags that count, with their values.
     let mut given: Vec<(&str, Option<&str>)> = Vec::new();
     let mut rest = args.iter();

@@ -31,6 +31,8 @@ Commands:
 ",
     gen_line!(),
     "\
+  gen rbac   print the roles that run needs at the hub or at the edge (edge-syncer gen rbac --help)
+  check      say whether run would work with the same flags, point by point (edge-syncer check --help)
   version    print version, commit, target and date; -V or --version prints the version alone
   help       print this text, or with a command after it its flags; also -h, --help
 
@@ -74,6 +76,57 @@ pub(super) fn generate() -> String {
     use super::gen_args::{self, GenArgs};
     let head = [GEN_USAGE, GenArgs::get_args_info().description, "\n"].concat();
     grouped(head, gen_args::flags(), &GEN_GROUPS) + GEN_END
+}
+
+const CHECK_USAGE: &str = "\
+Usage: edge-syncer check --from-kubeconfig=FILE --sync-target-uid=UID [flags]
+
+Says, point by point, whether run would work with the same flags: both sides are reached, with TLS, as somebody whom
+they know, serve what the configs select and allow all that it needs. Reads only, and changes nothing.
+
+Flags of its own:
+  -o, --output json           print JSON instead of a line for each point
+
+Exit codes: 0 all good, 1 something will not work, 2 it cannot tell, or wrong usage.
+
+The flags and the environment of run are taken too:
+
+";
+
+const RBAC_USAGE: &str = "\
+Usage: edge-syncer gen rbac --side=hub|edge --from-kubeconfig=FILE --sync-target-uid=UID [flags]
+
+Prints a service account and the roles that run needs at one side, for the configs as they are at the hub, with a
+comment for each rule. Reads from both sides as whoever the kubeconfigs name, such as an administrator, and changes
+nothing.
+
+Flags of its own:
+  --side hub|edge             the side that the roles are for (required)
+  --allow-escalation          also for roles and their bindings, if these are selected: whoever writes them can give
+                              permissions that he does not have
+
+Exit codes: 0 printed, 1 a side cannot be asked, 2 wrong usage or unusable configuration.
+
+The flags and the environment of run are taken too. NAMESPACE is the namespace of the account, and at the edge that of
+the syncer itself (default: edge-syncer).
+
+";
+
+/// Of `check`.
+pub(super) fn check() -> String {
+    with_flags(CHECK_USAGE)
+}
+
+/// Of `gen rbac`.
+pub(super) fn rbac() -> String {
+    with_flags(RBAC_USAGE)
+}
+
+/// The flags of `run` behind a text.
+fn with_flags(text: &str) -> String {
+    let mut help = text.to_owned();
+    args::flags().for_each(|flag| describe(&mut help, flag));
+    help
 }
 
 const RUN_USAGE: &str = "\
@@ -189,7 +242,10 @@ mod tests {
 
     #[test]
     fn is_as_wide_as_a_terminal_of_today() {
-        for line in PROGRAM.lines().chain(run().lines()) {
+        for line in [PROGRAM, &run(), &check(), &rbac()]
+            .iter()
+            .flat_map(|help| help.lines())
+        {
             assert!(line.len() <= WIDTH, "{line}");
         }
     }

@@ -14,6 +14,7 @@ use std::process::{self, ExitCode};
 use crate::cluster::access::{AccessError, AccessSource};
 use crate::cluster::claims::Claims;
 use crate::cluster::files;
+pub use crate::logging::LogFormat;
 use crate::logging::log_line;
 use crate::model::OneCluster;
 use crate::plan::{Bounds, Filter, is_label};
@@ -22,10 +23,12 @@ use crate::version;
 use args::{Command, RunArgs};
 use klog::Klog;
 
+pub use asks::RbacOptions;
 pub use settings::Settings;
 pub use usage::UsageError;
 
 mod args;
+mod asks;
 mod duration;
 #[cfg(feature = "admin")]
 mod gen_args;
@@ -65,6 +68,10 @@ pub enum Invocation {
     /// Register an edge at a hub.
     #[cfg(feature = "admin")]
     Gen(Box<crate::join::Settings>),
+    /// Check whether that would work, and print what was found in this format.
+    Check(Box<Settings>, LogFormat),
+    /// Print roles.
+    Rbac(Box<Settings>, RbacOptions),
     /// Print this text on stdout and exit with 0.
     Print(String),
     /// Print this text on stderr and exit with 2: no command was given.
@@ -87,7 +94,10 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
 
 /// Called by its Go name, the program takes the flags of `run` without that word, as existing manifests have them.
 fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, UsageError> {
-    let is_command = matches!(words.first().map(String::as_str), Some("run" | "version"));
+    let is_command = matches!(
+        words.first().map(String::as_str),
+        Some("run" | "check" | "gen" | "version")
+    );
     if is_go_name && !is_command {
         words.insert(0, "run".to_owned());
     }
@@ -97,7 +107,11 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::RunHelp => Invocation::Print(help::run()),
         Command::Version => Invocation::Print(format!("{NAME} {}\n", version::VERSION)),
         Command::Build => Invocation::Print(version::text(NAME)),
+        Command::CheckHelp => Invocation::Print(help::check()),
+        Command::RbacHelp => Invocation::Print(help::rbac()),
         Command::Run(raw, klog) => Invocation::Run(Box::new(settings(*raw, klog)?)),
+        Command::Check(raw, klog, format) => Invocation::Check(Box::new(settings(*raw, klog)?), format),
+        Command::Rbac(raw, klog, options) => Invocation::Rbac(Box::new(settings(*raw, klog)?), options),
         #[cfg(feature = "admin")]
         Command::Gen(words, klog) => return generate(&words, klog),
         #[cfg(feature = "admin")]
@@ -249,6 +263,15 @@ pub fn print(text: &str) -> ExitCode {
 pub fn print_help(text: &str) -> ExitCode {
     let _ = write!(io::stderr().lock(), "{text}");
     ExitCode::from(UNUSABLE)
+}
+
+/// The exit code of a check: all is good, or something will not work (`true`), or that cannot be told (`false`).
+pub(crate) fn code_of_check(will_not_work: Option<bool>) -> ExitCode {
+    match will_not_work {
+        None => ExitCode::SUCCESS,
+        Some(true) => ExitCode::from(FAILED),
+        Some(false) => ExitCode::from(UNUSABLE),
+    }
 }
 
 /// Prints an error with its causes as one line and returns the exit code for it.

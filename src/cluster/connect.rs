@@ -5,6 +5,7 @@
 //! stream can hold back is bounded and never blocks other streams; nothing is retried here but what hyper knows was never
 //! sent. Limits of rate, time limits of single requests and reactions to answers belong to others.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +100,12 @@ pub struct Connection {
     pub moved: Moved,
     /// The token file, where that is the credential.
     pub(super) token_file: Option<Arc<TokenFile>>,
+    /// The time that the server's last answer had in its head, as it is written there; empty before.
+    pub(super) date: Cell<Date>,
 }
+
+/// An HTTP date has 29 letters (RFC 9110, 5.6.7).
+pub(super) type Date = [u8; 29];
 
 /// Makes the client of one side. Connects at the first request, not here.
 ///
@@ -135,6 +141,7 @@ pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, Ba
         client: kube::Client::new(service, config.default_namespace),
         moved,
         token_file,
+        date: Cell::default(),
     })
 }
 

@@ -38,6 +38,7 @@ mod shared;
 mod stream;
 mod tls;
 mod token;
+pub(crate) mod validity;
 mod verbs;
 mod workspace;
 
@@ -206,6 +207,11 @@ pub trait ApiServer {
     /// there is no link. While it grows, an answer that does not come may be waiting behind others.
     fn bytes_moved(&self) -> u64 {
         0
+    }
+
+    /// The time that it had when it answered last, in seconds since 1970, if it has said so.
+    fn time(&self) -> Option<u64> {
+        None
     }
 
     /// Where it is.

@@ -14,7 +14,7 @@ use kube::client::Body as KubeBody;
 use super::causes::chain;
 use super::connect::Connection;
 use super::error::first_line;
-use super::{ApiServer, Error, Response, gzip, tls};
+use super::{ApiServer, Error, Response, gzip, tls, validity};
 
 /// An API server behind a kube client, which adds the server's address, credentials and TLS.
 pub struct RealServer(pub Connection);
@@ -39,6 +39,13 @@ impl ApiServer for RealServer {
                 .and_then(|value| value.to_str().ok()?.parse().ok())
                 .map(Duration::from_secs);
             let is_fair = head.headers.contains_key(FLOW_SCHEMA);
+            if let Some(Ok(date)) = head
+                .headers
+                .get(http::header::DATE)
+                .map(|date| date.as_bytes().try_into())
+            {
+                self.0.date.set(date);
+            }
             let packed = head
                 .headers
                 .get(http::header::CONTENT_ENCODING)
@@ -64,6 +71,10 @@ impl ApiServer for RealServer {
 
     fn bytes_moved(&self) -> u64 {
         self.0.moved.bytes()
+    }
+
+    fn time(&self) -> Option<u64> {
+        validity::seconds_of_date(std::str::from_utf8(&self.0.date.get()).ok()?)
     }
 }
 

@@ -226,6 +226,10 @@ impl ApiServer for Reloading {
         self.current.borrow().server.bytes_moved()
     }
 
+    fn time(&self) -> Option<u64> {
+        self.current.borrow().server.time()
+    }
+
     fn place(&self) -> Rc<Place> {
         Rc::clone(&self.current.borrow().place)
     }

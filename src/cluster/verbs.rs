@@ -2,6 +2,7 @@
 
 mod answer;
 mod exchange;
+mod review;
 mod tokens;
 mod verdict;
 mod yaml;

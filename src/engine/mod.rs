@@ -6,7 +6,7 @@ mod discover;
 mod heartbeat;
 mod hub_namespaces;
 mod left;
-mod record;
+pub(crate) mod record;
 mod requests;
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use crate::logging::log_line;
 use crate::model::effect::{Kept, Names, parse_record, render_record};
 
 /// Reads it from the edge, with what others have left to it; an empty one if there is none.
-pub(super) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
+pub(crate) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
     let mut kept = match read_one(edge, &names.own).await? {
         Some(kept) => kept,
         None => read_left(edge, &names.legacy).await?,

@@ -335,6 +335,7 @@ impl Candidate {
                 Error,
                 LeaseForbidden,
                 "the edge refuses the lease, so nothing is synced",
+                side = "edge",
                 lease = self.lease(),
                 error = text,
                 advice = format_args!(

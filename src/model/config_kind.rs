@@ -21,15 +21,18 @@ impl ConfigKind {
         }
     }
 
-    pub(crate) fn resource_type(self) -> ResourceType {
-        let resource = match self {
+    pub(crate) fn plural(self) -> &'static str {
+        match self {
             Self::SyncerConfig => syncer_config::RESOURCE,
             Self::EdgeSyncConfig => edge_sync_config::RESOURCE,
-        };
+        }
+    }
+
+    pub(crate) fn resource_type(self) -> ResourceType {
         ResourceType {
             group: GROUP.into(),
             version: VERSION.into(),
-            resource: resource.into(),
+            resource: self.plural().into(),
             kind: self.kind().into(),
             namespaced: false,
         }

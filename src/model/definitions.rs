@@ -3,6 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::timers::Timer;
 use super::{Model, Request};
@@ -12,11 +15,18 @@ use crate::plan::Direction;
 use crate::report::{Subject, Topic};
 use crate::sync::definition::{Definition, Definitions, Hub, Known};
 
+/// Until what the hub refuses is asked for again: all goes on without it.
+const REFUSED_WAIT: Duration = Duration::from_secs(600);
+
 /// Asking the hub what defines its types.
 #[derive(Default)]
 pub(super) struct DefinitionReads {
     /// Types, `resource.group`, of which the hub does not let it be read.
     refused: BTreeSet<String>,
+    /// When they are asked for again.
+    again: Option<Instant>,
+    /// It was logged that some are refused.
+    is_logged: bool,
     /// Those of which reading it has failed last.
     failing: BTreeSet<String>,
 }
@@ -35,6 +45,14 @@ impl Model {
         if !self.timers.fires(Timer::Definitions, self.now) {
             return;
         }
+        if self
+            .definition_reads
+            .again
+            .take_if(|again| *again <= self.now)
+            .is_some()
+        {
+            self.definition_reads.refused.clear();
+        }
         let downsynced = self
             .types
             .values()
@@ -52,6 +70,9 @@ impl Model {
             self.report.clear(&definition_of(name));
         }
         if unknown.is_empty() && !self.needs_hub_kind() {
+            if let Some(again) = self.definition_reads.again {
+                self.timers.set(Timer::Definitions, again);
+            }
             return;
         }
         self.timers.starts(Timer::Definitions);
@@ -109,11 +130,19 @@ impl Model {
                 }
             }
         }
-        if let Some(error) = refused {
+        if self.definition_reads.refused.is_empty() {
+            self.definition_reads.is_logged = false;
+        } else {
+            self.definition_reads.again.get_or_insert(self.now + REFUSED_WAIT);
+        }
+        if let Some(error) = refused
+            && !std::mem::replace(&mut self.definition_reads.is_logged, true)
+        {
             log_line!(
                 Info,
                 DefinitionsForbidden,
                 "cannot see whether the hub deletes a whole type: copies of its objects are then deleted too",
+                side = "hub",
                 error = error,
                 advice = "allow it to get customresourcedefinitions, and in kcp to list apibindings"
             );

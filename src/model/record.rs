@@ -14,7 +14,6 @@ use self::kept::{Kept, Names};
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::cluster::{Error, ObjectName, Side};
-use crate::logging::log_line;
 use crate::plan::{Direction, SyncedType};
 use crate::report::{Subject, Topic};
 
@@ -197,15 +196,7 @@ impl Model {
                 if std::mem::replace(&mut self.record.refused, true) {
                     return;
                 }
-                log_line!(
-                    Warn,
-                    RecordForbidden,
-                    "cannot keep the record of synced types; copies that are deselected while the syncer is down are preserved",
-                    side = "edge",
-                    object = self.record_names().own.of_kind("ConfigMap"),
-                    error = error,
-                    advice = "allow it to get, create and patch that ConfigMap"
-                );
+                self.record_failed(&error);
                 self.record.saved.get_or_insert_default();
                 self.ask_identity(Side::Hub);
                 self.ask_identity(Side::Edge);
@@ -221,14 +212,7 @@ impl Model {
         let record = &mut self.record;
         self.timers.succeeds(Timer::Record);
         self.timers.set_earlier(Timer::Record, self.now + RENEWAL);
-        if std::mem::take(&mut record.refused) {
-            log_line!(
-                Info,
-                RecordKept,
-                "the record of synced types can be kept now",
-                side = "edge"
-            );
-        }
+        record.refused = false;
         if is_read {
             record.was_read(kept.types);
         } else {

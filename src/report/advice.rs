@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::cluster::{ApiStatus, Error, Place};
 
 /// What a person can do about an error at that place, in one sentence.
-pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
+pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
     match error {
         Error::Unreachable(words) => about_the_way(words, place),
         Error::Outdated { .. } => {
@@ -32,12 +32,19 @@ pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
     }
 }
 
-/// What many things have in common that fail for one reason, by the reason alone: a permission, by verb, type and
-/// namespace, is missing for all objects and all readers of it. `None` for what is wrong with one thing.
+/// What many things have in common that fail for one reason, by the reason alone: a permission, by verb and type, is
+/// missing for all objects and all readers of it. `None` for what is wrong with one thing.
 pub(super) fn shared_reason(error: &Error) -> Option<&str> {
     let status = error.status().filter(|status| status.code == 403)?;
     // `User "x" cannot list resource "secrets" in API group "" in the namespace "shop"`
     let (_, reason) = status.message.split_once(" is forbidden: ")?;
+    // Behind that, roles that are bound and not there, in any order.
+    let (reason, _) = reason.split_once(": RBAC: ").unwrap_or((reason, ""));
+    // Whoever lacks it in one namespace mostly lacks it in all; where not, the next one has its line once the first works.
+    let (reason, _) = reason
+        .split_once(" in the namespace ")
+        .or_else(|| reason.split_once(" at the cluster scope"))
+        .unwrap_or((reason, ""));
     (reason.starts_with("User \"") && reason.contains(" cannot ")).then_some(reason)
 }
 

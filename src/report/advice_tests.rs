@@ -235,7 +235,7 @@ fn what_is_no_kubernetes_api_has_no_advice_about_types() {
 }
 
 #[test]
-fn a_missing_permission_is_shared_by_verb_type_and_namespace_and_nothing_else_is() {
+fn a_missing_permission_is_shared_by_verb_and_type_and_nothing_else_is() {
     let shared = |message: &str| shared_reason(&refusal(403, "Forbidden", message)).map(str::to_owned);
     let cannot = |object: &str, verb: &str, place: &str| {
         let words =
@@ -245,8 +245,18 @@ fn a_missing_permission_is_shared_by_verb_type_and_namespace_and_nothing_else_is
     let one = cannot(" \"a\"", "patch", "in the namespace \"shop\"");
     assert_eq!(cannot(" \"b\"", "patch", "in the namespace \"shop\""), one);
     assert_ne!(cannot(" \"b\"", "create", "in the namespace \"shop\""), one);
-    assert_ne!(cannot(" \"b\"", "patch", "in the namespace \"field\""), one);
-    assert_ne!(cannot("", "patch", "at the cluster scope"), one);
+    assert_eq!(cannot(" \"b\"", "patch", "in the namespace \"field\""), one);
+    assert_eq!(cannot("", "patch", "at the cluster scope"), one);
+    let gone = ": RBAC: [clusterrole.rbac.authorization.k8s.io \"a\" not found, role \"b\" not found]";
+    assert_eq!(cannot("", "patch", &format!("in the namespace \"shop\"{gone}")), one);
+    let namespace = |name: &str, verb: &str| {
+        let place = format!("in API group \"\" in the namespace \"{name}\"");
+        let words =
+            format!("namespaces \"{name}\" is forbidden: User \"x\" cannot {verb} resource \"namespaces\" {place}");
+        shared(&words).expect("it is shared")
+    };
+    assert_eq!(namespace("shop", "get"), namespace("field", "get"));
+    assert_ne!(namespace("shop", "get"), namespace("shop", "patch"));
     assert_eq!(shared("configmaps \"a\" is forbidden: exceeded quota: small"), None);
     assert_eq!(
         shared("admission webhook \"x\" denied the request: User \"x\" cannot do this"),

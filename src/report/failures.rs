@@ -78,14 +78,22 @@ impl Failures {
         let reason = reason.map(|reason| hash(subject.side(), reason));
         self.move_to(subject, reason);
         let shared = reason.and_then(|reason| self.shared.get_mut(&reason));
-        let is_due = shared.as_ref().map_or(is_news, |shared| !shared.is_logged);
+        let has_said = reason.is_some_and(|reason| self.streaks.get(subject).is_some_and(|it| it.has_said(reason)));
+        let is_due = match &shared {
+            // It has failed in another way meanwhile, and the line for this one was its own.
+            Some(shared) if !shared.is_logged => is_news || !has_said,
+            Some(_) => false,
+            None => is_news,
+        };
         if !is_due || is_thing && !self.burst.get_or_insert_with(|| Burst::begin(now)).takes(now, is_news) {
             return None;
         }
         let streak = self.streaks.get_mut(subject).expect("it fails");
         streak.is_logged = true;
-        if let (Some(shared), Some((_, has_line))) = (shared, &mut streak.shared) {
+        if let (Some(shared), Some((reason, has_line))) = (shared, &mut streak.shared) {
             (shared.is_logged, *has_line) = (true, true);
+            let reason = *reason;
+            streak.says(reason);
         }
         Some(line)
     }
@@ -306,6 +314,42 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_thing_that_lacks_two_permissions_in_turn_has_one_line_for_each() {
+        let mut failures = Failures::default();
+        let mut lines = 0;
+        for round in 0..1000 {
+            let (kind, reason) = if round % 2 == 0 {
+                (7, "cannot list")
+            } else {
+                (8, "cannot watch")
+            };
+            lines += usize::from(failures.fails(&thing(0), kind, Some(reason), now()).is_some());
+        }
+        assert_eq!(lines, 2);
+        assert!(
+            fails(&mut failures, 1, Some("cannot list")),
+            "another thing has not said so, and the first one fails in another way"
+        );
+        assert!(ends(&mut failures, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permission_that_comes_and_goes_has_few_lines() {
+        let mut failures = Failures::default();
+        let (mut lines, mut ends) = (0, 0);
+        for _ in 0..100 {
+            lines += usize::from(fails(&mut failures, 0, REASON));
+            ends += usize::from(
+                super::Failures::ends(&mut failures, &thing(0), now())
+                    .unwrap()
+                    .is_logged,
+            );
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert_eq!((lines, ends), (2, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_burst_has_few_lines_and_a_sum_and_only_what_had_a_line_has_one_at_its_end() {
         let mut failures = Failures::default();
         let logged = (0..1000).filter(|&index| fails(&mut failures, index, None)).count();
@@ -362,6 +406,6 @@ mod tests {
 
     #[test]
     fn what_fails_costs_little_more_than_its_name() {
-        assert!(size_of::<Streak>() <= 112, "{}", size_of::<Streak>());
+        assert!(size_of::<Streak>() <= 120, "{}", size_of::<Streak>());
     }
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use log::Level;
 use tokio::time::Instant;
 
-use self::advice::{about_no_api, advice, shared_reason};
+use self::advice::{about_no_api, shared_reason};
 use self::changes::Changes;
 use self::failures::{Failures, Line, STEADY};
 use self::metrics::Counters;
@@ -26,6 +26,7 @@ use crate::cluster::{Error, Place, Side};
 use crate::logging::{self, LogReason, log_line};
 use crate::sync::job::Change;
 
+pub(crate) use self::advice::advice;
 pub use self::subject::{Subject, Topic};
 
 /// The server that a failure comes from, as far as it is logged.
@@ -397,6 +398,7 @@ fn log_end(subject: &Subject, level: Level, time: Duration) {
         ),
         Subject::Stranger(_) => (LogReason::ApiReachable, "a Kubernetes API answers as a side again"),
         Subject::Thing(_, Topic::Heartbeat, _) => (LogReason::Recovered, "the heartbeat works again"),
+        Subject::Thing(_, Topic::Record, _) => (LogReason::RecordKept, "the record of synced types can be kept now"),
         Subject::Thing(..) => (LogReason::Recovered, "works again"),
     };
     let [(key, name), (space, namespace)] = subject.keys();

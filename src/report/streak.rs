@@ -29,6 +29,9 @@ pub(super) struct Streak {
     pub(super) returns: u8,
     /// What it has in common with others that fail, if anything, and whether it has had the line for all of them.
     pub(super) shared: Option<(u64, bool)>,
+    /// What it has had the line for, of such things, the newest first; 0 where there was none. It may fail in several of
+    /// these ways in turn, for want of several permissions.
+    said: [u32; KINDS],
 }
 
 impl Streak {
@@ -44,6 +47,20 @@ impl Streak {
             paused: None,
             returns: 0,
             shared: None,
+            said: [0; KINDS],
+        }
+    }
+
+    /// True if it has had the line for what several have in common.
+    pub(super) fn has_said(&self, shared: u64) -> bool {
+        self.said.contains(&part_of(shared))
+    }
+
+    /// It has the line for that.
+    pub(super) fn says(&mut self, shared: u64) {
+        if !self.has_said(shared) {
+            self.said.rotate_right(1);
+            self.said[0] = part_of(shared);
         }
     }
 

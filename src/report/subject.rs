@@ -93,6 +93,16 @@ impl Topic {
                 (LogReason::HeartbeatNotKept, "the hub does not store the heartbeat")
             }
             Self::Heartbeat => (LogReason::HeartbeatFailed, "the heartbeat cannot be written"),
+            Self::Record
+                if error
+                    .status()
+                    .is_some_and(|status| matches!(status.code, 403 | 404 | 422)) =>
+            {
+                (
+                    LogReason::RecordForbidden,
+                    "cannot keep the record of synced types; copies that are deselected while the syncer is down are preserved",
+                )
+            }
             Self::Record => (LogReason::RecordFailed, "the record of synced types cannot be kept"),
             Self::Configs => (
                 LogReason::ConfigsNotServed,

@@ -189,6 +189,8 @@ impl Source {
         let mut watching = match self.cluster.watch(&self.list, None, watch_seconds()).await {
             Ok(watching) => watching,
             Err(error) if is_status(&error, &[400, 422]) => return Ok(self.no_streams(&error.to_string())),
+            // A list may be allowed all the same, and then the watch is what is refused. It says nothing of streams.
+            Err(error) if error.is_forbidden() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         self.link.send(SourceEvent::Begin(Covers::of(&self.list))).await?;

@@ -193,8 +193,16 @@ fn is_flag(name: &str) -> bool {
 
 #[test]
 fn every_flag_that_a_page_names_exists() {
-    /// Of kubectl, of `scripts/footprint`, and what stands for any flag.
-    const OF_OTHERS: [&str; 4] = ["--show-managed-fields", "--stress", "--minutes", "--flag"];
+    /// Of kubectl, of `scripts/footprint`, of `check` and `gen rbac`, and what stands for any flag.
+    const OF_OTHERS: [&str; 7] = [
+        "--show-managed-fields",
+        "--stress",
+        "--minutes",
+        "--output",
+        "--side",
+        "--allow-escalation",
+        "--flag",
+    ];
     assert!(is_flag("--qps") && !is_flag("--nonsense"));
     let mut count = 0;
     for path in files("docs", ".md").into_iter().chain(["README.md".to_owned()]) {

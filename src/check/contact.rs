@@ -1,0 +1,252 @@
+//! The points of one side alone: its kubeconfig, the way to it, TLS, who we are there, its version and its clock.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::points::{Points, Verdict};
+use crate::cli::logger;
+use crate::cluster::access::{self, Access, AccessSource};
+use crate::cluster::validity::{Credentials, credentials};
+use crate::cluster::{Cluster, Error, RateLimit, Side};
+use crate::report::advice;
+
+/// Credentials that end sooner are worth a note.
+const SOON: u64 = 7 * 86_400;
+/// A difference of clocks that is worth a note, in seconds.
+const CLOCKS_DIFFER: u64 = 30;
+/// One with which tokens and certificates are refused that have just been made, or are accepted after their end.
+const CLOCKS_ARE_WRONG: u64 = 300;
+
+/// Gets into contact with a side. `None` if nothing else can be asked there.
+pub(super) async fn contact(
+    side: Side,
+    source: &AccessSource,
+    limit: RateLimit,
+    points: &mut Points,
+) -> Option<Rc<Cluster>> {
+    let loaded = match access::load(side, source).await {
+        Ok(access) => crate::open(side, source, limit).await.map(|cluster| (access, cluster)),
+        Err(error) => Err(error.into()),
+    };
+    let (access, cluster) = match loaded {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            points.add(side, "kubeconfig", Verdict::Wrong, error.to_string(), "correct it");
+            return None;
+        }
+    };
+    let place = cluster.standing().place;
+    let answer = cluster.get_path("/version").await;
+    let is_refused = |error: &Error| error.status().is_some_and(|status| status.code == 401);
+    match &answer {
+        Err(error) if !error.is_forbidden() && !is_refused(error) => {
+            let about = if is_about_tls(error) { "TLS" } else { "reached" };
+            let words = format!("{}: {error}", place.address);
+            points.add(side, about, Verdict::Wrong, words, advice(error, &place));
+            return None;
+        }
+        _ => points.add(side, "reached", Verdict::Good, &*place.address, ""),
+    }
+    tls(side, &access, points);
+    // A server may keep its version to itself, and know us all the same.
+    if let Some(error) = answer.as_ref().err().filter(|error| is_refused(error)) {
+        points.add(
+            side,
+            "credentials",
+            Verdict::Wrong,
+            error.to_string(),
+            advice(error, &place),
+        );
+        return None;
+    }
+    who(&cluster, &access, points).await;
+    version(side, answer, points);
+    clock(&cluster, points);
+    Some(Rc::new(cluster))
+}
+
+/// True if the server is there and TLS with it fails.
+fn is_about_tls(error: &Error) -> bool {
+    let words = error.to_string();
+    [
+        "peer certificate",
+        "fatal alert",
+        "InvalidContentType",
+        "no TLS handshake",
+    ]
+    .iter()
+    .any(|sign| words.contains(sign))
+}
+
+fn tls(side: Side, access: &Access, points: &mut Points) {
+    let config = &access.config;
+    let about = "TLS";
+    if config.cluster_url.scheme_str() == Some("http") {
+        let words = "there is none: whoever is on the way can read and change everything";
+        return points.add(
+            side,
+            about,
+            Verdict::Note,
+            words,
+            "use an https:// URL, unless it is this machine's",
+        );
+    }
+    if config.accept_invalid_certs {
+        let words = "the server's certificate is not checked (insecure-skip-tls-verify)";
+        return points.add(
+            side,
+            about,
+            Verdict::Note,
+            words,
+            "name the CA in the kubeconfig instead",
+        );
+    }
+    let host = config.cluster_url.host().unwrap_or_default();
+    let name = config.tls_server_name.as_deref().unwrap_or(host);
+    let words = format!("the server's certificate is valid for {name}, by {}", access.trust);
+    points.add(side, about, Verdict::Good, words, "");
+}
+
+/// Who we are for the server, and until when.
+async fn who(cluster: &Cluster, access: &Access, points: &mut Points) {
+    let side = cluster.side();
+    let about = "credentials";
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let review = cluster.review(path, "SelfSubjectReview", &json!({})).await;
+    // Servers before 1.28 do not tell.
+    let status = review.unwrap_or_default();
+    let user = status["userInfo"]["username"]
+        .as_str()
+        .unwrap_or("somebody whom the server accepts");
+    if user == "system:anonymous" {
+        let to_do = "give the user entry of the kubeconfig a token or certificate, and see that no proxy drops them";
+        return points.add(
+            side,
+            about,
+            Verdict::Wrong,
+            "no credentials have reached the server",
+            to_do,
+        );
+    }
+    let found = credentials(&access.config);
+    let (kind, until) = found.map_or(("nothing", None), |Credentials { kind, until }| (kind, until));
+    let (verdict, end, to_do) = end(until, logger::since_1970().as_secs());
+    points.add(side, about, verdict, format!("{user}, by {kind}{end}"), to_do);
+}
+
+/// What the end of credentials means now, both in seconds since 1970.
+fn end(until: Option<u64>, now: u64) -> (Verdict, String, &'static str) {
+    let Some(until) = until else {
+        return (Verdict::Good, ", which has no end".to_owned(), "");
+    };
+    let at = logger::date_and_time(Duration::from_secs(until));
+    match until.checked_sub(now) {
+        None => (Verdict::Wrong, format!(", which has ended at {at}"), "renew it"),
+        Some(left) => {
+            let left_text = match left {
+                0..=172_799 => format!("{} hours", left / 3600),
+                _ => format!("{} days", left / 86_400),
+            };
+            let words = format!(", which ends at {at}, in {left_text}");
+            if left < SOON {
+                (Verdict::Note, words, "renew it in time")
+            } else {
+                (Verdict::Good, words, "")
+            }
+        }
+    }
+}
+
+fn version(side: Side, answer: Result<bytes::Bytes, Error>, points: &mut Points) {
+    let about = "version";
+    let parsed = answer.map(|body| serde_json::from_slice::<Value>(&body).unwrap_or_default());
+    match parsed {
+        Ok(version) => match version["gitVersion"].as_str() {
+            Some(version) => points.add(side, about, Verdict::Good, version, ""),
+            None => points.add(side, about, Verdict::Note, "the server does not tell", ""),
+        },
+        Err(error) => points.add(
+            side,
+            about,
+            Verdict::Note,
+            format!("the server does not tell: {error}"),
+            "",
+        ),
+    }
+}
+
+fn clock(cluster: &Cluster, points: &mut Points) {
+    let side = cluster.side();
+    let about = "clock";
+    let Some(theirs) = cluster.time() else {
+        return points.add(side, about, Verdict::Note, "the server does not tell its time", "");
+    };
+    let (verdict, words) = difference(theirs, logger::since_1970().as_secs());
+    let to_do = if verdict == Verdict::Good {
+        ""
+    } else {
+        "set the clock that is wrong"
+    };
+    points.add(side, about, verdict, words, to_do);
+}
+
+/// What two times mean, in seconds since 1970.
+fn difference(theirs: u64, ours: u64) -> (Verdict, String) {
+    let seconds = theirs.abs_diff(ours);
+    let ahead = if theirs > ours { "ahead of" } else { "behind" };
+    // An answer takes its time.
+    if seconds <= 2 {
+        return (Verdict::Good, "as this machine's".to_owned());
+    }
+    let verdict = match seconds {
+        0..CLOCKS_DIFFER => Verdict::Good,
+        CLOCKS_DIFFER..CLOCKS_ARE_WRONG => Verdict::Note,
+        _ => Verdict::Wrong,
+    };
+    (verdict, format!("{seconds} s {ahead} this machine's"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_that_end_soon_are_a_note_and_ended_ones_are_wrong() {
+        let now = 1_795_269_787;
+        for (until, verdict, words) in [
+            (None, Verdict::Good, ", which has no end"),
+            (
+                Some(now - 1),
+                Verdict::Wrong,
+                ", which has ended at 2026-11-21T14:03:06Z",
+            ),
+            (
+                Some(now + 7200),
+                Verdict::Note,
+                ", which ends at 2026-11-21T16:03:07Z, in 2 hours",
+            ),
+            (
+                Some(now + SOON),
+                Verdict::Good,
+                ", which ends at 2026-11-28T14:03:07Z, in 7 days",
+            ),
+        ] {
+            let found = end(until, now);
+            assert_eq!((found.0, &*found.1), (verdict, words));
+        }
+    }
+
+    #[test]
+    fn clocks_that_differ_are_a_note_and_far_ones_are_wrong() {
+        for (theirs, ours, verdict, words) in [
+            (1000, 1001, Verdict::Good, "as this machine's"),
+            (1010, 1000, Verdict::Good, "10 s ahead of this machine's"),
+            (1000, 1060, Verdict::Note, "60 s behind this machine's"),
+            (4000, 1000, Verdict::Wrong, "3000 s ahead of this machine's"),
+        ] {
+            assert_eq!(difference(theirs, ours), (verdict, words.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! `edge-syncer check`: whether `run` would work with these settings, point by point, before one leaves the site.
+//!
+//! Asks with the client, the planner and the table of permissions that `run` works with, and changes nothing. What one
+//! point shows to be so is not asked again: a side that is not reached has no other points.
+
+mod contact;
+mod points;
+
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::task::Poll;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{LocalBoxFuture, poll_fn};
+use serde_json::{Value, json};
+
+use self::contact::contact;
+use self::points::{Points, Verdict};
+use crate::ask::edge_limit;
+use crate::cli::{self, Settings};
+use crate::cluster::{Cluster, Error, RateLimit, Side};
+use crate::logging::LogFormat;
+use crate::model::OneCluster;
+use crate::permissions::{On, Permission, needed};
+use crate::report::advice;
+use crate::survey::{self, Survey, survey};
+use crate::sync::identity;
+
+/// Questions about permissions in flight at once: enough for a link with much latency.
+const AT_ONCE: usize = 8;
+
+/// Checks, prints what was found, and gives the exit code for it.
+pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
+    let mut points = Points::default();
+    let hub = contact(Side::Hub, &settings.hub, RateLimit::new(settings.rate), &mut points).await;
+    let edge = contact(Side::Edge, &settings.edge, edge_limit(&settings), &mut points).await;
+    if let (Some(hub), Some(edge)) = (hub, edge) {
+        two_clusters(&hub, &edge, &mut points).await;
+        match survey(&hub, &edge, &settings).await {
+            Ok(found) => {
+                configs(&found, &mut points);
+                types(&found, &mut points);
+                permissions([&hub, &edge], &found, &settings, &mut points).await;
+            }
+            Err((side, error)) => {
+                let place = if side == Side::Edge { &edge } else { &hub }.standing().place;
+                let words = format!("they, or their types, cannot be read: {error}");
+                points.add(side, "configs", Verdict::Wrong, words, advice(&error, &place));
+                // What is needed whatever they select.
+                if !error.is_unreachable() {
+                    permissions([&hub, &edge], &Survey::default(), &settings, &mut points).await;
+                }
+            }
+        }
+    } else {
+        let found = "what the configs need is not known without both sides";
+        points.add(None, "configs", Verdict::Unknown, found, "");
+    }
+    cli::print(&points.text(format));
+    cli::code_of_check(match points.worst() {
+        Verdict::Good | Verdict::Note => None,
+        Verdict::Unknown => Some(false),
+        Verdict::Wrong => Some(true),
+    })
+}
+
+/// Whether hub and edge are two clusters.
+async fn two_clusters(hub: &Cluster, edge: &Cluster, points: &mut Points) {
+    let about = "two clusters";
+    let (at_hub, at_edge) = (identity::read(hub, None).await, identity::read(edge, None).await);
+    for (side, found) in [(Side::Hub, &at_hub), (Side::Edge, &at_edge)] {
+        match found {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let found = "nothing tells it from another one, so no delete is held if it is recreated";
+                points.add(side, about, Verdict::Note, found, "create a namespace default there");
+            }
+            Err(error) => points.add(side, about, Verdict::Unknown, error.to_string(), ""),
+        }
+    }
+    let (Ok(Some(at_hub)), Ok(Some(at_edge))) = (at_hub, at_edge) else {
+        return;
+    };
+    if at_hub == at_edge {
+        let one = OneCluster {
+            uid: at_hub,
+            hub: hub.standing().place.address.clone(),
+            edge: edge.standing().place.address.clone(),
+        };
+        points.add(None, about, Verdict::Wrong, one.to_string(), "");
+    } else {
+        points.add(None, about, Verdict::Good, "hub and edge are not the same", "");
+    }
+}
+
+/// The kinds of configs, and the configs.
+fn configs(found: &Survey, points: &mut Points) {
+    let about = "configs";
+    if found.kinds.is_empty() {
+        let words = "the hub serves neither syncerconfigs nor edgesyncconfigs of edge.kubestellar.io";
+        let to_do = "apply manifests/crds to the hub, or bind the API";
+        return points.add(Side::Hub, about, Verdict::Wrong, words, to_do);
+    }
+    let kinds = found.kinds.join(" and ");
+    match &*found.configs {
+        [] => {
+            let words = format!("{kinds} served, and there is none: nothing is synced");
+            points.add(Side::Hub, about, Verdict::Note, words, "create one");
+        }
+        names => {
+            let words = format!("{kinds} served: {}", names.join(", "));
+            points.add(Side::Hub, about, Verdict::Good, words, "");
+        }
+    }
+    for words in &found.unreadable {
+        points.add(Side::Hub, about, Verdict::Wrong, &**words, "correct it");
+    }
+    for problem in &found.plan.problems {
+        points.add(
+            Side::Hub,
+            about,
+            Verdict::Wrong,
+            problem.to_string(),
+            "correct that field",
+        );
+    }
+    for (resource, rule) in &found.plan.denied {
+        let words = format!("{resource} is selected, and the edge does not allow it: {rule}");
+        points.add(Side::Edge, about, Verdict::Note, words, "");
+    }
+}
+
+/// Whether both sides serve what the configs select.
+fn types(found: &Survey, points: &mut Points) {
+    let about = "types";
+    for side in [Side::Hub, Side::Edge] {
+        let types = found.plan.types.values().map(|planned| match side {
+            Side::Edge => &planned.at_edge,
+            Side::Hub | Side::Shard(_) => &planned.at_hub,
+        });
+        let discovery = found.discovery(side);
+        let mut served: Vec<String> = types
+            .filter(|resource| {
+                discovery
+                    .find(&resource.group, &resource.version, &resource.resource)
+                    .is_some()
+            })
+            .map(|resource| format!("{} {}", resource.qualified(), resource.version))
+            .collect();
+        served.sort();
+        served.dedup();
+        if !served.is_empty() {
+            points.add(
+                side,
+                about,
+                Verdict::Good,
+                format!("it serves {}", served.join(", ")),
+                "",
+            );
+        }
+    }
+    for missing in found.plan.missing.iter().filter(|missing| missing.is_reported()) {
+        let place = missing.place.as_ref().map_or("", |place| &place.config);
+        let meant = missing.meant.as_ref();
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        let words = format!("it does not serve {missing}, which {place} selects{meant}");
+        points.add(
+            missing.side,
+            about,
+            Verdict::Wrong,
+            words,
+            "install the CRD there, or correct the config",
+        );
+    }
+    for (side, what, error) in &found.untold {
+        let words = format!("it cannot say what it serves at {what}: {error}");
+        points.add(*side, about, Verdict::Unknown, words, "see what serves that API there");
+    }
+}
+
+/// Whether each permission is there that the configs need.
+async fn permissions([hub, edge]: [&Rc<Cluster>; 2], found: &Survey, settings: &Settings, points: &mut Points) {
+    let (sync_target, polled) = (survey::sync_target(settings), survey::polled(settings));
+    let own = settings.own_namespace.as_deref().unwrap_or("default");
+    let mut situation = found.situation(settings, &sync_target, (own, &polled));
+    situation.allows_escalation = true;
+    for (side, cluster) in [(Side::Hub, hub), (Side::Edge, edge)] {
+        let needed = needed(side, &situation).permissions;
+        for some in needed.chunks(AT_ONCE) {
+            let asked = some.iter().map(|permission| lacks(cluster, permission).boxed_local());
+            let answers = together(asked.collect()).await;
+            for (permission, answer) in some.iter().zip(answers) {
+                permission_point(side, permission, answer, points);
+            }
+        }
+    }
+}
+
+/// Waits for a few futures at once. The library's own joins are made for many, and several kilobytes in the binary.
+async fn together<T>(mut running: Vec<LocalBoxFuture<'_, T>>) -> Vec<T> {
+    let mut done: Vec<Option<T>> = running.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (future, done) in running.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(output) = future.poll_unpin(context)
+            {
+                *done = Some(output);
+            }
+        }
+        if done.iter().all(Option::is_some) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
+fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str>, Error>, points: &mut Points) {
+    let about = "permission";
+    let row = permission.row;
+    let what = name_of(permission);
+    let verbs = permission.verbs.join(", ");
+    let feature = row.feature.replace('`', "");
+    match answer {
+        Ok(lacking) if lacking.is_empty() => {
+            points.add(side, about, Verdict::Good, format!("{verbs} {what} ({feature})"), "");
+        }
+        Ok(lacking) => {
+            let words = format!("may not {} {what} ({feature})", lacking.join(", "));
+            // Without these, less is done and nothing fails; and roles need none if the syncer has what they grant.
+            if row.is_optional || row.on == On::Roles {
+                points.add(side, about, Verdict::Note, words, row.why);
+            } else {
+                let to_do = format!("grant it: edge-syncer gen rbac --side {side} prints the roles");
+                points.add(side, about, Verdict::Wrong, words, to_do);
+            }
+        }
+        Err(error) => {
+            let words = format!("whether it may {verbs} {what} ({feature}) is not known: {error}");
+            points.add(side, about, Verdict::Unknown, words, "");
+        }
+    }
+}
+
+/// A permission's resource as people name it.
+fn name_of(permission: &Permission) -> String {
+    let Permission {
+        group,
+        resource,
+        names,
+        namespace,
+        ..
+    } = permission;
+    let mut name = match (&**group, &**resource) {
+        ("*", "*") => "every type".to_owned(),
+        ("", resource) => resource.to_owned(),
+        // The group belongs to the resource, as in a rule's words.
+        (group, resource) => match resource.split_once('/') {
+            Some((resource, subresource)) => format!("{resource}.{group}/{subresource}"),
+            None => format!("{resource}.{group}"),
+        },
+    };
+    if !names.is_empty() {
+        name = format!("{name} {}", names.join(", "));
+    }
+    match namespace {
+        Some(namespace) => format!("{name} in {namespace}"),
+        None => name,
+    }
+}
+
+/// Which of its verbs a server does not allow.
+async fn lacks(cluster: &Cluster, permission: &Permission) -> Result<Vec<&'static str>, Error> {
+    let mut lacking = Vec::new();
+    for &verb in &permission.verbs {
+        let one = String::new();
+        let names = if permission.names.is_empty() {
+            std::slice::from_ref(&one)
+        } else {
+            &*permission.names
+        };
+        for name in names {
+            if !is_allowed(cluster, permission, verb, name).await? && !lacking.contains(&verb) {
+                lacking.push(verb);
+            }
+        }
+    }
+    Ok(lacking)
+}
+
+async fn is_allowed(cluster: &Cluster, permission: &Permission, verb: &str, name: &str) -> Result<bool, Error> {
+    let (resource, subresource) = permission
+        .resource
+        .split_once('/')
+        .unwrap_or((&permission.resource, ""));
+    let spec: Value = json!({"resourceAttributes": {
+        "group": permission.group,
+        "resource": resource,
+        "subresource": subresource,
+        "verb": verb,
+        "namespace": permission.namespace,
+        "name": name,
+    }});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let status = cluster.review(path, "SelfSubjectAccessReview", &spec).await?;
+    Ok(status["allowed"] == true)
+}

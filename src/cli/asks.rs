@@ -1,0 +1,161 @@
+//! The command lines of the commands that ask and change nothing: `check` and `gen rbac`. Both take the flags of `run`,
+//! and a few of their own, which are taken out before those are read.
+
+use super::args::{Command, run};
+use super::klog::Klog;
+use super::usage::UsageError;
+use crate::cluster::Side;
+use crate::logging::LogFormat;
+use crate::spelling;
+
+/// What `gen rbac` is to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RbacOptions {
+    /// For which side.
+    pub side: Side,
+    /// Also for types whose writing is giving permissions.
+    pub allow_escalation: bool,
+}
+
+/// How these commands are called.
+const CHECK: &str = "edge-syncer check";
+const RBAC: &str = "edge-syncer gen rbac";
+
+/// Reads the arguments after `check`.
+pub(super) fn check(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    let mut rest = args.to_vec();
+    let output = take_value(&mut rest, &["-o", "--output"]).map_err(|error| error.seen_from(CHECK))?;
+    let format = match output.as_deref() {
+        None => LogFormat::Text,
+        Some("json") => LogFormat::Json,
+        Some(other) => {
+            let hint = spelling::hint(other, ["json"]);
+            return Err(UsageError::new(format!("-o {other:?}: must be json{hint}")).seen_from(CHECK));
+        }
+    };
+    match run(&rest, klog).map_err(|error| error.seen_from(CHECK))? {
+        Command::Run(raw, klog) => Ok(Command::Check(raw, klog, format)),
+        Command::RunHelp => Ok(Command::CheckHelp),
+        other => Ok(other),
+    }
+}
+
+/// Reads the arguments after `gen rbac`.
+pub(super) fn rbac(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    let mut rest = args.to_vec();
+    let side = take_value(&mut rest, &["--side"]).map_err(|error| error.seen_from(RBAC))?;
+    let before = rest.len();
+    rest.retain(|arg| arg != "--allow-escalation");
+    let allow_escalation = rest.len() < before;
+    let (raw, klog) = match run(&rest, klog).map_err(|error| error.seen_from(RBAC))? {
+        Command::Run(raw, klog) => (raw, klog),
+        Command::RunHelp => return Ok(Command::RbacHelp),
+        other => return Ok(other),
+    };
+    let side = match side.as_deref() {
+        Some("hub") => Side::Hub,
+        Some("edge") => Side::Edge,
+        other => {
+            let given = other.map_or_else(|| "is missing".to_owned(), |other| format!("{other:?}"));
+            return Err(UsageError::new(format!("--side {given}: must be hub or edge")).seen_from(RBAC));
+        }
+    };
+    let options = RbacOptions { side, allow_escalation };
+    Ok(Command::Rbac(raw, klog, options))
+}
+
+/// Takes a flag with its value out of the arguments. The last one counts.
+fn take_value(args: &mut Vec<String>, names: &[&str]) -> Result<Option<String>, UsageError> {
+    let mut found = None;
+    let mut at = 0;
+    while at < args.len() {
+        let (name, value) = match args[at].split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (&*args[at], None),
+        };
+        if !names.contains(&name) {
+            at += 1;
+            continue;
+        }
+        let missing = UsageError::new(format!("{name} needs a value"));
+        args.remove(at);
+        found = Some(match value {
+            Some(value) => value,
+            None if at < args.len() => args.remove(at),
+            None => return Err(missing),
+        });
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn their_own_flags_stand_anywhere_among_those_of_run() {
+        let flags = "--from-kubeconfig=a --sync-target-uid=b";
+        let expected = run(&words(flags), Klog::default());
+        let Ok(Command::Run(raw, _)) = expected else {
+            panic!("{expected:?}");
+        };
+        for (line, side, allow_escalation) in [
+            (format!("--side hub {flags}"), Side::Hub, false),
+            (format!("{flags} --side=edge"), Side::Edge, false),
+            (
+                format!("--side hub --allow-escalation {flags} --side=edge"),
+                Side::Edge,
+                true,
+            ),
+        ] {
+            let options = RbacOptions { side, allow_escalation };
+            let expected = Command::Rbac(raw.clone(), Klog::default(), options);
+            assert_eq!(rbac(&words(&line), Klog::default()), Ok(expected), "{line}");
+        }
+        for (line, format) in [
+            (flags.to_owned(), LogFormat::Text),
+            (format!("-o json {flags}"), LogFormat::Json),
+            (format!("{flags} --output=json"), LogFormat::Json),
+        ] {
+            let expected = Command::Check(raw.clone(), Klog::default(), format);
+            assert_eq!(check(&words(&line), Klog::default()), Ok(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_them_is_one_line() {
+        let rbac = |line: &str| rbac(&words(line), Klog::default()).unwrap_err().to_string();
+        let check = |line: &str| check(&words(line), Klog::default()).unwrap_err().to_string();
+        for (found, expected) in [
+            (
+                rbac(""),
+                "--side is missing: must be hub or edge (see edge-syncer gen rbac --help)",
+            ),
+            (rbac("--side"), "--side needs a value (see edge-syncer gen rbac --help)"),
+            (
+                rbac("--side both"),
+                "--side \"both\": must be hub or edge (see edge-syncer gen rbac --help)",
+            ),
+            (
+                rbac("--side hub --nonsense"),
+                "unknown flag --nonsense (see edge-syncer gen rbac --help)",
+            ),
+            (
+                check("-o yaml"),
+                "-o \"yaml\": must be json (see edge-syncer check --help)",
+            ),
+            (
+                check("--nonsense"),
+                "unknown flag --nonsense (see edge-syncer check --help)",
+            ),
+        ] {
+            assert_eq!(found, expected);
+        }
+        assert_eq!(super::rbac(&words("--help"), Klog::default()), Ok(Command::RbacHelp));
+        assert_eq!(super::check(&words("-h"), Klog::default()), Ok(Command::CheckHelp));
+    }
+}

@@ -1,0 +1,236 @@
+//! One look at both sides, for the commands that ask and do not sync: the configs as they are at the hub, and what both
+//! sides serve of what they select.
+//!
+//! Reads only, with the same client, planner and discovery as `run`.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use crate::api::edge_sync_config::EdgeSyncConfig;
+use crate::api::syncer_config::SyncerConfig;
+use crate::api::{GROUP, VERSION};
+use crate::cli::Settings;
+use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
+use crate::cluster::{Cluster, Content, Error, ListRequest, Scope, Side};
+use crate::engine::record;
+use crate::model::effect::{ConfigKind, Names};
+use crate::permissions::Situation;
+use crate::plan::{Plan, Wanted};
+use crate::source::Mode;
+use crate::sync::definition::{Hub, ask_hub};
+use crate::sync::ownership::SyncTarget;
+
+/// How often the plan asks for more: each answer may lead to one more question.
+const ROUNDS: usize = 10;
+
+/// What was found.
+#[derive(Default)]
+pub(crate) struct Survey {
+    /// The configs, as `Kind//name`.
+    pub(crate) configs: Vec<String>,
+    /// Configs that cannot be read, and why.
+    pub(crate) unreadable: Vec<String>,
+    /// The plurals of the kinds of configs that the hub serves.
+    pub(crate) kinds: Vec<&'static str>,
+    /// The hub keeps a status of configs in a subresource.
+    has_config_status: bool,
+    /// The hub is a workspace of kcp.
+    is_kcp: bool,
+    /// What is to be synced.
+    pub(crate) plan: Plan,
+    /// What each side serves.
+    hub: Discovery,
+    edge: Discovery,
+    /// What a side would not tell: a group and version, or its list of groups.
+    pub(crate) untold: Vec<(Side, String, Error)>,
+}
+
+/// Looks at both sides. An error is about a side that says too little for a plan.
+pub(crate) async fn survey(
+    hub: &Rc<Cluster>,
+    edge: &Rc<Cluster>,
+    settings: &Settings,
+) -> Result<Survey, (Side, Error)> {
+    let at_hub = |error| (Side::Hub, error);
+    let mut found = Survey::default();
+    let served = discovery::discover(hub, &(GROUP.into(), VERSION.into()))
+        .await
+        .map_err(at_hub)?;
+    let (mut syncer_configs, mut edge_sync_configs) = (Vec::new(), Vec::new());
+    for kind in ConfigKind::ALL {
+        let resource = kind.resource_type();
+        let Some(config) = (match &served {
+            Served::Resources(resources) => resources.get(&resource.resource),
+            Served::NotServed => None,
+        }) else {
+            continue;
+        };
+        found.kinds.push(kind.plural());
+        found.has_config_status |= config.status_subresource;
+        let mut listing = hub.list(ListRequest {
+            resource,
+            scope: Scope::default(),
+            label_selector: None,
+            content: Content::Full,
+        });
+        while let Some(object) = listing.next().await.map_err(at_hub)? {
+            let parsed = match kind {
+                ConfigKind::SyncerConfig => SyncerConfig::parse(&object).map(|config| syncer_configs.push(config)),
+                ConfigKind::EdgeSyncConfig => {
+                    EdgeSyncConfig::parse(&object).map(|config| edge_sync_configs.push(config))
+                }
+            };
+            if let Err(error) = parsed {
+                found
+                    .unreadable
+                    .push(format!("a {} cannot be read: {error}", kind.kind()));
+            }
+        }
+    }
+    found.is_kcp = matches!(ask_hub(hub).await.map_err(at_hub)?, Some(Hub::Kcp(_)));
+    let of = |kind: ConfigKind, name: &String| format!("{}//{name}", kind.kind());
+    let names = syncer_configs
+        .iter()
+        .map(|config| of(ConfigKind::SyncerConfig, &config.name));
+    found.configs.extend(names);
+    let names = edge_sync_configs
+        .iter()
+        .map(|config| of(ConfigKind::EdgeSyncConfig, &config.name));
+    found.configs.extend(names);
+    let mut wanted = Wanted::from_configs(&syncer_configs, &edge_sync_configs, settings.renaming);
+    // Copies of what was selected once may still be there, as far as the edge tells.
+    let names = Names::of(
+        &sync_target(settings),
+        settings.own_namespace.as_deref().unwrap_or("default"),
+    );
+    if let Ok(kept) = record::read(edge, &names).await {
+        wanted.retained = kept.types;
+    }
+    found.make_plan(hub, edge, &wanted, settings).await?;
+    Ok(found)
+}
+
+impl Survey {
+    /// Makes the plan, and asks both sides for what it needs to know until that is all.
+    async fn make_plan(
+        &mut self,
+        hub: &Cluster,
+        edge: &Cluster,
+        wanted: &Wanted,
+        settings: &Settings,
+    ) -> Result<(), (Side, Error)> {
+        for _ in 0..ROUNDS {
+            let own = settings.own_namespace.as_deref();
+            self.plan = Plan::resolve(wanted, &settings.filter, &self.hub, &self.edge, own);
+            let mut is_complete = true;
+            for cluster in [hub, edge] {
+                let side = cluster.side();
+                if self.needs_groups(side) {
+                    is_complete = false;
+                    let groups = discovery::groups(cluster).await;
+                    self.of(side).groups = Some(groups.map_err(|error| (side, error))?);
+                }
+                for group_version in self.questions(side) {
+                    is_complete = false;
+                    self.ask(cluster, group_version).await?;
+                }
+            }
+            if is_complete {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&mut self, side: Side) -> &mut Discovery {
+        match side {
+            Side::Edge => &mut self.edge,
+            Side::Hub | Side::Shard(_) => &mut self.hub,
+        }
+    }
+
+    /// What a side serves.
+    pub(crate) fn discovery(&self, side: Side) -> &Discovery {
+        match side {
+            Side::Edge => &self.edge,
+            Side::Hub | Side::Shard(_) => &self.hub,
+        }
+    }
+
+    /// True if the groups of a side are to be known and are not. What is missing may be there at another version.
+    fn needs_groups(&self, side: Side) -> bool {
+        let is_missing = self.plan.missing.iter().any(|missing| missing.side == side);
+        let is_asked = self.plan.unknown.groups.contains(&side) || is_missing;
+        is_asked && self.discovery(side).groups.is_none()
+    }
+
+    /// What is to be asked of a side.
+    fn questions(&self, side: Side) -> BTreeSet<GroupVersion> {
+        let discovery = self.discovery(side);
+        let unknown = self.plan.unknown.group_versions.iter();
+        let unknown = unknown
+            .filter(|(of, _)| *of == side)
+            .map(|(_, version)| version.clone());
+        let missing = self.plan.missing.iter().filter(|missing| missing.side == side);
+        let elsewhere = missing.flat_map(|missing| {
+            let versions = discovery.versions(&missing.group).unwrap_or_default().into_iter();
+            versions.map(|version| (missing.group.clone(), version.to_owned()))
+        });
+        let all = unknown.chain(elsewhere);
+        all.filter(|(group, version)| !discovery.knows(group, version))
+            .collect()
+    }
+
+    /// Asks for one group and version. One that a side cannot tell of, as of an aggregated API that is away, is taken for not
+    /// served, and noted.
+    async fn ask(&mut self, cluster: &Cluster, group_version: GroupVersion) -> Result<(), (Side, Error)> {
+        let side = cluster.side();
+        let served = match discovery::discover(cluster, &group_version).await {
+            Ok(served) => served,
+            Err(error) if error.is_unreachable() || error.is_unauthorized() => return Err((side, error)),
+            Err(error) => {
+                let (group, version) = &group_version;
+                self.untold.push((side, format!("{group}/{version}"), error));
+                Served::NotServed
+            }
+        };
+        self.of(side).known.insert(group_version, served);
+        Ok(())
+    }
+
+    /// What decides on the permissions.
+    pub(crate) fn situation<'a>(
+        &'a self,
+        settings: &'a Settings,
+        sync_target: &'a SyncTarget,
+        (own_namespace, polled): (&'a str, &'a [Side]),
+    ) -> Situation<'a> {
+        Situation {
+            plan: &self.plan,
+            own_namespace,
+            sync_target,
+            is_kcp: self.is_kcp,
+            // A hub without the CRDs will have those of this version.
+            has_config_status: self.has_config_status || self.kinds.is_empty(),
+            has_heartbeat: settings.heartbeat_interval.is_some(),
+            elects_leader: settings.lease_duration.is_some(),
+            polled,
+            allows_escalation: false,
+        }
+    }
+}
+
+/// The sides that these settings poll.
+pub(crate) fn polled(settings: &Settings) -> Vec<Side> {
+    let sides = [(Side::Hub, settings.hub_mode), (Side::Edge, settings.edge_mode)];
+    let polled = sides.into_iter().filter(|(_, mode)| matches!(mode, Mode::Poll(_)));
+    polled.map(|(side, _)| side).collect()
+}
+
+/// Who the syncer is by these settings.
+pub(crate) fn sync_target(settings: &Settings) -> SyncTarget {
+    SyncTarget {
+        uid: settings.sync_target_uid.clone(),
+        former: settings.former_sync_target_uids.clone(),
+    }
+}

@@ -1,0 +1,16 @@
+//! Permissions: what `edge-syncer gen rbac` prints is enough and not too much, and what `edge-syncer check` says is so.
+
+#![expect(clippy::panic, reason = "in tests a failure is one")]
+
+mod support;
+
+#[path = "permissions/bench.rs"]
+mod bench;
+#[path = "permissions/checks.rs"]
+mod checks;
+#[path = "permissions/own.rs"]
+mod own;
+#[path = "permissions/printed.rs"]
+mod printed;
+#[path = "permissions/turns.rs"]
+mod turns;
