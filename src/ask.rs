@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::cli::{RbacOptions, Settings};
-use crate::cluster::reload::Renewed;
+use crate::cluster::access::Renewed;
 use crate::cluster::{Cluster, Error, RateLimit, Side};
 use crate::permissions::{needed, roles};
 use crate::report::advice;
@@ -52,18 +52,20 @@ pub(crate) async fn sides(settings: &Settings) -> Result<[Cluster; 2], Box<dyn S
 
 /// One side, with the rate limit and the renewed credentials that `run` has for it.
 pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn StdError>> {
-    let (source, renewed, limit) = match side {
-        Side::Edge => (&settings.edge, Renewed::default(), edge_limit(settings)),
-        Side::Hub | Side::Shard(_) => {
-            let file = settings.kept_in_file();
-            let renewed = Renewed {
-                file,
-                ..Renewed::default()
-            };
-            (&settings.hub, renewed, RateLimit::new(settings.rate))
-        }
+    let (source, limit) = match side {
+        Side::Edge => (&settings.edge, edge_limit(settings)),
+        Side::Hub | Side::Shard(_) => (&settings.hub, RateLimit::new(settings.rate)),
     };
-    crate::open(side, source, renewed, limit).await
+    crate::open(side, source, renewed(side, settings), limit).await
+}
+
+/// Where a side has tokens that were renewed: those of the hub may be kept in a file.
+pub(crate) fn renewed(side: Side, settings: &Settings) -> Renewed {
+    let file = settings.kept_in_file().filter(|_| side != Side::Edge);
+    Renewed {
+        file,
+        ..Renewed::default()
+    }
 }
 
 /// The rate limit of the edge: nobody's, where the edge shares itself out and no other was asked for.
@@ -88,6 +90,10 @@ pub async fn gen_rbac(mut settings: Settings, options: RbacOptions) -> Result<St
     let (sync_target, polled) = (survey::sync_target(&settings), survey::polled(&settings));
     let mut situation = found.situation(&settings, &sync_target, (&namespace, &polled));
     situation.allows_escalation = options.allow_escalation;
+    situation.account = settings
+        .keep
+        .as_ref()
+        .map(|_| roles::account(&namespace, &sync_target.uid));
     let account = roles::Account {
         side: options.side,
         namespace: &namespace,

@@ -16,6 +16,7 @@ use crate::engine::record;
 use crate::model::effect::{ConfigKind, Names};
 use crate::permissions::Situation;
 use crate::plan::{Plan, Wanted};
+use crate::renewal::Keep;
 use crate::source::Mode;
 use crate::sync::definition::{Hub, ask_hub};
 use crate::sync::ownership::SyncTarget;
@@ -216,6 +217,11 @@ impl Survey {
             elects_leader: settings.lease_duration.is_some(),
             polled,
             allows_escalation: false,
+            account: None,
+            secret: match &settings.keep {
+                Some(Keep::Secret(name)) => Some(name),
+                Some(Keep::File(_)) | None => None,
+            },
         }
     }
 }

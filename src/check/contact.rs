@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::points::{Points, Verdict};
-use crate::cli::logger;
-use crate::cluster::access::{self, Access, AccessSource};
-use crate::cluster::validity::{Credentials, credentials};
-use crate::cluster::{Cluster, Error, RateLimit, Side};
+use crate::ask;
+use crate::cli::{Settings, logger};
+use crate::cluster::access::{self, Access};
+use crate::cluster::{Cluster, Credentials, Error, Side};
 use crate::report::advice;
 
 /// Credentials that end sooner are worth a note.
@@ -20,14 +20,13 @@ const CLOCKS_DIFFER: u64 = 30;
 const CLOCKS_ARE_WRONG: u64 = 300;
 
 /// Gets into contact with a side. `None` if nothing else can be asked there.
-pub(super) async fn contact(
-    side: Side,
-    source: &AccessSource,
-    limit: RateLimit,
-    points: &mut Points,
-) -> Option<Rc<Cluster>> {
-    let loaded = match access::load(side, source).await {
-        Ok(access) => crate::open(side, source, limit).await.map(|cluster| (access, cluster)),
+pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points) -> Option<Rc<Cluster>> {
+    let source = match side {
+        Side::Edge => &settings.edge,
+        Side::Hub | Side::Shard(_) => &settings.hub,
+    };
+    let loaded = match access::load(side, source, &ask::renewed(side, settings)).await {
+        Ok(access) => ask::open(side, settings).await.map(|cluster| (access, cluster)),
         Err(error) => Err(error.into()),
     };
     let (access, cluster) = match loaded {
@@ -61,7 +60,7 @@ pub(super) async fn contact(
         );
         return None;
     }
-    who(&cluster, &access, points).await;
+    who(&cluster, points).await;
     version(side, answer, points);
     clock(&cluster, points);
     Some(Rc::new(cluster))
@@ -110,7 +109,7 @@ fn tls(side: Side, access: &Access, points: &mut Points) {
 }
 
 /// Who we are for the server, and until when.
-async fn who(cluster: &Cluster, access: &Access, points: &mut Points) {
+async fn who(cluster: &Cluster, points: &mut Points) {
     let side = cluster.side();
     let about = "credentials";
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -130,8 +129,12 @@ async fn who(cluster: &Cluster, access: &Access, points: &mut Points) {
             to_do,
         );
     }
-    let found = credentials(&access.config);
-    let (kind, until) = found.map_or(("nothing", None), |Credentials { kind, until }| (kind, until));
+    let kind = match &*cluster.in_force() {
+        Credentials::Token(..) | Credentials::TokenFile => "token",
+        Credentials::Certificate(_) => "client certificate",
+        Credentials::Other => "credentials whose end is not known",
+    };
+    let until = cluster.standing().credentials_end;
     let (verdict, end, to_do) = end(until, logger::since_1970().as_secs());
     points.add(side, about, verdict, format!("{user}, by {kind}{end}"), to_do);
 }
@@ -139,7 +142,7 @@ async fn who(cluster: &Cluster, access: &Access, points: &mut Points) {
 /// What the end of credentials means now, both in seconds since 1970.
 fn end(until: Option<u64>, now: u64) -> (Verdict, String, &'static str) {
     let Some(until) = until else {
-        return (Verdict::Good, ", which has no end".to_owned(), "");
+        return (Verdict::Good, String::new(), "");
     };
     let at = logger::date_and_time(Duration::from_secs(until));
     match until.checked_sub(now) {
@@ -216,7 +219,7 @@ mod tests {
     fn credentials_that_end_soon_are_a_note_and_ended_ones_are_wrong() {
         let now = 1_795_269_787;
         for (until, verdict, words) in [
-            (None, Verdict::Good, ", which has no end"),
+            (None, Verdict::Good, ""),
             (
                 Some(now - 1),
                 Verdict::Wrong,

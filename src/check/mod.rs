@@ -16,9 +16,8 @@ use serde_json::{Value, json};
 
 use self::contact::contact;
 use self::points::{Points, Verdict};
-use crate::ask::edge_limit;
 use crate::cli::{self, Settings};
-use crate::cluster::{Cluster, Error, RateLimit, Side};
+use crate::cluster::{Cluster, Credentials, Error, Side};
 use crate::logging::LogFormat;
 use crate::model::OneCluster;
 use crate::permissions::{On, Permission, needed};
@@ -32,8 +31,8 @@ const AT_ONCE: usize = 8;
 /// Checks, prints what was found, and gives the exit code for it.
 pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
     let mut points = Points::default();
-    let hub = contact(Side::Hub, &settings.hub, RateLimit::new(settings.rate), &mut points).await;
-    let edge = contact(Side::Edge, &settings.edge, edge_limit(&settings), &mut points).await;
+    let hub = contact(Side::Hub, &settings, &mut points).await;
+    let edge = contact(Side::Edge, &settings, &mut points).await;
     if let (Some(hub), Some(edge)) = (hub, edge) {
         two_clusters(&hub, &edge, &mut points).await;
         match survey(&hub, &edge, &settings).await {
@@ -184,6 +183,9 @@ async fn permissions([hub, edge]: [&Rc<Cluster>; 2], found: &Survey, settings: &
     let own = settings.own_namespace.as_deref().unwrap_or("default");
     let mut situation = found.situation(settings, &sync_target, (own, &polled));
     situation.allows_escalation = true;
+    if let (Some(_), Credentials::Token(_, claims)) = (&settings.keep, &*hub.in_force()) {
+        situation.account = claims.account();
+    }
     for (side, cluster) in [(Side::Hub, hub), (Side::Edge, edge)] {
         let needed = needed(side, &situation).permissions;
         for some in needed.chunks(AT_ONCE) {

@@ -25,6 +25,7 @@ pub(crate) mod files;
 mod fuzz_tests;
 mod greeting;
 mod gzip;
+mod http_date;
 mod json;
 mod lanes;
 mod pieces;
@@ -38,7 +39,6 @@ mod shared;
 mod stream;
 mod tls;
 mod token;
-pub(crate) mod validity;
 mod verbs;
 mod workspace;
 

@@ -14,7 +14,7 @@ use kube::client::Body as KubeBody;
 use super::causes::chain;
 use super::connect::Connection;
 use super::error::first_line;
-use super::{ApiServer, Error, Response, gzip, tls, validity};
+use super::{ApiServer, Error, Response, gzip, http_date, tls};
 
 /// An API server behind a kube client, which adds the server's address, credentials and TLS.
 pub struct RealServer(pub Connection);
@@ -74,7 +74,7 @@ impl ApiServer for RealServer {
     }
 
     fn time(&self) -> Option<u64> {
-        validity::seconds_of_date(std::str::from_utf8(&self.0.date.get()).ok()?)
+        http_date::seconds_of_date(std::str::from_utf8(&self.0.date.get()).ok()?)
     }
 }
 

@@ -144,12 +144,6 @@ fn system_roots() -> Result<RootCertStore, BadField> {
     if roots.is_empty() { Err(no_roots()) } else { Ok(roots) }
 }
 
-/// The client certificate of the user entry, if it has one that can be read.
-pub(super) fn client_certificate(config: &Config) -> Option<CertificateDer<'static>> {
-    let (chain, _) = identity(config).ok().flatten()?;
-    chain.into_iter().next()
-}
-
 /// The client certificate and key of the user entry, if it has them.
 fn identity(config: &Config) -> Result<Option<Identity>, BadField> {
     let user = &config.auth_info;

@@ -59,6 +59,10 @@ pub enum On {
     FormerRecords,
     /// The syncer's own Lease.
     Lease,
+    /// A token of the syncer's own account.
+    Token,
+    /// The Secret that renewed tokens are kept in.
+    Secret,
 }
 
 /// When a row counts.
@@ -88,6 +92,10 @@ pub enum When {
     MoreToCome,
     /// One of several syncers is active.
     LeaderElect,
+    /// The token of the hub is renewed.
+    Renews,
+    /// Renewed tokens are kept in a Secret.
+    KeepsSecret,
 }
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -252,6 +260,13 @@ pub const TABLE: &[Row] = &[
     )
     .on(DEFINITIONS, When::MoreToCome, LATER)
     .optional(),
+    row(
+        Hub,
+        "renewal of its token",
+        "`serviceaccounts/token` of its own service account",
+        &["create"],
+    )
+    .on(On::Token, When::Renews, "Renewal: tokens of its own account."),
     row(Hub, "upsync of roles", "`roles` and `clusterroles`", &["escalate", "bind"]).on(
         On::Roles,
         When::Roles(Up),
@@ -352,5 +367,10 @@ pub const TABLE: &[Row] = &[
         On::Lease,
         When::LeaderElect,
         "The Lease by which one of several syncers is active.",
+    ),
+    row(Edge, "`--credentials-secret`", "that Secret", &["get", "patch"]).on(
+        On::Secret,
+        When::KeepsSecret,
+        "Renewal: the Secret with the kubeconfig of the hub.",
     ),
 ];

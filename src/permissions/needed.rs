@@ -2,7 +2,7 @@
 
 use super::{On, Row, TABLE, When};
 use crate::api::{GROUP, edge_sync_config, syncer_config};
-use crate::cluster::{ResourceType, Side};
+use crate::cluster::{ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Plan, StatusPath, TypePlan};
 use crate::sync::own_objects::{LEGACY_RECORD, lease_name, record_name};
 use crate::sync::ownership::SyncTarget;
@@ -32,6 +32,10 @@ pub struct Situation<'a> {
     pub polled: &'a [Side],
     /// Roles are synced too.
     pub allows_escalation: bool,
+    /// The account at the hub whose token is renewed, if it is.
+    pub account: Option<ObjectName>,
+    /// The Secret at the edge that renewed tokens are kept in.
+    pub secret: Option<&'a ObjectName>,
 }
 
 /// One permission: the verbs for one resource, and the row that it is for.
@@ -134,6 +138,8 @@ fn counts(when: When, situation: &Situation<'_>) -> bool {
         When::Cascades => syncs(Direction::Down, &cascades),
         When::MoreToCome => !situation.plan.missing.is_empty() || !situation.plan.open.is_empty(),
         When::LeaderElect => situation.elects_leader,
+        When::Renews => situation.account.is_some(),
+        When::KeepsSecret => situation.secret.is_some(),
     }
 }
 
@@ -152,6 +158,16 @@ fn at(planned: &TypePlan, side: Side) -> &ResourceType {
         Side::Edge => &planned.at_edge,
         Side::Hub | Side::Shard(_) => &planned.at_hub,
     }
+}
+
+/// A permission for one object alone, if there is one.
+fn of_one(name: Option<&ObjectName>, permission: &Permission) -> Vec<Permission> {
+    let of = |name: &ObjectName| Permission {
+        names: vec![name.name.to_string()],
+        namespace: Some(name.namespace().to_owned()),
+        ..permission.clone()
+    };
+    name.map(of).into_iter().collect()
 }
 
 /// A Namespace is deleted only after all types have been listed: whoever gives that gives the delete with it.
@@ -223,6 +239,8 @@ fn resources(row: &'static Row, situation: &Situation<'_>, escalating: &mut Vec<
                 former.chain([LEGACY_RECORD.to_owned()]).collect(),
             )]
         }
+        On::Token => of_one(situation.account.as_ref(), &one("", "serviceaccounts/token")),
+        On::Secret => of_one(situation.secret, &one("", "secrets")),
         On::Lease => {
             let lease = own(
                 "coordination.k8s.io",

@@ -105,6 +105,8 @@ fn lines(side: Side, spec: &serde_json::Value, change: impl FnOnce(&mut Situatio
         elects_leader: false,
         polled: &[],
         allows_escalation: false,
+        account: None,
+        secret: None,
     };
     change(&mut situation);
     let found = needed(side, &situation);
@@ -230,6 +232,20 @@ fn the_edge_lets_what_goes_down_be_written_and_what_goes_up_be_read() {
     ]
     .concat();
     check(Side::Edge, &down(&[]), &expected, |it| it.elects_leader = true);
+}
+
+#[test]
+fn renewed_tokens_are_asked_for_at_the_hub_and_kept_at_the_edge() {
+    let account = ObjectName::new("edge-syncer", "site-7");
+    let expected = [
+        &CONFIGS[..],
+        &[IDENTITY, "edge-syncer/serviceaccounts/token create of site-7"],
+    ]
+    .concat();
+    check(Side::Hub, &down(&[]), &expected, |it| it.account = Some(account));
+    let secret = Box::leak(Box::new(ObjectName::new("own", "hub")));
+    let expected = [&[IDENTITY][..], &RECORDS, &["own/secrets get,patch of hub"]].concat();
+    check(Side::Edge, &down(&[]), &expected, |it| it.secret = Some(secret));
 }
 
 #[test]

@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use super::{Needed, Permission, Row};
-use crate::cluster::Side;
+use crate::cluster::{ObjectName, Side};
 use crate::plan::is_label;
 use crate::sync::own_objects::lease_name;
 
 /// Where the lines of comments end.
 const WIDTH: usize = 118;
+
+/// What stands above the role for the syncer's own objects.
+const OWN: &str = "What the syncer keeps for itself. That an object is created by a POST cannot be bound to its name.";
 
 /// Whose roles they are.
 #[derive(Clone, Copy, Debug)]
@@ -47,12 +50,18 @@ pub fn documents(account: &Account<'_>, needed: &Needed) -> String {
         .partition(|permission| permission.namespace.is_some());
     let left_out = left_out(account.side, &needed.escalating);
     bound_role(&mut text, ["ClusterRole", &role, ""], &rest, &left_out, &subject);
-    if !own.is_empty() {
-        let why = "What the syncer keeps for itself. That an object is created by a POST cannot be bound to its name.";
+    let mut namespaces: Vec<&str> = own.iter().filter_map(|own| own.namespace.as_deref()).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    for namespace in namespaces {
+        let is_here = |own: &&&Permission| own.namespace.as_deref() == Some(namespace);
+        let here: Vec<&Permission> = own.iter().filter(is_here).copied().collect();
         line(&mut text, "---");
-        comment(&mut text, why);
+        if account.side == Side::Edge {
+            comment(&mut text, OWN);
+        }
         let at = format!(", namespace: {}", word(namespace));
-        role_and_binding(&mut text, ["Role", &role, &at], &own, "", &subject);
+        role_and_binding(&mut text, ["Role", &role, &at], &here, "", &subject);
     }
     text
 }
@@ -184,6 +193,11 @@ fn comment(text: &mut String, sentence: &str) {
     if width > 0 {
         text.push('\n');
     }
+}
+
+/// The account that the roles are for.
+pub fn account(namespace: &str, sync_target: &str) -> ObjectName {
+    ObjectName::new(namespace, &name_of(sync_target))
 }
 
 /// The account is called as the sync target if it can be.

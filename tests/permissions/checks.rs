@@ -119,7 +119,7 @@ async fn what_is_wrong_with_a_side_is_named_with_what_to_do() {
         |name: &str, change: fn(&mut KubeconfigParts)| pair.edge.write_kubeconfig(name, &KubeconfigParts::with(change));
     let nobody = write("nobody", |parts| parts.credential = Credential::Nothing);
     let other_name = write("other-name", |parts| {
-        parts.tls_server_name = Some("elsewhere.example".into())
+        parts.tls_server_name = Some("elsewhere.example".into());
     });
     let nowhere = write("nowhere", |parts| parts.server = Some("https://127.0.0.1:9".into()));
     let unchecked = write("unchecked", |parts| {
