@@ -121,7 +121,7 @@ pub async fn run(settings: cli::Settings) -> Result<(), Box<dyn Error>> {
     if let Some(listener) = listener {
         local.spawn_local(serve::serve(listener, desk.clone(), cli::logger::since_1970));
     }
-    local.spawn_local(look_at_files(clusters));
+    local.spawn_local(check_files(clusters));
     if let Some(manager) = manager {
         let desk = desk.clone();
         local.spawn_local(async move {
@@ -185,11 +185,11 @@ pub async fn generate(settings: &join::Settings, say: &dyn Fn(&str)) -> Result<(
 }
 
 /// Each request looks at the files that it depends on; but there may be none for hours, and none to the right server.
-async fn look_at_files(clusters: engine::Clusters) {
+async fn check_files(clusters: engine::Clusters) {
     loop {
         tokio::time::sleep(reload::MAX_AGE).await;
         for cluster in clusters.all() {
-            cluster.look_at_files().await;
+            cluster.check_files().await;
         }
     }
 }

@@ -246,7 +246,7 @@ pub trait ApiServer {
 
     /// Looks whether the files have been replaced that say where the server is and who asks: also where no request is sent that
     /// would do so.
-    fn look_at_files(&self) -> LocalBoxFuture<'_, ()> {
+    fn check_files(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -100,7 +100,7 @@ impl Reloading {
     }
 
     /// Looks at the files unless that was done less than `max_age` ago, and puts into force what is new in them.
-    async fn look(&self, max_age: Duration) {
+    async fn reread_files(&self, max_age: Duration) {
         let current = self.current();
         if current.files.is_empty() || self.looked.get().elapsed() < max_age || self.looking.replace(true) {
             return;
@@ -177,7 +177,7 @@ impl Reloading {
 
     async fn send_and_look(&self, request: http::Request<Bytes>) -> Result<Response, Error> {
         let moves = self.moves.get();
-        self.look(MAX_AGE).await;
+        self.reread_files(MAX_AGE).await;
         let again = request.clone();
         let is_read = request.method() == http::Method::GET;
         // What answers there may be another cluster, and who wrote this has not asked which.
@@ -194,11 +194,11 @@ impl Reloading {
             Ok(response) if response.status != 401 => return answer,
             Ok(_) => {}
             Err(_) => {
-                self.look(MAX_AGE_AFTER_FAILURE).await;
+                self.reread_files(MAX_AGE_AFTER_FAILURE).await;
                 return answer;
             }
         }
-        self.look(MAX_AGE_AFTER_FAILURE).await;
+        self.reread_files(MAX_AGE_AFTER_FAILURE).await;
         if may_go() && (self.has_left(&used) || used.has_other_token_than(token.as_ref())) {
             log_line!(
                 Debug,
@@ -264,9 +264,9 @@ impl ApiServer for Reloading {
         self.renew(token).boxed_local()
     }
 
-    fn look_at_files(&self) -> LocalBoxFuture<'_, ()> {
+    fn check_files(&self) -> LocalBoxFuture<'_, ()> {
         async move {
-            self.look(MAX_AGE_AFTER_FAILURE).await;
+            self.reread_files(MAX_AGE_AFTER_FAILURE).await;
             if let Some(file) = &self.current().server.0.token_file {
                 file.is_renewed_since(&file.header());
             }

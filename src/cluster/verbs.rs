@@ -231,8 +231,8 @@ impl Cluster {
     }
 
     /// Looks whether the files have been replaced that say where the side is and who asks. Each request does so too.
-    pub async fn look_at_files(&self) {
-        self.server.look_at_files().await;
+    pub async fn check_files(&self) {
+        self.server.check_files().await;
     }
 
     /// False once the server has shown that it cannot stream a list (older versions, some storages).

@@ -1,11 +1,11 @@
 //! Asking the hub what it is and what defines its types.
 
 use crate::cluster::{Cluster, Error, ResourceType};
-use crate::model::effect::DefinitionAnswers;
-use crate::sync::definition::{Definitions, ask_hub};
+use crate::model::effect::TypeDefinitionAnswers;
+use crate::sync::definition::{TypeDefinitions, ask_hub};
 
 /// Asks for what is not known of the hub, and then for each of these types.
-pub(super) async fn read(hub: &Cluster, types: Vec<ResourceType>, mut known: Definitions) -> DefinitionAnswers {
+pub(super) async fn read(hub: &Cluster, types: Vec<ResourceType>, mut known: TypeDefinitions) -> TypeDefinitionAnswers {
     let asked = if known.knows_hub() {
         Ok(None)
     } else {
@@ -23,15 +23,15 @@ pub(super) async fn read(hub: &Cluster, types: Vec<ResourceType>, mut known: Def
         let answer = known.read(hub, &resource).await;
         answers.push((resource, answer));
     }
-    DefinitionAnswers {
+    TypeDefinitionAnswers {
         hub: found,
         types: answers,
     }
 }
 
-fn all_failed(types: Vec<ResourceType>, error: &Error) -> DefinitionAnswers {
+fn all_failed(types: Vec<ResourceType>, error: &Error) -> TypeDefinitionAnswers {
     let types = types.into_iter().map(|resource| (resource, Err(error.clone())));
-    DefinitionAnswers {
+    TypeDefinitionAnswers {
         hub: None,
         types: types.collect(),
     }

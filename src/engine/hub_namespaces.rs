@@ -11,15 +11,15 @@ use crate::logging::log_line;
 use crate::model::effect::{End, NamespaceDone, Step};
 use crate::plan::Direction;
 use crate::sync::contents::{first_in_namespace, is_in_every_namespace};
-use crate::sync::look::look_at;
 use crate::sync::object::Address;
 use crate::sync::ownership::{CopyState, SyncTarget, is_protected_namespace, mark};
+use crate::sync::read::read_metadata;
 
 /// Takes one step.
 pub(super) async fn take(hub: &Rc<Cluster>, namespace: String, step: Step, we: &SyncTarget) -> NamespaceDone {
     let result = match step {
         Step::Make => make_namespace(hub, &namespace, we).await.map(|()| End::Made),
-        Step::Look => look_into(hub, &namespace, we).await,
+        Step::Look => inspect(hub, &namespace, we).await,
         Step::Clear(only_if) => clear_namespace(hub, &namespace, &only_if).await,
     };
     NamespaceDone { namespace, result }
@@ -51,9 +51,9 @@ async fn make_namespace(hub: &Cluster, namespace: &str, we: &SyncTarget) -> Resu
 }
 
 /// Whether a namespace is ours and empty.
-async fn look_into(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<End, Error> {
+async fn inspect(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<End, Error> {
     let name = ObjectName::new("", namespace);
-    let Some(meta) = look_at(hub, &ResourceType::namespaces(), &name).await? else {
+    let Some(meta) = read_metadata(hub, &ResourceType::namespaces(), &name).await? else {
         return Ok(End::NotOurs);
     };
     let copy = meta.copy(Direction::Up, &ResourceType::namespaces(), we);

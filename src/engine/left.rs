@@ -7,7 +7,7 @@ use super::discover::confirm_lacking;
 use crate::cluster::{Cluster, Content, ListRequest, ResourceType, Scope, Side};
 use crate::model::effect::Left;
 use crate::plan::Direction;
-use crate::sync::definition::Definitions;
+use crate::sync::definition::TypeDefinitions;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{SyncTarget, mark_selector};
 
@@ -15,7 +15,7 @@ use crate::sync::ownership::{SyncTarget, mark_selector};
 pub(super) async fn count(
     hub: &Cluster,
     edge: &Rc<Cluster>,
-    definitions: &Definitions,
+    definitions: &TypeDefinitions,
     copies: ResourceType,
     we: &SyncTarget,
 ) -> Left {

@@ -169,7 +169,7 @@ impl Election {
         let retry = self.timing.retry_interval().mul_f64(1.0 + jitter / 5.0);
         match answer {
             Answer::Found(lease) => {
-                self.see(lease, now);
+                self.observe(lease, now);
                 if self.is_free(now) {
                     self.knowledge = Knowledge::Ours;
                     self.due = now;
@@ -186,7 +186,7 @@ impl Election {
             Answer::Written(lease) => {
                 // Counted from when it was sent: the server may have had it ever since.
                 self.until = (lease.spec.holder() == self.identity).then(|| sent + self.timing.renew_deadline());
-                self.see(lease, now);
+                self.observe(lease, now);
                 self.knowledge = Knowledge::Ours;
                 self.due = sent + self.timing.renew_interval();
             }
@@ -221,7 +221,7 @@ impl Election {
         Some(Request::Update(lease.version.clone(), term))
     }
 
-    fn see(&mut self, lease: Lease, now: Instant) {
+    fn observe(&mut self, lease: Lease, now: Instant) {
         if lease.spec.holder() != self.identity {
             self.until = None;
         }

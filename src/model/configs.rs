@@ -52,7 +52,7 @@ fn full_name((kind, name): &ConfigName) -> String {
 
 /// How far the configs of one kind are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Known {
+enum ConfigsKnown {
     /// They have not been read.
     #[default]
     No,
@@ -69,7 +69,7 @@ pub(super) struct SelectedConfigs {
     configs: BTreeMap<ConfigName, Config>,
     /// Names that the list of a kind under way has given so far.
     listing: BTreeMap<ConfigKind, BTreeSet<String>>,
-    known: BTreeMap<ConfigKind, Known>,
+    known: BTreeMap<ConfigKind, ConfigsKnown>,
     /// How often in a row the hub has said that it does not serve a kind.
     not_served: BTreeMap<ConfigKind, u32>,
     /// The configs are not what the plan was made from.
@@ -101,7 +101,7 @@ impl SelectedConfigs {
         all.into_iter().collect()
     }
 
-    fn known(&self, kind: ConfigKind) -> Known {
+    fn known(&self, kind: ConfigKind) -> ConfigsKnown {
         self.known.get(&kind).copied().unwrap_or_default()
     }
 
@@ -109,22 +109,23 @@ impl SelectedConfigs {
     /// other one: a hub with neither may not be the hub at all.
     pub(super) fn are_known(&self) -> bool {
         let known = ConfigKind::ALL.map(|kind| self.known(kind));
-        !known.contains(&Known::No) && known.contains(&Known::Yes)
+        !known.contains(&ConfigsKnown::No) && known.contains(&ConfigsKnown::Yes)
     }
 
     /// False once the hub has said of every kind that it does not serve it, be it believed or not.
     fn may_serve_any(&self) -> bool {
         let is_denied = |kind| match self.known(kind) {
-            Known::No => self.not_served.contains_key(&kind),
-            Known::NotServed => true,
-            Known::Yes => false,
+            ConfigsKnown::No => self.not_served.contains_key(&kind),
+            ConfigsKnown::NotServed => true,
+            ConfigsKnown::Yes => false,
         };
         !ConfigKind::ALL.into_iter().all(is_denied)
     }
 
     /// Kinds of which the list alone says that they are not served.
     pub(super) fn in_doubt(&self) -> impl Iterator<Item = ConfigKind> {
-        let is_in_doubt = |kind: &ConfigKind| self.known(*kind) == Known::No && self.not_served.contains_key(kind);
+        let is_in_doubt =
+            |kind: &ConfigKind| self.known(*kind) == ConfigsKnown::No && self.not_served.contains_key(kind);
         ConfigKind::ALL.into_iter().filter(is_in_doubt)
     }
 
@@ -158,7 +159,7 @@ impl Model {
     }
 
     /// Asks again for the kinds that the hub did not serve, where that is due.
-    pub(super) fn look_for_config_kinds(&mut self) {
+    pub(super) fn poll_config_kinds(&mut self) {
         for kind in ConfigKind::ALL {
             if self.timers.fires(Timer::Configs(kind), self.now) {
                 self.watch_configs_of(kind);
@@ -174,7 +175,7 @@ impl Model {
         self.heartbeat.config_seen(kind, &meta);
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
-        let begins = self.selecting.known(kind) != Known::Yes;
+        let begins = self.selecting.known(kind) != ConfigsKnown::Yes;
         self.config_confirms(full_name(&name), token, begins);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
         match Config::parse(kind, object) {
@@ -226,7 +227,7 @@ impl Model {
         let gone = |(of_kind, name): &ConfigName| *of_kind == kind && !named.contains(name);
         let gone: Vec<_> = selecting.names().into_iter().filter(gone).collect();
         selecting.not_served.remove(&kind);
-        let first = selecting.known.insert(kind, Known::Yes) != Some(Known::Yes);
+        let first = selecting.known.insert(kind, ConfigsKnown::Yes) != Some(ConfigsKnown::Yes);
         for name in &gone {
             self.remove_config(name);
         }
@@ -252,8 +253,8 @@ impl Model {
     pub(super) fn configs_broke_off(&mut self, kind: ConfigKind, error: &Error) {
         let selecting = &mut self.selecting;
         // A hub that sets the kind up has it after all.
-        if error.is_too_many() && selecting.known(kind) == Known::NotServed {
-            selecting.known.insert(kind, Known::No);
+        if error.is_too_many() && selecting.known(kind) == ConfigsKnown::NotServed {
+            selecting.known.insert(kind, ConfigsKnown::No);
         }
         let broke_off = selecting.listing.remove(&kind).is_some();
         if broke_off && selecting.changed && selecting.are_known() && selecting.listing.is_empty() {
@@ -271,13 +272,13 @@ impl Model {
         *tries += 1;
         let tries = *tries;
         match self.selecting.known(kind) {
-            Known::No if tries > FIRST_KIND_TRIES => self.config_kind_is_lacking(kind),
-            Known::No => self.ask_soon_unless_due(Side::Hub),
+            ConfigsKnown::No if tries > FIRST_KIND_TRIES => self.config_kind_is_lacking(kind),
+            ConfigsKnown::No => self.ask_soon_unless_due(Side::Hub),
             // Few hubs get the other kind later, and asking costs.
-            Known::NotServed if tries > FIRST_KIND_TRIES => self.poll_config_kind_rarely(kind),
+            ConfigsKnown::NotServed if tries > FIRST_KIND_TRIES => self.poll_config_kind_rarely(kind),
             // One that was served may come back soon.
-            Known::Yes if tries > KIND_TRIES => self.poll_config_kind_rarely(kind),
-            Known::NotServed | Known::Yes => {}
+            ConfigsKnown::Yes if tries > KIND_TRIES => self.poll_config_kind_rarely(kind),
+            ConfigsKnown::NotServed | ConfigsKnown::Yes => {}
         }
         if !self.selecting.may_serve_any() {
             self.fails(no_configs(), "watching", error);
@@ -286,8 +287,8 @@ impl Model {
 
     /// Both the list of a kind and the hub's discovery say that it is not served.
     pub(super) fn config_kind_is_lacking(&mut self, kind: ConfigKind) {
-        if self.selecting.known(kind) == Known::No {
-            self.selecting.known.insert(kind, Known::NotServed);
+        if self.selecting.known(kind) == ConfigsKnown::No {
+            self.selecting.known.insert(kind, ConfigsKnown::NotServed);
             self.configs_may_be_known();
         }
     }

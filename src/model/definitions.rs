@@ -13,14 +13,14 @@ use crate::cluster::{Error, ResourceType, Side, qualified};
 use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::report::{Subject, Topic};
-use crate::sync::definition::{Definition, Definitions, Hub, Known};
+use crate::sync::definition::{DefinedBy, Hub, TypeDefinition, TypeDefinitions};
 
 /// Until what the hub refuses is asked for again: all goes on without it.
 const REFUSED_WAIT: Duration = Duration::from_secs(600);
 
 /// Asking the hub what defines its types.
 #[derive(Default)]
-pub(super) struct DefinitionReads {
+pub(super) struct TypeDefinitionReads {
     /// Types, `resource.group`, of which the hub does not let it be read.
     refused: BTreeSet<String>,
     /// When they are asked for again.
@@ -32,11 +32,11 @@ pub(super) struct DefinitionReads {
 }
 
 /// What the hub has answered.
-pub(crate) struct DefinitionAnswers {
+pub(crate) struct TypeDefinitionAnswers {
     /// What it is, where that was not known and it has said so.
     pub(crate) hub: Option<Hub>,
     /// What defines the types that it was asked for.
-    pub(crate) types: Vec<(ResourceType, Result<Option<Definition>, Error>)>,
+    pub(crate) types: Vec<(ResourceType, Result<Option<TypeDefinition>, Error>)>,
 }
 
 impl Model {
@@ -95,7 +95,7 @@ impl Model {
         }
     }
 
-    pub(super) fn definitions_read(&mut self, answers: DefinitionAnswers) {
+    pub(super) fn definitions_read(&mut self, answers: TypeDefinitionAnswers) {
         self.timers.ends(Timer::Definitions);
         if let Some(hub) = answers.hub {
             self.definitions_mut().set_hub(hub);
@@ -112,7 +112,7 @@ impl Model {
                     if found.is_some() {
                         self.keep_guard_in_record();
                     }
-                    let known = found.map_or(Known::Nothing, |found| Known::Uid(found.uid));
+                    let known = found.map_or(DefinedBy::Nothing, |found| DefinedBy::Uid(found.uid));
                     self.definitions_mut().set(&name, known);
                 }
                 Err(error) if error.is_unreachable() => {
@@ -157,7 +157,7 @@ impl Model {
     }
 
     /// Workers that have begun go on with what was known then.
-    pub(super) fn definitions_mut(&mut self) -> &mut Definitions {
+    pub(super) fn definitions_mut(&mut self) -> &mut TypeDefinitions {
         Rc::make_mut(&mut self.definitions)
     }
 
@@ -169,14 +169,14 @@ impl Model {
     }
 
     /// An earlier run knew what defines these types.
-    pub(super) fn restore_definitions(&mut self, definitions: BTreeMap<String, Known>) {
+    pub(super) fn restore_definitions(&mut self, definitions: BTreeMap<String, DefinedBy>) {
         for (resource, known) in definitions {
             self.definitions_mut().set(&resource, known);
         }
     }
 
     /// What is known of the types that the record names.
-    pub(super) fn definitions_of_record(&self) -> BTreeMap<String, Known> {
+    pub(super) fn definitions_of_record(&self) -> BTreeMap<String, DefinedBy> {
         let types = self.record.types().unwrap_or_default();
         let origins = types
             .iter()
@@ -193,5 +193,5 @@ impl Model {
 }
 
 fn definition_of(resource: &str) -> Subject {
-    Subject::Thing(Side::Hub, Topic::Definition, resource.to_owned())
+    Subject::Thing(Side::Hub, Topic::TypeDefinition, resource.to_owned())
 }

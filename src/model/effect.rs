@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups};
 pub(crate) use super::config_kind::ConfigKind;
-pub(crate) use super::definitions::DefinitionAnswers;
+pub(crate) use super::definitions::TypeDefinitionAnswers;
 pub(crate) use super::guard::vanished::Left;
 pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatRequest, HeartbeatResult, Places};
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
@@ -13,7 +13,7 @@ pub(crate) use super::sources::Feed;
 use super::{Key, TypeId};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::source::{Reading, SourceId};
-use crate::sync::definition::{Definitions, Withdrawal};
+use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::job::{Failure, Job, Outcome};
 use crate::sync::status_return::{Returned, StatusJob};
 
@@ -53,11 +53,11 @@ pub(crate) enum Request {
     /// Ask a side who it is; the UID that is expected.
     Identify(Side, Option<String>),
     /// Ask the hub what defines these types.
-    Define(Vec<ResourceType>, Rc<Definitions>),
+    Define(Vec<ResourceType>, Rc<TypeDefinitions>),
     /// Ask the hub whether it still takes a type away; true if it was gone already.
-    Verify(TypeId, ResourceType, bool, Rc<Definitions>),
+    Verify(TypeId, ResourceType, bool, Rc<TypeDefinitions>),
     /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer, and whose copies are these.
-    LookForLeft(String, ResourceType, Rc<Definitions>),
+    LookForLeft(String, ResourceType, Rc<TypeDefinitions>),
     /// Do something about a namespace at the hub.
     Namespace(String, Step),
     /// Mark the configs with the time.
@@ -75,7 +75,7 @@ pub(crate) enum Answer {
     /// A side has been asked who it is.
     Identified(Side, Result<Option<String>, Error>),
     /// The hub has been asked what defines its types.
-    Defined(DefinitionAnswers),
+    Defined(TypeDefinitionAnswers),
     /// The hub has been asked whether it still takes a type away.
     Withdrawal(TypeId, Result<Option<Withdrawal>, Error>),
     /// Both sides have been asked what is left of a type that the hub has no longer.

@@ -237,7 +237,7 @@ impl Model {
                 gate.hold = Some(hold);
             }
         }
-        self.look_for_confirmation(true);
+        self.check_confirmation(true);
         self.report_holds();
     }
 

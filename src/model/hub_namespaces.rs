@@ -202,7 +202,7 @@ impl Model {
             .types
             .values()
             .filter(|state| state.plan.direction == Direction::Up);
-        ups.all(|state| self.has_listed_copies(state) && state.looked && self.has_listed_origins(state))
+        ups.all(|state| self.has_listed_copies(state) && state.copies_listed && self.has_listed_origins(state))
     }
 
     /// Namespaces in which upsync has, or is to have, an object, and those that are upsynced themselves.

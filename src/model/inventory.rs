@@ -79,7 +79,7 @@ impl Inventory {
     /// has, whatever it was settled at before: that worker changes it, and what came before this is to be forgotten.
     pub(super) fn at_origin(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
         let link = self.entry(name);
-        link.origin_tells(list, hash);
+        link.origin_reports(list, hash);
         link.is_busy() || link.has_open_try() || link.settled != hash || link.drifted()
     }
 
@@ -91,7 +91,7 @@ impl Inventory {
     }
 
     /// The origin's side has told of the object, or that it went, at this version.
-    pub(super) fn origin_told(&mut self, name: &ObjectName, version: u64) {
+    pub(super) fn origin_seen_at(&mut self, name: &ObjectName, version: u64) {
         if let Some(link) = self.objects.get_mut(name) {
             link.origin_version = version;
         }
@@ -100,7 +100,7 @@ impl Inventory {
     /// There is an origin that nothing selects. It is remembered only if there is a copy of it.
     pub(super) fn unselected_at_origin(&mut self, name: &ObjectName, list: Generation) {
         if let Some(link) = self.objects.get_mut(name) {
-            link.origin_tells(list, 0);
+            link.origin_reports(list, 0);
         }
     }
 
@@ -153,7 +153,7 @@ impl Inventory {
 
     /// True if the origin's side has told that there is an origin that wants a copy, and has told nothing since a worker
     /// took it.
-    pub(super) fn is_told_of(&self, name: &ObjectName) -> bool {
+    pub(super) fn is_reported(&self, name: &ObjectName) -> bool {
         let link = self.objects.get(name);
         link.is_some_and(|link| link.wanted != 0 && link.origin_list() != 0 && !link.told.of_origin())
     }
@@ -181,7 +181,7 @@ impl Inventory {
     }
 
     /// Sources begin again, and nothing is queued: what was judged to be missing is to be judged again.
-    pub(super) fn look_again(&mut self) {
+    pub(super) fn list_again(&mut self) {
         for link in self.objects.values_mut() {
             // No list of copies names one that may have lost its label.
             let is_hidden = link.is_lost();
@@ -494,8 +494,8 @@ impl Inventory {
     /// Namespaces in which there is an object, or may be. A copy that has lost its label and that nothing wants is none: nobody
     /// tells when it is gone.
     pub(super) fn namespaces_in_use(&self) -> impl Iterator<Item = String> {
-        let is_told_of = |link: &Link| link.wanted != 0 || !link.has_copy() || link.seen.labelled;
-        let told_of = self.objects.iter().filter(|(_, link)| is_told_of(link));
+        let is_reported = |link: &Link| link.wanted != 0 || !link.has_copy() || link.seen.labelled;
+        let told_of = self.objects.iter().filter(|(_, link)| is_reported(link));
         let namespaces: HashSet<_, Hashing> = told_of.map(|(name, _)| name.namespace()).collect();
         namespaces.into_iter().map(ToString::to_string)
     }

@@ -184,7 +184,7 @@ fn an_object_is_missing_once_until_there_is_news_of_it() {
         inventory.origins_listed(|name| everything.contains(name), 5),
         [name("a")]
     );
-    inventory.look_again();
+    inventory.list_again();
     assert_eq!(
         inventory.origins_listed(|name| everything.contains(name), 6),
         [name("a")]
@@ -241,7 +241,7 @@ fn an_edge_list_from_before_a_write_does_not_undo_it() {
         inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, at)));
         assert_eq!(inventory.copies_listed(4, Covers::Labelled, 20), [name("a")]);
         let record = inventory.get(&name("a")).unwrap();
-        (record.has_copy(), record.needs_look())
+        (record.has_copy(), record.needs_read())
     };
     assert_eq!(
         written_at(21),
@@ -406,7 +406,7 @@ fn what_is_selected_again_is_read_by_a_worker() {
     inventory.ask_for(&name("b"));
     assert_eq!(out_of_sync(&inventory, None), [name("b")]);
     let record = inventory.take(&name("b")).unwrap();
-    assert!(record.needs_look() && record.unread() == Some(0));
+    assert!(record.needs_read() && record.unread() == Some(0));
     assert!(!inventory.settle(&name("b"), 0, Some(Seen::ABSENT)));
     assert!(inventory.get(&name("b")).is_none(), "there is no origin");
     // Its copy is there from before it was selected no more.
@@ -415,7 +415,7 @@ fn what_is_selected_again_is_read_by_a_worker() {
     assert!(out_of_sync(&inventory, None).is_empty());
     inventory.ask_for(&name("a"));
     let record = inventory.take(&name("a")).unwrap();
-    assert!(!record.needs_look() && record.unread() == Some(7));
+    assert!(!record.needs_read() && record.unread() == Some(7));
     // What the origin's side tells counts.
     assert!(inventory.at_origin(&name("a"), 2, 8));
     assert_eq!(inventory.get(&name("a")).unwrap().unread(), None);
@@ -471,7 +471,7 @@ fn statuses_that_were_written_elsewhere_are_written_again() {
     let is_due = |inventory: &Inventory| inventory.any_status(LinkStatus::is_due);
     assert!(!is_due(&inventory), "none is known of");
     let status = inventory.status(&name("a")).unwrap();
-    status.edge_tells(Some(5));
+    status.edge_reports(Some(5));
     let now = tokio::time::Instant::now();
     status.write_ended(Returned::Written { status: 5, version: 9 }, now);
     assert!(!is_due(&inventory));
@@ -492,7 +492,7 @@ fn a_copy_that_goes_while_a_worker_reads_its_origin_alone_is_looked_for() {
             inventory.copies_listed(2, Covers::Labelled, 9);
         }
         assert_eq!(inventory.settle(&name("a"), 7, None), expected, "{is_told}");
-        assert_eq!(inventory.get(&name("a")).is_some_and(Link::needs_look), is_told);
+        assert_eq!(inventory.get(&name("a")).is_some_and(Link::needs_read), is_told);
     }
 }
 
@@ -501,9 +501,9 @@ fn of_what_a_list_has_not_named_since_it_was_selected_a_worker_is_believed_that_
     let mut inventory = synced();
     inventory.ask_for(&name("a"));
     assert!(inventory.take(&name("a")).is_some());
-    assert!(inventory.is_told_of(&name("a")), "a list has named it");
+    assert!(inventory.is_reported(&name("a")), "a list has named it");
     assert!(inventory.origins_listed(|_| true, 2).is_empty());
-    assert!(!inventory.is_told_of(&name("a")), "the next one has not");
+    assert!(!inventory.is_reported(&name("a")), "the next one has not");
     assert!(inventory.get(&name("a")).is_some());
 }
 

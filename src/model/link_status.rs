@@ -41,7 +41,7 @@ struct Written {
 
 impl LinkStatus {
     /// The edge has told of the object; `None` if it told of its metadata alone.
-    pub(super) fn edge_tells(&mut self, status: Option<u64>) {
+    pub(super) fn edge_reports(&mut self, status: Option<u64>) {
         self.edge = status;
         self.told = true;
     }
@@ -58,7 +58,7 @@ impl LinkStatus {
     }
 
     /// The hub has told of the whole object.
-    pub(super) fn hub_tells(&mut self, status: u64, version: u64) {
+    pub(super) fn hub_reports(&mut self, status: u64, version: u64) {
         if version < self.hub_version {
             // Restored from a backup: what was written to it is no longer there.
             self.written = None;
@@ -153,20 +153,20 @@ mod tests {
         let now = Instant::now();
         let mut record = LinkStatus::default();
         assert!(record.is_due(), "nothing is known");
-        record.edge_tells(Some(0));
+        record.edge_reports(Some(0));
         assert!(!record.is_due(), "the edge has none");
-        record.hub_tells(5, 1);
-        record.edge_tells(Some(5));
+        record.hub_reports(5, 1);
+        record.edge_reports(Some(5));
         assert!(!record.is_due(), "equal");
-        record.edge_tells(Some(6));
+        record.edge_reports(Some(6));
         assert!(record.is_due() && !record.is_contested());
         record.write_ended(written(6, 2), now);
         assert!(!record.is_due(), "written, though the hub has not told of it yet");
-        record.hub_tells(6, 2);
+        record.hub_reports(6, 2);
         assert!(!record.is_due());
-        record.hub_tells(7, 3);
+        record.hub_reports(7, 3);
         assert!(record.is_due() && record.is_contested(), "somebody else wrote it");
-        record.edge_tells(None);
+        record.edge_reports(None);
         assert!(record.is_due(), "it has to be read");
     }
 
@@ -175,19 +175,19 @@ mod tests {
         let now = Instant::now();
         for told_first in [true, false] {
             let mut record = LinkStatus::default();
-            record.edge_tells(Some(6));
-            record.hub_tells(0, 1);
+            record.edge_reports(Some(6));
+            record.hub_reports(0, 1);
             if told_first {
-                record.hub_tells(60, 2);
+                record.hub_reports(60, 2);
             }
             record.write_ended(written(6, 2), now);
             if !told_first {
-                record.hub_tells(60, 2);
+                record.hub_reports(60, 2);
             }
             assert!(!record.is_due());
-            record.hub_tells(60, 3);
+            record.hub_reports(60, 3);
             assert!(!record.is_due(), "an edit of something else");
-            record.hub_tells(61, 4);
+            record.hub_reports(61, 4);
             assert!(record.is_due());
         }
     }
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn what_the_edge_tells_while_a_write_is_under_way_is_not_forgotten() {
         let mut record = LinkStatus::default();
-        record.edge_tells(Some(6));
+        record.edge_reports(Some(6));
         record.write_begins();
-        record.edge_tells(Some(7));
+        record.edge_reports(Some(7));
         assert!(!record.wants_worker(false), "the mode begins when the write ends");
         let now = Instant::now();
         record.write_ended(written(6, 2), now);
@@ -209,7 +209,7 @@ mod tests {
     fn a_refused_status_keeps_to_the_pace_as_well() {
         let now = Instant::now();
         let mut record = LinkStatus::default();
-        record.edge_tells(Some(6));
+        record.edge_reports(Some(6));
         record.write_begins();
         record.write_failed(Side::Hub, now);
         assert!(record.wants_worker(false));
@@ -220,12 +220,12 @@ mod tests {
     fn a_status_fails_until_it_gets_through_or_is_not_due_any_more() {
         let now = Instant::now();
         let mut record = LinkStatus::default();
-        record.edge_tells(Some(6));
+        record.edge_reports(Some(6));
         record.write_failed(Side::Hub, now);
         assert!(record.fails_at(Side::Hub) && !record.fails_at(Side::Edge));
-        record.edge_tells(Some(0));
+        record.edge_reports(Some(0));
         assert!(!record.fails_at(Side::Hub), "there is nothing to bring");
-        record.edge_tells(Some(7));
+        record.edge_reports(Some(7));
         record.write_ended(written(7, 2), now);
         assert!(!record.fails_at(Side::Hub));
     }
@@ -233,11 +233,11 @@ mod tests {
     #[test]
     fn a_restored_hub_gets_its_status_again() {
         let mut record = LinkStatus::default();
-        record.edge_tells(Some(6));
-        record.hub_tells(0, 100);
+        record.edge_reports(Some(6));
+        record.hub_reports(0, 100);
         record.write_ended(written(6, 101), Instant::now());
-        record.hub_tells(6, 101);
-        record.hub_tells(0, 50);
+        record.hub_reports(6, 101);
+        record.hub_reports(0, 50);
         assert!(record.is_due());
     }
 

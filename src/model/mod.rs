@@ -54,7 +54,7 @@ use tokio::time::Instant;
 use self::answers::Told;
 use self::asking::DiscoveryState;
 use self::configs::SelectedConfigs;
-use self::definitions::DefinitionReads;
+use self::definitions::TypeDefinitionReads;
 use self::effect::{Answer, Done, Effect, Request};
 use self::guard::Guard;
 pub use self::guard::Limits;
@@ -76,7 +76,7 @@ use crate::queue::{Payload, Queue, QueueKey};
 use crate::report::Report;
 use crate::serve::HealthQuery;
 use crate::source::{Mode, SourceEvent, SourceId};
-use crate::sync::definition::Definitions;
+use crate::sync::definition::TypeDefinitions;
 use crate::sync::job::Policy;
 use crate::sync::object::Desired;
 
@@ -205,8 +205,8 @@ pub(crate) struct Model {
     record: Record,
     guard: Guard,
     /// What defines the types of the hub.
-    definitions: Rc<Definitions>,
-    definition_reads: DefinitionReads,
+    definitions: Rc<TypeDefinitions>,
+    definition_reads: TypeDefinitionReads,
     hub_namespaces: HubNamespaces,
     heartbeat: Heartbeat,
     queue: Queue<Key>,
@@ -271,7 +271,7 @@ impl Model {
             record: Record::default(),
             guard: Guard::default(),
             definitions: Rc::default(),
-            definition_reads: DefinitionReads::default(),
+            definition_reads: TypeDefinitionReads::default(),
             hub_namespaces: HubNamespaces::default(),
             heartbeat: Heartbeat::default(),
             queue,
@@ -314,7 +314,7 @@ impl Model {
         self.read_definitions();
         self.end_holds();
         self.ask_identities_again();
-        self.look_for_config_kinds();
+        self.poll_config_kinds();
         // Last, because the others find what is to be done, and nothing wakes it for that.
         self.refill();
         if self.may_write() {

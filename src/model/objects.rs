@@ -43,7 +43,7 @@ impl Model {
         let mut gone = state.of_origin(&meta.object_name());
         gone.retain(|name| {
             let needs_worker = state.inventory.gone_from_origin(name);
-            state.inventory.origin_told(name, meta.version_number());
+            state.inventory.origin_seen_at(name, meta.version_number());
             needs_worker
         });
         let direction = state.plan.direction;
@@ -71,7 +71,7 @@ impl Model {
         } else if state.inventory.copy_gone(&name, meta.version_number()) {
             self.enqueue(type_id, name.clone(), None);
         }
-        self.stray_may_be_gone(type_id, &name);
+        self.former_copy_may_be_deleted(type_id, &name);
         self.upsync_left_a_namespace();
         self.clear_status_failures(type_id);
         self.drop_type_without_copies(type_id);
@@ -84,7 +84,7 @@ impl Model {
             return;
         };
         // One whose status cannot be read has none to return.
-        let _ = state.status_told(name, Side::Edge, version, || Status::hash_of(&last).map(Some));
+        let _ = state.status_seen(name, Side::Edge, version, || Status::hash_of(&last).map(Some));
         state.inventory.has_finished(name, wanted);
         if state.inventory.copy_gone(name, version) {
             self.enqueue(type_id, name.clone(), None);
@@ -93,9 +93,9 @@ impl Model {
     }
 
     /// If a copy that a former conversion made is gone, its name is free for what it belongs to now, which is looked for.
-    pub(super) fn stray_may_be_gone(&mut self, type_id: TypeId, name: &ObjectName) {
+    pub(super) fn former_copy_may_be_deleted(&mut self, type_id: TypeId, name: &ObjectName) {
         if let Some(state) = self.types.get_mut(&type_id)
-            && state.is_rid_of_stray(name)
+            && state.is_rid_of_former_copy(name)
         {
             self.restart_type(type_id);
         }
@@ -178,17 +178,17 @@ impl Model {
         let state = self.types.get_mut(&type_id).expect("looked up above");
         let Some(desired) = desired else {
             state.inventory.unselected_at_origin(name, list);
-            state.inventory.origin_told(name, meta.version_number());
+            state.inventory.origin_seen_at(name, meta.version_number());
             return Ok(());
         };
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
         state.inventory.origin_is(name, origin_hash(&desired.origin));
-        state.inventory.origin_told(name, meta.version_number());
+        state.inventory.origin_seen_at(name, meta.version_number());
         let direction = state.plan.direction;
         if !looked {
-            state.inventory.look_first(name);
+            state.inventory.read_first(name);
         }
-        state.status_told(name, direction.origin(), meta.version_number(), || {
+        state.status_seen(name, direction.origin(), meta.version_number(), || {
             Status::hash_of(object).map(Some)
         })?;
         let at_edge = (direction == Direction::Up).then(|| object.clone());
@@ -251,7 +251,7 @@ impl Model {
             }
         }
         if whole || is_news {
-            state.status_told(name, direction.copy(), meta.version_number(), || {
+            state.status_seen(name, direction.copy(), meta.version_number(), || {
                 whole.then(|| Status::hash_of(&object)).transpose()
             })?;
         }
@@ -278,7 +278,7 @@ impl Model {
             let Some(state) = self.types.get_mut(&type_id) else {
                 return;
             };
-            if !state.looked || !state.inventory.is_orphan(&name) {
+            if !state.copies_listed || !state.inventory.is_orphan(&name) {
                 continue;
             }
             if state.plan.gone_at_origin {
@@ -333,8 +333,8 @@ impl Model {
             }
             return;
         }
-        state.looked = true;
-        let strays = state.strays();
+        state.copies_listed = true;
+        let former_copies = state.former_copies();
         let mut out_of_sync = state.inventory.copies_listed(list, covers, versions.list);
         if state.plan.gone_at_origin {
             out_of_sync.extend(state.inventory.origin_has_none());
@@ -346,8 +346,8 @@ impl Model {
         self.judge_orphans(type_id, orphans);
         // Those that were there before the type was looked at again.
         self.watch_unlabelled(type_id);
-        for name in strays {
-            self.stray_may_be_gone(type_id, &name);
+        for name in former_copies {
+            self.former_copy_may_be_deleted(type_id, &name);
         }
         self.upsync_left_a_namespace();
         self.drop_type_without_copies(type_id);

@@ -7,7 +7,7 @@ use crate::cluster::discovery::Discovery;
 use crate::cluster::{ResourceType, Side};
 use crate::logging::log_line;
 use crate::plan::{Direction, Origins, Pair, Plan, SyncedType, TypePlan};
-use crate::sync::definition::Known;
+use crate::sync::definition::DefinedBy;
 
 impl Model {
     /// Makes the running sources what configs and discovery say.
@@ -129,7 +129,7 @@ impl Model {
         self.queue.remove_where(|key| key.type_id == type_id);
         self.guard.types.remove(type_id);
         if let Some(state) = self.types.get_mut(&type_id) {
-            state.inventory.look_again();
+            state.inventory.list_again();
         }
         self.start_copy_source(type_id);
     }
@@ -147,7 +147,7 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        state.looked = false;
+        state.copies_listed = false;
         let copies = state.copy_source.take();
         let origins = std::mem::take(&mut state.origin_sources);
         let unlabelled = std::mem::take(&mut state.unlabelled_sources);
@@ -162,7 +162,7 @@ impl Model {
         if let Some(state) = self.types.get(&type_id) {
             // What is served again may be defined by something that can be deleted.
             let resource = state.plan.at_hub.qualified();
-            if self.definitions.known(&resource) == Some(&Known::Nothing) {
+            if self.definitions.known(&resource) == Some(&DefinedBy::Nothing) {
                 self.definitions_mut().remove(&resource);
             }
         }
@@ -178,7 +178,7 @@ impl Model {
         let Some(state) = self.types.get(&type_id) else {
             return;
         };
-        if state.plan.selected || !state.looked || state.inventory.may_have_ours() {
+        if state.plan.selected || !state.copies_listed || state.inventory.may_have_ours() {
             return;
         }
         let dropped = synced_type(&state.plan);

@@ -75,6 +75,6 @@ impl TypeState {
             selector: self.plan.selector.clone(),
             ..planned.clone()
         };
-        only_selector == self.plan && planned.selected && self.looked && self.strays().is_empty()
+        only_selector == self.plan && planned.selected && self.copies_listed && self.former_copies().is_empty()
     }
 }

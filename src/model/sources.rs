@@ -107,14 +107,14 @@ impl Model {
         let read = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
         let first_read = self.types.values().filter(|state| state.is_first()).all(|state| {
             // Without permission to look at the edge there is nothing to wait for.
-            let refused = !state.looked && state.copy_source.as_ref().is_some_and(read);
+            let refused = !state.copies_listed && state.copy_source.as_ref().is_some_and(read);
             let started = !state.origin_sources.is_empty() || !state.plan.selected || state.origin_scopes().is_empty();
-            refused || state.looked && started && state.origin_sources.values().all(read)
+            refused || state.copies_listed && started && state.origin_sources.values().all(read)
         });
         let ready: Vec<TypeId> = self
             .types
             .iter()
-            .filter(|(_, state)| state.looked && (state.is_first() || first_read))
+            .filter(|(_, state)| state.copies_listed && (state.is_first() || first_read))
             .map(|(&id, _)| id)
             .collect();
         for type_id in ready {

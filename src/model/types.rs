@@ -20,23 +20,23 @@ pub(super) struct TypeState {
     pub(super) inventory: Inventory,
     pub(super) copy_source: Option<SourceId>,
     /// The copies have been looked at completely, so that what was there before is known.
-    pub(super) looked: bool,
+    pub(super) copies_listed: bool,
     pub(super) origin_sources: BTreeMap<Scope, SourceId>,
     /// Sources that read what the configs have added, and then end.
     pub(super) read_once: BTreeMap<Scope, SourceId>,
     pub(super) unlabelled_sources: BTreeMap<Scope, SourceId>,
     /// Copies that a conversion made which is no longer in force, by the names that they are known by here: at the edge
     /// that of the object there, and at the hub that of the copy, since its origin may have another one by now.
-    strays: BTreeMap<ObjectName, Stray>,
+    former_copies: BTreeMap<ObjectName, FormerCopy>,
 }
 
 /// What a conversion that is no longer in force has called an object.
-struct Stray {
+struct FormerCopy {
     hub: ObjectName,
     edge: ObjectName,
 }
 
-impl Stray {
+impl FormerCopy {
     fn origin(&self, direction: Direction) -> &ObjectName {
         match direction {
             Direction::Down => &self.hub,
@@ -52,11 +52,11 @@ impl TypeState {
             filter,
             inventory: Inventory::default(),
             copy_source: None,
-            looked: false,
+            copies_listed: false,
             origin_sources: BTreeMap::new(),
             read_once: BTreeMap::new(),
             unlabelled_sources: BTreeMap::new(),
-            strays: BTreeMap::new(),
+            former_copies: BTreeMap::new(),
         }
     }
 
@@ -109,14 +109,14 @@ impl TypeState {
     }
 
     fn hub_name(&self, name: &ObjectName) -> Option<ObjectName> {
-        match self.strays.get(name) {
-            Some(stray) => Some(stray.hub.clone()),
+        match self.former_copies.get(name) {
+            Some(former) => Some(former.hub.clone()),
             None => self.plan.naming.at_hub(name),
         }
     }
 
     fn edge_name<'a>(&'a self, name: &'a ObjectName) -> &'a ObjectName {
-        self.strays.get(name).map_or(name, |stray| &stray.edge)
+        self.former_copies.get(name).map_or(name, |former| &former.edge)
     }
 
     fn origin_name(&self, name: &ObjectName) -> Option<ObjectName> {
@@ -135,7 +135,10 @@ impl TypeState {
             Direction::Down => self.plan.naming.at_edge(origin),
         };
         // One whose place an earlier conversion has given to another has to wait for that.
-        let mut names: Vec<_> = now.into_iter().filter(|name| !self.strays.contains_key(name)).collect();
+        let mut names: Vec<_> = now
+            .into_iter()
+            .filter(|name| !self.former_copies.contains_key(name))
+            .collect();
         // From before there was a conversion.
         let unconverted = direction == Direction::Down
             && self.inventory.get(origin).is_some()
@@ -143,11 +146,11 @@ impl TypeState {
         if unconverted && !names.contains(origin) {
             names.push(origin.clone());
         }
-        let strays = self
-            .strays
+        let former_copies = self
+            .former_copies
             .iter()
-            .filter(|(_, stray)| stray.origin(direction) == origin);
-        for (name, _) in strays {
+            .filter(|(_, former)| former.origin(direction) == origin);
+        for (name, _) in former_copies {
             if !names.contains(name) {
                 names.push(name.clone());
             }
@@ -158,27 +161,27 @@ impl TypeState {
     /// The copy that an origin cannot have, since one that a former conversion has made of another origin has its name; and
     /// that other origin.
     pub(super) fn displaced(&self, origin: &ObjectName) -> Option<(Address, Address)> {
-        if self.strays.is_empty() {
+        if self.former_copies.is_empty() {
             return None;
         }
         let name = match self.plan.direction {
             Direction::Up => self.plan.naming.at_hub(origin).map(|_| origin.clone()),
             Direction::Down => self.plan.naming.at_edge(origin),
         }?;
-        let stray = self.strays.get(&name)?;
+        let former = self.former_copies.get(&name)?;
         let (others, copy) = self.both(&name)?;
-        (stray.origin(self.plan.direction) != origin).then_some((copy, others))
+        (former.origin(self.plan.direction) != origin).then_some((copy, others))
     }
 
     /// What the edge has under a name goes up under it, rather than that the name is kept for what an earlier conversion
     /// has brought there.
     pub(super) fn takes_its_name_back(&mut self, origin: &ObjectName) {
-        let anothers = |stray: &Stray| stray.edge != *origin;
+        let anothers = |former: &FormerCopy| former.edge != *origin;
         if self.plan.direction == Direction::Up
-            && self.strays.get(origin).is_some_and(anothers)
+            && self.former_copies.get(origin).is_some_and(anothers)
             && self.plan.selector.selects(origin) == Selection::Full
         {
-            self.strays.remove(origin);
+            self.former_copies.remove(origin);
         }
     }
 
@@ -200,15 +203,15 @@ impl TypeState {
                 let now = self.plan.naming.at_hub(&copy);
                 match origin {
                     Some(origin) if ours && now.as_ref() != Some(&origin) => {
-                        let stray = Stray {
+                        let former = FormerCopy {
                             hub: origin,
                             edge: copy.clone(),
                         };
-                        self.strays.insert(copy.clone(), stray);
+                        self.former_copies.insert(copy.clone(), former);
                     }
                     _ => {
                         now?;
-                        self.strays.remove(&copy);
+                        self.former_copies.remove(&copy);
                     }
                 }
                 Some(copy)
@@ -217,7 +220,7 @@ impl TypeState {
                 if let Some(origin) = origin {
                     return self.of_renamed_copy(origin, copy);
                 }
-                self.strays.remove(&copy);
+                self.former_copies.remove(&copy);
                 self.plan.naming.at_edge(&copy)
             }
         }
@@ -228,7 +231,7 @@ impl TypeState {
         let name = match self.plan.naming.at_hub(&origin) {
             Some(now) if now == copy => {
                 // There may have been no such conversion for a while.
-                self.strays.remove(&origin);
+                self.former_copies.remove(&origin);
                 return Some(origin);
             }
             None => origin.clone(),
@@ -238,35 +241,37 @@ impl TypeState {
             Some(_) if self.inventory.is_wanted(&copy) => return Some(copy),
             Some(_) => copy.clone(),
         };
-        let stray = Stray {
+        let former = FormerCopy {
             hub: copy,
             edge: origin,
         };
-        self.strays.insert(name.clone(), stray);
+        self.former_copies.insert(name.clone(), former);
         Some(name)
     }
 
     /// Nothing is known of any object, nor of what earlier conversions made: lists tell both anew.
     pub(super) fn drop_all_known(&mut self) {
         self.inventory = Inventory::default();
-        self.strays.clear();
+        self.former_copies.clear();
     }
 
     /// Names of the copies that a conversion made which is no longer in force.
-    pub(super) fn strays(&self) -> Vec<ObjectName> {
+    pub(super) fn former_copies(&self) -> Vec<ObjectName> {
         let known = |name: &&ObjectName| self.inventory.get(name).is_some();
-        self.strays.keys().filter(known).cloned().collect()
+        self.former_copies.keys().filter(known).cloned().collect()
     }
 
     /// True if such a copy is there no longer, for the first time.
-    pub(super) fn is_rid_of_stray(&mut self, name: &ObjectName) -> bool {
-        self.inventory.get(name).is_none() && self.strays.remove(name).is_some()
+    pub(super) fn is_rid_of_former_copy(&mut self, name: &ObjectName) -> bool {
+        self.inventory.get(name).is_none() && self.former_copies.remove(name).is_some()
     }
 
     /// How an object is selected.
     pub(super) fn selection(&self, name: &ObjectName) -> Selection {
         let belongs = match self.hub_name(name) {
-            Some(hub) => !self.strays.contains_key(name) && self.plan.naming.at_edge(&hub).as_ref() == Some(name),
+            Some(hub) => {
+                !self.former_copies.contains_key(name) && self.plan.naming.at_edge(&hub).as_ref() == Some(name)
+            }
             None => false,
         };
         if !belongs {
@@ -287,7 +292,7 @@ impl TypeState {
     }
 
     /// A side has told of the status of an object: at which version, and its hash, `None` where the status was not seen.
-    pub(super) fn status_told(
+    pub(super) fn status_seen(
         &mut self,
         name: &ObjectName,
         side: Side,
@@ -301,8 +306,8 @@ impl TypeState {
             return Ok(());
         };
         match (side, hash()?) {
-            (Side::Edge, hash) => status.edge_tells(hash),
-            (_, Some(hash)) => status.hub_tells(hash, version),
+            (Side::Edge, hash) => status.edge_reports(hash),
+            (_, Some(hash)) => status.hub_reports(hash, version),
             (_, None) => {}
         }
         Ok(())
@@ -378,10 +383,10 @@ impl TypeState {
 
     /// The objects with a copy of ours that a complete list of origins in `scope` did not name.
     pub(super) fn origins_listed(&mut self, scope: &Scope, list: super::Generation) -> Vec<ObjectName> {
-        let (strays, plan) = (&self.strays, &self.plan);
+        let (former_copies, plan) = (&self.former_copies, &self.plan);
         let covers = |name: &ObjectName| {
-            let origin = match (plan.direction, strays.get(name)) {
-                (direction, Some(stray)) => Some(stray.origin(direction).clone()),
+            let origin = match (plan.direction, former_copies.get(name)) {
+                (direction, Some(former)) => Some(former.origin(direction).clone()),
                 (Direction::Down, None) => plan.naming.at_hub(name),
                 (Direction::Up, None) => Some(name.clone()),
             };

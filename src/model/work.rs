@@ -42,7 +42,7 @@ impl Model {
 
     /// Starts workers while there are keys and room.
     pub(super) fn start_work(&mut self) {
-        self.workers.look(self.now);
+        self.workers.mark_slow(self.now);
         while self.workers.have_room() {
             // Others wait while a namespace or CRD is on its way: they would only be refused. What takes others along
             // when it goes waits until there is nothing else to do, and nothing more to be expected from first lists.
@@ -142,7 +142,7 @@ impl Model {
     /// True once every type has been listed on both sides, or cannot be.
     pub(super) fn all_listed(&self) -> bool {
         let mut states = self.types.values();
-        states.all(|state| self.has_listed_copies(state) && (!state.looked || self.has_listed_origins(state)))
+        states.all(|state| self.has_listed_copies(state) && (!state.copies_listed || self.has_listed_origins(state)))
     }
 
     /// True if the copies of a type have been listed, or cannot be.
@@ -200,9 +200,9 @@ impl Model {
             desired,
             copy: record.seen.copy,
             copy_version: record.seen.version,
-            origin_told: record.origin_version,
+            origin_seen_at: record.origin_version,
             origin_unnamed: if record.origin_list() == 0 { listed_at } else { 0 },
-            look_first: record.needs_look(),
+            read_first: record.needs_read(),
             suspect: record.is_doubtful(),
             unread: record.unread(),
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
@@ -289,7 +289,7 @@ impl Model {
             result = format_args!("{:?}", outcome.ending)
         );
         if !forsaken {
-            self.stray_may_be_gone(*type_id, name);
+            self.former_copy_may_be_deleted(*type_id, name);
         }
         self.others_follow(*type_id, &copy_at, &outcome.ending);
         let state = self.types.get(type_id);
@@ -329,7 +329,7 @@ impl Model {
         // Without its label nobody tells when the copy is gone.
         let goes_unseen = *why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
         // Its origin's side has told that it is there, and will tell that it is gone. Who says so now may be another cluster.
-        let is_denied = *why != Why::NotSelected && wants_nothing && inventory.is_told_of(&key.name);
+        let is_denied = *why != Why::NotSelected && wants_nothing && inventory.is_reported(&key.name);
         // The copies' side has told of it since the worker asked: whoever answered may know less, as a cache does.
         let is_back = *why == Why::Gone && wants_nothing && inventory.has_copy_turned_up(&key.name);
         if goes_unseen || is_denied || is_back {
@@ -388,7 +388,7 @@ impl Model {
         };
         let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
         state.inventory.failed(&key.name, LeftOpen::Nothing);
-        let told_of = state.inventory.is_told_of(&key.name);
+        let told_of = state.inventory.is_reported(&key.name);
         // The worker had begun before people did so.
         if self.confirmed_meanwhile(direction.origin(), &resource, held) {
             return queue::Done::Again;
@@ -467,8 +467,8 @@ impl Model {
                 .is_some_and(|record| record.origin_version <= version)
         {
             let side = state.plan.direction.origin();
-            state.inventory.origin_told(name, version);
-            let told = state.status_told(name, side, version, || Ok(Some(hash)));
+            state.inventory.origin_seen_at(name, version);
+            let told = state.status_seen(name, side, version, || Ok(Some(hash)));
             told.expect("the hash is at hand");
         }
         if let (Some(hash), Some(seen)) = (outcome.status, outcome.copy)
@@ -479,7 +479,7 @@ impl Model {
                 .is_some_and(|record| record.seen.version == seen.version)
         {
             let side = state.plan.direction.copy();
-            let told = state.status_told(name, side, seen.version, || Ok(Some(hash)));
+            let told = state.status_seen(name, side, seen.version, || Ok(Some(hash)));
             told.expect("the hash is at hand");
         }
     }
@@ -553,7 +553,8 @@ impl Model {
             } else if *side == Side::Edge
                 && let Some(place) = self.selecting.wanted.without_namespace(name.namespace())
             {
-                self.report.homeless(name.namespace(), &place.config, &place.field);
+                self.report
+                    .without_namespace(name.namespace(), &place.config, &place.field);
             }
             self.namespace_is_missing(*side, name.namespace());
             return retry;

@@ -113,7 +113,7 @@ impl Workers {
 
     /// It has ended; with `success`, what it is in is not slow any more if this was not. Gives the list that it began with.
     pub(super) fn end(&mut self, key: &Key, success: bool, now: Instant) -> Generation {
-        self.look(now);
+        self.mark_slow(now);
         let ended = self.running.remove(key);
         let was_slow = ended.as_ref().is_none_or(|running| running.slow);
         if success && !was_slow && !self.slow.is_empty() {
@@ -125,7 +125,7 @@ impl Workers {
     }
 
     /// Finds out what is slow.
-    pub(super) fn look(&mut self, now: Instant) {
+    pub(super) fn mark_slow(&mut self, now: Instant) {
         for running in self.running.values_mut() {
             running.slow |= now.duration_since(running.since) >= SLOW;
         }
@@ -219,7 +219,7 @@ mod tests {
 
     async fn pass(workers: &mut Workers, time: Duration) {
         tokio::time::advance(time).await;
-        workers.look(Instant::now());
+        workers.mark_slow(Instant::now());
     }
 
     #[tokio::test(start_paused = true)]

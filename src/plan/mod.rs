@@ -11,12 +11,12 @@ mod direction;
 mod filter;
 #[cfg(test)]
 mod fuzz_tests;
-mod homeless;
 mod naming;
 mod planned;
 mod resolve;
 mod selector;
 mod wanted;
+mod without_namespace;
 mod words;
 
 use std::fmt;

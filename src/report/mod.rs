@@ -227,7 +227,7 @@ impl Report {
     }
 
     /// Logs, once a namespace, that objects at the edge wait for one that nothing brings there.
-    pub fn homeless(&mut self, namespace: &str, config: &str, field: &str) {
+    pub fn without_namespace(&mut self, namespace: &str, config: &str, field: &str) {
         if self.waited_for.insert(namespace.to_owned()) {
             log_line!(
                 Warn,

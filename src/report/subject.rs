@@ -33,7 +33,7 @@ pub enum Topic {
     /// The statuses of a type.
     Status,
     /// What defines a type.
-    Definition,
+    TypeDefinition,
     /// Copies that remain of a type that is gone.
     Leftover,
     /// The types of a group and version, `apps/v1`, or of all without a name.
@@ -81,7 +81,7 @@ impl Topic {
             Self::Object | Self::Heartbeat | Self::Record | Self::Identity | Self::Configs | Self::Unreadable => {
                 "object"
             }
-            Self::Watch | Self::Status | Self::Definition | Self::Leftover => "resource",
+            Self::Watch | Self::Status | Self::TypeDefinition | Self::Leftover => "resource",
             Self::Discovery => "group_version",
         }
     }
@@ -115,7 +115,7 @@ impl Topic {
             ),
             Self::Watch => (LogReason::WatchFailed, "objects of a type cannot be watched"),
             Self::Status => (LogReason::StatusFailed, "statuses of a type cannot be returned"),
-            Self::Definition => (LogReason::DefinitionUnreadable, "cannot read what defines a type"),
+            Self::TypeDefinition => (LogReason::DefinitionUnreadable, "cannot read what defines a type"),
             Self::Leftover => (
                 LogReason::LeftoverUnreadable,
                 "cannot read what remains of a deleted type",

@@ -144,7 +144,7 @@ impl Reading {
     }
 
     /// The request of a poll: metadata only.
-    fn look_request(&self) -> ListRequest {
+    fn metadata_request(&self) -> ListRequest {
         ListRequest {
             content: Content::Metadata,
             ..self.watch_request()

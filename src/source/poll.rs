@@ -16,8 +16,8 @@ use super::link::{End, LONGEST_WAIT, Link, Pages, version_number};
 use super::memory::{Memory, version_of};
 use super::{Reading, SourceEvent, Style, Versions};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
-use crate::sync::look::not_older;
 use crate::sync::meta::Meta;
+use crate::sync::read::not_older;
 
 pub(super) struct Source {
     cluster: Rc<Cluster>,
@@ -89,7 +89,7 @@ impl Source {
     /// One complete list or poll.
     async fn pass(&mut self) -> Result<(), End> {
         let request = if self.listed {
-            self.reading.look_request()
+            self.reading.metadata_request()
         } else {
             self.reading.list_request()
         };
@@ -98,7 +98,7 @@ impl Source {
         self.memory.borrow_mut().list_begins();
         while let Some(object) = pages.next(&mut self.link).await? {
             let failed = if self.listed {
-                self.look_at(object).await?
+                self.read_metadata(object).await?
             } else {
                 self.send_listed(object).await?;
                 None
@@ -140,7 +140,7 @@ impl Source {
     }
 
     /// Passes on an object that a poll has named, whole if it has changed. Gives the error if it alone cannot be read.
-    async fn look_at(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
+    async fn read_metadata(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
         let Ok(meta) = Meta::parse_at(self.cluster.workspaces(), &metadata) else {
             // No API server sends such a thing. The engine tells people.
             self.link.send(SourceEvent::Object(metadata)).await?;

@@ -3,20 +3,20 @@
 use serde::Deserialize;
 
 use super::job::{Job, Seen};
-use super::look::{at_least, look_at, not_older};
 use super::meta::Meta;
 use super::object::Address;
+use super::read::{at_least, not_older, read_metadata};
 use crate::bounded::at_most;
 use crate::cluster::{Cluster, Content, Error};
 
 /// The metadata of what is in the copy's place now; `None` if there is nothing.
-pub(super) async fn look(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
+pub(super) async fn read_meta(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
     let Address { resource, name } = &job.copy_at;
-    look_at(copies, resource, name).await
+    read_metadata(copies, resource, name).await
 }
 
 /// What is in the copy's place now; `None` if there is nothing.
-pub(super) async fn see(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
+pub(super) async fn read_copy(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
     let Address { resource, name } = &job.copy_at;
     match copies.get(resource, name, Content::Metadata).await {
         Ok(object) => {

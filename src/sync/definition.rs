@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::identity::{WORKSPACE, logical_clusters};
-use super::look::look_at_shared;
+use super::read::read_metadata_shared;
 use crate::cluster::discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word};
 
@@ -19,7 +19,7 @@ const BINDINGS: &str = "apis.kcp.io";
 
 /// What defines a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Definition {
+pub struct TypeDefinition {
     /// UID of the CRD or `APIBinding`, or of the workspace where that is being deleted.
     pub uid: String,
     /// It is being deleted.
@@ -37,7 +37,7 @@ pub enum Withdrawal {
 
 /// What is known to define a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum DefinedBy {
     /// Nothing that could be deleted: it is built in, or served by another server.
     Nothing,
     /// The CRD or `APIBinding` with this UID.
@@ -47,11 +47,11 @@ pub enum Known {
 type Answer = Result<Option<Withdrawal>, Error>;
 
 /// What defines the types of the hub. A worker has what was known when it began: what is known meanwhile is held against
-/// what it found ([`Definitions::confirms`]).
+/// what it found ([`TypeDefinitions::confirms`]).
 #[derive(Clone, Debug, Default)]
-pub struct Definitions {
+pub struct TypeDefinitions {
     /// By `resource.group`.
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, DefinedBy>,
     /// UIDs of what people let go.
     confirmed: BTreeSet<String>,
     /// What the hub is; absent as long as it has not said so.
@@ -74,14 +74,14 @@ pub struct Workspace {
     itself: String,
 }
 
-impl Definitions {
+impl TypeDefinitions {
     /// What is known to define a type, `resource.group`.
-    pub fn known(&self, resource: &str) -> Option<&Known> {
+    pub fn known(&self, resource: &str) -> Option<&DefinedBy> {
         self.known.get(resource)
     }
 
     /// All that is known, by `resource.group`.
-    pub fn all(&self) -> &BTreeMap<String, Known> {
+    pub fn all(&self) -> &BTreeMap<String, DefinedBy> {
         &self.known
     }
 
@@ -96,7 +96,7 @@ impl Definitions {
     }
 
     /// From now on this is what defines the type.
-    pub fn set(&mut self, resource: &str, known: Known) {
+    pub fn set(&mut self, resource: &str, known: DefinedBy) {
         self.known.insert(resource.to_owned(), known);
     }
 
@@ -114,7 +114,7 @@ impl Definitions {
             && !is_of_core
         {
             let entry = self.known.entry(resource.to_owned());
-            entry.or_insert_with(|| Known::Uid(uid.clone()));
+            entry.or_insert_with(|| DefinedBy::Uid(uid.clone()));
         }
     }
 
@@ -125,7 +125,7 @@ impl Definitions {
                 self.confirmed.insert(uid);
             }
             Withdrawal::Going(None) => self.remove(resource),
-            Withdrawal::Redefined(uid) => self.set(resource, Known::Uid(uid)),
+            Withdrawal::Redefined(uid) => self.set(resource, DefinedBy::Uid(uid)),
         }
     }
 
@@ -133,8 +133,8 @@ impl Definitions {
     pub fn confirms(&self, resource: &str, withdrawal: &Withdrawal) -> bool {
         match withdrawal {
             Withdrawal::Going(Some(uid)) => self.confirmed.contains(uid),
-            Withdrawal::Going(None) => !matches!(self.known(resource), Some(Known::Uid(_))),
-            Withdrawal::Redefined(uid) => self.known(resource) == Some(&Known::Uid(uid.clone())),
+            Withdrawal::Going(None) => !matches!(self.known(resource), Some(DefinedBy::Uid(_))),
+            Withdrawal::Redefined(uid) => self.known(resource) == Some(&DefinedBy::Uid(uid.clone())),
         }
     }
 
@@ -169,27 +169,27 @@ impl Definitions {
             found => found?,
         };
         Ok(match (known, found) {
-            (_, Some(Definition { uid, going: true })) => self.unless_confirmed(uid),
-            (Some(Known::Uid(expected)), Some(found)) if found.uid != *expected => {
+            (_, Some(TypeDefinition { uid, going: true })) => self.unless_confirmed(uid),
+            (Some(DefinedBy::Uid(expected)), Some(found)) if found.uid != *expected => {
                 Some(Withdrawal::Redefined(found.uid))
             }
-            (Some(Known::Uid(_)), None) => Some(Withdrawal::Going(None)),
+            (Some(DefinedBy::Uid(_)), None) => Some(Withdrawal::Going(None)),
             _ => None,
         })
     }
 
     /// What defines a type; `None` if nothing that could be deleted does.
-    pub async fn read(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<Definition>, Error> {
+    pub async fn read(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<TypeDefinition>, Error> {
         let workspace = self.workspace(hub).await?;
         if let Some(uid) = ending_workspace(hub, workspace.as_ref()).await? {
-            return Ok(Some(Definition { uid, going: true }));
+            return Ok(Some(TypeDefinition { uid, going: true }));
         }
-        if resource.group.is_empty() || self.known(&resource.qualified()) == Some(&Known::Nothing) {
+        if resource.group.is_empty() || self.known(&resource.qualified()) == Some(&DefinedBy::Nothing) {
             return Ok(None);
         }
         // The group of a CRD has a dot (its validation says so), those of kcp's bindings need not.
         if resource.group.contains('.')
-            && let Some(definition) = look_for(hub, &ResourceType::definitions(), &resource.qualified()).await?
+            && let Some(definition) = read_definition(hub, &ResourceType::definitions(), &resource.qualified()).await?
         {
             return Ok(Some(definition));
         }
@@ -230,23 +230,27 @@ async fn ending_workspace(hub: &Cluster, workspace: Option<&Workspace>) -> Resul
     let Some(workspace) = workspace else {
         return Ok(None);
     };
-    match look_for(hub, &logical_clusters(&workspace.itself), "cluster").await {
+    match read_definition(hub, &logical_clusters(&workspace.itself), "cluster").await {
         Ok(itself) => Ok(itself.filter(|itself| itself.going).map(|itself| itself.uid)),
         Err(error) if error.is_forbidden() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-async fn look_for(hub: &Cluster, resource: &ResourceType, name: &str) -> Result<Option<Definition>, Error> {
-    let found = look_at_shared(hub, resource, &ObjectName::new("", name)).await?;
-    Ok(found.map(|meta| Definition {
+async fn read_definition(hub: &Cluster, resource: &ResourceType, name: &str) -> Result<Option<TypeDefinition>, Error> {
+    let found = read_metadata_shared(hub, resource, &ObjectName::new("", name)).await?;
+    Ok(found.map(|meta| TypeDefinition {
         going: meta.deletion_timestamp.is_some(),
         uid: meta.uid,
     }))
 }
 
 /// The `APIBinding` that a workspace has the type from. There are few in a workspace.
-async fn binding(hub: &Cluster, workspace: &Workspace, resource: &ResourceType) -> Result<Option<Definition>, Error> {
+async fn binding(
+    hub: &Cluster,
+    workspace: &Workspace,
+    resource: &ResourceType,
+) -> Result<Option<TypeDefinition>, Error> {
     #[derive(Deserialize)]
     struct List {
         items: Vec<Binding>,
@@ -285,7 +289,7 @@ async fn binding(hub: &Cluster, workspace: &Workspace, resource: &ResourceType) 
         let uid: String = found.metadata.uid.chars().take(100).collect();
         return Err(Error::BadAnswer(format!("an APIBinding with the UID {uid:?}")));
     }
-    Ok(found.map(|Binding { metadata, .. }| Definition {
+    Ok(found.map(|Binding { metadata, .. }| TypeDefinition {
         going: metadata.deletion_timestamp.is_some(),
         uid: metadata.uid,
     }))

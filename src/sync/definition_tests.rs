@@ -26,7 +26,7 @@ fn crd(uid: &str, going: bool) -> &'static str {
 
 #[tokio::test]
 async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
-    let known = |uid: &str| Some(Known::Uid(uid.into()));
+    let known = |uid: &str| Some(DefinedBy::Uid(uid.into()));
     let going = |uid: &str| Ok(Some(Withdrawal::Going(Some(uid.into()))));
     for (row, known, answer, expected) in [
         ("as it was", known("d1"), (200, crd("d1", false)), Ok(None)),
@@ -46,7 +46,7 @@ async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
         ("no answer of use", known("d1"), (404, "404 page not found"), Err(404)),
         ("busy", None, (503, ""), Err(503)),
     ] {
-        let mut definitions = Definitions::default();
+        let mut definitions = TypeDefinitions::default();
         if let Some(known) = known {
             definitions.set("gauges.example.org", known);
         }
@@ -64,9 +64,9 @@ async fn what_people_have_confirmed_is_held_no_longer() {
         ((200, crd("d2", false)), Withdrawal::Redefined("d2".into())),
         ((404, ABSENT), Withdrawal::Going(None)),
     ] {
-        let mut definitions = Definitions::default();
+        let mut definitions = TypeDefinitions::default();
         definitions.set_hub(Hub::Kubernetes);
-        definitions.set("gauges.example.org", Known::Uid("d1".into()));
+        definitions.set("gauges.example.org", DefinedBy::Uid("d1".into()));
         let (hub, _) = scripted(Side::Hub, &[answer, answer]);
         let gauges = of("example.org");
         assert_eq!(
@@ -86,7 +86,7 @@ async fn one_that_was_first_seen_as_it_went_is_missed_when_it_is_gone() {
         ((404, ABSENT), Withdrawal::Going(None)),
         ((200, crd("d2", false)), Withdrawal::Redefined("d2".into())),
     ] {
-        let mut definitions = Definitions::default();
+        let mut definitions = TypeDefinitions::default();
         definitions.set_hub(Hub::Kubernetes);
         let (hub, _) = scripted(Side::Hub, &[(200, crd("d1", true)), after]);
         let gauges = of("example.org");
@@ -103,8 +103,8 @@ async fn one_that_was_first_seen_as_it_went_is_missed_when_it_is_gone() {
 
 #[tokio::test]
 async fn what_no_crd_can_define_costs_no_question() {
-    for (group, known) in [("", None), ("apps", None), ("example.org", Some(Known::Nothing))] {
-        let mut definitions = Definitions::default();
+    for (group, known) in [("", None), ("apps", None), ("example.org", Some(DefinedBy::Nothing))] {
+        let mut definitions = TypeDefinitions::default();
         if let Some(known) = known {
             definitions.set("gauges.example.org", known);
         }
@@ -122,7 +122,7 @@ async fn what_no_crd_can_define_costs_no_question() {
 }
 
 /// A workspace with these `APIBinding`s, as kcp answers; asked for a type that is gone if there is no list of them.
-async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, known: Known) -> Answer {
+async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, known: DefinedBy) -> Answer {
     const GROUPS: &str = r#"{"kind":"APIGroupList","groups":[
         {"name":"apis.kcp.io","versions":[{"version":"v1alpha2"},{"version":"v1alpha1"}]},
         {"name":"core.kcp.io","versions":[{"version":"v1alpha1"}]}]}"#;
@@ -132,7 +132,7 @@ async fn in_kcp(group: &str, workspace: &'static str, bindings: &'static str, kn
         ("/apis/apis.kcp.io/v1alpha2/apibindings", bindings),
     ];
     let hub = Cluster::new(Side::Hub, Box::new(Paths(paths.into())), RateLimit::new(None));
-    let mut definitions = Definitions::default();
+    let mut definitions = TypeDefinitions::default();
     let gauges = of(group);
     definitions.set(&gauges.qualified(), known);
     definitions.verify(&hub, &gauges, bindings.is_empty()).await
@@ -147,7 +147,7 @@ async fn in_kcp_a_type_goes_with_its_binding_and_everything_with_the_workspace()
     const UNBINDS: &str = r#"{"items":[{"metadata":{"name":"apps","uid":"b1","deletionTimestamp":"2026-01-01T00:00:00Z"},
         "status":{"boundResources":[{"group":"apps","resource":"gauges"}]}}]}"#;
     const NONE: &str = r#"{"items":[]}"#;
-    let known = || Known::Uid("b1".into());
+    let known = || DefinedBy::Uid("b1".into());
     let going = |uid: &str| Ok(Some(Withdrawal::Going(Some(uid.to_owned()))));
     for (group, workspace, bindings, known, expected) in [
         ("apps", HERE, BOUND, known(), Ok(None)),
@@ -157,12 +157,12 @@ async fn in_kcp_a_type_goes_with_its_binding_and_everything_with_the_workspace()
             "apps",
             HERE,
             BOUND,
-            Known::Uid("b9".into()),
+            DefinedBy::Uid("b9".into()),
             Ok(Some(Withdrawal::Redefined("b1".into()))),
         ),
         ("apps", ENDS, BOUND, known(), going("w1")),
-        ("", HERE, NONE, Known::Nothing, Ok(None)),
-        ("", ENDS, NONE, Known::Nothing, going("w1")),
+        ("", HERE, NONE, DefinedBy::Nothing, Ok(None)),
+        ("", ENDS, NONE, DefinedBy::Nothing, going("w1")),
     ] {
         let found = in_kcp(group, workspace, bindings, known).await;
         assert_eq!(found, expected, "{group} {workspace} {bindings}");
@@ -182,12 +182,12 @@ fn what_is_of_the_core_group_is_not_known_by_the_workspace_that_is_deleted() {
         ("gauges.apps", None, Some("w1")),
         ("gauges.apps", Some("b1"), Some("b1")),
     ] {
-        let mut definitions = Definitions::default();
+        let mut definitions = TypeDefinitions::default();
         if let Some(known) = known {
-            definitions.set(resource, Known::Uid(known.into()));
+            definitions.set(resource, DefinedBy::Uid(known.into()));
         }
         definitions.note_withdrawal(resource, &going);
-        let expected = expected.map(|uid| Known::Uid(uid.into()));
+        let expected = expected.map(|uid| DefinedBy::Uid(uid.into()));
         assert_eq!(definitions.known(resource), expected.as_ref(), "{resource} {known:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::copy_place::look;
+use super::copy_place::read_meta;
 use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
@@ -84,7 +84,7 @@ impl Standing {
 
     /// As it is now.
     async fn now(edge: &Cluster, job: &Job) -> Result<Self, Failure> {
-        let meta = look(edge, job).await.map_err(failed(Side::Edge, "reading"))?;
+        let meta = read_meta(edge, job).await.map_err(failed(Side::Edge, "reading"))?;
         Ok(Self {
             copy: meta.as_ref().map(|meta| job.copy_of(meta)).unwrap_or_default(),
             sync_target: meta.as_ref().and_then(Meta::sync_target).map(str::to_owned),

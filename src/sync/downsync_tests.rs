@@ -242,7 +242,7 @@ mod stories {
         let mut job = of_u9();
         (job.origin.resource, job.copy_at.resource) =
             (of_type("batch", "jobs", "Job"), of_type("batch", "jobs", "Job"));
-        Rc::make_mut(&mut job.definitions).set("jobs.batch", crate::sync::definition::Known::Nothing);
+        Rc::make_mut(&mut job.definitions).set("jobs.batch", crate::sync::definition::DefinedBy::Nothing);
         assert_eq!(reconcile(&hub, &edge, job).await.unwrap().ending, Change::Replaced);
         assert_eq!(verbs(&asked), ["POST", "GET", "DELETE", "PATCH"]);
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::cluster::{Error, Precondition, ResourceType, Side};
 use crate::plan::{Direction, Selection};
-use crate::sync::definition::{Definitions, Withdrawal};
+use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::identity::{Doubt, Identity};
 use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
@@ -75,12 +75,12 @@ pub struct Job {
     /// Resource version of the copy as last seen, or at which it was seen to go; 0 if unknown.
     pub copy_version: u64,
     /// The same of the origin: what is older is not what is there now.
-    pub origin_told: u64,
+    pub origin_seen_at: u64,
     /// The version of the last list that would have named the origin and did not; 0 if it did, or there was none.
     pub origin_unnamed: u64,
     /// What is known of the copy is not certain: it is said to be gone, but may have lost no more than its label, or an
     /// earlier write may have taken effect without an answer. It is looked at first.
-    pub look_first: bool,
+    pub read_first: bool,
     /// It is not known whether there is an origin.
     pub suspect: bool,
     /// It is a namespace that is never deleted.
@@ -90,7 +90,7 @@ pub struct Job {
     /// Who the origins' side has to be for the copy to be deleted, as far as it was known when the job began.
     pub identity: Rc<Identity>,
     /// What has to define the type at the hub for the copy of one of its objects to be deleted, in the same way.
-    pub definitions: Rc<Definitions>,
+    pub definitions: Rc<TypeDefinitions>,
     /// The version that origins of the type are known to have reached: one that is at an older one was restored from a
     /// backup, and what it lacks has not been deleted.
     pub origin_version: u64,

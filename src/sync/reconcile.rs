@@ -9,11 +9,11 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::copy_place::{finalizers_of, see};
+use super::copy_place::{finalizers_of, read_copy};
 use super::job::{Change, Ending, Failure, Job, Outcome, Seen, Why, done, failed, left};
-use super::look::{confirm_there, look_at, not_older};
 use super::meta::Meta;
 use super::object::{Address, Desired, Status};
+use super::read::{confirm_there, not_older, read_metadata};
 use super::retire::retire;
 use super::{downsync, upsync};
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
@@ -25,8 +25,8 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         Direction::Down => (hub, edge),
         Direction::Up => (edge, hub),
     };
-    if job.selection == Selection::None && job.look_first && !job.may_delete && !job.suspect {
-        let hidden = look_for_hidden(copies, &job).await;
+    if job.selection == Selection::None && job.read_first && !job.may_delete && !job.suspect {
+        let hidden = read_unlabelled(copies, &job).await;
         return hidden.map_err(failed(copies.side(), "reading"));
     }
     let read = match job.desired.take().filter(|_| !job.type_gone) {
@@ -35,8 +35,8 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     };
     let (desired, origin) = match read.map_err(failed(origins.side(), "reading"))? {
         Read::Absent => return retire(origins, copies, &job).await,
-        Read::NotSelected if job.look_first => {
-            let hidden = look_for_hidden(copies, &job).await;
+        Read::NotSelected if job.read_first => {
+            let hidden = read_unlabelled(copies, &job).await;
             return hidden.map_err(failed(copies.side(), "reading"));
         }
         Read::NotSelected => return Ok(left(Why::NotSelected)),
@@ -51,8 +51,10 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         Read::Wanted(desired, origin) => (desired, origin),
     };
     let mut found = None;
-    if job.look_first {
-        found = see(copies, &job).await.map_err(failed(copies.side(), "reading"))?;
+    if job.read_first {
+        found = read_copy(copies, &job)
+            .await
+            .map_err(failed(copies.side(), "reading"))?;
         let seen = found.unwrap_or(Seen::ABSENT);
         (job.copy, job.copy_version) = (seen.copy, seen.version);
     }
@@ -101,7 +103,7 @@ async fn finalizers(copies: &Cluster, job: &Job, ending: &Ending) -> Result<Vec<
 /// False if the hub has no such namespace. It carries no mark, as the one before it, so that it does not go with the hub's.
 async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
     let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
-    let found = look_at(hub, &resource, &name).await;
+    let found = read_metadata(hub, &resource, &name).await;
     let found = found.map_err(failed(hub.side(), "reading"))?;
     let is_ours = |meta: &Meta| meta.is_copy_of(Direction::Up, &resource.kind) && meta.deletion_timestamp.is_none();
     if !found.as_ref().is_some_and(is_ours) {
@@ -116,8 +118,8 @@ async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> R
 
 /// The origin of a copy is there and not selected, and the copy may be gone or have lost no more than its label: then it still goes
 /// when its origin goes.
-async fn look_for_hidden(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
-    Ok(match see(copies, job).await? {
+async fn read_unlabelled(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
+    Ok(match read_copy(copies, job).await? {
         None => done(Why::Gone, Some(Seen::ABSENT)),
         Some(seen) => done(Why::NotSelected, Some(seen)),
     })
@@ -147,7 +149,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
         Err(error) => return Err(error),
     };
     let meta = Meta::of(name, &body)?;
-    not_older(&meta, job.origin_told)?;
+    not_older(&meta, job.origin_seen_at)?;
     confirm_there(origins, &job.origin, &meta, job.origin_unnamed).await?;
     // What the other direction has made is not synced back (spec section 4).
     let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);

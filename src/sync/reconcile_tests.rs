@@ -37,9 +37,9 @@ pub(in crate::sync) fn job() -> Job {
         desired: None,
         copy: OURS,
         copy_version: 0,
-        origin_told: 0,
+        origin_seen_at: 0,
         origin_unnamed: 0,
-        look_first: false,
+        read_first: false,
         suspect: false,
         protected: false,
         namespace_refused: false,
@@ -74,7 +74,7 @@ async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is
         let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY)]);
         let suspect = Job {
             selection: Selection::None,
-            look_first: true,
+            read_first: true,
             suspect: true,
             may_delete: false,
             ..job()
@@ -108,7 +108,7 @@ async fn an_object_that_appeared_after_an_unanswered_create_is_told_by_its_marks
         let (edge, asked) = scripted(Side::Edge, &[(200, copy), (200, OUR_COPY)]);
         let unsure = Job {
             copy: ABSENT,
-            look_first: true,
+            read_first: true,
             ..job()
         };
         reconcile(&hub, &edge, unsure).await.unwrap();

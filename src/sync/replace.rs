@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::cascade::first_in_cascade;
-use super::copy_place::look;
+use super::copy_place::read_meta;
 use super::job::{Failure, HeldFor, Job, Outcome, Why, done, failed, left, precondition};
 use super::retire::{Proof, distrust, prove};
 use crate::cluster::{Cluster, Error};
@@ -57,7 +57,7 @@ pub(super) async fn make_room(
         refusal.add_words(&format!("; to replace it would delete {first} too"));
         return Err(failed(side, "applying")(refusal));
     }
-    let Some(meta) = look(copies, job).await.map_err(replacing)? else {
+    let Some(meta) = read_meta(copies, job).await.map_err(replacing)? else {
         return Ok(None);
     };
     let copy = job.copy_of(&meta);

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::cascade::first_in_cascade;
-use super::copy_place::{confirm_gone, look};
+use super::copy_place::{confirm_gone, read_meta};
 use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
-use super::look::{look_at, not_older};
+use super::read::{not_older, read_metadata};
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, SOURCE};
 use crate::cluster::{Cluster, Error, qualified};
 use crate::plan::Direction;
@@ -116,7 +116,7 @@ fn is_of(copy: &Meta, job: &Job) -> bool {
 /// What is in the copy's place; `None` if it is proved that nothing is.
 async fn standing(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Failure> {
     let failed = |error| failed(copies.side(), "reading")(error);
-    match look(copies, job).await.map_err(failed)? {
+    match read_meta(copies, job).await.map_err(failed)? {
         Some(meta) => {
             not_older(&meta, job.copy_version).map_err(failed)?;
             Ok(Some(meta))
@@ -197,7 +197,7 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
     let reading = |error| failed(side, "reading")(error);
     let contradicts = |words: &str| Err::<Proof, _>(reading(Error::BadAnswer(words.into())));
     if let Some(uid) = another {
-        let found = look_at(origins, resource, name).await.map_err(reading)?;
+        let found = read_metadata(origins, resource, name).await.map_err(reading)?;
         if found.is_none_or(|meta| meta.uid != uid) {
             // It has changed meanwhile, and its side will tell.
             return Ok(Proof::Against(HeldFor::AnotherLook));

@@ -10,7 +10,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::job::{Failure, Policy, failed};
-use super::look::{look_at, not_older};
+use super::read::{not_older, read_metadata};
 use crate::api::OWNER;
 use crate::cluster::{Cluster, Content, Error, OnlyWith, Side};
 use crate::plan::{Direction, StatusPath};
@@ -98,11 +98,13 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             version,
         }),
         // The server of custom types says the same of an object and of a subresource that it does not have.
-        Err(error) if error.proves_absent(&name.name) && subresource => match look_at(hub, resource, name).await {
-            Ok(None) => Ok(Returned::Gone),
-            Ok(Some(_)) => Ok(Returned::NoSubresource),
-            Err(error) => Err(failed(Side::Hub, "reading")(error)),
-        },
+        Err(error) if error.proves_absent(&name.name) && subresource => {
+            match read_metadata(hub, resource, name).await {
+                Ok(None) => Ok(Returned::Gone),
+                Ok(Some(_)) => Ok(Returned::NoSubresource),
+                Err(error) => Err(failed(Side::Hub, "reading")(error)),
+            }
+        }
         Err(error) if error.proves_absent(&name.name) => Ok(Returned::Gone),
         Err(error) if error.is_rejection() && only_with != OnlyWith::Anything => {
             match (only_with, at_hub(hub, &job).await?) {
@@ -163,7 +165,7 @@ fn is_ours(job: &StatusJob, meta: &Meta) -> bool {
 /// What is at the hub now.
 async fn at_hub(hub: &Cluster, job: &StatusJob) -> Result<Option<Meta>, Failure> {
     let Address { resource, name } = &job.at_hub;
-    let found = look_at(hub, resource, name).await;
+    let found = read_metadata(hub, resource, name).await;
     found.map_err(failed(Side::Hub, "reading"))
 }
 

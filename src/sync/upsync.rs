@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
-use super::copy_place::look;
+use super::copy_place::read_meta;
 use super::emptied;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
@@ -64,7 +64,7 @@ pub(super) async fn bring(edge: &Cluster, hub: &Rc<Cluster>, job: &Job, desired:
 async fn bring_to(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     match decide(job.copy) {
         Action::Create => create(hub, job, desired).await,
-        Action::Conflict if job.look_first && job.copy.state == CopyState::Foreign => {
+        Action::Conflict if job.read_first && job.copy.state == CopyState::Foreign => {
             Ok(done(Why::Conflict(None), None))
         }
         // It may have gone since, and nothing tells of objects without our label; and another syncer is named.
@@ -117,7 +117,7 @@ async fn complete(hub: &Cluster, job: &Job, desired: &Desired, object: &[u8]) ->
 
 /// Looks at what has the copy's name, and goes on from there. `None` if there is nothing.
 async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Option<Outcome>, Failure> {
-    let Some(meta) = look(hub, job).await.map_err(failed(Side::Hub, "reading"))? else {
+    let Some(meta) = read_meta(hub, job).await.map_err(failed(Side::Hub, "reading"))? else {
         return Ok(None);
     };
     let copy = job.copy_of(&meta);

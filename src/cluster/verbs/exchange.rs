@@ -148,7 +148,7 @@ impl Cluster {
         if !refused.are_refused() {
             return None;
         }
-        self.server.look_at_files().await;
+        self.server.check_files().await;
         let status = refused.answer(self.server.credentials(), Instant::now())?;
         Some(Error::Unauthorized(Box::new(status)))
     }

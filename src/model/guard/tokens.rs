@@ -109,13 +109,13 @@ impl Model {
         // It is looked at with what the record says of holds.
         let is_early = begins && self.record.types().is_none();
         if is_new && !is_early {
-            self.look_for_confirmation(begins);
+            self.check_confirmation(begins);
         }
     }
 
     /// Lets go what people have confirmed, and tells them of tokens that confirm nothing. What stood there when the syncer
     /// `begins` may have let go what an earlier run has held.
-    pub(super) fn look_for_confirmation(&mut self, begins: bool) {
+    pub(super) fn check_confirmation(&mut self, begins: bool) {
         let held: BTreeSet<String> = self
             .guard
             .all_holds(&self.types)

@@ -206,7 +206,7 @@ impl Model {
                 return true;
             };
             let mut origins = state.origin_readers().filter_map(|id| self.sources.get(&id));
-            state.looked
+            state.copies_listed
                 && self.has_listed_origins(state)
                 && origins.all(|source| !source.listing)
                 && !state.inventory.has_suspects()

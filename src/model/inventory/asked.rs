@@ -20,7 +20,7 @@ impl Inventory {
     }
 
     /// Whether a copy is there has not been told yet: a worker looks first.
-    pub(in crate::model) fn look_first(&mut self, name: &ObjectName) {
+    pub(in crate::model) fn read_first(&mut self, name: &ObjectName) {
         if let Some(link) = self.objects.get_mut(name).filter(|link| !link.has_copy()) {
             link.mark_unsure();
         }

@@ -61,7 +61,7 @@ impl Default for Link {
 
 impl Link {
     /// The origin's side has told what it wants; 0 for nothing.
-    pub(super) fn origin_tells(&mut self, list: Generation, wanted: u64) {
+    pub(super) fn origin_reports(&mut self, list: Generation, wanted: u64) {
         self.is_to_want(wanted);
         self.origin_is(News::NamedBy(list));
     }
@@ -182,7 +182,7 @@ impl Link {
     }
 
     /// True if a worker has to look at the copies' side before anything else.
-    pub(in crate::model) fn needs_look(&self) -> bool {
+    pub(in crate::model) fn needs_read(&self) -> bool {
         self.is_lost() || self.work.left_open() == LeftOpen::Unsure
     }
 

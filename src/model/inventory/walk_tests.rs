@@ -118,7 +118,7 @@ impl Walk {
             Step::OriginGone => drop(self.inventory.gone_from_origin(name)),
             Step::Deselected => self.inventory.deselect(std::slice::from_ref(name)),
             Step::Selected => self.inventory.ask_for(name),
-            Step::LookedAtAgain => self.inventory.look_again(),
+            Step::LookedAtAgain => self.inventory.list_again(),
             Step::OriginsListed => {
                 self.origins_list += 1;
                 self.inventory.origins_listed(|_| true, self.origins_list);

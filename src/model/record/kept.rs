@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::api::DESCRIPTION;
 use crate::cluster::{Error, ObjectName, is_word};
 use crate::plan::{Direction, Origins, SyncedType};
-use crate::sync::definition::Known;
+use crate::sync::definition::DefinedBy;
 use crate::sync::meta::Meta;
 use crate::sync::own_objects::{LEGACY_RECORD, record_name};
 use crate::sync::ownership::SyncTarget;
@@ -36,7 +36,7 @@ pub(crate) struct Kept {
     /// The hub that the copies are from; empty if it cannot be told.
     pub(crate) hub: String,
     pub(super) hub_versions: BTreeMap<String, u64>,
-    pub(super) hub_definitions: BTreeMap<String, Known>,
+    pub(super) hub_definitions: BTreeMap<String, DefinedBy>,
 }
 
 /// The names that records of one sync target have or had.
@@ -75,9 +75,9 @@ pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error
     let definitions = text(HUB_DEFINITIONS).lines().filter_map(|line| {
         let (resource, uid) = line.split_once(' ')?;
         let known = if uid == NOTHING {
-            Known::Nothing
+            DefinedBy::Nothing
         } else {
-            Known::Uid(uid.to_owned())
+            DefinedBy::Uid(uid.to_owned())
         };
         Some((resource.to_owned(), known))
     });
@@ -99,8 +99,8 @@ pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
     let mut definitions = String::new();
     for (resource, known) in &kept.hub_definitions {
         let uid = match known {
-            Known::Nothing => NOTHING,
-            Known::Uid(uid) => uid,
+            DefinedBy::Nothing => NOTHING,
+            DefinedBy::Uid(uid) => uid,
         };
         let _ = writeln!(definitions, "{resource} {uid}");
     }

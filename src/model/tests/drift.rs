@@ -79,7 +79,7 @@ fn a_copy_that_is_deleted_again_and_again_is_looked_for_first() {
     let copies = bench.copies();
     bench.world.version += 1;
     bench.says_gone(copies, &copy_of("a", bench.world.version));
-    assert!(bench.job("a").look_first, "it may have lost no more than its label");
+    assert!(bench.job("a").read_first, "it may have lost no more than its label");
 }
 
 #[test]

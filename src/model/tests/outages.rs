@@ -199,9 +199,9 @@ fn a_copy_is_looked_at_first_only_if_a_write_may_have_taken_effect() {
         let mut bench = Bench::listed();
         let origins = bench.origins();
         bench.says(origins, &config_map("a", 10));
-        assert!(!bench.job("a").look_first);
+        assert!(!bench.job("a").read_first);
         bench.fail(side, error.clone());
         bench.pass(2 * SECOND);
-        assert_eq!(bench.job("a").look_first, looks, "{error:?}");
+        assert_eq!(bench.job("a").read_first, looks, "{error:?}");
     }
 }

@@ -193,7 +193,7 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
     for (error, expected) in [(None, 1..2), (Some(forbidden()), 2..3), (Some(broken()), 8..16)] {
         let mut bench = Bench::new();
         bench.world.serve(&widgets());
-        bench.world.definition = Some(crate::sync::definition::Definition {
+        bench.world.definition = Some(crate::sync::definition::TypeDefinition {
             uid: "crd".into(),
             going: false,
         });

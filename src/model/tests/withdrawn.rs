@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::TYPE_WITHDRAWN;
-use crate::sync::definition::{Definition, Withdrawal};
+use crate::sync::definition::{TypeDefinition, Withdrawal};
 
 const VERIFY: &str = "ask whether a type goes";
 const LEFT: &str = "look for what is left";
@@ -11,7 +11,7 @@ const LEFT: &str = "look for what is left";
 fn bench() -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = Some(Definition {
+    bench.world.definition = Some(TypeDefinition {
         uid: "crd".into(),
         going: false,
     });

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::cluster::discovery::{Served, ServedResource};
 use crate::model::effect::{
-    Answers, ConfigHeartbeat, DefinitionAnswers, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names,
+    Answers, ConfigHeartbeat, DiscoveryRequest, HeartbeatRequest, HeartbeatResult, Kept, Names, TypeDefinitionAnswers,
     parse_record,
 };
-use crate::sync::definition::{Definition, Hub, Withdrawal};
+use crate::sync::definition::{Hub, TypeDefinition, Withdrawal};
 
 /// See the module's doc.
 pub(super) struct World {
@@ -21,7 +21,7 @@ pub(super) struct World {
     /// The record at the edge.
     pub(super) kept: Kept,
     /// What defines types at the hub that are not of the core group.
-    pub(super) definition: Option<Definition>,
+    pub(super) definition: Option<TypeDefinition>,
     /// What the hub says of a type that it is said to take away.
     pub(super) withdrawal: Option<Withdrawal>,
     /// How many copies are left of a type that the hub has no longer.
@@ -243,7 +243,7 @@ impl Bench {
                     let result = or_fails(error.clone()).map(|()| self.world.definition.clone());
                     (of, result)
                 });
-                Answer::Defined(DefinitionAnswers {
+                Answer::Defined(TypeDefinitionAnswers {
                     hub: error.is_none().then_some(Hub::Kubernetes),
                     types: answers.collect(),
                 })

@@ -7,7 +7,7 @@ use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 
 /// The metadata of an object; `None` if a side has proved that there is none.
-pub(crate) async fn look_at(
+pub(crate) async fn read_metadata(
     cluster: &Cluster,
     resource: &ResourceType,
     name: &ObjectName,
@@ -16,7 +16,7 @@ pub(crate) async fn look_at(
 }
 
 /// The same for what many ask for at once.
-pub(super) async fn look_at_shared(
+pub(super) async fn read_metadata_shared(
     cluster: &Cluster,
     resource: &ResourceType,
     name: &ObjectName,
