@@ -111,7 +111,7 @@ fn a_registration_is_found_again() {
         expected("Some(\"u-1\")", "default None")
     );
     assert_eq!(
-        found(Some(&json!({})), &[account.clone()], &wanted),
+        found(Some(&json!({})), std::slice::from_ref(&account), &wanted),
         expected("Some(\"u-1\")", "ns Some(\"own\")")
     );
     let chosen = Wanted {
@@ -125,7 +125,7 @@ fn a_registration_is_found_again() {
         expected("Some(\"u-1\")", "ns Some(\"other\")")
     );
     assert_eq!(
-        found(Some(&config), &[account.clone()], &chosen),
+        found(Some(&config), std::slice::from_ref(&account), &chosen),
         expected("Some(\"u-1\")", "ns Some(\"other\")")
     );
     for (wanted, accounts, words) in [

@@ -72,9 +72,9 @@ fn down(types: &[&str]) -> serde_json::Value {
     let is_namespaced = |name: &&&str| TYPES.iter().any(|kind| name.starts_with(kind.1) && kind.3);
     let (namespaced, cluster): (Vec<&&str>, Vec<&&str>) = types.iter().partition(is_namespaced);
     let namespaced: Vec<_> = namespaced.into_iter().map(resource).collect();
-    let namespaces = if namespaced.is_empty() { vec![] } else { vec!["shop"] };
+    let within = if namespaced.is_empty() { vec![] } else { vec!["shop"] };
     let cluster: Vec<_> = cluster.into_iter().map(resource).collect();
-    serde_json::json!({"namespaceScope": {"namespaces": namespaces, "resources": namespaced}, "clusterScope": cluster})
+    serde_json::json!({"namespaceScope": {"namespaces": within, "resources": namespaced}, "clusterScope": cluster})
 }
 
 fn up(types: &[&str]) -> serde_json::Value {
@@ -164,7 +164,7 @@ fn the_hub_lets_configs_be_read_and_marked_whatever_they_select() {
     ];
     check(Side::Hub, &down(&[]), &main, |it| it.has_config_status = false);
     check(Side::Hub, &down(&[]), &[CONFIGS[0], CONFIGS[1], IDENTITY], |it| {
-        it.has_heartbeat = false
+        it.has_heartbeat = false;
     });
     let kcp = [&CONFIGS[..], &[IDENTITY, "logicalclusters.core.kcp.io get of cluster"]].concat();
     check(Side::Hub, &down(&[]), &kcp, |it| it.is_kcp = true);
@@ -188,7 +188,7 @@ fn the_hub_lets_what_goes_down_be_read_and_its_status_written() {
     let configs = CONFIGS.map(|line| line.replace(",watch", ""));
     let configs: Vec<&str> = configs.iter().map(String::as_str).collect();
     check(Side::Hub, &spec, &[configs, polled].concat(), |it| {
-        it.polled = &[Side::Hub]
+        it.polled = &[Side::Hub];
     });
 }
 

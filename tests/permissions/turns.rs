@@ -250,10 +250,10 @@ async fn each_in_turn(side: &'static str) {
 
 #[tokio::test]
 async fn each_permission_at_the_hub_is_missed_and_picked_up() {
-    each_in_turn("hub").await;
+    Box::pin(each_in_turn("hub")).await;
 }
 
 #[tokio::test]
 async fn each_permission_at_the_edge_is_missed_and_picked_up() {
-    each_in_turn("edge").await;
+    Box::pin(each_in_turn("edge")).await;
 }
