@@ -267,5 +267,5 @@ fn service(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Vec<Pa
         is_private: false,
     });
     // The kubeconfig last: a service starts when it is there.
-    Vec::from_iter(units.into_iter().chain([environment, kubeconfig]))
+    units.into_iter().chain([environment, kubeconfig]).collect()
 }
