@@ -33,7 +33,8 @@ async fn the_manifest_is_what_an_api_server_takes() {
     let args = container["args"].as_array().expect("it has arguments");
     assert!(args.contains(&json!("--leader-elect")));
     // The arguments are ones that the program takes.
-    let words = args.iter().filter_map(Value::as_str).map(Into::into);
+    let words = args.iter().filter_map(Value::as_str);
+    let words = words.map(|word| word.replace("$(NAMESPACE)", &space).into());
     let parsed = edge_syncer::cli::parse(["syncer".into()].into_iter().chain(words));
     assert!(matches!(parsed, Ok(edge_syncer::cli::Invocation::Run(_))), "{parsed:?}");
 }
