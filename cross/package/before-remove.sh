@@ -3,5 +3,5 @@
 set -e
 [ -d /run/systemd/system ] || exit 0
 if [ "$1" = remove ] || [ "$1" = 0 ]; then
-  systemctl disable --now edge-syncer.service || true
+  systemctl disable --now edge-syncer-files.path edge-syncer.service || true
 fi

@@ -228,7 +228,7 @@ fn generate(args: &[String], klog: Klog) -> Result<Command, UsageError> {
         None | Some(("-h" | "--help" | "help", _)) => Ok(Command::RbacHelp),
         #[cfg(not(feature = "admin"))]
         Some((word, _)) => Err(UsageError::of_commands(format!(
-            "gen {word:?}: must be rbac{}; this build has no other gen",
+            "gen {word:?}: must be rbac{}; the binary for edges has no other gen, edge-syncer-admin has",
             spelling::hint(word, ["rbac"])
         ))),
     }

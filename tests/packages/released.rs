@@ -175,7 +175,7 @@ fn each_package_has_the_binary_of_its_architecture() {
             shell(&format!(
                 "unpack_rpm() {{ mkdir -p $2; rpm --root $2 --noscripts --nodeps --ignorearch -i $1; }}
                 {unpack} {} {root}; cmp {root}/usr/bin/edge-syncer {}
-                cmp {root}/usr/lib/systemd/system/edge-syncer.service manifests/systemd/edge-syncer.service
+                for unit in manifests/systemd/*; do cmp {root}/usr/lib/systemd/system/${{unit##*/}} $unit; done
                 test -s {root}/usr/share/doc/edge-syncer/third-party-licences.gz
                 zcat {root}/usr/share/doc/edge-syncer/sbom.cdx.json.gz | jq -e '.specVersion == \"1.5\" and (.components | length) > 100'
                 zcat {root}/usr/share/man/man1/edge-syncer.1.gz | grep sync >/dev/null",
