@@ -65,8 +65,11 @@ impl Pair {
     }
 }
 
-/// Pairs of a kind that run at once: each may have a test, and takes 600 MB.
-const PAIRS: usize = 3;
+/// Pairs of a kind that run at once: each may have a test, and takes 600 MB and some of the processor for as long as the
+/// binary runs. Most tests of other binaries than `sync` have servers of their own.
+fn pairs() -> usize {
+    if env!("CARGO_CRATE_NAME") == "sync" { 3 } else { 1 }
+}
 
 /// The pairs of this test binary, by what is special about them. They are never dropped; their processes end with the
 /// test process.
@@ -133,7 +136,7 @@ fn pool(options: &PairOptions) -> &'static Pool {
         return pool;
     }
     let pool = Box::leak(Box::new(Pool {
-        free: Semaphore::new(PAIRS),
+        free: Semaphore::new(pairs()),
         idle: Mutex::default(),
     }));
     pools.push((options.clone(), pool));
