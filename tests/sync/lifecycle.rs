@@ -29,6 +29,8 @@ async fn a_signal_stops_it_in_less_than_two_seconds_with_exit_0() {
     one_config_map(&pair, &shop).await;
     for signal in ["TERM", "INT"] {
         let mut syncer = pair.syncer(&[]);
+        // The copy is there already when it is the second one, which may not have begun to listen for signals.
+        syncer.wait_for_log("edge-syncer starts", SOON).await;
         arrives(&pair.edge.objects(), "v1", "configmaps", &shop, "a").await;
         let start = tokio::time::Instant::now();
         syncer.signal(signal);
