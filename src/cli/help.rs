@@ -30,8 +30,7 @@ Commands:
   run        sync until stopped by SIGTERM or SIGINT (edge-syncer run --help for its flags)
 ",
     gen_line!(),
-    "\
-  gen rbac   print the roles that run needs at the hub or at the edge (edge-syncer gen rbac --help)
+    "  gen rbac   print the roles that run needs at the hub or at the edge (edge-syncer gen rbac --help)
   check      say whether run would work with the same flags, point by point (edge-syncer check --help)
   version    print version, commit, target and date; -V or --version prints the version alone
   help       print this text, or with a command after it its flags; also -h, --help

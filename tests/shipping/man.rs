@@ -63,7 +63,8 @@ fn add_sections(page: &mut String, help: &Help, described: &[&str]) {
                 .clone()
                 .for_each(|text| add_paragraph(page, text, &mut is_first));
         }
-        if !entries.is_empty() {
+        let has_entries = !entries.is_empty();
+        if has_entries {
             *page += ".Bl -tag -width Ds\n";
             for entry in entries {
                 let _ = writeln!(page, ".It {}", flag(entry));
@@ -72,7 +73,7 @@ fn add_sections(page: &mut String, help: &Help, described: &[&str]) {
             *page += ".El\n";
         }
         if !section.head.is_empty() {
-            is_first = section.entries.is_empty();
+            is_first = !has_entries;
             paragraphs.for_each(|text| add_paragraph(page, text, &mut is_first));
         }
     }
