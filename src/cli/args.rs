@@ -1,4 +1,4 @@
-//! The command line as people write it: commands and flags in, raw values out.
+//! The flags of `run` as people write them: words in, raw values out.
 //!
 //! Promises: what a flag is called, takes and means stands in [`RunArgs`] alone; argh parses it, and the help is made of
 //! it. Before argh sees them, words are put into its form, since manifests and wrapper scripts were written for Go's
@@ -6,9 +6,9 @@
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
-use super::asks::{self, RbacOptions};
 use super::klog::{self, Klog};
 use super::usage::UsageError;
+use crate::cluster::Side;
 use crate::logging::LogFormat;
 use crate::spelling;
 
@@ -32,6 +32,15 @@ pub(super) enum Command {
     Check(Box<RunArgs>, Klog, LogFormat),
     RbacHelp,
     Rbac(Box<RunArgs>, Klog, RbacOptions),
+}
+
+/// What `gen rbac` is to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RbacOptions {
+    /// For which side.
+    pub side: Side,
+    /// Also for types whose writing is giving permissions.
+    pub allow_escalation: bool,
 }
 
 // In the order of the help. It adds what the types say: which flags are repeatable, and which are switches.
@@ -173,86 +182,14 @@ pub(super) fn flags() -> impl Iterator<Item = &'static FlagInfo<'static>> {
 /// Flags that had another name before, which works as well.
 const FORMER_NAMES: [(&str, &str); 1] = [("--take-back-from", "--revert-changes-from")];
 
-fn flag(name: &str) -> Option<&'static FlagInfo<'static>> {
+pub(super) fn flag(name: &str) -> Option<&'static FlagInfo<'static>> {
     let former = FORMER_NAMES.iter().find(|(former, _)| *former == name);
     let name = former.map_or(name, |(_, name)| *name);
     flags().find(|flag| flag.long == name)
 }
 
-/// The words that a command line may begin with.
-const COMMANDS: [&str; 5] = ["run", "check", "gen", "version", "help"];
-
-/// Reads the arguments after the program's name.
-pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
-    let mut klog = Klog::default();
-    let mut rest = args.iter();
-    while let Some(arg) = rest.next() {
-        let found = match arg.as_str() {
-            "run" => return run(rest.as_slice(), klog),
-            "check" => return asks::check(rest.as_slice(), klog),
-            "gen" => return generate(rest.as_slice(), klog),
-            "-V" | "--version" => Command::Version,
-            "version" => Command::Build,
-            "-h" | "--help" => Command::Help,
-            "help" => match rest.next().map(String::as_str) {
-                None | Some("help" | "version") => Command::Help,
-                Some("run") => Command::RunHelp,
-                #[cfg(feature = "admin")]
-                Some("gen") => Command::GenHelp,
-                #[cfg(not(feature = "admin"))]
-                Some("gen") => Command::RbacHelp,
-                Some("check") => Command::CheckHelp,
-                Some(other) => return Err(unknown_command(other)),
-            },
-            _ if klog.take(arg, &mut rest)? => continue,
-            flag if flag.starts_with('-') => return Err(misplaced_flag(flag)),
-            word => return Err(unknown_command(word)),
-        };
-        return match rest.next().map(String::as_str) {
-            None => Ok(found),
-            Some("-h" | "--help") => Ok(Command::Help),
-            Some(_) if found == Command::Help => Ok(found),
-            Some(other) => Err(UsageError::of_commands(format!("unexpected argument {other:?}"))),
-        };
-    }
-    Ok(Command::Nothing)
-}
-
-/// What is to be made: roles, or else what an edge needs to join a hub.
-fn generate(args: &[String], klog: Klog) -> Result<Command, UsageError> {
-    match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
-        Some(("rbac", rest)) => asks::rbac(rest, klog),
-        #[cfg(feature = "admin")]
-        _ => Ok(Command::Gen(args.to_vec(), klog)),
-        #[cfg(not(feature = "admin"))]
-        None | Some(("-h" | "--help" | "help", _)) => Ok(Command::RbacHelp),
-        #[cfg(not(feature = "admin"))]
-        Some((word, _)) => Err(UsageError::of_commands(format!(
-            "gen {word:?}: must be rbac{}; the binary for edges has no other gen, edge-syncer-admin has",
-            spelling::hint(word, ["rbac"])
-        ))),
-    }
-}
-
-fn unknown_command(word: &str) -> UsageError {
-    UsageError::of_commands(format!(
-        "unknown command {word:?}{}",
-        spelling::hint(word, COMMANDS.iter().copied())
-    ))
-}
-
 /// Flags that every command has.
-const OF_ALL: [&str; 2] = ["--help", "--version"];
-
-/// A flag before the command.
-fn misplaced_flag(arg: &str) -> UsageError {
-    match klog::split_flag(arg) {
-        Some((name, _)) if flag(&name).is_some() => UsageError::new(format!(
-            "{name} is a flag of run, which is missing before it: edge-syncer run {name} ..."
-        )),
-        _ => UsageError::of_commands(no_flag_of(OF_ALL, arg)),
-    }
-}
+pub(super) const OF_ALL: [&str; 2] = ["--help", "--version"];
 
 /// Reads the flags of `run`.
 pub(super) fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError> {
@@ -334,7 +271,7 @@ fn unknown_flag(arg: &str) -> UsageError {
 }
 
 /// What is wrong with a flag that is none of the `known` ones in this form.
-fn no_flag_of(known: impl IntoIterator<Item = &'static str>, arg: &str) -> String {
+pub(super) fn no_flag_of(known: impl IntoIterator<Item = &'static str>, arg: &str) -> String {
     let name = arg.split('=').next().unwrap_or(arg);
     if OF_ALL.contains(&name) {
         return format!("{name} takes no value");

@@ -1,3 +1,4 @@
+use super::super::command::parse;
 use super::super::help;
 use super::*;
 

@@ -1,21 +1,12 @@
 //! The command lines of the commands that ask and change nothing: `check` and `gen rbac`. Both take the flags of `run`,
 //! and a few of their own, which are taken out before those are read.
 
-use super::args::{Command, run};
+use super::args::{Command, RbacOptions, run};
 use super::klog::Klog;
 use super::usage::UsageError;
 use crate::cluster::Side;
 use crate::logging::LogFormat;
 use crate::spelling;
-
-/// What `gen rbac` is to print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RbacOptions {
-    /// For which side.
-    pub side: Side,
-    /// Also for types whose writing is giving permissions.
-    pub allow_escalation: bool,
-}
 
 /// How these commands are called.
 const CHECK: &str = "edge-syncer check";

@@ -23,12 +23,13 @@ use crate::version;
 use args::{Command, RunArgs};
 use klog::Klog;
 
-pub use asks::RbacOptions;
+pub use args::RbacOptions;
 pub use settings::Settings;
 pub use usage::UsageError;
 
 mod args;
 mod asks;
+mod command;
 mod duration;
 #[cfg(feature = "admin")]
 mod gen_args;
@@ -101,11 +102,11 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
     if is_go_name && !is_command {
         words.insert(0, "run".to_owned());
     }
-    Ok(match args::parse(&words)? {
+    Ok(match command::parse(&words)? {
         Command::Nothing => Invocation::Help(help::PROGRAM),
         Command::Help => Invocation::Print(help::PROGRAM.to_owned()),
         Command::RunHelp => Invocation::Print(help::run()),
-        Command::Version => Invocation::Print(format!("{NAME} {}\n", version::VERSION)),
+        Command::Version => version_line(),
         Command::Build => Invocation::Print(version::text(NAME)),
         Command::CheckHelp => Invocation::Print(help::check()),
         Command::RbacHelp => Invocation::Print(help::rbac()),
@@ -119,12 +120,16 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
     })
 }
 
+fn version_line() -> Invocation {
+    Invocation::Print(format!("{NAME} {}\n", version::VERSION))
+}
+
 /// What the words after `gen` ask for.
 #[cfg(feature = "admin")]
 fn generate(words: &[String], klog: Klog) -> Result<Invocation, UsageError> {
     Ok(match gen_args::parse(words, klog)? {
         gen_args::Gen::Help => Invocation::Print(help::generate()),
-        gen_args::Gen::Version => Invocation::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))),
+        gen_args::Gen::Version => version_line(),
         gen_args::Gen::Do(name, raw) => Invocation::Gen(Box::new(gen_settings::check(name, *raw)?)),
     })
 }

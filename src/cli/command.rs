@@ -1,0 +1,79 @@
+//! Which command a command line is about: its words are read by whoever knows that command.
+
+use super::args::{Command, OF_ALL, flag, no_flag_of, run};
+use super::asks;
+use super::klog::{self, Klog};
+use super::usage::UsageError;
+use crate::spelling;
+
+/// The words that a command line may begin with.
+const COMMANDS: [&str; 5] = ["run", "check", "gen", "version", "help"];
+
+/// Reads the arguments after the program's name.
+pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
+    let mut klog = Klog::default();
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let found = match arg.as_str() {
+            "run" => return run(rest.as_slice(), klog),
+            "check" => return asks::check(rest.as_slice(), klog),
+            "gen" => return generate(rest.as_slice(), klog),
+            "-V" | "--version" => Command::Version,
+            "version" => Command::Build,
+            "-h" | "--help" => Command::Help,
+            "help" => match rest.next().map(String::as_str) {
+                None | Some("help" | "version") => Command::Help,
+                Some("run") => Command::RunHelp,
+                #[cfg(feature = "admin")]
+                Some("gen") => Command::GenHelp,
+                #[cfg(not(feature = "admin"))]
+                Some("gen") => Command::RbacHelp,
+                Some("check") => Command::CheckHelp,
+                Some(other) => return Err(unknown_command(other)),
+            },
+            _ if klog.take(arg, &mut rest)? => continue,
+            flag if flag.starts_with('-') => return Err(misplaced_flag(flag)),
+            word => return Err(unknown_command(word)),
+        };
+        return match rest.next().map(String::as_str) {
+            None => Ok(found),
+            Some("-h" | "--help") => Ok(Command::Help),
+            Some(_) if found == Command::Help => Ok(found),
+            Some(other) => Err(UsageError::of_commands(format!("unexpected argument {other:?}"))),
+        };
+    }
+    Ok(Command::Nothing)
+}
+
+/// What is to be made: roles, or else what an edge needs to join a hub.
+fn generate(args: &[String], klog: Klog) -> Result<Command, UsageError> {
+    match args.split_first().map(|(word, rest)| (word.as_str(), rest)) {
+        Some(("rbac", rest)) => asks::rbac(rest, klog),
+        #[cfg(feature = "admin")]
+        _ => Ok(Command::Gen(args.to_vec(), klog)),
+        #[cfg(not(feature = "admin"))]
+        None | Some(("-h" | "--help" | "help", _)) => Ok(Command::RbacHelp),
+        #[cfg(not(feature = "admin"))]
+        Some((word, _)) => Err(UsageError::of_commands(format!(
+            "gen {word:?}: must be rbac{}; the binary for edges has no other gen, edge-syncer-admin has",
+            spelling::hint(word, ["rbac"])
+        ))),
+    }
+}
+
+fn unknown_command(word: &str) -> UsageError {
+    UsageError::of_commands(format!(
+        "unknown command {word:?}{}",
+        spelling::hint(word, COMMANDS.iter().copied())
+    ))
+}
+
+/// A flag before the command.
+fn misplaced_flag(arg: &str) -> UsageError {
+    match klog::split_flag(arg) {
+        Some((name, _)) if flag(&name).is_some() => UsageError::new(format!(
+            "{name} is a flag of run, which is missing before it: edge-syncer run {name} ..."
+        )),
+        _ => UsageError::of_commands(no_flag_of(OF_ALL, arg)),
+    }
+}
