@@ -44,7 +44,7 @@ const WORDS: [&str; 24] = [
     " ",
 ];
 
-/// What is being tried, told if it fails.
+/// What is being tried, printed if it fails.
 struct Trying<'a> {
     target: &'a str,
     seed: u64,

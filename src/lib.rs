@@ -170,7 +170,7 @@ async fn work(
     }
 }
 
-/// Returns once the program was asked to end, and has told so.
+/// Returns once the program was asked to end, and has logged so.
 async fn stop(shutdown: &shutdown::Shutdown, manager: Option<Rc<systemd::Manager>>) {
     shutdown.requested().await;
     if let Some(manager) = manager {
@@ -184,7 +184,7 @@ pub async fn generate(settings: &join::Settings, say: &dyn Fn(&str)) -> Result<(
     join::run(settings, &user_agent(), say).await
 }
 
-/// Each request looks at the files that it depends on; but there may be none for hours, and none to the right server.
+/// Each request reads the files that it depends on; but there may be none for hours, and none to the right server.
 async fn check_files(clusters: engine::Clusters) {
     loop {
         tokio::time::sleep(reload::MAX_AGE).await;

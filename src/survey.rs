@@ -1,4 +1,4 @@
-//! One look at both sides, for the commands that ask and do not sync: the configs as they are at the hub, and what both
+//! One read of both sides, for the commands that ask and do not sync: the configs as they are at the hub, and what both
 //! sides serve of what they select.
 //!
 //! Reads only, with the same client, planner and discovery as `run`.
@@ -43,7 +43,7 @@ pub(crate) struct Survey {
     hub: Discovery,
     edge: Discovery,
     /// What a side would not tell: a group and version, or its list of groups.
-    pub(crate) untold: Vec<(Side, String, Error)>,
+    pub(crate) unreported: Vec<(Side, String, Error)>,
 }
 
 /// Looks at both sides. An error is about a side that says too little for a plan.
@@ -191,7 +191,7 @@ impl Survey {
             Err(error) if error.is_unreachable() || error.is_unauthorized() => return Err((side, error)),
             Err(error) => {
                 let (group, version) = &group_version;
-                self.untold.push((side, format!("{group}/{version}"), error));
+                self.unreported.push((side, format!("{group}/{version}"), error));
                 Served::NotServed
             }
         };

@@ -1,4 +1,4 @@
-//! What systemd is told of a service of `Type=notify`: datagrams to the socket that `NOTIFY_SOCKET` names (`sd_notify(3)`).
+//! What systemd is sent of a service of `Type=notify`: datagrams to the socket that `NOTIFY_SOCKET` names (`sd_notify(3)`).
 //!
 //! Promises: nothing is said where nobody asked for it; that it lives is said only after the engine's loop has answered, so
 //! that a loop that does not turn is noticed; nothing here waits for whoever reads the socket, and what finds no room there
@@ -52,7 +52,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// `None` if nobody has asked for anything, or nothing can be told.
+    /// `None` if nobody has asked for anything, or nothing can be said.
     pub fn reach(asked: &Asked) -> Option<Self> {
         let name = asked.socket.as_deref()?;
         match open(name) {

@@ -130,7 +130,7 @@ fn names_every_flag_in_the_help() {
 }
 
 #[test]
-fn an_unknown_word_is_told_and_nothing_is_done() {
+fn an_unknown_word_is_reported_and_nothing_is_done() {
     for (args, expected) in [
         (
             &["rnu"][..],

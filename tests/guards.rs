@@ -1,4 +1,4 @@
-//! The guards before deletes (DESIGN section 4), between real API servers: what is held, what people are told, and what
+//! The guards before deletes (DESIGN section 4), between real API servers: what is held, what people read, and what
 //! lets it go.
 
 mod support;

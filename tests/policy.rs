@@ -134,7 +134,7 @@ impl Case {
         Self { hub, edge, pair }
     }
 
-    /// The story, once there is a config. The syncer goes on.
+    /// The story, once there is a config. The syncer continues.
     async fn tell(&self, crds: &[Crd]) -> Syncer {
         let mut syncer = self.pair.syncer(&[]);
         let mut engine = self.go_down(crds).await;

@@ -158,7 +158,7 @@ async fn the_watchdog_hears_of_the_process_that_it_watches_and_of_no_other() {
     let mut other = Manager::abstract_one();
     let _syncer = by_shell(&folder, &other, "1");
     other.hears("READY=1").await;
-    holds_throughout("nobody is told that it lives", a_while(), async || {
+    holds_throughout("no sign of life is sent", a_while(), async || {
         other.hear();
         let heard = other.heard.iter().find(|line| line.starts_with("WATCHDOG"));
         heard.map_or(Ok(()), |line| Err(line.clone()))

@@ -53,7 +53,7 @@ const SEEDS: u64 = 1000;
 const THREADS: usize = 2;
 
 fn check(outcome: &Outcome) {
-    assert!(outcome.broken.is_empty(), "{}", outcome.told(SHORT));
+    assert!(outcome.broken.is_empty(), "{}", outcome.reported(SHORT));
 }
 
 #[test]

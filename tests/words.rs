@@ -148,6 +148,21 @@ fn log_lines_and_messages_use_the_words_of_the_field() {
 }
 
 #[test]
+fn names_and_comments_in_the_code_use_the_words_of_the_field() {
+    let mut wrong = Vec::new();
+    for path in ["src", "tests", "examples"]
+        .iter()
+        .flat_map(|folder| below(&root().join(folder), "rs"))
+    {
+        // The list itself.
+        if !path.ends_with("words.rs") || path.starts_with(root().join("src")) {
+            wrong.extend(banned(&path.display().to_string(), &read(&path).replace('_', " ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn a_banned_phrase_is_found_also_across_lines_and_in_no_other_word() {
     assert_eq!(banned("x", "kept\nin  step.").len(), 1);
     assert!(banned("x", "begin step, panewal, an elderly").is_empty());

@@ -71,7 +71,7 @@ async fn two_clusters(hub: &Cluster, edge: &Cluster, points: &mut Points) {
         match found {
             Ok(Some(_)) => {}
             Ok(None) => {
-                let found = "nothing tells it from another one, so no delete is held if it is recreated";
+                let found = "nothing distinguishes it from another one, so no delete is held if it is recreated";
                 points.add(side, about, Verdict::Note, found, "create a namespace default there");
             }
             Err(error) => points.add(side, about, Verdict::Unknown, error.to_string(), ""),
@@ -171,7 +171,7 @@ fn types(found: &Survey, points: &mut Points) {
             "install the CRD there, or correct the config",
         );
     }
-    for (side, what, error) in &found.untold {
+    for (side, what, error) in &found.unreported {
         let words = format!("it cannot say what it serves at {what}: {error}");
         points.add(*side, about, Verdict::Unknown, words, "see what serves that API there");
     }

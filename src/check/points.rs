@@ -14,7 +14,7 @@ pub(crate) enum Verdict {
     Good,
     /// It works, and there is something to know.
     Note,
-    /// It cannot be told.
+    /// It is not known.
     Unknown,
     /// It will not work.
     Wrong,

@@ -1,4 +1,4 @@
-//! Memory goes back to the system: glibc's allocator is told to keep no large blocks for later.
+//! Memory goes back to the system: glibc's allocator is set to keep no large blocks for later.
 //!
 //! It reads its settings from the environment before the program begins, and nothing but unsafe code changes them
 //! afterwards. So the program sets the variable and executes itself once, in the same process. Without that, what a

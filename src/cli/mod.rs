@@ -167,7 +167,7 @@ fn settings(raw: RunArgs, klog: Klog) -> Result<Settings, UsageError> {
     Ok(settings)
 }
 
-/// A file of renewed credentials is written days later, when nobody looks: what can be seen of it is told at start.
+/// A file of renewed credentials is written days later, when nobody watches: what can be seen of it is reported at start.
 fn check_place(path: &Path) -> Result<(), UsageError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let why = if path.is_dir() {
@@ -270,7 +270,7 @@ pub fn print_help(text: &str) -> ExitCode {
     ExitCode::from(UNUSABLE)
 }
 
-/// The exit code of a check: all is good, or something will not work (`true`), or that cannot be told (`false`).
+/// The exit code of a check: all is good, or something will not work (`true`), or that is not known (`false`).
 pub(crate) fn code_of_check(will_not_work: Option<bool>) -> ExitCode {
     match will_not_work {
         None => ExitCode::SUCCESS,

@@ -80,7 +80,7 @@ pub struct Settings {
     pub edge_mode: Mode,
     /// Adopted objects are deleted when their hub objects go, as the Go syncer did, instead of released.
     pub delete_adopted: bool,
-    /// Field managers whose fields beside those that the hub sets are taken back at the edge: names, or the start of
+    /// Field managers whose fields beside those that the hub sets are reverted at the edge: names, or the start of
     /// names before a `*`, which stands nowhere else. May be empty.
     pub revert_changes_from: Vec<String>,
     /// What the hub may not do here.
@@ -108,7 +108,7 @@ pub struct Settings {
     /// The namespace that the syncer runs in: the environment variable `NAMESPACE`, which the manifest sets, or that of its
     /// service account.
     pub own_namespace: Option<String>,
-    /// What the service manager wants to be told.
+    /// What the service manager wants to be sent.
     pub service_manager: Asked,
     /// Flags of the Go syncer that were given and have no effect.
     pub ignored_flags: Vec<String>,

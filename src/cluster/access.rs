@@ -155,7 +155,7 @@ fn from_pod() -> Result<Loaded, BadField> {
     Ok((config, Vec::new(), format!("ca.crt in {POD_FILES}"), None))
 }
 
-/// What kube reads without a look at what it is. A file that is missing is for kube to tell of.
+/// What kube reads without reading what it is. A file that is missing is for kube to tell of.
 fn check_pod_files(folder: &Path) -> Result<(), BadField> {
     for field in ["ca.crt", "namespace", "token"] {
         let path = folder.join(field);
@@ -220,7 +220,7 @@ async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed) -> Result<L
     if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
         return Err(bad(authority, "it holds no certificate"));
     }
-    // kube falls back to HTTPS_PROXY without a look at NO_PROXY; the environment is consulted in `connect` instead.
+    // kube falls back to HTTPS_PROXY without reading NO_PROXY; the environment is consulted in `connect` instead.
     config.proxy_url = proxy_url;
     Ok((config, files, trust, authority_pem))
 }
@@ -240,7 +240,7 @@ impl Renewed {
     }
 }
 
-/// The token in a file that we have written, if it is there. One that cannot be used is told of: it may hold the last
+/// The token in a file that we have written, if it is there. One that cannot be used is logged: it may hold the last
 /// token that is valid.
 fn token_in_file(path: &Path) -> Option<SecretString> {
     let found = match files::read_text(path) {
@@ -315,7 +315,7 @@ fn check_ca(cluster: &Cluster) -> Result<Option<Vec<u8>>, BadField> {
     }
 }
 
-/// Reads each file that the user entry names and looks at the form of each value. False if there are no credentials.
+/// Reads each file that the user entry names and checks the form of each value. False if there are no credentials.
 fn check_credentials(user: &AuthInfo) -> Result<bool, BadField> {
     for (field, given) in [
         ("exec", user.exec.is_some()),

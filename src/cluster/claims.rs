@@ -53,7 +53,7 @@ impl Claims {
         self.issuer == other.issuer && self.subject == other.subject
     }
 
-    /// True if it is the later one of two of one account. Which of them ends later is no sign: a server may have been told
+    /// True if it is the later one of two of one account. Which of them ends later is no sign: a server may have been set
     /// to give shorter lives.
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.is_of_same_account(other) && self.issued > other.issued

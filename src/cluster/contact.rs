@@ -1,5 +1,5 @@
 //! When a side was last heard of, and when it last failed to answer; and who asks whether it is back. What counts as
-//! either is told to it by whoever judges failures (`verbs/verdict.rs`).
+//! either is reported to it by whoever judges failures (`verbs/verdict.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

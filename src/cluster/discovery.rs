@@ -34,7 +34,7 @@ pub struct ServedResource {
     /// True if it can be listed.
     pub listable: bool,
     /// True if it has objects that are kept: not if they can only be created (`bindings`) or seen (`packagemanifests`),
-    /// for these a namespace's deletion does not take along either.
+    /// for these a namespace's deletion does not delete too either.
     pub holds_objects: bool,
     /// True if it has a `/status` subresource.
     pub status_subresource: bool,

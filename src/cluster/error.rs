@@ -17,7 +17,7 @@ const KEPT_WORDS: usize = 700;
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// The longest reason, kind or name in an error answer.
 const LONGEST_NAME: usize = 300;
-/// So many causes of one error are looked at.
+/// So many causes of one error are read.
 const CAUSES: usize = 50;
 /// What the API server's validation says of a field that must not change.
 const IMMUTABLE: [&str; 5] = [
@@ -47,7 +47,7 @@ pub enum Error {
     NotSent(String),
     /// The server has taken a write and kept nothing of it, for the reason given. Retry: it may come to keep it.
     WithoutEffect(String),
-    /// What is being deleted is in the way of its successor, as long as it has these finalizers. It goes on by itself.
+    /// What is being deleted is in the way of its successor, as long as it has these finalizers. It continues by itself.
     Ending(Vec<String>),
     /// The server shows what was before something that it has shown before: a cache stands before it, or it was restored from a
     /// backup. Proves nothing. Look again.
@@ -244,7 +244,7 @@ impl Error {
         }))
     }
 
-    /// True if the server has looked at the request and not done it: nothing has changed by it, and it needs no look whether
+    /// True if the server has read the request and not done it: nothing has changed by it, and nobody need read whether
     /// something has.
     pub fn is_refusal(&self) -> bool {
         self.is_rejection() || self.status().is_some_and(|status| status.code == 403)

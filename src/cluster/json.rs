@@ -15,7 +15,7 @@ pub(crate) const LONGEST_VERSION: usize = 253;
 
 /// Splits `{"kind": …, "metadata": {…}, "items": [ITEM, …]}` into its items and the rest, the envelope.
 ///
-/// It looks only at structure (strings, brackets, commas); each item is checked when it is parsed, and the envelope in
+/// It reads only structure (strings, brackets, commas); each item is checked when it is parsed, and the envelope in
 /// [`ListSplitter::finish`], which also notices an answer that ends too early.
 #[derive(Default)]
 #[expect(

@@ -195,7 +195,7 @@ struct Line {
 impl Line {
     /// True if a request need not wait until a connection is there. In a lane that is new each would make one of its own,
     /// since the pool knows only afterwards that they could have shared one. The same goes for the watches of a first
-    /// lane, which moreover could be too many as long as the server has not told how many it allows.
+    /// lane, which moreover could be too many as long as the server has not said how many it allows.
     fn is_open(&self, traffic: Traffic) -> bool {
         *self.up.borrow() || (self.kept == Kept::Yes && traffic != Traffic::Reading)
     }

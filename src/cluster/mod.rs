@@ -7,7 +7,7 @@
 //! Promises: every request passes the rate limit of its side; nothing here retries, but for a request that was refused
 //! with credentials that have been renewed since, and a page of a list that the server cut because it took too long;
 //! every wait for a server is bounded, so a silent server becomes an [`Error::Unreachable`] and never a task that hangs;
-//! what one request meets (no answer, a gateway's 503, a 401) is told apart from what the whole side does, before anybody
+//! what one request meets (no answer, a gateway's 503, a 401) is kept apart from what the whole side does, before anybody
 //! acts on it (`verbs/verdict.rs`).
 
 pub mod access;

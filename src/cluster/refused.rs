@@ -1,6 +1,6 @@
 //! Credentials that a side does not accept: whoever asks is refused here, and one request in a while asks for all.
 //!
-//! Everything goes on asking at its own mode (sources, objects, heartbeat, discovery), which is dozens of requests a minute
+//! Everything keeps asking at its own mode (sources, objects, heartbeat, discovery), which is dozens of requests a minute
 //! for as long as nobody renews the credentials, for months perhaps. Here, only one in a while reaches the side, ever more
 //! rarely down to one in five minutes, and at once when there are other credentials.
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_asks_for_all_ever_more_rarely_and_new_credentials_at_once() {
+    async fn one_asks_for_all_with_increasing_back_off_and_new_credentials_at_once() {
         let refused = Refused::default();
         let answer = ApiStatus::default();
         assert!(refused.answer(1, Instant::now()).is_none() && !refused.are_refused());

@@ -1,12 +1,12 @@
 //! A server whose kubeconfig may be replaced while we run: a token, a CA, a certificate or an address that is renewed in
 //! a mounted Secret is picked up without a restart.
 //!
-//! Promises: the files are looked at when a connection fails or the server answers 401, and otherwise once a
+//! Promises: the files are read when a connection fails or the server answers 401, and otherwise once a
 //! minute: with a request if there is one, else by the program's own clock ([`MAX_AGE`]), without one. What is new
 //! is used for every request from then on; watches that are open go on until they end, but end at once when the
-//! address is another one, with the error that makes a source begin again. Files that cannot be used are told once
+//! address is another one, with the error that makes a source begin again. Files that cannot be used are logged once
 //! and leave the last ones in force. A request that was refused with 401 is sent once more if the credentials have
-//! been renewed; nothing else is retried. As long as they are refused, the files are also looked at for requests
+//! been renewed; nothing else is retried. As long as they are refused, the files are also read for requests
 //! that are then not sent (`refused.rs`). A write that finds another address in force is not sent: who answers
 //! there has to be asked first.
 
@@ -32,7 +32,7 @@ use super::real::RealServer;
 use super::{ApiServer, ApiStatus, Credentials, Error, Place, Response, Side, tls};
 use crate::logging::log_line;
 
-/// How old a look at the files may be, when a request is sent or nothing is asked.
+/// How old a read of the files may be, when a request is sent or nothing is asked.
 pub const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The same when something failed: many requests may fail at once.
@@ -46,10 +46,10 @@ pub struct Reloading {
     /// Tokens that the kubeconfig does not have yet.
     renewed: RefCell<Renewed>,
     current: RefCell<Rc<Current>>,
-    looked: Cell<Instant>,
+    read_at: Cell<Instant>,
     /// Somebody is looking.
     looking: Cell<bool>,
-    /// What the files held when they could not be used, which was told.
+    /// What the files held when they could not be used, which was logged.
     unusable: Cell<Option<u64>>,
     /// How often the address has changed.
     moves: Cell<u64>,
@@ -64,7 +64,7 @@ struct Current {
     files: Vec<PathBuf>,
     /// Of the files, from before they were read for this.
     fingerprint: u64,
-    /// Told when another address takes the place of this one; replacements at the same address share it.
+    /// Notified when another address takes the place of this one; replacements at the same address share it.
     left: watch::Sender<()>,
 }
 
@@ -88,7 +88,7 @@ impl Reloading {
             user_agent,
             renewed: RefCell::new(renewed),
             current: RefCell::new(Rc::new(current)),
-            looked: Cell::new(Instant::now()),
+            read_at: Cell::new(Instant::now()),
             looking: Cell::new(false),
             unusable: Cell::new(None),
             moves: Cell::new(0),
@@ -102,12 +102,12 @@ impl Reloading {
     /// Looks at the files unless that was done less than `max_age` ago, and puts into force what is new in them.
     async fn reread_files(&self, max_age: Duration) {
         let current = self.current();
-        if current.files.is_empty() || self.looked.get().elapsed() < max_age || self.looking.replace(true) {
+        if current.files.is_empty() || self.read_at.get().elapsed() < max_age || self.looking.replace(true) {
             return;
         }
-        // A request may be given up at any await, and with it this look.
+        // A request may be given up at any await, and with it this read.
         let _end = Looking(&self.looking);
-        self.looked.set(Instant::now());
+        self.read_at.set(Instant::now());
         let found = fingerprint(&current.files);
         if found == current.fingerprint {
             self.unusable.set(None);
@@ -145,7 +145,7 @@ impl Reloading {
                 self.unusable.set(None);
                 *self.current.borrow_mut() = Rc::new(new);
             }
-            // Tried again at each look: a file that the new kubeconfig names may only be late.
+            // Tried again at each read: a file that the new kubeconfig names may only be late.
             Err(_) if self.unusable.get() == Some(found) => {}
             Err(error) => {
                 log_line!(
@@ -165,7 +165,7 @@ impl Reloading {
         self.renewed.borrow_mut().token = Some(token);
         let old = self.current();
         let renewed = self.renewed.borrow().clone();
-        // What the files hold is judged at the next look at them; a mistake in them keeps the old token in use until then.
+        // What the files hold is judged at the next read at them; a mistake in them keeps the old token in use until then.
         if let Ok(mut new) = load(self.side, &self.source, &renewed, &self.user_agent).await
             && new.address == old.address
             && Rc::ptr_eq(&old, &self.current.borrow())
@@ -301,7 +301,7 @@ impl Current {
     }
 }
 
-/// The end of a look, also of one that was given up.
+/// The end of a read, also of one that was given up.
 struct Looking<'a>(&'a Cell<bool>);
 
 impl Drop for Looking<'_> {
@@ -321,7 +321,7 @@ async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: 
     let before = fingerprint(kubeconfig);
     let loaded = access::load(side, source, renewed).await?;
     let (config, files, trust) = (loaded.config, loaded.files, loaded.trust);
-    // A change between this and what was read above shows at the next look.
+    // A change between this and what was read above shows at the next read.
     let fingerprint = if fingerprint(kubeconfig) == before {
         fingerprint(&files)
     } else {

@@ -100,7 +100,7 @@ async fn ask(server: &Reloading) -> String {
     String::from_utf8(name.to_vec()).unwrap()
 }
 
-/// The age at which files are looked at although nothing has failed.
+/// The age at which files are read although nothing has failed.
 async fn wait_a_minute() {
     tokio::time::pause();
     tokio::time::advance(MAX_AGE).await;

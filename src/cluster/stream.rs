@@ -24,7 +24,7 @@ pub const WATCH_SILENCE: Duration = Duration::from_secs(180);
 const LINE_LIMIT: usize = OBJECT_LIMIT;
 /// White space before an event, of which API servers send none. Without a limit it would cost time and tell nothing.
 const BLANKS_LIMIT: usize = 64 << 10;
-/// Pages without an item, in a row, that may name one more. API servers look on until a page is full.
+/// Pages without an item, in a row, that may name one more. API servers go on reading until a page is full.
 const EMPTY_PAGES: u32 = 2;
 
 /// A complete list that is being read, page by page.
@@ -40,7 +40,7 @@ pub struct Listing {
 /// A page that is being read.
 struct Page {
     body: Body,
-    /// What has come and was not looked at yet.
+    /// What has come and was not read yet.
     chunk: Bytes,
     splitter: ListSplitter,
     share: Share,
@@ -129,7 +129,7 @@ impl Listing {
             match page.share.in_time(self.cluster.chunk(&mut page.body)).await {
                 Ok(Some(bytes)) => page.chunk = bytes,
                 Ok(None) => self.page_ends()?,
-                // The same page again, smaller: its first items are told twice.
+                // The same page again, smaller: its first items are reported twice.
                 Err(_)
                     if self
                         .cluster
@@ -143,7 +143,7 @@ impl Listing {
         Ok(None)
     }
 
-    /// The version of the list, from which a watch goes on. Known once `next` has given `None`.
+    /// The version of the list, from which a watch continues. Known once `next` has given `None`.
     pub fn resource_version(&self) -> Option<&str> {
         self.end.as_ref().map(|end| end.resource_version.as_str())
     }
@@ -293,7 +293,7 @@ impl Watching {
             return Err(Error::Unanswered("the watch stalled in the middle of an event".into()));
         };
         match chunk.transpose() {
-            // What has begun is told again by the next watch.
+            // What has begun is reported again by the next watch.
             Err(Error::Unanswered(why)) => {
                 log_line!(Debug, WatchEnded, "the server has ended a watch", error = why);
                 self.buffer.clear();

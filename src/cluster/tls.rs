@@ -27,7 +27,7 @@ use crate::logging::log_line;
 
 pub(super) mod words;
 
-/// How often the CA file of a pod is looked at, at most. It is looked at for a handshake only, and those are rare.
+/// How often the CA file of a pod is read, at most. It is read for a handshake only, and those are rare.
 const CA_MAX_AGE: Duration = Duration::from_secs(1);
 
 /// TLS sessions remembered per side. There is one server per side; the default of 256 is for browsers.
@@ -213,7 +213,7 @@ struct FollowedCa {
 struct Trusted {
     verifier: Arc<WebPkiServerVerifier>,
     pem: Vec<u8>,
-    looked: Instant,
+    read_at: Instant,
 }
 
 impl FollowedCa {
@@ -224,7 +224,7 @@ impl FollowedCa {
         let last = Mutex::new(Trusted {
             verifier,
             pem,
-            looked: Instant::now(),
+            read_at: Instant::now(),
         });
         Ok(Self {
             path: path.to_owned(),
@@ -241,8 +241,8 @@ impl FollowedCa {
 
     fn current(&self) -> Arc<WebPkiServerVerifier> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.looked.elapsed() >= CA_MAX_AGE {
-            last.looked = Instant::now();
+        if last.read_at.elapsed() >= CA_MAX_AGE {
+            last.read_at = Instant::now();
             if let Ok(pem) = files::read(&self.path)
                 && pem != last.pem
             {

@@ -15,7 +15,7 @@ use super::claims::Claims;
 use super::files::{self, TOKEN_LIMIT};
 use crate::logging::log_line;
 
-/// How old a token may be before the file is looked at again. A kubelet replaces it when a fifth of its life is left,
+/// How old a token may be before the file is read again. A kubelet replaces it when a fifth of its life is left,
 /// which is minutes at least.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
@@ -30,7 +30,7 @@ struct Reading {
     /// In seconds since 1970, where the token says so.
     end: Option<u64>,
     at: Instant,
-    /// The last look failed, and this was said in the log.
+    /// The last read failed, and this was said in the log.
     failing: bool,
 }
 

@@ -121,9 +121,9 @@ pub struct ListRequest {
 /// What must still be true for a delete to happen; otherwise the server answers 409.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precondition {
-    /// `metadata.uid` of the object that was looked at.
+    /// `metadata.uid` of the object that was read.
     pub uid: String,
-    /// `metadata.resourceVersion` of the object that was looked at.
+    /// `metadata.resourceVersion` of the object that was read.
     pub resource_version: String,
 }
 

@@ -18,7 +18,7 @@ pub enum Workspaces {
     /// One, which the server's URL names where it has a name.
     #[default]
     One,
-    /// Any number, told apart by name.
+    /// Any number, distinguished by name.
     Many,
 }
 

@@ -4,7 +4,7 @@
 //! such path, and with it the server drops the status from any other write silently (Kubernetes API conventions).
 //! Discovery says which. That can change while the syncer runs, when somebody applies another CRD; the signs are a path that
 //! is not there, and a write after which the object has the version that it had. That is also so where somebody has just
-//! written the same, as a syncer that was ended in the same second: a look at the config tells.
+//! written the same, as a syncer that was ended in the same second: a read of the config shows.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -20,12 +20,12 @@ use crate::sync::meta::Meta;
 pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatResult {
     let HeartbeatRequest { configs, body, places } = beat;
     let mut writer = Writer::new(hub, places);
-    let mut beaten = Vec::new();
+    let mut written = Vec::new();
     for config in configs {
         let result = writer.write(&config, &body).await;
         let ConfigToMark { kind, name, before, .. } = config;
         let unreachable = matches!(&result, Err(error) if error.is_unreachable());
-        beaten.push(ConfigHeartbeat {
+        written.push(ConfigHeartbeat {
             kind,
             name,
             before,
@@ -37,7 +37,7 @@ pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatRes
     }
     HeartbeatResult {
         places: writer.places,
-        configs: beaten,
+        configs: written,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::sync::read::read_metadata;
 pub(super) async fn take(hub: &Rc<Cluster>, namespace: String, step: Step, we: &SyncTarget) -> NamespaceDone {
     let result = match step {
         Step::Make => make_namespace(hub, &namespace, we).await.map(|()| End::Made),
-        Step::Look => inspect(hub, &namespace, we).await,
+        Step::Read => inspect(hub, &namespace, we).await,
         Step::Clear(only_if) => clear_namespace(hub, &namespace, &only_if).await,
     };
     NamespaceDone { namespace, result }

@@ -26,7 +26,7 @@ pub(super) async fn count(
         return Ok(0);
     }
     match definitions.read(hub, &copies).await {
-        Ok(Some(definition)) if !definition.going => return Ok(0),
+        Ok(Some(definition)) if !definition.being_deleted => return Ok(0),
         // What may not be read is as good as absent: the hub does not serve it.
         Err(error) if !error.is_forbidden() => return Err(at_hub(error)),
         _ => {}

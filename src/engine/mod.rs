@@ -153,7 +153,7 @@ pub async fn run_and_answer(
 
 /// Why a turn ends.
 enum End {
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopped,
     /// What runs belongs to what is no longer so.
     Again,

@@ -46,7 +46,7 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
         Request::Verify(type_id, resource, gone, definitions) => {
             async move { Answer::Withdrawal(type_id, definitions.verify(&hub, &resource, gone).await) }.boxed_local()
         }
-        Request::LookForLeft(resource, copies, definitions) => {
+        Request::SearchForLeft(resource, copies, definitions) => {
             let policy = Rc::clone(&setup.settings.policy);
             async move {
                 let left = left::count(&hub, &edge, &definitions, copies, &policy.sync_target).await;

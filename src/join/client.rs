@@ -1,6 +1,6 @@
 //! Requests of an administrator to the hub: one after the other, each answered or an error.
 //!
-//! Not [`crate::cluster::Cluster`], which is made for a syncer that goes on for years: here, whoever has typed a command waits
+//! Not [`crate::cluster::Cluster`], which is made for a syncer that continues for years: here, whoever has typed a command waits
 //! for its end.
 
 use std::time::Duration;

@@ -94,7 +94,7 @@ pub struct Settings {
     pub now: Duration,
 }
 
-/// Why an edge could not join. What was done before stays; the same command goes on from there.
+/// Why an edge could not join. What was done before stays; the same command continues from there.
 #[derive(Debug)]
 pub struct JoinError {
     what: String,
@@ -108,7 +108,7 @@ impl fmt::Display for JoinError {
         if !self.made.is_empty() {
             write!(
                 f,
-                "; done before: {}; the same command goes on from there",
+                "; done before: {}; the same command continues from there",
                 self.made.join(", ")
             )?;
         }
@@ -128,7 +128,7 @@ pub async fn run(settings: &Settings, user_agent: &str, say: &dyn Fn(&str)) -> R
         made: Vec::new(),
     };
     let plural = work.wait_for_api(settings.timeout).await?;
-    let found = work.look(&settings.name, plural).await?;
+    let found = work.find(&settings.name, plural).await?;
     let wanted = Wanted {
         name: &settings.name,
         uid: settings.uid.as_deref(),

@@ -1,6 +1,6 @@
 //! What is done at the hub for one edge, one request after the other.
 //!
-//! Promises: each run looks at what is there and does what is missing, so that one which was interrupted is completed by the
+//! Promises: each run reads what is there and does what is missing, so that one which was interrupted is completed by the
 //! next; what is so is not written; an error says what was done before it.
 
 use std::fmt;
@@ -84,7 +84,7 @@ impl Work<'_> {
     }
 
     /// What the hub has under this name and with its label.
-    pub(super) async fn look(&self, name: &str, plural: &'static str) -> Result<Found, JoinError> {
+    pub(super) async fn find(&self, name: &str, plural: &'static str) -> Result<Found, JoinError> {
         let path = format!("/apis/{}/{}/{plural}/{name}", api::GROUP, api::VERSION);
         let config = self.client.find(&path).await;
         let config = config.map_err(|error| self.error(&format!("cannot read {path}"), &error))?;

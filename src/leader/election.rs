@@ -7,7 +7,7 @@
 //!   people, since the clocks of two machines need not agree.
 //! - A leader renews its Lease, and leads no longer than the renew deadline after it sent the last renewal that
 //!   succeeded. The deadline is shorter than the Lease lasts, so it has stopped before another may begin.
-//! - Every write is bound to the version that was looked at, so of two that write at once one is told of a conflict.
+//! - Every write is bound to the version that was read, so of two that write at once one gets a conflict.
 //!
 //! It differs in one point: a leader whose Lease names another holder, or nobody, has lost it, even if it could take it
 //! back at once.
@@ -20,7 +20,7 @@ use super::lease::{Lease, LeaseSpec, Term};
 use crate::cluster::Error;
 
 /// How long a Lease lasts, and what follows from that. At 15 s: stop 10 s after the last renewal, renew every 5 s, give
-/// a request 3 s, and look or try again every 2 s (client-go: 15, 10, 2, 5 and 2). Fewer renewals than client-go's, since
+/// a request 3 s, and read or try again every 2 s (client-go: 15, 10, 2, 5 and 2). Fewer renewals than client-go's, since
 /// each is a write to the storage of a small board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
@@ -71,7 +71,7 @@ pub(super) enum Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Read it.
-    Look,
+    Read,
     /// Create it.
     Create(Term),
     /// Make it say this, if it is still at this version.
@@ -143,7 +143,7 @@ impl Election {
         self.until.filter(|until| now < *until)
     }
 
-    /// What the Lease said when it was last looked at.
+    /// What the Lease said when it was last read.
     pub(super) fn last_seen(&self) -> Option<&LeaseSpec> {
         self.seen.as_ref().map(|seen| &seen.lease.spec)
     }
@@ -160,7 +160,7 @@ impl Election {
         Step::Send(match (self.knowledge, &self.seen) {
             (Knowledge::Absent, _) => Request::Create(self.term()),
             (Knowledge::Ours, Some(seen)) => Request::Update(seen.lease.version.clone(), self.term()),
-            (Knowledge::Stale, _) | (Knowledge::Ours, None) => Request::Look,
+            (Knowledge::Stale, _) | (Knowledge::Ours, None) => Request::Read,
         })
     }
 
@@ -192,7 +192,7 @@ impl Election {
             }
             Answer::Conflict => {
                 self.knowledge = Knowledge::Stale;
-                // A leader must know at once; a candidate has been beaten by another one.
+                // A leader must know at once; a candidate has been written by another one.
                 self.due = if self.until.is_some() { now } else { now + retry };
             }
             Answer::Failed(error) => {
@@ -233,7 +233,7 @@ impl Election {
         self.seen = Some(Seen { lease, since });
     }
 
-    /// The longest that it keeps away from a server that asks for time. A leader goes on as it always tries, or it would
+    /// The longest that it keeps away from a server that asks for time. A leader continues as it always tries, or it would
     /// lose the lead by its own patience; whoever does not lead asks at least once in the time that a Lease lasts, or there
     /// would be no leader for as long as a server pleases.
     fn longest_asked(&self, now: Instant) -> Duration {
@@ -253,7 +253,7 @@ impl Election {
         holder.is_empty() || holder == self.identity || since.checked_add(lasts).is_some_and(|end| end <= now)
     }
 
-    /// What the Lease says when it is ours: a new term, or the one that goes on.
+    /// What the Lease says when it is ours: a new term, or the one that continues.
     fn term(&self) -> Term {
         let spec = self.last_seen();
         let goes_on = spec.is_some_and(|spec| spec.holder() == self.identity);

@@ -32,10 +32,10 @@ fn failed() -> Answer {
     Answer::Failed(Error::Unreachable("refused".into()))
 }
 
-/// What is expected next: `look`, `create`, `update VERSION`, or `wait SECOND`.
+/// What is expected next: `read`, `create`, `update VERSION`, or `wait SECOND`.
 fn name(step: &Step, start: Instant) -> String {
     match step {
-        Step::Send(Request::Look) => "look".into(),
+        Step::Send(Request::Read) => "read".into(),
         Step::Send(Request::Create(term)) => {
             assert_eq!((term.holder.as_str(), term.transitions, &term.acquired), (ME, 0, &None));
             "create".into()
@@ -68,7 +68,7 @@ fn check(story: &[(u64, Option<Answer>, &str, Option<u64>)]) {
 #[test]
 fn creates_the_lease_and_renews_it_without_reading_it() {
     check(&[
-        (0, None, "look", None),
+        (0, None, "read", None),
         (0, Some(Answer::Absent), "create", None),
         (0, Some(written("1", 0)), "wait 5", Some(10)),
         (5, None, "update 1", Some(10)),
@@ -78,11 +78,11 @@ fn creates_the_lease_and_renews_it_without_reading_it() {
 }
 
 #[test]
-fn is_beaten_to_the_creation() {
+fn is_second_at_the_creation() {
     check(&[
         (0, Some(Answer::Absent), "create", None),
         (0, Some(Answer::Conflict), "wait 2", None),
-        (2, None, "look", None),
+        (2, None, "read", None),
         (2, Some(found("1", "other", 0)), "wait 4", None),
     ]);
 }
@@ -136,7 +136,7 @@ fn stops_leading_when_renewals_fail_until_the_deadline_and_begins_again() {
         (7, Some(failed()), "wait 9", Some(10)),
         (9, Some(failed()), "wait 11", Some(10)),
         (10, None, "wait 11", None),
-        (11, None, "look", None),
+        (11, None, "read", None),
         (11, Some(failed()), "wait 13", None),
         // Nobody else has taken it.
         (13, Some(found("1", ME, 0)), "update 1", None),
@@ -150,7 +150,7 @@ fn a_renewal_whose_answer_was_lost_is_found_again() {
         (0, Some(written("1", 0)), "wait 5", Some(10)),
         (5, Some(failed()), "wait 7", Some(10)),
         (7, None, "update 1", Some(10)),
-        (7, Some(Answer::Conflict), "look", Some(10)),
+        (7, Some(Answer::Conflict), "read", Some(10)),
         (7, Some(found("2", ME, 1)), "update 2", Some(10)),
         (7, Some(written("3", 2)), "wait 12", Some(17)),
     ]);
@@ -162,7 +162,7 @@ fn stops_leading_at_once_when_the_lease_names_another() {
         let next = if holder.is_empty() { "update 2" } else { "wait 7" };
         check(&[
             (0, Some(written("1", 0)), "wait 5", Some(10)),
-            (5, Some(Answer::Conflict), "look", Some(10)),
+            (5, Some(Answer::Conflict), "read", Some(10)),
             (5, Some(found("2", holder, 1)), next, None),
         ]);
     }
@@ -181,7 +181,7 @@ fn recreates_a_lease_that_was_deleted() {
 fn a_process_that_was_paused_does_not_lead() {
     check(&[
         (0, Some(written("1", 0)), "wait 5", Some(10)),
-        (60, None, "look", None),
+        (60, None, "read", None),
         (60, Some(found("2", "other", 0)), "wait 62", None),
     ]);
     // The pause fell between the sending of the renewal and its answer.
@@ -190,7 +190,7 @@ fn a_process_that_was_paused_does_not_lead() {
     let now = start + Duration::from_secs(60);
     election.answered(start, now, written("1", 0), 0.0);
     assert_eq!(election.leads_until(now), None);
-    assert_eq!(election.next(now), Step::Send(Request::Look));
+    assert_eq!(election.next(now), Step::Send(Request::Read));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn no_server_keeps_the_lease_without_a_holder_by_asking_for_time() {
         };
         status.retry_after = Some(Duration::from_secs(asked));
         let busy = || Some(Answer::Failed(Error::Status(status.clone())));
-        // Whoever does not lead, as long as a Lease lasts; whoever does goes on trying, and keeps it.
+        // Whoever does not lead, as long as a Lease lasts; whoever does keeps trying, and keeps it.
         check(&[
             (0, busy(), "wait 15", None),
             (15, Some(Answer::Absent), "create", None),

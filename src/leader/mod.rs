@@ -4,9 +4,9 @@
 //! [`lease`]; here it is acted upon.
 //!
 //! Promises: the work is not begun before the Lease is held, and not driven any further once the lead has ended, not even
-//! by a process that was paused meanwhile: the time is looked at before each step of the work. Requests that are already
+//! by a process that was paused meanwhile: the clock is read before each step of the work. Requests that are already
 //! on their way cannot be called back. Two syncers do no harm to each other's objects in any case (each write says what
-//! is so already, each delete names what was looked at); the Lease saves their doing everything twice.
+//! is so already, each delete names what was read); the Lease saves their doing everything twice.
 //!
 //! The edge may be away, or refuse the Lease: then nobody leads, and it is tried again. Time is the process's own clock,
 //! which stands still while a machine sleeps; a leader that wakes up may go on for at most the renew deadline.
@@ -46,7 +46,7 @@ pub struct Candidacy {
     pub clock: fn() -> String,
 }
 
-/// A name for this process: the machine's or pod's, and what tells it from other processes there.
+/// A name for this process: the machine's or pod's, and what distinguishes it from other processes there.
 pub fn new_identity(host_name: &str) -> String {
     format!("{host_name}_{:016x}", fastrand::u64(..))
 }
@@ -134,7 +134,7 @@ enum WorkEnd<T> {
     TimeOver,
 }
 
-/// Drives the work as long as the lead lasts. The time is looked at before each step, since a process that was paused
+/// Drives the work as long as the lead lasts. The clock is read before each step, since a process that was paused
 /// may get to its work before its timers.
 async fn within<T>(until: Option<Instant>, work: &mut Pin<Box<impl Future<Output = T>>>) -> WorkEnd<T> {
     std::future::poll_fn(|context| {
@@ -236,7 +236,7 @@ impl Candidate {
                     Answer::Written(_) => return Some(Ok(())),
                     Answer::Failed(error) => return Some(Err(error.to_string())),
                     _ => {
-                        let sent = self.send(Request::Look).await;
+                        let sent = self.send(Request::Read).await;
                         self.election.answered(sent.at, Instant::now(), sent.answer, 0.0);
                     }
                 }
@@ -359,7 +359,7 @@ impl Candidate {
 /// Sends one request.
 async fn act(edge: &Cluster, name: &ObjectName, request: Request, clock: fn() -> String) -> Answer {
     let result = match request {
-        Request::Look => edge
+        Request::Read => edge
             .get(&leases(), name, Content::Full)
             .await
             .and_then(|object| Ok(Answer::Found(lease::parse(&object)?))),

@@ -87,7 +87,7 @@ struct Wire(Rc<Server>);
 impl ApiServer for Wire {
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
         let server = Rc::clone(&self.0);
-        // On its way, a request goes on when its sender has given up.
+        // On its way, a request continues when its sender has given up.
         let journey = tokio::task::spawn_local(async move {
             let lost = || Error::Unreachable("lost".into());
             sleep(server.way().ok_or_else(lost)?).await;
@@ -117,11 +117,11 @@ fn candidacy(server: &Rc<Server>, identity: &str) -> Candidacy {
     }
 }
 
-/// A time that was never told before, as that of a real clock.
+/// A time that was never given before, as that of a real clock.
 fn time_of_day() -> String {
-    thread_local!(static TOLD: Cell<u64> = const { Cell::new(0) });
-    TOLD.set(TOLD.get() + 1);
-    TOLD.get().to_string()
+    thread_local!(static SHOWN: Cell<u64> = const { Cell::new(0) });
+    SHOWN.set(SHOWN.get() + 1);
+    SHOWN.get().to_string()
 }
 
 /// Counts itself in as long as it is alive and driven.
@@ -239,7 +239,7 @@ fn a_standby_takes_over_when_the_lease_of_one_that_has_crashed_expires() {
         sleep(Duration::from_secs(60)).await;
         first.abort();
         let gap = longest_gap(&server, Duration::from_secs(60)).await;
-        // The last renewal was up to 5 s before; it was seen, and its end will be, by a look every 2.4 s at most.
+        // The last renewal was up to 5 s before; it was seen, and its end will be, by a read every 2.4 s at most.
         assert!((9.0..20.0).contains(&gap.as_secs_f64()), "{gap:?}");
     });
 }

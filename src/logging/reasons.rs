@@ -90,12 +90,12 @@ reasons! {
     StillWaiting,
     /// Hub and edge are one cluster; nothing is synced as long as this lasts. To do: correct one of the kubeconfigs.
     SameCluster,
-    /// Hub and edge are two clusters again; syncing goes on.
+    /// Hub and edge are two clusters again; syncing continues.
     TwoClusters,
     /// The side has nothing to tell it from another one, so no delete is held if it is recreated. To do: create a
     /// namespace `default` there, or allow the syncer to get `logicalclusters` in kcp.
     IdentityUnknown,
-    /// What tells the side from another one cannot be read. To do: see `advice`.
+    /// What distinguishes the side from another one cannot be read. To do: see `advice`.
     IdentityUnreadable,
     /// The side has gone back to older versions, as after a restore; everything is read again. To do: check that the
     /// restore was meant.

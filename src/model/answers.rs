@@ -1,4 +1,4 @@
-//! What the engine tells when it is asked how it is: health, readiness, metrics.
+//! What the engine answers when it is asked how it is: health, readiness, metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::cluster::Side;
 use crate::report::metrics::{Snapshot, render};
 use crate::serve::HealthQuery;
 
-/// How long a page of metrics is given out again: making one looks at every object.
+/// How long a page of metrics is given out again: making one visits every object.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What was told, and what has to be remembered for it.
+/// What was answered to probes, and what has to be remembered for it.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Answered {
     /// The configs have been known and the first lists complete.
     ready: bool,
     page: Option<(Instant, Bytes)>,
@@ -38,27 +38,27 @@ impl Model {
 
     /// Once it was ready it stays so: an outage is no reason to restart it, and a new config none to call it new.
     fn readiness(&mut self) -> Result<(), &'static str> {
-        if !self.told.ready {
+        if !self.answered.ready {
             if !self.selecting.are_known() || self.record.saved.is_none() {
                 return Err("the configs are not known yet\n");
             }
             if !self.selecting.unknown.group_versions.is_empty() || !self.all_listed() {
                 return Err("the first lists are not complete yet\n");
             }
-            self.told.ready = true;
+            self.answered.ready = true;
         }
         Ok(())
     }
 
     fn page(&mut self, now: Duration) -> Bytes {
-        if let Some((made, page)) = &self.told.page
+        if let Some((made, page)) = &self.answered.page
             && self.now.duration_since(*made) < FRESH
         {
             return page.clone();
         }
         let snapshot = self.snapshot(now);
         let page = Bytes::from(render(self.report.counters(), &snapshot));
-        self.told.page = Some((self.now, page.clone()));
+        self.answered.page = Some((self.now, page.clone()));
         page
     }
 
@@ -98,7 +98,7 @@ impl Model {
                 .filter(|&side| self.sides.of(side).answering.is_refusing())
                 .collect(),
             last_heartbeat: self
-                .told
+                .answered
                 .heartbeat
                 .map(|at| now.saturating_sub(self.now.duration_since(at))),
         }

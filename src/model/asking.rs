@@ -15,7 +15,7 @@ use crate::source::SourceId;
 
 /// Between a sign that a missing type may be there and asking for it: one CRD causes several events as it comes up.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Failures that the wait between two looks for a missing type starts from: about 6 s, growing to 5 minutes.
+/// Failures that the wait between two searches for a missing type starts from: about 6 s, growing to 5 minutes.
 const PATIENCE: u32 = 4;
 /// How often in a row the side of the origins must say that it does not serve a type before their copies go. With the
 /// waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
@@ -347,7 +347,7 @@ impl Model {
         self.ask_again_soon(side);
     }
 
-    /// A source was told that its type is not served.
+    /// A source was answered that its type is not served.
     pub(super) fn type_vanished(&mut self, id: SourceId, side: Side) {
         if let Some(resource) = self.sources.get(&id).map(|source| source.reading.resource.clone()) {
             self.void_discovery_of(side, &resource);

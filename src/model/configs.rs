@@ -76,7 +76,7 @@ pub(super) struct SelectedConfigs {
     pub(super) changed: bool,
     pub(super) wanted: Wanted,
     pub(super) missing: Vec<Missing>,
-    /// What people were told is missing, and its side has to be asked for again.
+    /// What was logged as missing, and its side has to be asked for again.
     pub(super) unsure: Vec<Missing>,
     pub(super) unknown: Unknown,
     /// Groups of which everything is selected, also types that do not exist yet.

@@ -30,8 +30,8 @@ impl Crds {
         }
     }
 
-    /// True if one of these groups has a CRD whose type discovery has not told of: a server serves a type a moment after
-    /// its CRD is there, and tells of it a moment later still.
+    /// True if one of these groups has a CRD whose type discovery has not reported: a server serves a type a moment after
+    /// its CRD is there, and reports it a moment later still.
     fn announce_more(&self, groups: &BTreeSet<String>, discovery: &Discovery) -> bool {
         let types = self.names.iter().filter_map(|name| name.split_once('.'));
         let mut of_groups = types.filter(|(_, group)| groups.contains(*group));
@@ -90,7 +90,7 @@ impl Model {
         self.ask_again_soon(side);
     }
 
-    pub(super) fn crds_are_told(&mut self, side: Side) {
+    pub(super) fn crds_are_reported(&mut self, side: Side) {
         if let Some(known) = &mut self.asking(side).crds {
             known.refused = false;
         }
@@ -118,7 +118,7 @@ impl Model {
         }
     }
 
-    /// True if a group of which everything is selected may have types that the side has not told of.
+    /// True if a group of which everything is selected may have types that the side has not reported.
     pub(super) fn may_have_more(&self, side: Side) -> bool {
         let asking = &self.sides.of(side).asking;
         let known = asking.crds.as_ref().filter(|_| self.is_open_ended(side));

@@ -1,5 +1,5 @@
 //! What defines the types that come from the hub: read when a type is synced for the first time, and kept in the record,
-//! so that a type which was deleted and defined again meanwhile is told from the one that the copies are from.
+//! so that a type which was deleted and defined again meanwhile is known from the one that the copies are from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::plan::Direction;
 use crate::report::{Subject, Topic};
 use crate::sync::definition::{DefinedBy, Hub, TypeDefinition, TypeDefinitions};
 
-/// Until what the hub refuses is asked for again: all goes on without it.
+/// Until what the hub refuses is asked for again: all continues without it.
 const REFUSED_WAIT: Duration = Duration::from_secs(600);
 
 /// Asking the hub what defines its types.

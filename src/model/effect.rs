@@ -1,4 +1,4 @@
-//! What the model wants done, and what it is told of it.
+//! What the model wants done, and what the results are.
 
 use std::rc::Rc;
 
@@ -57,7 +57,7 @@ pub(crate) enum Request {
     /// Ask the hub whether it still takes a type away; true if it was gone already.
     Verify(TypeId, ResourceType, bool, Rc<TypeDefinitions>),
     /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer, and whose copies are these.
-    LookForLeft(String, ResourceType, Rc<TypeDefinitions>),
+    SearchForLeft(String, ResourceType, Rc<TypeDefinitions>),
     /// Do something about a namespace at the hub.
     Namespace(String, Step),
     /// Mark the configs with the time.

@@ -11,7 +11,7 @@ use crate::report::{Subject, Topic};
 use crate::source::{SourceEvent, SourceId, Versions};
 use crate::sync::meta::Meta;
 
-/// What the events of a feed do. `id` is the source that has told them.
+/// What the events of a feed do. `id` is the source that has reported them.
 trait Handler {
     /// A complete list begins.
     fn begins(&self, model: &mut Model, id: SourceId);
@@ -235,7 +235,7 @@ impl Handler for Crds {
     }
 
     fn up(&self, model: &mut Model) {
-        model.crds_are_told(self.0);
+        model.crds_are_reported(self.0);
     }
 
     fn is_refused(&self, model: &mut Model, error: &Error) -> bool {

@@ -3,7 +3,7 @@
 //! Two things hold the deletes of a direction (and [`withdrawn`] those of a type). Its origins' side is not the one that the copies are from: another
 //! cluster answers, or the same one has gone back to older versions, restored from a backup; that lasts until it is
 //! confirmed. Or too many copies are to be deleted at once; that lasts for a time in which that side answers steadily, or until
-//! it is confirmed. Held copies are left as they are and cost no requests; everything else goes on.
+//! it is confirmed. Held copies are left as they are and cost no requests; everything else continues.
 //!
 //! To confirm, people set an annotation on a config to the token that the log and the condition name. A token holds for
 //! the one hold that it was made for.
@@ -36,7 +36,7 @@ use crate::plan::Direction;
 
 /// Deletes within this time are one pass, also when they come one by one.
 const PASS: Duration = Duration::from_secs(60);
-/// So many holds are told in the condition, the gravest first.
+/// So many holds are listed in the condition, the gravest first.
 const MESSAGES: usize = 8;
 
 /// When too many are too many.
@@ -68,7 +68,7 @@ pub(super) struct Guard {
     pub(super) types: TypeHolds,
     /// Types that the hub no longer has, though there are copies.
     pub(super) vanished: VanishedTypes,
-    /// What holds the deletes of single objects that would take others along.
+    /// What holds the deletes of single objects that would delete others too.
     cascades: CascadeHolds,
     /// The versions that origins have reached.
     pub(super) versions: HighestVersions,
@@ -221,7 +221,7 @@ impl Model {
         gate.hold.is_none()
     }
 
-    /// People are told, and a restart will know.
+    /// It is logged, and a restart will know.
     fn holds_have_changed(&mut self) {
         self.keep_guard_in_record();
         self.report_holds();
@@ -368,7 +368,7 @@ impl Model {
         }
     }
 
-    /// The cluster that the copies are from answers again: what another one lacked may be there, and is looked for again.
+    /// The cluster that the copies are from answers again: what another one lacked may be there, and is searched for again.
     pub(super) fn judge_again(&mut self, direction: Direction) {
         let gate = self.guard.gates.entry(direction).or_default();
         gate.hold = None;
@@ -399,7 +399,7 @@ impl Model {
         );
     }
 
-    /// The hold of a direction has ended: what it held is looked at again. How many that are.
+    /// The hold of a direction has ended: what it held is read again. How many that are.
     fn release_copies(&mut self, direction: Direction, permit: Permit) -> usize {
         let holds_type = |type_id: &TypeId| self.guard.types.holds_type(*type_id);
         let types = self.types.iter();

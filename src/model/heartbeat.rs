@@ -21,12 +21,12 @@ use crate::sync::meta::Meta;
 /// How long a new config waits for others that come with it.
 const NEW_CONFIG: Duration = Duration::from_secs(1);
 
-/// What the configs were told, and where.
+/// What was reported to the configs, and where.
 #[derive(Default)]
 pub(super) struct Heartbeat {
     /// A config has come since the heartbeat under way began.
     again: bool,
-    /// What the configs were told of holds, and since when.
+    /// What was reported of holds in the configs, and since when.
     condition: Option<(Condition, String)>,
     /// What was written last.
     body: Bytes,
@@ -38,7 +38,7 @@ pub(super) struct Heartbeat {
 /// What is known of a config.
 #[derive(Clone, Copy, Default)]
 struct Mark {
-    /// The last version that the hub has told of, or answered a heartbeat with; 0 if none is known.
+    /// The last version that the hub has reported, or answered a heartbeat with; 0 if none is known.
     version: u64,
     /// It has kept the status that was written last.
     is_kept: bool,
@@ -88,7 +88,7 @@ impl Heartbeat {
         self.marks.remove(config);
     }
 
-    /// The hub has told of a config.
+    /// The hub has reported a config.
     pub(super) fn config_seen(&mut self, kind: ConfigKind, meta: &Meta) {
         self.marks.entry((kind, meta.name.clone())).or_default().version = meta.version_number();
     }
@@ -143,7 +143,7 @@ impl Model {
         self.request(Request::Heartbeat(HeartbeatRequest { configs, body, places }));
     }
 
-    /// What the configs say of holds is no longer so: they are told at once.
+    /// What the configs say of holds is no longer so: they are corrected at once.
     pub(super) fn report_holds(&mut self) {
         self.heartbeat_at_once();
     }
@@ -169,8 +169,8 @@ impl Model {
         // Spread, since many edges may have started together.
         let spread = 0.9 + self.chance.f64() / 5.0;
         let holds = self.hold_condition();
-        let told = self.heartbeat.condition.as_ref().map(|(condition, _)| condition);
-        let next = if told == Some(&holds) && !std::mem::take(&mut self.heartbeat.again) {
+        let reported = self.heartbeat.condition.as_ref().map(|(condition, _)| condition);
+        let next = if reported == Some(&holds) && !std::mem::take(&mut self.heartbeat.again) {
             interval.mul_f64(spread)
         } else {
             NEW_CONFIG.min(interval)
@@ -202,9 +202,9 @@ impl Model {
                 Ok(meta) => {
                     self.report.works(&subject);
                     self.report.wrote(Side::Hub, "heartbeat");
-                    self.told.heartbeat = Some(self.now);
+                    self.answered.heartbeat = Some(self.now);
                     let version = meta.version_number();
-                    // A watch may have told of a newer one meanwhile. What was forgotten meanwhile was another hub's.
+                    // A watch may have reported a newer one meanwhile. What was forgotten meanwhile was another hub's.
                     let known = self.heartbeat.marks.entry((kind, name)).or_default();
                     let before = if known.version < before { 0 } else { before };
                     known.version = version.max(known.version);

@@ -23,7 +23,7 @@ use crate::sync::ownership::CopyState;
 
 /// How long a namespace of ours is kept after upsync has left it: what goes and comes back needs it again.
 const KEPT: Duration = Duration::from_secs(10);
-/// Until an unused namespace that turned out not to be empty is looked at again.
+/// Until an unused namespace that turned out not to be empty is read again.
 const NOT_EMPTY_WAIT: Duration = Duration::from_secs(600);
 
 /// What is known of them.
@@ -62,7 +62,7 @@ pub(crate) struct NamespaceDone {
 pub(crate) enum Step {
     Make,
     /// Whether it may be deleted.
-    Look,
+    Read,
     /// While this is under way, nothing is written into it.
     Clear(Precondition),
 }
@@ -70,7 +70,7 @@ pub(crate) enum Step {
 pub(crate) enum End {
     /// It is there.
     Made,
-    /// It is ours and nothing was in it when it looked like this.
+    /// It is ours and nothing was in it when it was in this state.
     Empty(Precondition),
     /// It was deleted.
     Cleared,
@@ -146,7 +146,7 @@ impl Model {
         }
     }
 
-    /// Makes what is needed, and looks for what is not needed any more, where that is due.
+    /// Makes what is needed, and searches for what is not needed any more, where that is due.
     pub(super) fn keep_hub_namespaces(&mut self) {
         let now = self.now;
         if !self.timers.fires(Timer::HubNamespaces, now) {
@@ -186,7 +186,7 @@ impl Model {
             self.timers.set(Timer::HubNamespaces, next);
         }
         for namespace in expired {
-            self.start_namespace_task(namespace, Step::Look);
+            self.start_namespace_task(namespace, Step::Read);
         }
     }
 
@@ -252,7 +252,7 @@ impl Model {
                 self.report.works(&subject);
                 match end {
                     End::Made => {
-                        // Before the hub tells of it: what is forgotten meanwhile must not forget this.
+                        // Before the hub reports it: what is forgotten meanwhile must not forget this.
                         self.hub_namespaces.ours.entry(namespace.clone()).or_default();
                         self.namespace_is_there(Side::Hub, &namespace);
                     }

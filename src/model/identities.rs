@@ -16,9 +16,9 @@ pub(super) enum Settled {
     /// It has to be asked first.
     #[default]
     No,
-    /// It has told who it is, or does not seem to be able to.
+    /// It has said who it is, or does not seem to be able to.
     Yes,
-    /// It was logged that nothing tells it from another.
+    /// It was logged that nothing distinguishes it from another.
     Nameless,
 }
 
@@ -32,7 +32,7 @@ impl IdentityCheck {
         true
     }
 
-    /// True once the side has told who it is, or does not seem to be able to.
+    /// True once the side has said who it is, or does not seem to be able to.
     pub(super) fn is_settled(&self) -> bool {
         self.settled != Settled::No
     }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 pub(super) use self::link::Link;
 pub(super) use self::permits::Held;
 pub(super) use self::states::{LeftOpen, Permit};
-use self::states::{News, Told, Trace, Work};
+use self::states::{News, Reported, Trace, Work};
 use super::count::Count;
 use super::drift::Contention;
 use super::link_status::LinkStatus;
@@ -53,7 +53,7 @@ impl Inventory {
             .map(|(name, _)| name)
     }
 
-    /// True if there is a copy of ours, as far as the copies' side has told.
+    /// True if there is a copy of ours, as far as the copies' side has reported.
     pub(super) fn has_ours(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(Link::has_ours)
     }
@@ -90,7 +90,7 @@ impl Inventory {
         }
     }
 
-    /// The origin's side has told of the object, or that it went, at this version.
+    /// The origin's side has reported the object, or that it went, at this version.
     pub(super) fn origin_seen_at(&mut self, name: &ObjectName, version: u64) {
         if let Some(link) = self.objects.get_mut(name) {
             link.origin_version = version;
@@ -112,10 +112,10 @@ impl Inventory {
     }
 
     /// A worker has found an origin that lists may not have named: it counts as named by `list`, where that was complete
-    /// before, unless the origin's side has told anything since.
+    /// before, unless the origin's side has reported anything since.
     pub(super) fn found_at_origin(&mut self, name: &ObjectName, list: Option<Generation>) {
         if let Some(link) = self.objects.get_mut(name)
-            && !link.told.of_origin()
+            && !link.reported.of_origin()
             && link.has_copy()
         {
             link.origin_is(list.map_or(News::Found, News::NamedBy));
@@ -142,30 +142,30 @@ impl Inventory {
         }
     }
 
-    /// A worker has found no origin. False if the origin's side has told anything since, which is newer.
+    /// A worker has found no origin. False if the origin's side has reported anything since, which is newer.
     pub(super) fn found_absent(&mut self, name: &ObjectName) -> bool {
-        let Some(link) = self.objects.get_mut(name).filter(|link| !link.told.of_origin()) else {
+        let Some(link) = self.objects.get_mut(name).filter(|link| !link.reported.of_origin()) else {
             return false;
         };
         link.leaves_origin();
         true
     }
 
-    /// True if the origin's side has told that there is an origin that wants a copy, and has told nothing since a worker
+    /// True if the origin's side has reported that there is an origin that wants a copy, and has reported nothing since a worker
     /// took it.
     pub(super) fn is_reported(&self, name: &ObjectName) -> bool {
         let link = self.objects.get(name);
-        link.is_some_and(|link| link.wanted != 0 && link.origin_list() != 0 && !link.told.of_origin())
+        link.is_some_and(|link| link.wanted != 0 && link.origin_list() != 0 && !link.reported.of_origin())
     }
 
-    /// True if the copies' side has told of a copy of ours since a worker took it.
+    /// True if the copies' side has reported a copy of ours since a worker took it.
     pub(super) fn has_copy_turned_up(&self, name: &ObjectName) -> bool {
         let link = self.objects.get(name);
-        link.is_some_and(|link| link.has_ours() && link.told.of_copy())
+        link.is_some_and(|link| link.has_ours() && link.reported.of_copy())
     }
 
     /// These are no longer selected. What has no copy is forgotten, since nothing will tell of it any more; a copy that may
-    /// be there all the same is looked for.
+    /// be there all the same is searched for.
     pub(super) fn deselect(&mut self, names: &[ObjectName]) {
         for name in names {
             let Some(link) = self.objects.get_mut(name) else {
@@ -238,7 +238,7 @@ impl Inventory {
         let link = self.entry(name);
         link.copy_list = list;
         if seen.version < link.seen.version {
-            // Told late: a worker has seen something newer.
+            // Reported late: a worker has seen something newer.
             return false;
         }
         let same_version = seen.version == link.seen.version && seen.version != 0;
@@ -246,7 +246,7 @@ impl Inventory {
             return false;
         }
         link.seen = seen;
-        link.told = link.told.and_copy();
+        link.reported = link.reported.and_copy();
         link.origin_is(News::CopyChanged);
         if link.is_lost() {
             link.trace = Trace::Seen;
@@ -263,19 +263,19 @@ impl Inventory {
         }
     }
 
-    /// The copies' side says that the object is gone. True if its origin wants it back, or if a worker has to look whether
+    /// The copies' side says that the object is gone. True if its origin wants it back, or if a worker has to read whether
     /// it is.
     pub(super) fn copy_gone(&mut self, name: &ObjectName, version: u64) -> bool {
         let Some(link) = self.objects.get_mut(name) else {
             return false;
         };
         if version != 0 && version < link.seen.version {
-            // Told late: it has been created again since.
+            // Reported late: it has been created again since.
             return false;
         }
         link.copy_list = 0;
-        link.told = link.told.and_copy();
-        // Nothing has told of its origin yet.
+        link.reported = link.reported.and_copy();
+        // Nothing has been reported of its origin yet.
         if link.is_orphan() {
             link.origin_is(News::CopyTurnedUp);
         }
@@ -320,7 +320,7 @@ impl Inventory {
         same.map_or(0, |link| link.wanted)
     }
 
-    /// True if a copy that goes now was synced, so that somebody else has deleted it.
+    /// True if a copy that is deleted now was synced, so that somebody else has deleted it.
     pub(super) fn is_taken_away(&self, name: &ObjectName) -> bool {
         let link = self.objects.get(name);
         link.is_some_and(|link| link.wanted != 0 && link.has_ours() && !link.is_busy())
@@ -329,7 +329,7 @@ impl Inventory {
     /// A list of copies is complete at `version`: gives the objects that it did not name and that need a worker.
     ///
     /// A copy that a worker has made since the list was read is not missing, nor is one that it has changed since as the list
-    /// has it; both are looked at once more, since the list may as well be that of a server that was restored from a backup.
+    /// has it; both are read once more, since the list may as well be that of a server that was restored from a backup.
     pub(super) fn copies_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
         let unnamed = |link: &Link| {
             let covered = covers == Covers::Everything || link.seen.labelled;
@@ -365,7 +365,7 @@ impl Inventory {
         wrong && self.copy_gone(name, 0)
     }
 
-    /// True if there is a copy of ours, and no origin of it was ever told of, nor its absence.
+    /// True if there is a copy of ours, and no origin of it was ever reported, nor its absence.
     pub(super) fn is_orphan(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(Link::is_orphan)
     }
@@ -375,7 +375,7 @@ impl Inventory {
         self.names(Link::is_orphan)
     }
 
-    /// True if the copies' side will tell when the copy goes: it carries the label by which it is watched.
+    /// True if the copies' side will report when the copy is deleted: it carries the label by which it is watched.
     pub(super) fn is_watched(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(|link| link.seen.labelled)
     }
@@ -495,8 +495,8 @@ impl Inventory {
     /// tells when it is gone.
     pub(super) fn namespaces_in_use(&self) -> impl Iterator<Item = String> {
         let is_reported = |link: &Link| link.wanted != 0 || !link.has_copy() || link.seen.labelled;
-        let told_of = self.objects.iter().filter(|(_, link)| is_reported(link));
-        let namespaces: HashSet<_, Hashing> = told_of.map(|(name, _)| name.namespace()).collect();
+        let reported_of = self.objects.iter().filter(|(_, link)| is_reported(link));
+        let namespaces: HashSet<_, Hashing> = reported_of.map(|(name, _)| name.namespace()).collect();
         namespaces.into_iter().map(ToString::to_string)
     }
 
@@ -507,7 +507,7 @@ impl Inventory {
             return None;
         }
         link.work = Work::Running(link.work.left_open());
-        link.told = Told::Nothing;
+        link.reported = Reported::Nothing;
         Some(link)
     }
 
@@ -516,7 +516,7 @@ impl Inventory {
         if let Some(link) = self.objects.get_mut(name) {
             link.work = Work::Idle(link.work.left_open().max(left_open));
             if link.wanted == 0 {
-                // Its copy has gone meanwhile, and nobody would look for it.
+                // Its copy has gone meanwhile, and nobody would search for it.
                 if link.is_lost() && link.is_seen_to() {
                     link.trace = Trace::Seen;
                 }
@@ -533,7 +533,7 @@ impl Inventory {
         link.work = Work::Idle(LeftOpen::Nothing);
         link.permit = Permit::Needed;
         link.settled = wanted;
-        let is_late = link.told.of_origin();
+        let is_late = link.reported.of_origin();
         if !is_late {
             // The worker may have read the origin, and nobody knows anything newer. If it is gone and the copy stays, there is
             // nothing more to ask.
@@ -549,20 +549,20 @@ impl Inventory {
             Some(seen) => {
                 link.written = seen.hash;
                 // An answer that is older than what was known before the request comes from a restored backup.
-                if seen.version >= link.seen.version || seen.version == 0 || !link.told.of_copy() {
+                if seen.version >= link.seen.version || seen.version == 0 || !link.reported.of_copy() {
                     link.seen = seen;
                 }
                 lost = seen.copy.state != CopyState::Absent && !link.has_copy();
             }
             None => link.written = link.seen.hash,
         }
-        // Its side has told that it is gone, and the worker saw it before that: it may have lost no more than its label.
+        // Its side has reported that it is gone, and the worker saw it before that: it may have lost no more than its label.
         if !link.is_finished() {
             let is_lost = !link.has_copy() && (link.wanted != 0 || lost);
             link.trace = if is_lost { Trace::Lost } else { Trace::Seen };
         }
-        // The same of a worker that has not looked at the copy at all.
-        let is_unseen = seen.is_none() && link.told.of_copy() && link.is_lost();
+        // The same of a worker that has not read the copy at all.
+        let is_unseen = seen.is_none() && link.reported.of_copy() && link.is_lost();
         let again = link.wanted != 0 && (link.wanted != link.settled || link.drifted() || lost || is_unseen);
         self.drop_if_nothing(name);
         again

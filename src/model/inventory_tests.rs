@@ -48,7 +48,7 @@ fn our_own_write_coming_back_is_no_drift_and_somebody_elses_is() {
     assert!(inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 5), true));
     assert!(
         !inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 60, 2), true),
-        "told late"
+        "reported late"
     );
 }
 
@@ -69,7 +69,7 @@ fn an_edge_event_that_overtakes_the_workers_answer_is_judged_by_it() {
 }
 
 #[test]
-fn our_own_update_told_before_the_workers_answer_is_no_drift() {
+fn our_own_update_reported_before_the_workers_answer_is_no_drift() {
     let mut inventory = synced();
     assert!(inventory.take(&name("a")).is_none(), "nothing to do");
     inventory.at_origin(&name("a"), 1, 8);
@@ -99,7 +99,7 @@ fn a_hub_change_while_a_worker_runs_is_not_lost() {
 #[test]
 fn a_copy_that_vanishes_is_wanted_back_and_a_retired_one_is_forgotten() {
     let mut inventory = synced();
-    assert!(!inventory.copy_gone(&name("a"), 2), "told late");
+    assert!(!inventory.copy_gone(&name("a"), 2), "reported late");
     assert!(inventory.copy_gone(&name("a"), 9));
     let mut inventory = synced();
     assert!(inventory.gone_from_origin(&name("a")));
@@ -143,7 +143,10 @@ fn what_a_worker_reads_at_the_hub_counts_until_the_hub_tells_otherwise() {
         inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 3), true);
         inventory.copy_gone(&name("a"), 4);
         inventory.take(&name("a"));
-        assert!(!inventory.settle(&name("a"), read, Some(copy)), "no poll has told yet");
+        assert!(
+            !inventory.settle(&name("a"), read, Some(copy)),
+            "no poll has reported yet"
+        );
         assert_eq!(inventory.at_origin(&name("a"), 2, 8), read != 8);
     }
 }
@@ -246,7 +249,7 @@ fn an_edge_list_from_before_a_write_does_not_undo_it() {
     assert_eq!(
         written_at(21),
         (true, true),
-        "the list cannot know of it, so it is looked at"
+        "the list cannot know of it, so it is read"
     );
     assert_eq!(written_at(19), (false, true), "written, then deleted");
 }
@@ -327,17 +330,17 @@ fn a_copy_that_stays_though_its_origin_is_gone_is_asked_for_once() {
 }
 
 #[test]
-fn what_was_told_while_a_worker_found_no_origin_is_newer() {
-    for told in [false, true] {
+fn what_was_reported_while_a_worker_found_no_origin_is_newer() {
+    for reported in [false, true] {
         let mut inventory = synced();
         inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 9), true);
         assert!(inventory.take(&name("a")).is_some());
-        if told {
+        if reported {
             inventory.at_origin(&name("a"), 1, 8);
         }
         inventory.failed(&name("a"), LeftOpen::Nothing);
-        assert_eq!(inventory.found_absent(&name("a")), !told);
-        assert_eq!(inventory.is_doomed(&name("a")), !told);
+        assert_eq!(inventory.found_absent(&name("a")), !reported);
+        assert_eq!(inventory.is_doomed(&name("a")), !reported);
     }
 }
 
@@ -370,7 +373,7 @@ fn a_copy_that_turns_up_while_the_origins_are_listed_is_not_doomed_by_that_list(
     inventory.still_at_origin(&name("b"), 2);
     assert_eq!(inventory.count_doomed().suspect, 0);
     assert_eq!(inventory.origins_listed(|_| true, 3), [name("b")]);
-    assert!(inventory.is_doomed(&name("b")), "it was told of, and is no longer");
+    assert!(inventory.is_doomed(&name("b")), "it was reported, and is no longer");
 }
 
 #[test]
@@ -392,7 +395,7 @@ fn an_answer_from_a_restored_backup_is_no_reason_to_write_again() {
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 900), true);
     inventory.take(&name("a"));
     assert!(!inventory.settle(&name("a"), 7, Some(seen(CopyState::Ours, 70, 100))));
-    // What was told while the worker had it counts.
+    // What was reported while the worker had it counts.
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 71, 101), true);
     inventory.take(&name("a"));
     inventory.copy_seen(&name("a"), 1, seen(CopyState::Ours, 72, 103), true);
@@ -416,7 +419,7 @@ fn what_is_selected_again_is_read_by_a_worker() {
     inventory.ask_for(&name("a"));
     let record = inventory.take(&name("a")).unwrap();
     assert!(!record.needs_read() && record.unread() == Some(7));
-    // What the origin's side tells counts.
+    // What the origin's side reports counts.
     assert!(inventory.at_origin(&name("a"), 2, 8));
     assert_eq!(inventory.get(&name("a")).unwrap().unread(), None);
     assert!(inventory.settle(&name("a"), 7, None), "an older read");
@@ -483,16 +486,16 @@ fn statuses_that_were_written_elsewhere_are_written_again() {
 }
 
 #[test]
-fn a_copy_that_goes_while_a_worker_reads_its_origin_alone_is_looked_for() {
-    for (is_told, expected) in [(true, true), (false, false)] {
+fn a_copy_that_goes_while_a_worker_reads_its_origin_alone_is_searched_for() {
+    for (is_reported, expected) in [(true, true), (false, false)] {
         let mut inventory = synced();
         inventory.ask_for(&name("a"));
         assert_eq!(inventory.take(&name("a")).and_then(Link::unread), Some(7));
-        if is_told {
+        if is_reported {
             inventory.copies_listed(2, Covers::Labelled, 9);
         }
-        assert_eq!(inventory.settle(&name("a"), 7, None), expected, "{is_told}");
-        assert_eq!(inventory.get(&name("a")).is_some_and(Link::needs_read), is_told);
+        assert_eq!(inventory.settle(&name("a"), 7, None), expected, "{is_reported}");
+        assert_eq!(inventory.get(&name("a")).is_some_and(Link::needs_read), is_reported);
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) struct LinkStatus {
     last: Option<Instant>,
     /// A worker has it.
     under_way: bool,
-    /// The edge has told of it since a worker took it, so that the worker may know less.
-    told: bool,
+    /// The edge has reported it since a worker took it, so that the worker may know less.
+    reported: bool,
     /// The side at which the last try failed.
     failed_at: Option<Side>,
     /// With who else writes it at the hub.
@@ -40,10 +40,10 @@ struct Written {
 }
 
 impl LinkStatus {
-    /// The edge has told of the object; `None` if it told of its metadata alone.
+    /// The edge has reported the object; `None` if it reported its metadata alone.
     pub(super) fn edge_reports(&mut self, status: Option<u64>) {
         self.edge = status;
-        self.told = true;
+        self.reported = true;
     }
 
     /// The contention with who else writes it; begun on demand.
@@ -53,11 +53,11 @@ impl LinkStatus {
 
     /// A worker takes it.
     pub(super) fn write_begins(&mut self) {
-        self.told = false;
+        self.reported = false;
         self.under_way = true;
     }
 
-    /// The hub has told of the whole object.
+    /// The hub has reported the whole object.
     pub(super) fn hub_reports(&mut self, status: u64, version: u64) {
         if version < self.hub_version {
             // Restored from a backup: what was written to it is no longer there.
@@ -83,12 +83,12 @@ impl LinkStatus {
         self.failed_at = None;
         match returned {
             Returned::Written { status, version } => {
-                self.edge = if self.told { self.edge } else { Some(status) };
+                self.edge = if self.reported { self.edge } else { Some(status) };
                 self.last = Some(now);
                 let kept = self.hub.filter(|_| self.hub_version == version);
                 self.written = Some(Written { status, version, kept });
             }
-            Returned::Equal(status) if !self.told => self.edge = Some(status),
+            Returned::Equal(status) if !self.reported => self.edge = Some(status),
             Returned::Equal(_) | Returned::Gone | Returned::NotOurs | Returned::Another | Returned::NoSubresource => {}
         }
     }
@@ -104,8 +104,8 @@ impl LinkStatus {
         self.written = None;
     }
 
-    /// True if there is something to write and nobody writes it: what comes meanwhile is looked at when the write ends, so
-    /// that it keeps to the mode. The `last` one, of a copy that is gone, cannot be looked at any more, and is kept at hand.
+    /// True if there is something to write and nobody writes it: what comes meanwhile is read when the write ends, so
+    /// that it keeps to the mode. The `last` one, of a copy that is gone, cannot be read any more, and is kept at hand.
     pub(super) fn wants_worker(&self, last: bool) -> bool {
         self.is_due() && (last || !self.under_way)
     }
@@ -161,7 +161,7 @@ mod tests {
         record.edge_reports(Some(6));
         assert!(record.is_due() && !record.is_contested());
         record.write_ended(written(6, 2), now);
-        assert!(!record.is_due(), "written, though the hub has not told of it yet");
+        assert!(!record.is_due(), "written, though the hub has not reported it yet");
         record.hub_reports(6, 2);
         assert!(!record.is_due());
         record.hub_reports(7, 3);
@@ -173,15 +173,15 @@ mod tests {
     #[test]
     fn what_a_schema_leaves_out_is_not_written_again() {
         let now = Instant::now();
-        for told_first in [true, false] {
+        for reported_first in [true, false] {
             let mut record = LinkStatus::default();
             record.edge_reports(Some(6));
             record.hub_reports(0, 1);
-            if told_first {
+            if reported_first {
                 record.hub_reports(60, 2);
             }
             record.write_ended(written(6, 2), now);
-            if !told_first {
+            if !reported_first {
                 record.hub_reports(60, 2);
             }
             assert!(!record.is_due());

@@ -51,7 +51,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use self::answers::Told;
+use self::answers::Answered;
 use self::asking::DiscoveryState;
 use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
@@ -152,9 +152,9 @@ impl Key {
 /// What the model needs to know from the start. Cheap to clone.
 #[derive(Clone)]
 pub struct Settings {
-    /// How often the hub is looked at.
+    /// How often the hub is polled.
     pub hub_mode: Mode,
-    /// How often the edge is looked at.
+    /// How often the edge is polled.
     pub edge_mode: Mode,
     /// The namespace that the syncer itself runs in, if it runs in one. It is never deleted.
     pub own_namespace: Option<String>,
@@ -179,7 +179,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How often a side is looked at.
+    /// How often a side is polled.
     pub(crate) fn mode(&self, side: Side) -> Mode {
         match side {
             Side::Hub | Side::Shard(_) => self.hub_mode,
@@ -215,14 +215,14 @@ pub(crate) struct Model {
     /// Since when there is always something that takes others along and has to wait.
     last_waits_since: Option<Instant>,
     report: Report,
-    told: Told,
+    answered: Answered,
 }
 
 /// What wakes the model. Closed: this is all that can.
 pub(crate) enum Event {
     /// A request has ended.
     Answer(Answer),
-    /// A source has told something.
+    /// A source has reported something.
     Source(SourceId, SourceEvent),
     /// Somebody asks how it is.
     Asked(HealthQuery),
@@ -230,7 +230,7 @@ pub(crate) enum Event {
     Due,
 }
 
-/// How it goes on after an event.
+/// How it continues after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Course {
     /// As before.
@@ -279,7 +279,7 @@ impl Model {
             clusters: Clusters::default(),
             last_waits_since: None,
             report: Report::new(moment.now),
-            told: Told::default(),
+            answered: Answered::default(),
         }
     }
 
@@ -351,7 +351,7 @@ impl Model {
             Answer::Withdrawal(type_id, result) => self.withdrawal_is(type_id, result),
             Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
             Answer::Namespace(done) => self.namespace_done(done),
-            Answer::Heartbeat(beaten) => self.heartbeat_ended(beaten),
+            Answer::Heartbeat(written) => self.heartbeat_ended(written),
             Answer::Discovered(side, answers) => self.discovered(side, answers),
             Answer::Recorded(result, is_read) => self.recorded(result, is_read),
         }

@@ -137,7 +137,7 @@ impl Model {
     }
 }
 
-/// What tells one missing resource from another.
+/// What distinguishes one missing resource from another.
 type Key<'a> = (Side, Direction, &'a str, &'a str, &'a str, Option<&'a str>);
 
 fn by_key<'a>(missing: impl Iterator<Item = &'a Missing>) -> BTreeMap<Key<'a>, &'a Missing> {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_appeared_is_told_from_what_was_deselected_and_from_what_is_not_known() {
+    fn what_has_appeared_is_known_from_what_was_deselected_and_from_what_is_not_known() {
         use Became::{Deselected, Otherwise, Served, Unsure};
         const ONE: Absence = Absence::Side;
         const ALL: Absence = Absence::Everywhere;

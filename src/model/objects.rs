@@ -1,4 +1,4 @@
-//! What is told of objects, held against the inventory.
+//! What is reported of objects, held against the inventory.
 
 use std::rc::Rc;
 
@@ -92,7 +92,7 @@ impl Model {
         self.return_status(type_id, name, Some(last));
     }
 
-    /// If a copy that a former conversion made is gone, its name is free for what it belongs to now, which is looked for.
+    /// If a copy that a former conversion made is gone, its name is free for what it belongs to now, which is searched for.
     pub(super) fn former_copy_may_be_deleted(&mut self, type_id: TypeId, name: &ObjectName) {
         if let Some(state) = self.types.get_mut(&type_id)
             && state.is_rid_of_former_copy(name)
@@ -123,12 +123,12 @@ impl Model {
         };
         let mut names = state.of_origin(&meta.object_name());
         if is_once {
-            // The other source may have told of what came after this list.
+            // The other source may have reported what came after this list.
             let is_older = |known: &super::inventory::Link| meta.version_number() < known.origin_version;
             names.retain(|name| !state.inventory.get(name).is_some_and(is_older));
         }
         for name in names {
-            // It counts as named by the source that goes on to tell of it, but not by a list of that which is under way: that
+            // It counts as named by the source that continues to tell of it, but not by a list of that which is under way: that
             // may know that it is gone.
             let state = self.types.get(&type_id).filter(|_| is_once);
             let teller = state.and_then(|state| state.origin_source(&name));
@@ -170,12 +170,12 @@ impl Model {
         } else {
             Desired::from_origin(&origin, &copy, selection, object)?
         };
-        // While the copies are looked at again, because more is selected, not all of what is there is known.
-        let looked = self
+        // While the copies are read again, because more is selected, not all of what is there is known.
+        let is_listed = self
             .types
             .get(&type_id)
             .is_some_and(|state| self.has_listed_copies(state));
-        let state = self.types.get_mut(&type_id).expect("looked up above");
+        let state = self.types.get_mut(&type_id).expect("found above");
         let Some(desired) = desired else {
             state.inventory.unselected_at_origin(name, list);
             state.inventory.origin_seen_at(name, meta.version_number());
@@ -185,7 +185,7 @@ impl Model {
         state.inventory.origin_is(name, origin_hash(&desired.origin));
         state.inventory.origin_seen_at(name, meta.version_number());
         let direction = state.plan.direction;
-        if !looked {
+        if !is_listed {
             state.inventory.read_first(name);
         }
         state.status_seen(name, direction.origin(), meta.version_number(), || {
@@ -200,7 +200,7 @@ impl Model {
         Ok(())
     }
 
-    /// There is an object in a copy's place, told by the source of copies.
+    /// There is an object in a copy's place, reported by the source of copies.
     pub(super) fn copy(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
         let Some(source) = self.sources.get(&id) else {
             return Ok(());
@@ -270,7 +270,7 @@ impl Model {
     }
 
     /// Copies of ours that have turned up after the lists had begun that would have named their origins. As far as these
-    /// lists go, the origins are gone; but whoever made the copies may have been told of newer ones. A worker asks for each,
+    /// lists go, the origins are gone; but whoever made the copies may have seen newer ones. A worker asks for each,
     /// and those whose origins are gone indeed count as doomed from then on.
     fn judge_orphans(&mut self, type_id: TypeId, names: impl IntoIterator<Item = ObjectName>) {
         let mut unread = false;
@@ -344,7 +344,7 @@ impl Model {
             self.enqueue(type_id, name, None);
         }
         self.judge_orphans(type_id, orphans);
-        // Those that were there before the type was looked at again.
+        // Those that were there before the type was read again.
         self.watch_unlabelled(type_id);
         for name in former_copies {
             self.former_copy_may_be_deleted(type_id, &name);
@@ -397,7 +397,7 @@ impl Model {
             self.enqueue(type_id, name, None);
         }
         if direction == Direction::Up {
-            // Which namespaces at the hub are not used is told only once all of upsync is listed.
+            // Which namespaces at the hub are not used is known only once all of upsync is listed.
             self.upsync_left_a_namespace();
         }
     }

@@ -82,7 +82,7 @@ impl Model {
         }
     }
 
-    /// A side has told who it is. True if they were one cluster and are two again.
+    /// A side has said who it is. True if they were one cluster and are two again.
     pub(super) fn compare_sides(&mut self) -> Result<bool, OneCluster> {
         let [hub, edge] = [Side::Hub, Side::Edge].map(|side| self.identity(side).present().map(str::to_owned));
         let now = self.clusters.follow(hub.as_deref(), edge.as_deref(), self.are_asked());

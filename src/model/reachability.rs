@@ -1,4 +1,4 @@
-//! Whether each side answers, as the engine takes it: told once when it changes, and what follows from it.
+//! Whether each side answers, as the engine takes it: reported once when it changes, and what follows from it.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl Model {
         self.report.failed(subject, doing, error, peer);
     }
 
-    /// Sees whether sides that were silent answer again: then what waits for them goes on.
+    /// Sees whether sides that were silent answer again: then what waits for them continues.
     pub(super) fn notice_answers(&mut self) {
         for &side in &*self.sides.ids() {
             let state = self.sides.of_mut(side);
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_side_that_keeps_coming_back_is_asked_ever_more_rarely() {
+    fn a_side_that_keeps_coming_back_is_asked_with_increasing_back_off() {
         let start = Instant::now();
         let mut side = Reachability::default();
         let (mut asked, mut ask) = (0, None);

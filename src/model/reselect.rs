@@ -1,4 +1,4 @@
-//! A config that selects more, or less, of a type that is synced already: what runs goes on, and what is new in it is read
+//! A config that selects more, or less, of a type that is synced already: what runs continues, and what is new in it is read
 //! by name or by scope, so that an edit of a config costs what it adds and not what there is.
 
 use super::{Model, TypeId, TypeState};
@@ -11,7 +11,7 @@ const NAMES: usize = 200;
 
 impl Model {
     /// Takes over a plan of the same type. What its sources do not tell is read beside them; where more has changed than what
-    /// is selected, both sides are looked at again.
+    /// is selected, both sides are read again.
     pub(super) fn change_plan(&mut self, type_id: TypeId, planned: TypePlan) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;

@@ -62,7 +62,7 @@ pub(super) struct SourceState {
     pub(super) known: u64,
     /// The version of its last complete list; 0 before.
     pub(super) listed_at: u64,
-    /// When a read has shown last what is older than what was told of.
+    /// When a read has shown last what is older than what was reported.
     pub(super) doubted: Option<Instant>,
     /// Objects without our label that the list under way has not named yet.
     pub(super) unnamed: BTreeSet<ObjectName>,
@@ -101,7 +101,7 @@ impl Model {
         id
     }
 
-    /// Starts the sources of origins of every type whose copies have been looked at: first those that others need, and
+    /// Starts the sources of origins of every type whose copies have been listed: first those that others need, and
     /// the others once those are read, so that an object rarely comes before its namespace.
     pub(super) fn start_origin_sources(&mut self) {
         let read = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
@@ -227,14 +227,14 @@ impl Model {
         }
     }
 
-    /// True for a source that ends once it has told what others have passed over.
+    /// True for a source that ends once it has reported what others have passed over.
     pub(super) fn is_read_once(&self, type_id: TypeId, id: SourceId) -> bool {
         let state = self.types.get(&type_id);
         state.is_some_and(|state| state.read_once.values().any(|&known| known == id))
     }
 
     /// Ends such a source if it has come as far, at this version, as others had: of all that comes later they tell. One that
-    /// was shown older things goes on until then.
+    /// was shown older things continues until then.
     pub(super) fn has_read_once(&mut self, type_id: TypeId, id: SourceId, version: u64, known: u64) {
         if version < known {
             return;

@@ -20,7 +20,7 @@ use crate::sync::job::Failure;
 use crate::sync::ownership::CopyState;
 use crate::sync::status_return::{Returned, StatusJob};
 
-/// Between two tries of a status whose object is not there, or is another one. Whoever tells of either object brings it back
+/// Between two tries of a status whose object is not there, or is another one. Whatever reports either object brings it back
 /// before that; who polls may tell late.
 const UNTOLD_WAIT: Duration = Duration::from_secs(300);
 
@@ -58,7 +58,7 @@ impl Model {
     }
 
     /// The hub has gone back to older versions: statuses that were written to it since are not there. Its objects tell
-    /// nothing of that where they are what they were when they were last told of.
+    /// nothing of that where they are what they were when they were last reported.
     pub(super) fn statuses_may_be_lost(&mut self, type_id: TypeId) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
@@ -86,7 +86,7 @@ impl Model {
         status.write_begins();
         let hub_status = status.hub;
         let record = state.inventory.get(&key.name)?;
-        let edge_told = match state.plan.direction {
+        let edge_reported = match state.plan.direction {
             Direction::Down => record.seen.version,
             Direction::Up => record.origin_version,
         };
@@ -96,7 +96,7 @@ impl Model {
             path,
             direction: state.plan.direction,
             body,
-            edge_told,
+            edge_reported,
             hub_status,
             policy: Rc::clone(&self.settings.policy),
         })
@@ -179,7 +179,7 @@ impl Model {
 
 impl Model {
     /// A status of the type has got through. There is one line for all, so it ends when none of them fails any more: what
-    /// one of them meets must not be told again each time that another one gets through.
+    /// one of them meets must not be logged again each time that another one gets through.
     fn statuses_work(&mut self, type_id: TypeId, side: Side) {
         let Some(state) = self.types.get(&type_id) else {
             return;

@@ -1,7 +1,7 @@
 //! Whether a side still is what the copies are from: the same cluster, and no older state of it (DESIGN section 4).
 //!
 //! Each cluster is known by the UID of a namespace, asked for at the start and whenever the side comes back; and by its
-//! versions, which only a restore from a backup takes back. Those are told by complete lists, and by the hub's answers to
+//! versions, which only a restore from a backup reverts. Those are recognised by complete lists, and by the hub's answers to
 //! heartbeats, since a watch from a version that a server does not have yet hears nothing.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const PATIENCE: u32 = 3;
 const DOUBT_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Model {
-    /// A source has completed a list. One of origins or configs that is older than what the same source told before, or
+    /// A source has completed a list. One of origins or configs that is older than what the same source reported before, or
     /// than what was known when it began, comes from a restored backup. (What other sources tell meanwhile may well be
     /// newer, and so may what is read beside a list.)
     pub(super) fn source_has_listed(&mut self, id: SourceId, versions: Versions) {
@@ -54,7 +54,7 @@ impl Model {
         }
     }
 
-    /// A source of origins or configs has told of something at this version.
+    /// A source of origins or configs has reported something at this version.
     pub(super) fn source_is_at(&mut self, feed: Feed, version: u64) {
         let Some((direction, resource)) = self.versions_key(feed) else {
             return;
@@ -67,7 +67,7 @@ impl Model {
         }
     }
 
-    /// What the versions that a source tells are kept by; `None` if they do not matter.
+    /// What the versions that a source reports are kept by; `None` if they do not matter.
     fn versions_key(&self, feed: Feed) -> Option<(Direction, String)> {
         match feed {
             Feed::Origins(type_id, _) => {
@@ -153,8 +153,8 @@ impl Model {
         }
     }
 
-    /// A read of an object of the type has shown something older than what this side has told of. A watch of a side that was
-    /// restored from a backup may hear nothing for an hour: a list tells.
+    /// A read of an object of the type has shown something older than what this side has reported. A watch of a side that was
+    /// restored from a backup may hear nothing for an hour: a list shows it.
     pub(super) fn doubt(&mut self, type_id: TypeId, side: Side) {
         let now = self.now;
         let is_of_type =
@@ -174,7 +174,7 @@ impl Model {
             return;
         };
         if let Feed::Copies(type_id, _) = source.feed {
-            // The new source does not know what the old one was told.
+            // The new source does not know what the old one has seen.
             let known = self.types.get(&type_id).map(|state| state.inventory.copies_reached());
             source.known = known.unwrap_or_default();
         }
@@ -249,7 +249,7 @@ impl Model {
         is_back
     }
 
-    /// Says that nothing tells a side from another one, when it has been asked often enough.
+    /// Says that nothing distinguishes a side from another one, when it has been asked often enough.
     fn warn_of_a_nameless(&mut self, side: Side) {
         let question = &mut self.sides.of_mut(side).question;
         if self.timers.failures(Timer::Identity(side)) == TRIES
@@ -281,7 +281,7 @@ impl Model {
         }
     }
 
-    /// True if it is the right one again, after another: nothing may follow from what that one has told.
+    /// True if it is the right one again, after another: nothing may follow from what that one has reported.
     fn side_is(&mut self, side: Side, found: String) -> bool {
         let direction = Direction::from(side);
         self.identity_mut(side).answers(&found);
@@ -312,7 +312,7 @@ impl Model {
         false
     }
 
-    /// A copy says that it is from that cluster, and another one answers: nothing had told so until now.
+    /// A copy says that it is from that cluster, and another one answers: nothing had shown so until now.
     pub(super) fn copies_are_from(&mut self, side: Side, cluster: &str) -> Reason {
         let found = self.identity(side).present().unwrap_or_default().to_owned();
         self.identity_mut(side).expect(cluster.to_owned());

@@ -19,7 +19,7 @@ pub(super) struct TypeState {
     filter: Rc<Filter>,
     pub(super) inventory: Inventory,
     pub(super) copy_source: Option<SourceId>,
-    /// The copies have been looked at completely, so that what was there before is known.
+    /// The copies have been listed completely, so that what was there before is known.
     pub(super) copies_listed: bool,
     pub(super) origin_sources: BTreeMap<Scope, SourceId>,
     /// Sources that read what the configs have added, and then end.
@@ -249,7 +249,7 @@ impl TypeState {
         Some(name)
     }
 
-    /// Nothing is known of any object, nor of what earlier conversions made: lists tell both anew.
+    /// Nothing is known of any object, nor of what earlier conversions made: lists show both again.
     pub(super) fn drop_all_known(&mut self) {
         self.inventory = Inventory::default();
         self.former_copies.clear();
@@ -291,7 +291,7 @@ impl TypeState {
         self.inventory.deselect(&wanted);
     }
 
-    /// A side has told of the status of an object: at which version, and its hash, `None` where the status was not seen.
+    /// A side has reported the status of an object: at which version, and its hash, `None` where the status was not seen.
     pub(super) fn status_seen(
         &mut self,
         name: &ObjectName,
@@ -374,7 +374,7 @@ impl TypeState {
         self.origin_sources.values().chain(self.read_once.values()).copied()
     }
 
-    /// The source that tells of the origin of an object, if one does.
+    /// The source that reports the origin of an object, if one does.
     pub(super) fn origin_source(&self, name: &ObjectName) -> Option<SourceId> {
         let origin = self.origin_name(name)?;
         let mut sources = self.origin_sources.iter();
@@ -395,7 +395,7 @@ impl TypeState {
         self.inventory.origins_listed(covers, list)
     }
 
-    /// Namespaces and CRDs first; last if they are to go, because they take others along.
+    /// Namespaces and CRDs first; last if they are to go, because they delete others too.
     pub(super) fn class(&self, name: &ObjectName) -> Class {
         match (self.is_first(), self.inventory.is_wanted(name)) {
             (false, _) => Class::Normal,

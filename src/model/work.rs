@@ -22,7 +22,7 @@ use crate::sync::ownership::is_protected_namespace;
 /// Conflicts in a row before one is a failure that is reported: somebody changes the object all the time.
 const LASTING_CONFLICT: u32 = 4;
 
-/// How long what takes others along waits for a moment in which there is nothing else to do.
+/// How long what deletes others too waits for a moment in which there is nothing else to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Model {
@@ -44,7 +44,7 @@ impl Model {
     pub(super) fn start_work(&mut self) {
         self.workers.mark_slow(self.now);
         while self.workers.have_room() {
-            // Others wait while a namespace or CRD is on its way: they would only be refused. What takes others along
+            // Others wait while a namespace or CRD is on its way: they would only be refused. what deletes others too
             // when it goes waits until there is nothing else to do, and nothing more to be expected from first lists.
             let last = match () {
                 () if self.workers.have_first() => Class::First,
@@ -87,7 +87,7 @@ impl Model {
         }
     }
 
-    /// True if what takes others along has waited long enough for a moment in which there is nothing else to do. There may
+    /// True if what deletes others too has waited long enough for a moment in which there is nothing else to do. There may
     /// never be one.
     fn last_is_overdue(&mut self) -> bool {
         if !self.queue.has_ready(Class::Last) {
@@ -132,7 +132,7 @@ impl Model {
         true
     }
 
-    /// The list of the source that tells of the origin, if it is complete; otherwise 0.
+    /// The list of the source that reports the origin, if it is complete; otherwise 0.
     fn complete_list(&self, key: &Key) -> Generation {
         let state = self.types.get(&key.type_id);
         let source = state.and_then(|state| self.sources.get(&state.origin_source(&key.name)?));
@@ -294,7 +294,7 @@ impl Model {
         self.others_follow(*type_id, &copy_at, &outcome.ending);
         let state = self.types.get(type_id);
         if outcome.ending == Why::NotSelected && state.is_some_and(|state| state.origin_source(name).is_none()) {
-            // A copy has been found again that had lost its label, and nobody tells when its origin goes.
+            // A copy has been found again that had lost its label, and nothing reports it when its origin is deleted.
             self.start_origin_sources();
         }
         // Again without a new entry: news that came meanwhile may have left a body at hand.
@@ -326,11 +326,11 @@ impl Model {
         };
         let inventory = &mut state.inventory;
         let wants_nothing = outcome.desired_hash == 0;
-        // Without its label nobody tells when the copy is gone.
+        // Without its label nothing reports it when the copy is gone.
         let goes_unseen = *why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
-        // Its origin's side has told that it is there, and will tell that it is gone. Who says so now may be another cluster.
+        // Its origin's side has reported that it is there, and will report that it is gone. Who says so now may be another cluster.
         let is_denied = *why != Why::NotSelected && wants_nothing && inventory.is_reported(&key.name);
-        // The copies' side has told of it since the worker asked: whoever answered may know less, as a cache does.
+        // The copies' side has reported it since the worker asked: whoever answered may know less, as a cache does.
         let is_back = *why == Why::Gone && wants_nothing && inventory.has_copy_turned_up(&key.name);
         if goes_unseen || is_denied || is_back {
             let left_open = if goes_unseen {
@@ -359,7 +359,7 @@ impl Model {
         if outcome.ending == Why::Finished {
             state.inventory.has_finished(name, outcome.desired_hash);
         }
-        // What is told of a deleted one from now on is news, also at the version that it had: a backup may bring it back.
+        // What is reported of a deleted one from now on is news, also at the version that it had: a backup may bring it back.
         let deleted = outcome.ending == Change::Deleted;
         let gone = (deleted || forsaken).then_some(Seen::ABSENT);
         let copy = outcome.copy.or(gone);
@@ -388,7 +388,7 @@ impl Model {
         };
         let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
         state.inventory.failed(&key.name, LeftOpen::Nothing);
-        let told_of = state.inventory.is_reported(&key.name);
+        let reported_of = state.inventory.is_reported(&key.name);
         // The worker had begun before people did so.
         if self.confirmed_meanwhile(direction.origin(), &resource, held) {
             return queue::Done::Again;
@@ -414,12 +414,12 @@ impl Model {
             HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
             HeldFor::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
             // It was not known to be gone when the worker began.
-            _ if told_of => {
+            _ if reported_of => {
                 self.doubt(key.type_id, direction.origin());
                 return queue::Done::Retry(None);
             }
             _ => {
-                // What has been told meanwhile is newer.
+                // What has been reported meanwhile is newer.
                 let state = self.types.get_mut(&key.type_id);
                 if state.is_some_and(|state| state.inventory.found_absent(&key.name)) {
                     self.more_are_doomed(direction, 1);
@@ -458,7 +458,7 @@ impl Model {
         }
     }
 
-    /// What a worker's last answer says of the status of the copy, unless the copies' side has told of a newer one since.
+    /// What a worker's last answer says of the status of the copy, unless the copies' side has reported a newer one since.
     fn note_status(&mut self, type_id: TypeId, name: &ObjectName, outcome: &Outcome) {
         if let (Some((version, hash)), Some(state)) = (outcome.origin, self.types.get_mut(&type_id))
             && state
@@ -468,8 +468,8 @@ impl Model {
         {
             let side = state.plan.direction.origin();
             state.inventory.origin_seen_at(name, version);
-            let told = state.status_seen(name, side, version, || Ok(Some(hash)));
-            told.expect("the hash is at hand");
+            let recorded = state.status_seen(name, side, version, || Ok(Some(hash)));
+            recorded.expect("the hash is at hand");
         }
         if let (Some(hash), Some(seen)) = (outcome.status, outcome.copy)
             && let Some(state) = self.types.get_mut(&type_id)
@@ -479,8 +479,8 @@ impl Model {
                 .is_some_and(|record| record.seen.version == seen.version)
         {
             let side = state.plan.direction.copy();
-            let told = state.status_seen(name, side, seen.version, || Ok(Some(hash)));
-            told.expect("the hash is at hand");
+            let recorded = state.status_seen(name, side, seen.version, || Ok(Some(hash)));
+            recorded.expect("the hash is at hand");
         }
     }
 
@@ -494,7 +494,7 @@ impl Model {
     }
 
     /// An object could not be created because its namespace is missing. At the edge, one that was there before carries no
-    /// label, so that the edge does not tell when it goes; at the hub it is made when it is needed.
+    /// label, so that the edge does not report when it goes; at the hub it is made when it is needed.
     fn namespace_is_missing(&mut self, side: Side, namespace: &str) {
         if side == Side::Hub {
             self.need_hub_namespace(namespace);
@@ -571,7 +571,7 @@ impl Model {
             return retry;
         }
         if error.is_type_not_served() {
-            let state = self.types.get(type_id).expect("looked up above");
+            let state = self.types.get(type_id).expect("found above");
             let resource = if at_copy {
                 state.copy_type()
             } else {
@@ -589,7 +589,7 @@ impl Model {
         self.fails(Subject::object(*side, object), failure.doing, error);
         if at_copy && error.is_immutable() && failure.desired_hash != 0 {
             // The same request cannot succeed: wait for a change at either side instead of the clock.
-            let state = self.types.get_mut(type_id).expect("looked up above");
+            let state = self.types.get_mut(type_id).expect("found above");
             let again = state.inventory.settle(name, failure.desired_hash, None);
             return if again {
                 queue::Done::Again

@@ -1,7 +1,7 @@
 //! What no config may touch by default: what the edge's cluster and the syncer itself live on.
 //!
 //! The hub's word is law for the copies, and a hub, or somebody who writes to it, must not become the owner of the edge by
-//! way of its system namespace, nor take from the syncer what it runs by. It is told by names alone: whoever may write
+//! way of its system namespace, nor take from the syncer what it runs by. It is recognised by names alone: whoever may write
 //! any role may grant anything to anybody, so that narrowing the syncer's own role, or `--deny`, is what bounds that.
 
 use super::Direction;

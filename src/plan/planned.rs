@@ -139,7 +139,7 @@ impl Plan {
         })
     }
 
-    /// True if a side has not told yet whether it serves a type, `resource.group`.
+    /// True if a side has not reported yet whether it serves a type, `resource.group`.
     pub fn is_unknown(&self, resource: &str) -> bool {
         let group = resource.split_once('.').map_or("", |(_, group)| group);
         let mut unknown = self.unknown.group_versions.iter();
@@ -153,7 +153,7 @@ impl Missing {
         self.side == self.direction.origin()
     }
 
-    /// True if people are told of it. What both sides lack is told of once, and what another version is used for is not.
+    /// True if it is logged. What both sides lack is logged once, and what another version is used for is not.
     pub fn is_reported(&self) -> bool {
         let once = match self.absence {
             Absence::Side => true,
@@ -163,7 +163,7 @@ impl Missing {
         once && self.place.is_some()
     }
 
-    /// What tells one from another: side, direction, group, version, resource and config.
+    /// What distinguishes one from another: side, direction, group, version, resource and config.
     pub fn key(&self) -> (Side, Direction, &str, &str, &str, Option<&str>) {
         let config = self.place.as_ref().map(|place| &*place.config);
         (

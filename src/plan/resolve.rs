@@ -13,7 +13,7 @@ use super::naming::Naming;
 use super::planned::{Absence, Missing, Pair, Plan, TypePlan, status_path};
 use super::selector::Shared;
 use super::wanted::{Entry, Objects, Types, Wanted};
-use super::words::never_travels;
+use super::words::is_never_synced;
 use super::{Direction, Filter, Names, Place, Problem, Selector};
 use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::cluster::{ResourceType, Side, qualified};
@@ -180,7 +180,7 @@ impl<'a> Resolver<'a> {
             for served in edge.resources(group, version) {
                 is_served = true;
                 let resource = &served.resource.resource;
-                if served.watchable && !never_travels(group, resource) {
+                if served.watchable && !is_never_synced(group, resource) {
                     found.entry(resource).or_insert(version);
                 }
             }
@@ -373,8 +373,8 @@ impl<'a> Resolver<'a> {
 
     /// Notes that neither side serves what an entry names, where it is one side that is asked for it again.
     fn missing_everywhere(&mut self, side: Side, entry: &Entry, group: &str, version: &str, word: &str) {
-        let is_told = side == entry.direction.origin();
-        let meant = if is_told {
+        let is_reported = side == entry.direction.origin();
+        let meant = if is_reported {
             self.meant(entry, group, version, word)
         } else {
             None
@@ -392,7 +392,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// What a look into discovery gives.
+/// What discovery answers.
 enum Answer<T> {
     Found(T),
     Missing,

@@ -283,8 +283,8 @@ fn an_upsync_entry_that_can_never_match_is_reported() {
         ),
     ] {
         let plan = resolve(&wanted(&serde_json::json!({"upsync": [entry]})), &both, &both);
-        let told: Vec<_> = plan.missing.iter().map(|missing| &*missing.resource).collect();
-        assert_eq!(told, missing.into_iter().collect::<Vec<_>>(), "{entry}");
+        let reported: Vec<_> = plan.missing.iter().map(|missing| &*missing.resource).collect();
+        assert_eq!(reported, missing.into_iter().collect::<Vec<_>>(), "{entry}");
         let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
         assert_eq!(problems, problem.into_iter().collect::<Vec<_>>(), "{entry}");
     }

@@ -189,7 +189,7 @@ fn what_is_shared_selects_the_same() {
         let part = selector.part_of("c", "d", false);
         assert!(selects(&part, "n1", "d") && !selects(&part, "n1", "b") && !selects(&part, "m", "d"));
         assert!(selector.part_of("x", "d", true).is_empty());
-        // All that is in them is more than before, and one that is added is told alone where few are.
+        // All that is in them is more than before, and one that is added is listed alone where few are.
         let mut more = selector.clone();
         more.share(shared(Names::All));
         assert!(!more.added_to(&selector).is_empty());

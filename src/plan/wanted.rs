@@ -323,7 +323,7 @@ impl<'a> Merge<'a> {
                 "namespace",
                 "\"*\" is not supported for downsync; name each namespace".to_owned(),
             ),
-            () if words::never_travels_as_kind(&item.group, &item.kind) => {
+            () if words::is_never_synced_as_kind(&item.group, &item.kind) => {
                 ("kind", format!("{} of {:?} is never synced", item.kind, item.group))
             }
             () if bad.is_some() => bad.unwrap_or_default(),
@@ -394,7 +394,7 @@ impl<'a> Merge<'a> {
         let why = match () {
             () if resource.is_empty() => NOTHING.to_owned(),
             () if resource.contains('/') => format!("{} is a subresource and cannot be synced", words::cut(resource)),
-            () if words::never_travels(group, resource) => {
+            () if words::is_never_synced(group, resource) => {
                 format!("{} is never synced", crate::cluster::qualified(group, resource))
             }
             () => return !self.note(field, words::bad_word("resource", resource).as_deref()),

@@ -1,4 +1,4 @@
-//! The words of a config, before anything is asked for by them: what nothing can be called selects nothing, and is told.
+//! The words of a config, before anything is asked for by them: what nothing can be called selects nothing, and is reported.
 
 use super::selector::{ALL, Names};
 use crate::api::edge_sync_config::Ref;
@@ -8,8 +8,8 @@ use crate::cluster::{is_path_segment, is_word};
 const LONGEST_NAMESPACE: usize = 63;
 /// The group of roles, which may be called whatever is a part of a path.
 const ROLES: &str = "rbac.authorization.k8s.io";
-/// So much of a word is told.
-const TOLD: usize = 60;
+/// So much of a word is printed.
+const SHOWN: usize = 60;
 
 /// Why nothing has that group; `None` if something may.
 pub(super) fn bad_group(group: &str) -> Option<String> {
@@ -117,7 +117,7 @@ fn usable(list: &[String], bad: impl Fn(&str) -> Option<String>) -> (Names, Opti
 
 /// A word in quotes, shortened if it is long.
 pub(super) fn cut(word: &str) -> String {
-    match word.char_indices().nth(TOLD) {
+    match word.char_indices().nth(SHOWN) {
         None => format!("{word:?}"),
         Some((end, _)) => {
             let begin = word.get(..end).unwrap_or_default();
@@ -128,7 +128,7 @@ pub(super) fn cut(word: &str) -> String {
 
 /// Types that belong to one side alone (spec 3.8): kcp's own APIs, the syncer's configs, and what controllers use to
 /// talk to each other.
-pub(super) fn never_travels(group: &str, resource: &str) -> bool {
+pub(super) fn is_never_synced(group: &str, resource: &str) -> bool {
     belongs_to_one_side(group)
         || matches!(
             (group, resource),
@@ -137,7 +137,7 @@ pub(super) fn never_travels(group: &str, resource: &str) -> bool {
 }
 
 /// The same by kind.
-pub(super) fn never_travels_as_kind(group: &str, kind: &str) -> bool {
+pub(super) fn is_never_synced_as_kind(group: &str, kind: &str) -> bool {
     belongs_to_one_side(group)
         || matches!(
             (group, kind),
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nothing_can_be_called_is_told_in_few_words() {
+    fn what_nothing_can_be_called_is_printed_in_few_words() {
         let long = "x".repeat(66_000);
         for (name, namespace, word) in [
             ("shop", true, true),
@@ -177,8 +177,8 @@ mod tests {
             assert_eq!(bad_word("kind", name).is_none(), word, "{name:.80}");
             assert_eq!(bad_group(name).is_none(), word || name.is_empty(), "{name:.80}");
         }
-        let told = bad_namespace(&long).unwrap();
-        assert!(told.len() < 120 && told.contains("66000"), "{told}");
+        let reported = bad_namespace(&long).unwrap();
+        assert!(reported.len() < 120 && reported.contains("66000"), "{reported}");
         assert_eq!(bad_word("kind", "é/").as_deref(), Some("\"é/\" is no kind"));
     }
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_object_has_is_told_and_one_that_a_role_may_have_is_not() {
+    fn a_name_that_no_object_has_is_reported_and_one_that_a_role_may_have_is_not() {
         for (group, name, expected) in [
             ("", "prices", true),
             ("", "prices.v2-1", true),
@@ -209,10 +209,10 @@ mod tests {
         ] {
             assert_eq!(bad_name(group, name).is_none(), expected, "{group} {name}");
         }
-        let told = bad_name("", "pri*").unwrap();
+        let reported = bad_name("", "pri*").unwrap();
         assert!(
-            told.starts_with("\"pri*\" is no name of an object: \"*\" stands for all"),
-            "{told}"
+            reported.starts_with("\"pri*\" is no name of an object: \"*\" stands for all"),
+            "{reported}"
         );
         assert_eq!(
             bad_namespace("sho*").as_deref(),

@@ -49,7 +49,7 @@
 //!   key has to wait for its back-off or for a side, so that what waits costs a key and not a body.
 //!
 //! **Nothing is lost.** Whenever a key is dropped, or finds no room, its group is marked, and [`Queue::refill`] asks
-//! for all keys of the group that are out of sync. It takes as many as its share has room for and goes on later where
+//! for all keys of the group that are out of sync. It takes as many as its share has room for and continues later where
 //! it stopped, so that every key gets its turn; the marked groups take turns, too. What needs a side that is down is
 //! asked for when that is back.
 //!
@@ -81,7 +81,7 @@ use self::overflow::{Lost, Overflow};
 use self::sides::{Gate, Gates, Sides};
 use crate::cluster::Side;
 
-/// Entries of a queue unless told otherwise: each takes 80 bytes and its key twice, so a full queue is a few
+/// Entries of a queue unless set otherwise: each takes 80 bytes and its key twice, so a full queue is a few
 /// hundred kB, and more of them would only wait for the same few workers.
 pub const CAPACITY: usize = 1024;
 /// With fewer entries the shares below are too small to tell them apart.
@@ -116,7 +116,7 @@ pub trait QueueKey: Clone + Ord {
     /// What goes with a key.
     type Payload: Payload;
 
-    /// What is looked at whole again when keys of it found no room: the type.
+    /// What is read whole again when keys of it found no room: the type.
     type Group: Copy + Ord;
 
     /// The group that the key belongs to. Always the same.
@@ -150,7 +150,7 @@ pub enum Class {
     First,
     /// All else.
     Normal,
-    /// What takes others along when it goes: namespaces and CRDs to be deleted.
+    /// what deletes others too when it goes: namespaces and CRDs to be deleted.
     Last,
 }
 
@@ -305,7 +305,7 @@ impl<K: QueueKey> Queue<K> {
         }
         if !matches!(done, Done::Finished | Done::Unreachable(_)) {
             // Were it back, the queue would know by now. Another key at once would be put off just as this one.
-            self.gates.told_nothing(probed, now, jitter);
+            self.gates.learnt_nothing(probed, now, jitter);
         }
         let failures = self.entry(key).failures;
         let asked = match done {
@@ -340,13 +340,13 @@ impl<K: QueueKey> Queue<K> {
 
     /// Something answered on this side. `jitter` is in 0..1.
     ///
-    /// True if it was down, and what waits for it now goes on.
+    /// True if it was down, and what waits for it now continues.
     pub fn side_is_back(&mut self, side: Side, now: Instant, jitter: f64) -> bool {
         let parked = self.ready.count(|needs| needs.has(side));
         self.gates.back(side, parked, self.next_number, now, jitter)
     }
 
-    /// The groups that have lost keys and were not yet looked at whole.
+    /// The groups that have lost keys and were not yet read whole.
     pub fn overflowed(&self) -> impl Iterator<Item = K::Group> {
         self.overflow.groups()
     }

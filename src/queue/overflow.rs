@@ -1,6 +1,6 @@
 //! The groups that have lost keys because room was missing, and how their keys come back.
 //!
-//! A group is looked at whole in rounds, each as long as there is room. A round goes on at the key that the last one
+//! A group is read whole in rounds, each as long as there is room. A round continues at the key that the last one
 //! had no room for, so that every key gets its turn, however many there are; a rotation is over when a round reaches
 //! the end. Whatever is lost while a rotation is under way calls for another one.
 
@@ -24,7 +24,7 @@ pub(super) enum Lost {
 pub(super) struct Round<G, K> {
     pub(super) group: G,
     pub(super) needs: Sides,
-    /// Where it goes on; `None` is the beginning.
+    /// Where it continues; `None` is the beginning.
     pub(super) from: Option<K>,
     /// The failures that keys without an entry are taken to have.
     pub(super) failures: u32,
@@ -40,7 +40,7 @@ pub(super) struct Overflow<G, K> {
 struct Group<K> {
     /// The groups take turns: the lowest comes next.
     turn: u64,
-    /// Where the rotation under way goes on; `None` if none is.
+    /// Where the rotation under way continues; `None` if none is.
     from: Option<K>,
     /// The failures that keys begin with in the rotation under way.
     failures: u32,
@@ -128,7 +128,7 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
         }
     }
 
-    /// For each group its needs, and the time before which it is not looked at.
+    /// For each group its needs, and the time before which it is not read.
     pub(super) fn wakes_at(&self) -> impl Iterator<Item = (Sides, Option<Instant>)> {
         let groups = self.groups.iter();
         groups.map(|((_, needs), of_group)| (*needs, of_group.not_before()))

@@ -244,7 +244,7 @@ fn a_flood_of_one_type_keeps_others_waiting_for_two_turns_of_the_queue_at_most()
         let key = take(&mut queue, now).unwrap();
         queue.done(&key, Done::Finished, now, 0.0);
         wanted.remove(&key);
-        // The flood goes on.
+        // The flood continues.
         wanted.insert(Key(3, 5000 + turn));
         queue.add(Key(3, 5000 + turn), Class::Normal, None);
         if key == Key(4, 0) {
@@ -321,7 +321,7 @@ fn more_bad_objects_than_entries_neither_run_hot_nor_keep_good_ones_waiting() {
     edge.add(Key(4, 0));
     edge.run(hour, hour + Duration::from_millis(100));
     assert!(edge.attempts.contains_key(&Key(4, 0)), "news find room at once");
-    // Left alone, each would have been tried once every five minutes in the end, after nine tries.
+    // By itself, each would have been tried once every five minutes in the end, after nine tries.
     let ideal = 9 + u32::try_from(3600 / LONGEST_WAIT.as_secs()).unwrap();
     assert!(most <= 2 * ideal);
 }

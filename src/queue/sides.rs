@@ -182,7 +182,7 @@ impl Gates {
     }
 
     /// A probe of `sides` said nothing of them: the next one waits as long as the last one did.
-    pub(super) fn told_nothing(&mut self, sides: Sides, now: Instant, jitter: f64) {
+    pub(super) fn learnt_nothing(&mut self, sides: Sides, now: Instant, jitter: f64) {
         for side in sides.iter() {
             self.0.or_default(side).probe_later(now, jitter);
         }

@@ -1,10 +1,10 @@
 //! The credentials of both sides, over their life: the token of the hub is renewed before it ends, and of what is not
-//! renewed it is told in time that it will end.
+//! renewed it is logged in time that it will end.
 //!
 //! What is done when is in [`plan`] and [`notice`], pure; where a renewed token is kept in [`keep`]; here it is acted upon.
 //!
 //! Promises: the old token stays in use until there is a new one; a new one is in use before it is kept, so that a disk
-//! that is full or an edge that is away costs nothing but another try; what fails is told once in a row; no token is in
+//! that is full or an edge that is away costs nothing but another try; what fails is logged once in a row; no token is in
 //! any line. Only whoever does the work runs this: of two syncers, the leader.
 
 mod keep;
@@ -55,7 +55,7 @@ pub async fn run(setup: Setup) -> Infallible {
         unkept: None,
         keeping: Tries::default(),
         notices: [Notices::default(), Notices::default()],
-        is_told: false,
+        is_reported: false,
     };
     loop {
         let wait = renewal.turn().await;
@@ -71,8 +71,8 @@ struct Renewal {
     keeping: Tries,
     /// Of hub and edge.
     notices: [Notices; 2],
-    /// It was told that there is nothing to renew.
-    is_told: bool,
+    /// It was logged that there is nothing to renew.
+    is_reported: bool,
 }
 
 impl Renewal {
@@ -87,7 +87,7 @@ impl Renewal {
             self.tell_that_nothing_is_renewed();
             return LOOK;
         };
-        self.is_told = false;
+        self.is_reported = false;
         self.plan.meet(token, fastrand::f64());
         let wait = self.keep_token(&keep, claims).await;
         match self.plan.next(claims, &self.setup.hub.standing(), self.now()) {
@@ -141,7 +141,7 @@ impl Renewal {
             Err(error) => error,
         };
         let is_first = self.plan.tries.fail(Instant::now(), fastrand::f64());
-        // That a side is away or refuses the token is told of the side.
+        // That a side is away or refuses the token is logged for the side.
         if is_first && !failed.is_unreachable() && !failed.is_unauthorized() {
             log_line!(
                 Warn,
@@ -209,7 +209,7 @@ impl Renewal {
     }
 
     fn tell_that_nothing_is_renewed(&mut self) {
-        if !std::mem::replace(&mut self.is_told, true) {
+        if !std::mem::replace(&mut self.is_reported, true) {
             log_line!(
                 Warn,
                 NothingToRenew,

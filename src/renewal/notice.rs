@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::cluster::Credentials;
 
 const DAY: u64 = 86_400;
-/// So long before the end it is told, each once.
+/// So long before the end it is logged, each once.
 const AHEAD: [u64; 3] = [30 * DAY, 7 * DAY, DAY];
 
-/// What is to be told.
+/// What is to be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// They will end then.
@@ -17,23 +17,23 @@ pub(super) enum Notice {
     Ended(u64),
 }
 
-/// What has been told of the credentials of one side.
+/// What has been logged of the credentials of one side.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     end: Option<u64>,
     /// How many of the notices.
-    told: usize,
+    reported: usize,
 }
 
 impl Notices {
-    /// What is to be told of these credentials at this time since 1970. Of those that are renewed here only that they have
-    /// ended: that they are not renewed is told when it fails.
+    /// What is to be logged of these credentials at this time since 1970. Of those that are renewed here only that they have
+    /// ended: that they are not renewed is logged when it fails.
     pub(super) fn due(&mut self, credentials: &Credentials, are_renewed: bool, now: Duration) -> Option<Notice> {
         let end = credentials.end()?;
         if self.end != Some(end) {
             *self = Self {
                 end: Some(end),
-                told: 0,
+                reported: 0,
             };
         }
         let left = end.saturating_sub(now.as_secs());
@@ -41,14 +41,14 @@ impl Notices {
             Credentials::Token(_, claims) => end.saturating_sub(claims.issued),
             _ => u64::MAX,
         };
-        // Nobody wants to be told at once of a token of three days that it ends within seven.
+        // Nobody wants to be sent at once of a token of three days that it ends within seven.
         let counts = |ahead: u64| ahead < life && left <= ahead;
         let ahead = AHEAD.iter().filter(|ahead| !are_renewed && counts(**ahead)).count();
         let step = if left == 0 { AHEAD.len() + 1 } else { ahead };
-        if step <= self.told {
+        if step <= self.reported {
             return None;
         }
-        self.told = step;
+        self.reported = step;
         Some(if left == 0 {
             Notice::Ended(end)
         } else {
@@ -63,16 +63,16 @@ mod tests {
     use crate::cluster::claims::Claims;
     use crate::cluster::claims::tests::token;
 
-    fn told(credentials: &Credentials, are_renewed: bool, days: impl Iterator<Item = u64>) -> Vec<(u64, bool)> {
+    fn reported(credentials: &Credentials, are_renewed: bool, days: impl Iterator<Item = u64>) -> Vec<(u64, bool)> {
         let mut notices = Notices::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for day in days {
             let now = Duration::from_secs(day * DAY);
             if let Some(notice) = notices.due(credentials, are_renewed, now) {
-                told.push((day, matches!(notice, Notice::Ended(_))));
+                reported.push((day, matches!(notice, Notice::Ended(_))));
             }
         }
-        told
+        reported
     }
 
     fn token_of(issued: u64, ends: u64) -> Credentials {
@@ -82,26 +82,26 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_told_of_30_7_and_1_days_before_its_end() {
+    fn a_certificate_is_reported_30_7_and_1_days_before_its_end() {
         let certificate = Credentials::Certificate(Some(100 * DAY));
         let each = [(70, false), (93, false), (99, false), (100, true)];
-        assert_eq!(told(&certificate, false, 0..200), each);
-        // Started late, it is told once of all that has passed.
-        assert_eq!(told(&certificate, false, 95..99), [(95, false)]);
-        assert_eq!(told(&certificate, false, 120..200), [(120, true)]);
-        assert_eq!(told(&Credentials::Certificate(None), false, 0..200), []);
-        assert_eq!(told(&Credentials::TokenFile, false, 0..200), []);
+        assert_eq!(reported(&certificate, false, 0..200), each);
+        // Started late, it is logged once for all that has passed.
+        assert_eq!(reported(&certificate, false, 95..99), [(95, false)]);
+        assert_eq!(reported(&certificate, false, 120..200), [(120, true)]);
+        assert_eq!(reported(&Credentials::Certificate(None), false, 0..200), []);
+        assert_eq!(reported(&Credentials::TokenFile, false, 0..200), []);
     }
 
     #[test]
-    fn a_token_is_told_of_by_what_it_lives() {
-        assert_eq!(told(&token_of(0, 100), false, 0..200).len(), 4);
-        assert_eq!(told(&token_of(93, 100), false, 90..200), [(99, false), (100, true)]);
-        assert_eq!(told(&token_of(0, 100), true, 0..200), [(100, true)]);
+    fn a_token_is_reported_by_what_it_lives() {
+        assert_eq!(reported(&token_of(0, 100), false, 0..200).len(), 4);
+        assert_eq!(reported(&token_of(93, 100), false, 90..200), [(99, false), (100, true)]);
+        assert_eq!(reported(&token_of(0, 100), true, 0..200), [(100, true)]);
     }
 
     #[test]
-    fn others_are_told_of_again() {
+    fn others_are_reported_again() {
         let mut notices = Notices::default();
         let mut due = |end: u64| notices.due(&Credentials::Certificate(Some(end)), false, Duration::from_secs(95));
         assert_eq!(due(100), Some(Notice::Ending(100)));

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::cluster::claims::Claims;
 use crate::cluster::{Standing, since_1970_of};
 
-/// How long nothing is looked at while nothing is due: clocks are set, and files are replaced.
+/// How long nothing is read while nothing is due: clocks are set, and files are replaced.
 pub(super) const LOOK: Duration = Duration::from_secs(60);
 /// The same while it is due and the hub is away.
 const AWAY: Duration = Duration::from_secs(5);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_refused_is_tried_ever_more_rarely_until_there_is_another_token() {
+    async fn what_is_refused_is_tried_with_increasing_back_off_until_there_is_another_token() {
         let (mut at, mut plan, mut tries) = (Instant::now(), Plan::default(), 0);
         let (old, hub) = (claims(0, HOUR), standing(THERE));
         plan.meet(&secret("old"), 0.5);
@@ -257,7 +257,7 @@ mod tests {
             };
             match plan.next(&old, &hub, now) {
                 Step::Renew => {
-                    assert_eq!(plan.tries.fail(at, 1.0), tries == 0, "it is told once");
+                    assert_eq!(plan.tries.fail(at, 1.0), tries == 0, "it is logged once");
                     tries += 1;
                 }
                 Step::Wait(wait) => at += wait,

@@ -45,14 +45,14 @@ impl Changes {
     }
 
     /// The sum, if it is time for one: at the first rest, and at the end of the burst.
-    pub(super) fn sum(&mut self, at_rest: bool, now: Instant) -> BTreeMap<(Side, Change), u32> {
+    pub(super) fn sum(&mut self, idle: bool, now: Instant) -> BTreeMap<(Side, Change), u32> {
         if self.unlogged.is_empty() {
             return BTreeMap::new();
         }
         if self.due().is_some_and(|due| due <= now) {
             return std::mem::take(self).unlogged;
         }
-        if !at_rest || self.summed {
+        if !idle || self.summed {
             return BTreeMap::new();
         }
         self.summed = true;

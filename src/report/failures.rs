@@ -34,7 +34,7 @@ pub(super) struct Failures {
     shared: HashMap<u64, Shared>,
     burst: Option<Burst>,
     /// When the first of those that pause may have worked for long enough.
-    look: Option<Instant>,
+    steady_due: Option<Instant>,
 }
 
 /// A line that is to be logged.
@@ -98,7 +98,7 @@ impl Failures {
         Some(line)
     }
 
-    /// A streak begins, or goes on. Whether that is news, and which line it is worth.
+    /// A streak begins, or continues. Whether that is news, and which line it is worth.
     fn goes_on(&mut self, subject: &Subject, kind: u32, now: Instant) -> (bool, Line) {
         let known = self.streaks.get_mut(subject).filter(|streak| !is_over(streak, now));
         let Some(streak) = known else {
@@ -125,7 +125,7 @@ impl Failures {
         }
         self.move_to(subject, None);
         self.count -= 1;
-        self.look.get_or_insert(now + STEADY);
+        self.steady_due.get_or_insert(now + STEADY);
         let streak = self.streaks.get_mut(subject)?;
         streak.paused = Some(now);
         Some(Ended {
@@ -145,7 +145,7 @@ impl Failures {
     /// What has come and gone and by now has worked for a while, each with how long it did. All else that has worked for as
     /// long is forgotten.
     pub(super) fn steady(&mut self, now: Instant) -> Vec<(Subject, Duration)> {
-        if self.look.is_none_or(|look| look > now) {
+        if self.steady_due.is_none_or(|due| due > now) {
             return Vec::new();
         }
         let mut steady = Vec::new();
@@ -158,7 +158,7 @@ impl Failures {
             !is_over
         });
         let paused = self.streaks.values().filter_map(|streak| streak.paused);
-        self.look = paused.min().map(|since| since + STEADY);
+        self.steady_due = paused.min().map(|since| since + STEADY);
         steady
     }
 
@@ -173,7 +173,7 @@ impl Failures {
 
     /// When there is something to say of those that have no line, or that have worked for a while.
     pub(super) fn due(&self) -> Option<Instant> {
-        [self.sum_due(), self.look].into_iter().flatten().min()
+        [self.sum_due(), self.steady_due].into_iter().flatten().min()
     }
 
     fn sum_due(&self) -> Option<Instant> {

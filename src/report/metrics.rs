@@ -1,6 +1,6 @@
 //! The figures for people and their monitoring, in the text format of Prometheus.
 //!
-//! Counters grow where things happen; all else is looked up when somebody asks ([`Snapshot`]), so that figures nobody
+//! Counters grow where things happen; all else is gathered when somebody asks ([`Snapshot`]), so that figures nobody
 //! reads cost nothing.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub queue_length: usize,
     /// Keys that there is room for.
     pub queue_capacity: usize,
-    /// Types of which keys found no room, and are to be looked up.
+    /// Types of which keys found no room, and are to be found.
     pub queue_overflowed: usize,
     /// Deletes that are held, by direction and reason. What is absent is zero.
     pub held: BTreeMap<(Direction, &'static str), usize>,

@@ -65,7 +65,7 @@ impl Report {
         }
     }
 
-    /// That of an engine that takes over from one in the same process: what was counted goes on, what fails it finds out.
+    /// That of an engine that takes over from one in the same process: what was counted continues, what fails it finds out.
     #[must_use]
     pub fn of_the_next_turn(self) -> Self {
         Self {
@@ -293,8 +293,8 @@ impl Report {
     }
 
     /// Logs how many changes and failures had no line of their own, if it is time for that.
-    pub fn sum_up(&mut self, at_rest: bool) {
-        for ((side, change), count) in self.changes.sum(at_rest, self.now) {
+    pub fn sum_up(&mut self, idle: bool) {
+        for ((side, change), count) in self.changes.sum(idle, self.now) {
             if let Some((word, reason)) = of_change(change) {
                 let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("more", &count)];
                 logging::write(Level::Info, module_path!(), reason, word, &keys);

@@ -23,14 +23,14 @@ pub(super) struct Streak {
     last: Instant,
     /// It has had a line, so that its end is to have one.
     pub(super) is_logged: bool,
-    /// Since when it works again, if it does. Should it fail soon, the streak goes on.
+    /// Since when it works again, if it does. Should it fail soon, the streak continues.
     pub(super) paused: Option<Instant>,
     /// How often it has gone on after that.
     pub(super) returns: u8,
     /// What it has in common with others that fail, if anything, and whether it has had the line for all of them.
     pub(super) shared: Option<(u64, bool)>,
     /// What it has had the line for, of such things, the newest first; 0 where there was none. It may fail in several of
-    /// these ways in turn, for want of several permissions.
+    /// these ways in turn, as several permissions are missing.
     said: [u32; KINDS],
 }
 

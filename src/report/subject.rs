@@ -26,7 +26,7 @@ pub enum Topic {
     Heartbeat,
     /// The record of synced types, named as the object that it is.
     Record,
-    /// What tells the side from another one, named as the object that it is.
+    /// What distinguishes the side from another one, named as the object that it is.
     Identity,
     /// Watching a type, `deployments.apps`, or `deployments.apps/NAMESPACE` for one namespace of it.
     Watch,
@@ -109,10 +109,7 @@ impl Topic {
                 "the hub does not serve the types of the configs",
             ),
             _ if is_permission(error) => (LogReason::Forbidden, "the syncer has no permission"),
-            Self::Identity => (
-                LogReason::IdentityUnreadable,
-                "cannot read what tells a side from another one",
-            ),
+            Self::Identity => (LogReason::IdentityUnreadable, "cannot read what identifies a side"),
             Self::Watch => (LogReason::WatchFailed, "objects of a type cannot be watched"),
             Self::Status => (LogReason::StatusFailed, "statuses of a type cannot be returned"),
             Self::TypeDefinition => (LogReason::DefinitionUnreadable, "cannot read what defines a type"),

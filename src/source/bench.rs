@@ -1,4 +1,4 @@
-//! What the tests of both modes share: a server that answers from a script, and a reader of what a source tells.
+//! What the tests of both modes share: a server that answers from a script, and a reader of what a source reports.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -254,7 +254,7 @@ impl Reader {
         }
     }
 
-    /// Lets time pass in which nothing may be told.
+    /// Lets time pass in which nothing may be reported.
     pub(super) async fn quiet(&mut self, seconds: u64) {
         let event = timeout(Duration::from_secs(seconds), self.events.recv()).await;
         assert!(event.is_err(), "{event:?}");

@@ -1,4 +1,4 @@
-//! What both modes of a source share: where it sends to, how it tells of the link, and how it reads pages.
+//! What both modes of a source share: where it sends to, how it reports on the link, and how it reads pages.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl Link {
     }
 
     /// Reports a failure and waits its back-off, at most `longest`, added to what the server asks for, so that the
-    /// edges it asked at once do not come back at once. While the side is away, one of its sources goes on asking, and
+    /// edges it asked at once do not come back at once. While the side is away, one of its sources keeps asking, and
     /// the others wait for what comes of that.
     pub(super) async fn fail(&mut self, error: Error, longest: Duration) -> Result<(), Closed> {
         // A server that has denied something for a while and is only busy with it now has come to know it: API servers
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_type_that_is_being_set_up_is_not_waited_for_as_long_as_it_was_missing() {
-        let (events, mut told) = channel(100);
+        let (events, mut received) = channel(100);
         let server = Paths(std::collections::BTreeMap::new());
         let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None));
         let mut link = Link::new(0, events, Rc::new(cluster));
@@ -201,7 +201,7 @@ mod tests {
         assert!(wait_after(&mut link, 429).await >= LONGEST_WAIT / 2);
         link.succeeds();
         assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
-        told.close();
+        received.close();
         assert!(
             link.fail(answer(429), LONGEST_WAIT).await.is_err(),
             "the engine is gone"

@@ -1,4 +1,4 @@
-//! What a source that polls remembers of the objects it has told of: two numbers each, no names.
+//! What a source that polls remembers of the objects it has reported: two numbers each, no names.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

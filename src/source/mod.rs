@@ -31,14 +31,14 @@ use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, ResourceT
 /// Numbers sources through the life of the process, so that what an ended one left behind is recognised.
 pub type SourceId = u64;
 
-/// What a source tells.
+/// What a source reports.
 #[derive(Debug)]
 pub enum SourceEvent {
     /// A complete list begins. May come again at any time.
     Begin(Covers),
     /// The object is there; its JSON, whole or metadata alone as asked for.
     Object(Bytes),
-    /// The object is there as it was told before; its metadata.
+    /// The object is there as it was reported before; its metadata.
     Unchanged(Bytes),
     /// The object was deleted; its last JSON.
     Gone(Bytes),
@@ -163,7 +163,7 @@ pub struct SourceHandle {
 impl SourceHandle {
     /// The engine has the whole object at this version (its own write was answered with it), so that a poll need not
     /// read it. A write that does not touch what others may have changed meanwhile says nothing of the kind, unless all of
-    /// the answer was looked at. A hint; 0 is no version.
+    /// the answer was read. A hint; 0 is no version.
     pub fn is_known(&self, name: &ObjectName, version: u64) {
         if let Some(memory) = &self.memory
             && version != 0

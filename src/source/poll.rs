@@ -120,7 +120,7 @@ impl Source {
     async fn send_listed(&mut self, object: Bytes) -> Result<(), End> {
         let known = Meta::parse_at(self.cluster.workspaces(), &object)
             .ok()
-            .filter(|meta| self.is_looked_for(meta));
+            .filter(|meta| self.is_searched_for(meta));
         self.link.send(SourceEvent::Object(object)).await?;
         if let Some(meta) = known {
             self.record_version(&meta);
@@ -129,7 +129,7 @@ impl Source {
     }
 
     /// True if later polls will name the object.
-    fn is_looked_for(&self, meta: &Meta) -> bool {
+    fn is_searched_for(&self, meta: &Meta) -> bool {
         let Style::LookThenWatch(labels) = self.reading.style else {
             return true;
         };
@@ -142,7 +142,7 @@ impl Source {
     /// Passes on an object that a poll has named, whole if it has changed. Gives the error if it alone cannot be read.
     async fn read_metadata(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
         let Ok(meta) = Meta::parse_at(self.cluster.workspaces(), &metadata) else {
-            // No API server sends such a thing. The engine tells people.
+            // No API server sends such a thing. The engine logs it.
             self.link.send(SourceEvent::Object(metadata)).await?;
             return Ok(None);
         };

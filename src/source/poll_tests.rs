@@ -55,7 +55,7 @@ fn asked(bench: &Bench) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_list_is_whole_and_each_later_one_a_poll_that_tells_of_no_change() {
+async fn the_first_list_is_whole_and_each_later_one_a_poll_that_reports_no_change() {
     local(async {
         let (bench, mut source) = polling(
             Style::Whole,
@@ -107,7 +107,7 @@ async fn what_is_new_or_changed_is_read_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_read_beside_a_look_is_no_sign_that_the_server_has_gone_back() {
+async fn what_is_read_beside_a_poll_is_no_sign_that_the_server_has_gone_back() {
     local(async {
         let (_bench, mut source) = polling(
             Style::Whole,
@@ -144,7 +144,7 @@ async fn an_object_that_is_gone_is_not_named_and_is_new_when_it_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_goes_between_look_and_read_is_not_named() {
+async fn an_object_that_goes_between_list_and_read_is_not_named() {
     local(async {
         let (_bench, mut source) = polling(
             Style::Whole,
@@ -164,7 +164,7 @@ async fn an_object_that_goes_between_look_and_read_is_not_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_fails_never_completes_and_what_it_told_is_not_read_again() {
+async fn a_read_that_fails_never_completes_and_what_it_reported_is_not_read_again() {
     let cut_page = || {
         let start = r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"7","continue":""},"items":["#;
         cut(&[format!("{start}{},", object("a", 6))])
@@ -223,7 +223,7 @@ async fn a_first_list_that_fails_is_taken_whole_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_whose_next_page_is_too_old_begins_again_at_once_and_then_backs_off() {
+async fn a_poll_whose_next_page_is_too_old_begins_again_at_once_and_then_backs_off() {
     local(async {
         let first = || page(7, "n2", &[object("a", 1)]);
         let (bench, mut source) = polling(
@@ -280,7 +280,7 @@ async fn polls_keep_the_interval_within_a_tenth_and_the_first_is_spread_over_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_told_with_growing_waits_until_one_up_and_a_complete_poll_forgets_them() {
+async fn failures_are_reported_with_growing_waits_until_one_up_and_a_complete_poll_forgets_them() {
     local(async {
         let mut answers = vec![one("a", 1)];
         answers.extend((0..9).map(|_| unreachable()));
@@ -317,7 +317,7 @@ async fn a_long_interval_lets_the_waits_after_failures_grow_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_time_gets_it_be_it_for_a_look_or_for_one_object() {
+async fn a_server_that_asks_for_time_gets_it_be_it_for_a_list_or_for_one_object() {
     for before in [vec![one("a", 1)], vec![one("a", 1), one("a", 2)]] {
         local(async {
             let busy = Ok(Response {
@@ -393,7 +393,7 @@ async fn metadata_alone_is_never_followed_by_a_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_edge_is_looked_at_once_as_a_whole_and_then_by_label() {
+async fn the_edge_is_read_once_as_a_whole_and_then_by_label() {
     let labelled = |name: &str, version: u32, label: &str| {
         format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}","labels":{{"mine":"{label}"}}}}}}"#)
     };

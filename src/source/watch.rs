@@ -47,7 +47,7 @@ pub(super) struct Source {
     link: Link,
     /// Where to resume; absent when a complete list is needed.
     version: Option<String>,
-    /// The highest version that the server has told of, as a number.
+    /// The highest version that the server has reported, as a number.
     reached: u64,
     /// Broken streaming lists since a complete list.
     broken_streams: u32,
@@ -57,7 +57,7 @@ pub(super) struct Source {
     refused: u32,
     /// How many of them it takes until a list is taken instead.
     patience: u32,
-    /// Watches in a row that ended soon and told nothing.
+    /// Watches in a row that ended soon and reported nothing.
     short: u32,
 }
 
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// Waits after a watch that ended soon: longer each time, if it told nothing.
+    /// Waits after a watch that ended soon: longer each time, if it reported nothing.
     async fn rest(&mut self) {
         let wait = SHORT_WATCH.saturating_mul(1 << self.short.min(8)).min(LONGEST_REST);
         self.short += 1;
@@ -150,7 +150,7 @@ impl Source {
         true
     }
 
-    /// A watch told something, or lived for a while.
+    /// A watch reported something, or lived for a while.
     fn watch_works(&mut self) {
         self.refused = 0;
         self.patience = REFUSALS;
@@ -183,7 +183,7 @@ impl Source {
         Ok(pages.version().to_owned())
     }
 
-    /// Reads a streaming list; the watch it came by goes on from there. `None` if the server turns out not to stream
+    /// Reads a streaming list; the watch it came by continues from there. `None` if the server turns out not to stream
     /// lists.
     async fn list_stream(&mut self) -> Result<Option<Watching>, End> {
         let mut watching = match self.cluster.watch(&self.list, None, watch_seconds()).await {

@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
 /// type cannot be listed; `None` if the side has answered for every type that nothing else is there.
 ///
 /// An error proves nothing. Each version of a group is asked for, since not every type of a group is served at the one
-/// that it prefers. Events are not looked for: they tell of other objects.
+/// that it prefers. Events are not searched for: they tell of other objects.
 pub(crate) async fn first_in_namespace(
     cluster: &Rc<Cluster>,
     namespace: &str,

@@ -60,7 +60,7 @@ pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<Str
 /// More than any object has.
 const MOST_FINALIZERS: usize = 1000;
 
-/// A read has not found a copy that was there when it was last told of: either nobody has told yet that it went, or what
+/// A read has not found a copy that was there when it was last reported: either nothing has reported yet that it went, or what
 /// was read is older than the copy. A list says how old it is.
 pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<(), Error> {
     let Address { resource, name } = &job.copy_at;

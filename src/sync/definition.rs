@@ -23,7 +23,7 @@ pub struct TypeDefinition {
     /// UID of the CRD or `APIBinding`, or of the workspace where that is being deleted.
     pub uid: String,
     /// It is being deleted.
-    pub going: bool,
+    pub being_deleted: bool,
 }
 
 /// Why a type proves nothing by lacking an object.
@@ -52,7 +52,7 @@ type Answer = Result<Option<Withdrawal>, Error>;
 pub struct TypeDefinitions {
     /// By `resource.group`.
     known: BTreeMap<String, DefinedBy>,
-    /// UIDs of what people let go.
+    /// UIDs of what people have released.
     confirmed: BTreeSet<String>,
     /// What the hub is; absent as long as it has not said so.
     hub: Option<Hub>,
@@ -67,7 +67,7 @@ pub enum Hub {
     Kcp(Workspace),
 }
 
-/// The versions at which kcp serves what tells of a workspace.
+/// The versions at which kcp serves what describes a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workspace {
     bindings: String,
@@ -169,7 +169,13 @@ impl TypeDefinitions {
             found => found?,
         };
         Ok(match (known, found) {
-            (_, Some(TypeDefinition { uid, going: true })) => self.unless_confirmed(uid),
+            (
+                _,
+                Some(TypeDefinition {
+                    uid,
+                    being_deleted: true,
+                }),
+            ) => self.unless_confirmed(uid),
             (Some(DefinedBy::Uid(expected)), Some(found)) if found.uid != *expected => {
                 Some(Withdrawal::Redefined(found.uid))
             }
@@ -182,7 +188,10 @@ impl TypeDefinitions {
     pub async fn read(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<TypeDefinition>, Error> {
         let workspace = self.workspace(hub).await?;
         if let Some(uid) = ending_workspace(hub, workspace.as_ref()).await? {
-            return Ok(Some(TypeDefinition { uid, going: true }));
+            return Ok(Some(TypeDefinition {
+                uid,
+                being_deleted: true,
+            }));
         }
         if resource.group.is_empty() || self.known(&resource.qualified()) == Some(&DefinedBy::Nothing) {
             return Ok(None);
@@ -231,7 +240,7 @@ async fn ending_workspace(hub: &Cluster, workspace: Option<&Workspace>) -> Resul
         return Ok(None);
     };
     match read_definition(hub, &logical_clusters(&workspace.itself), "cluster").await {
-        Ok(itself) => Ok(itself.filter(|itself| itself.going).map(|itself| itself.uid)),
+        Ok(itself) => Ok(itself.filter(|itself| itself.being_deleted).map(|itself| itself.uid)),
         Err(error) if error.is_forbidden() => Ok(None),
         Err(error) => Err(error),
     }
@@ -240,7 +249,7 @@ async fn ending_workspace(hub: &Cluster, workspace: Option<&Workspace>) -> Resul
 async fn read_definition(hub: &Cluster, resource: &ResourceType, name: &str) -> Result<Option<TypeDefinition>, Error> {
     let found = read_metadata_shared(hub, resource, &ObjectName::new("", name)).await?;
     Ok(found.map(|meta| TypeDefinition {
-        going: meta.deletion_timestamp.is_some(),
+        being_deleted: meta.deletion_timestamp.is_some(),
         uid: meta.uid,
     }))
 }
@@ -290,7 +299,7 @@ async fn binding(
         return Err(Error::BadAnswer(format!("an APIBinding with the UID {uid:?}")));
     }
     Ok(found.map(|Binding { metadata, .. }| TypeDefinition {
-        going: metadata.deletion_timestamp.is_some(),
+        being_deleted: metadata.deletion_timestamp.is_some(),
         uid: metadata.uid,
     }))
 }

@@ -15,8 +15,8 @@ fn of(group: &str) -> ResourceType {
     }
 }
 
-fn crd(uid: &str, going: bool) -> &'static str {
-    let deleted = if going {
+fn crd(uid: &str, being_deleted: bool) -> &'static str {
+    let deleted = if being_deleted {
         r#","deletionTimestamp":"2026-01-01T00:00:00Z""#
     } else {
         ""

@@ -1,7 +1,7 @@
 //! Downsync: one object from hub to edge.
 //!
 //! [`decide`] is the whole policy, as a pure function. Every apply holds for the version alone that was seen, and where
-//! nothing was seen, for nothing: whatever came in between is looked at before any of it is overwritten.
+//! nothing was seen, for nothing: whatever came in between is read before any of it is overwritten.
 
 use std::rc::Rc;
 
@@ -24,8 +24,8 @@ use crate::sync::ownership::{Copy, CopyState};
 /// A resource version that no object has (that of the first write to an empty storage is 2), so that an apply creates the
 /// object or is refused as a conflict.
 const NOWHERE: &str = "1";
-/// How often a copy that changes in between is looked at again before it is put off.
-const LOOKS: u32 = 5;
+/// How often a copy that changes in between is read again before it is put off.
+const READS: u32 = 5;
 
 /// What to do at the edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,18 +96,18 @@ impl Standing {
 /// Makes the copy what the hub wants.
 pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     let mut standing = Standing::known(job);
-    let mut looks = 0;
+    let mut reads = 0;
     loop {
         let brought = bring_to(hub, edge, job, desired, &standing).await;
         let has_changed = match &brought {
-            // It may have gone since, or changed hands, and nobody tells of what is not ours.
-            Ok(outcome) => matches!(outcome.ending, Ending::Skipped(Why::Conflict(_))) && looks == 0,
-            Err(failure) => failure.side == Side::Edge && failure.error.is_conflict() && looks < LOOKS,
+            // It may have gone since, or changed hands, and nothing reports what is not ours.
+            Ok(outcome) => matches!(outcome.ending, Ending::Skipped(Why::Conflict(_))) && reads == 0,
+            Err(failure) => failure.side == Side::Edge && failure.error.is_conflict() && reads < READS,
         };
         if !has_changed {
             return brought;
         }
-        looks += 1;
+        reads += 1;
         standing = Standing::now(edge, job).await?;
     }
 }
@@ -265,7 +265,7 @@ async fn replace(
     };
     match apply_at(edge, job, desired, Some(NOWHERE), marks).await {
         Ok((object, true)) => done_with(job, Change::Replaced, &object, true).map_err(failed(Side::Edge, "replacing")),
-        // Finalizers or a grace period keep the old copy for now. The edge will tell when it is gone.
+        // Finalizers or a grace period keep the old copy for now. The edge will report when it is gone.
         _ => Ok(left(Why::Terminating)),
     }
 }

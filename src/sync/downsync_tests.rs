@@ -249,7 +249,7 @@ mod stories {
 
     // Two hubs on one edge that begin at the same moment.
     #[tokio::test]
-    async fn what_has_come_into_the_place_of_a_copy_is_looked_at_before_it_is_overwritten() {
+    async fn what_has_come_into_the_place_of_a_copy_is_read_before_it_is_overwritten() {
         const ANOTHERS: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a","edge.kubestellar.io/owner":"u9/configmaps/site-8"}}}"#;
         const THEIRS: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
         for (there, expected, writes) in [

@@ -4,7 +4,7 @@
 //! whole object with code 500 (structured-merge-diff). Where one entry says the same as the two, it takes their place.
 //! Where it does not (two names for one port), all entries of that key are left out of the apply, which leaves what it does
 //! not name alone, and a patch after it sets the whole list ([`Duplicates::patch`]). Pods and Jobs, of which nothing can be
-//! set later, keep the list, and the server's refusal tells.
+//! set later, keep the list, and the server's refusal shows it.
 
 use std::collections::HashMap;
 
@@ -333,7 +333,7 @@ mod tests {
         let (fields, left) = settled("daemonsets", &container("env", &growing));
         assert_eq!(fields, template(&json!({"containers": [{"name": "a"}, {"name": "c"}]})));
         assert!(left.are_any());
-        // Nothing of a Job can be set later: the server's refusal tells.
+        // Nothing of a Job can be set later: the server's refusal shows it.
         let before = container("ports", &ports);
         let (fields, left) = settled("jobs", &before);
         assert!(fields == template(&before) && !left.are_any());

@@ -62,7 +62,7 @@ async fn clear(
     let Address { resource, name } = at;
     let copy = match copies.get(resource, name, Content::Full).await {
         Ok(copy) => copy,
-        // Then it is the refusal that is told.
+        // Then it is the refusal that is logged.
         Err(error) if error.status().is_some() => return Ok(None),
         Err(error) => return Err(error),
     };

@@ -245,7 +245,7 @@ mod stories {
         let (outcome, asked) = run(EMPTY, &[(422, NULL), (200, full), (200, cleared), (200, done)]).await;
         assert_eq!(outcome.unwrap().ending, Change::Updated);
         assert_eq!(asked, steps);
-        // Refused for something else as well: once, and it is told.
+        // Refused for something else as well: once, and it is logged.
         let (outcome, asked) = run(EMPTY, &[(422, NULL), (200, full), (200, cleared), (422, NULL)]).await;
         assert!(outcome.unwrap_err().error.is_invalid());
         assert_eq!(asked, steps);
@@ -260,7 +260,7 @@ mod stories {
     }
 
     #[tokio::test]
-    async fn a_copy_that_changes_meanwhile_is_looked_at_before_anything_is_taken_out() {
+    async fn a_copy_that_changes_meanwhile_is_read_before_anything_is_taken_out() {
         let (seven, eight) = (copy(7, r#"{"sel":{"a":"b"}}"#), copy(8, r#"{"sel":{"a":"b"}}"#));
         let done = copy(9, r#"{"sel":{},"n":2}"#);
         let (outcome, asked) = run(

@@ -14,7 +14,7 @@ use crate::sync::meta::Meta;
 /// Namespaces whose UID names a cluster, the first that there is. kcp workspaces have no `kube-system`, and some not even
 /// `default`: those are named by the UID of the object that stands for the workspace itself.
 const NAMESPACES: [&str; 2] = ["kube-system", "default"];
-/// kcp's API group of what tells of a workspace itself, and its version.
+/// kcp's API group of what describes a workspace itself, and its version.
 pub(super) const WORKSPACE: &str = "core.kcp.io";
 const WORKSPACE_VERSION: &str = "v1alpha1";
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cluster_is_told_from_another_one_and_those_who_ask_at_once_share_an_answer() {
+    async fn a_cluster_is_known_from_another_one_and_those_who_ask_at_once_share_an_answer() {
         let (hub, asked) = cluster("default", r#"{"metadata":{"name":"default","uid":"u1"}}"#);
         assert_eq!(read(&hub, None).await, Ok(Some("u1".to_owned())));
         let mut identity = Identity::default();

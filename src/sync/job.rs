@@ -22,13 +22,13 @@ pub enum Why {
     CreateOnly,
     /// A namespace that is never deleted.
     Protected,
-    /// It is being deleted already; when it is gone, there will be another look.
+    /// It is being deleted already; when it is gone, it will be read again.
     Terminating,
     /// It is a Job that has run to its end, and whose copy is gone: it is not to run again.
     Finished,
     /// It exists on neither side.
     Gone,
-    /// Somebody else's object is in the copy's place. It is looked at again from time to time. If another syncer has made it,
+    /// Somebody else's object is in the copy's place. It is read again from time to time. If another syncer has made it,
     /// its sync target.
     Conflict(Option<String>),
 }
@@ -79,7 +79,7 @@ pub struct Job {
     /// The version of the last list that would have named the origin and did not; 0 if it did, or there was none.
     pub origin_unnamed: u64,
     /// What is known of the copy is not certain: it is said to be gone, but may have lost no more than its label, or an
-    /// earlier write may have taken effect without an answer. It is looked at first.
+    /// earlier write may have taken effect without an answer. It is read first.
     pub read_first: bool,
     /// It is not known whether there is an origin.
     pub suspect: bool,
@@ -96,11 +96,11 @@ pub struct Job {
     pub origin_version: u64,
     /// What may not be deleted now is left, whatever the origins' side says.
     pub may_delete: bool,
-    /// People have confirmed that the copy may take along what it contains.
+    /// People have confirmed that the copy may delete too what it contains.
     pub may_cascade: bool,
     /// Deletes of the direction or of the type are held: a copy is not replaced by one of another origin either.
     pub deletes_are_held: bool,
-    /// Nothing has told what the origin wants. The hash of what the copy was synced with, and still is; 0 if that is
+    /// Nothing has reported what the origin wants. The hash of what the copy was synced with, and still is; 0 if that is
     /// not known.
     pub unread: Option<u64>,
 }
@@ -135,7 +135,7 @@ pub struct Outcome {
     pub copy: Option<Seen>,
     /// Hash of the copy's status after it, where the whole copy is known.
     pub status: Option<u64>,
-    /// Version of the origin and hash of its status, where nothing has told of it before.
+    /// Version of the origin and hash of its status, where nothing has reported it before.
     pub origin: Option<(u64, u64)>,
     /// The finalizers of a copy that is being deleted and in whose place a new one is wanted.
     pub waits_for: Vec<String>,
@@ -223,7 +223,7 @@ pub enum Change {
 /// Why a copy is held back from its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeldFor {
-    /// Both are looked at once more first: nobody had told that the origin is gone, or somebody has changed the copy meanwhile.
+    /// Both are read once more first: nothing had reported that the origin is gone, or somebody has changed the copy meanwhile.
     AnotherLook,
     /// Another cluster answered: its UID.
     OtherCluster(String),

@@ -76,7 +76,7 @@ fn nobody() -> Value {
 }
 
 #[test]
-fn kinds_without_rules_travel_byte_by_byte() {
+fn kinds_without_rules_are_synced_byte_by_byte() {
     let text = r#"{"apiVersion":"v1","kind":"X","metadata":{},"spec":{ "z":1e2, "a":null,"clusterIP":"10.0.0.1"},"status":{},"n":null}"#;
     let top: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
     for kind in ["ConfigMap", "CronJob", "DaemonSet", "ReplicaSet", "Knative"] {
@@ -153,7 +153,7 @@ fn what_is_allocated_to_a_service_stays_at_the_hub_unless_a_user_set_it() {
 }
 
 #[test]
-fn node_ports_travel_port_by_port() {
+fn node_ports_are_synced_port_by_port() {
     let port = |name: &str, protocol: &str| json!({"name": name, "port": 80, "protocol": protocol, "nodePort": 30200});
     let mut object = json!({"metadata": {}, "spec": {"ports": [port("t", "TCP"), port("u", "UDP")]}});
     let without = |name: &str, protocol: &str| json!({"name": name, "port": 80, "protocol": protocol});
@@ -311,7 +311,7 @@ fn defaults_that_nobody_asked_for_stay_at_the_hub() {
 }
 
 #[test]
-fn a_namespace_travels_without_its_finalizers_and_an_aggregated_role_without_rules() {
+fn a_namespace_is_synced_without_its_finalizers_and_an_aggregated_role_without_rules() {
     check("Namespace", json!({"spec": {"finalizers": ["kubernetes"]}}), json!({}));
     let rules = json!([{"verbs": ["get"]}]);
     check("ClusterRole", json!({"rules": rules}), json!({"rules": rules}));
@@ -328,7 +328,7 @@ fn a_namespace_travels_without_its_finalizers_and_an_aggregated_role_without_rul
 }
 
 #[test]
-fn an_empty_or_injected_ca_bundle_stays_at_the_hub_and_one_of_the_user_travels() {
+fn an_empty_or_injected_ca_bundle_stays_at_the_hub_and_one_of_the_user_is_synced() {
     for (bundle, annotation, is_synced) in [
         (json!("Q0E="), "note", true),
         (json!(""), "note", false),

@@ -206,7 +206,7 @@ pub fn last_writer(object: &[u8]) -> Option<(String, String)> {
     Some((text(last, "manager").to_owned(), paths.join(",")))
 }
 
-/// A cheap look before the parse: most copies have none of these managers.
+/// A cheap check before the parse: most copies have none of these managers.
 fn names_any(object: &[u8], revert_from: RevertFrom) -> bool {
     let Some(revert_from) = revert_from else { return false };
     let patterns = revert_from.iter().map(|pattern| pattern.trim_end_matches('*'));

@@ -76,7 +76,7 @@ fn what_belongs_to_the_hub_alone_does_not_travel() {
 }
 
 #[test]
-fn the_hash_changes_with_what_travels_and_with_nothing_else() {
+fn the_hash_changes_with_what_is_synced_and_with_nothing_else() {
     let object = json!({"metadata": {"name": "a", "namespace": "n", "resourceVersion": "1"}, "data": {"k": "v"}, "status": {"s": 1}});
     let hash = |object: &Value| desired(object).unwrap().hash;
     let base = hash(&object);
@@ -108,7 +108,7 @@ fn the_hash_changes_with_what_travels_and_with_nothing_else() {
 }
 
 #[test]
-fn system_objects_never_travel() {
+fn system_objects_are_never_synced() {
     let secret = |kind: &str| json!({"metadata": {"name": "s", "namespace": "n"}, "type": kind});
     for (resource, object, is_synced) in [
         (
@@ -172,7 +172,7 @@ fn pull_secrets_are_added_to_those_of_the_edge() {
 }
 
 #[test]
-fn an_implied_namespace_travels_without_its_details() {
+fn an_implied_namespace_is_synced_without_its_details() {
     let resource = ResourceType {
         resource: "namespaces".into(),
         kind: "Namespace".into(),
@@ -297,7 +297,7 @@ fn an_object_with_a_name_that_none_can_have_is_no_answer() {
 }
 
 #[test]
-fn a_status_travels_as_it_is_written_however_deep() {
+fn a_status_is_synced_as_it_is_written_however_deep() {
     let deep = format!("{}1{}", "{\"a\":[".repeat(500), "]}".repeat(500));
     for status in [
         r#"{"f":[0.1,1e21,123456789012345678901234567890,1.0,-0.0,0.30000000000000004,5e-324]}"#,

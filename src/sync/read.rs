@@ -33,7 +33,7 @@ fn seen(name: &ObjectName, answer: Result<Bytes, Error>) -> Result<Option<Meta>,
 }
 
 /// A read shows an object that a list at that version, newer than the object, has not named: one of the two is wrong, and
-/// another list tells which.
+/// another list shows which.
 pub(super) async fn confirm_there(cluster: &Cluster, at: &Address, found: &Meta, unnamed: u64) -> Result<(), Error> {
     let version = found.version_number();
     if version == 0 || version > unnamed {

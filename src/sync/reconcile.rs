@@ -1,6 +1,6 @@
 //! Syncing one object, in either direction: reading, deciding, writing.
 //!
-//! [`reconcile`] looks at the current state where it is not known, lets the direction decide ([`super::downsync`],
+//! [`reconcile`] reads the current state where it is not known, lets the direction decide ([`super::downsync`],
 //! [`super::upsync`], and [`super::retire`] where the origin is gone), and does it. It may be run again at any time, after
 //! any outcome: a lost reply costs one more request.
 
@@ -117,7 +117,7 @@ async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> R
 }
 
 /// The origin of a copy is there and not selected, and the copy may be gone or have lost no more than its label: then it still goes
-/// when its origin goes.
+/// when its origin is deleted.
 async fn read_unlabelled(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
     Ok(match read_copy(copies, job).await? {
         None => done(Why::Gone, Some(Seen::ABSENT)),

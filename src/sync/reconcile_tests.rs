@@ -62,7 +62,7 @@ pub(in crate::sync) const GROUPS: &str =
     r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;
 pub(in crate::sync) const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a","edge.kubestellar.io/owner":"u9/configmaps/"}}}"#;
 
-// A look at the copy alone says nothing of an origin of which nobody has told.
+// A read of the copy alone says nothing of an origin that nothing has reported.
 #[tokio::test]
 async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is_asked_for_at_the_origins_side() {
     let origin = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9","resourceVersion":"9"}}"#;
@@ -100,7 +100,7 @@ async fn a_copy_is_not_replaced_by_what_the_edge_would_not_create() {
 
 // A create without an answer may have taken effect, or somebody else may have created the object since.
 #[tokio::test]
-async fn an_object_that_appeared_after_an_unanswered_create_is_told_by_its_marks() {
+async fn an_object_that_appeared_after_an_unanswered_create_is_known_by_its_marks() {
     let wanted = r#"{"metadata":{"namespace":"shop","name":"a"},"data":{"k":"v"}}"#;
     let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
     for (copy, adopted) in [(OUR_COPY, false), (theirs, true)] {
@@ -156,7 +156,7 @@ async fn an_upsynced_copy_is_made_by_a_create_and_changed_at_the_version_that_wa
 }
 
 #[tokio::test]
-async fn a_hub_object_of_somebody_else_is_left_alone() {
+async fn a_hub_object_of_somebody_else_is_preserved() {
     let theirs = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"9"}}"#;
     let (edge, _) = scripted(Side::Edge, &[(200, EDGE_OBJECT)]);
     let (hub, asked) = scripted(Side::Hub, &[(409, EXISTS), (200, theirs)]);
@@ -187,7 +187,7 @@ async fn what_goes_while_it_is_in_the_way_is_not_taken_for_an_end() {
 }
 
 #[tokio::test]
-async fn a_copy_does_not_travel_back() {
+async fn a_copy_is_not_synced_back() {
     let (hub, _) = scripted(Side::Hub, &[(200, UPSYNCED)]);
     let (edge, asked) = scripted(Side::Edge, &[]);
     let outcome = reconcile(&hub, &edge, job()).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_copy_does_not_travel_back() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_upsync_has_made_is_lent_to_what_goes_into_it_and_to_nothing_else() {
+async fn a_namespace_that_upsync_has_made_is_created_for_what_goes_into_it_and_to_nothing_else() {
     const WANTED: &str = r#"{"metadata":{"namespace":"shop","name":"a"},"data":{"k":"v"}}"#;
     const COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7"}}"#;
     const NO_NAMESPACE: &str = r#"{"kind":"Status","reason":"NotFound","message":"namespaces \"shop\" not found","details":{"name":"shop","kind":"namespaces"},"code":404}"#;
@@ -250,7 +250,7 @@ async fn what_is_read_to_be_as_it_was_is_not_written() {
         (again.origin, again.desired_hash),
         (outcome.origin, outcome.desired_hash)
     );
-    // Where its side tells of it, nobody reads its status a second time.
+    // Where its side reports it, nobody reads its status a second time.
     let (outcome, _) = ask(None, &[(200, OUR_COPY)]).await;
     assert_eq!(outcome.origin, None);
 }

@@ -67,7 +67,7 @@ pub(super) async fn make_room(
         return Ok(Some(done(distrust, None)));
     }
     if !is_ours_alone(copy) || is_another && !desired.is_another_than(copy) {
-        // Somebody has been here meanwhile. The side tells of it, and what it is then decides.
+        // Somebody has been here meanwhile. The side reports it, and what it is then decides.
         return Ok(Some(done(HeldFor::AnotherLook, None)));
     }
     if copy.terminating {

@@ -1,7 +1,7 @@
 //! The end of a copy: its origin is gone, or is another object now.
 //!
-//! Promises: nothing is deleted but what carries our marks, at the version that was looked at, after the origins' side has
-//! proved that its origin is gone ([`prove`], [`distrust`]); and nothing that would take others along which are not themselves to be
+//! Promises: nothing is deleted but what carries our marks, at the version that was read, after the origins' side has
+//! proved that its origin is gone ([`prove`], [`distrust`]); and nothing that would delete others too which are not themselves to be
 //! deleted ([`super::cascade`]).
 
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::ownership::{Copy, CopyState, Source, mark};
 
-/// How often a copy that changes in between is looked at again before its end is put off. Its side is asked nothing else
+/// How often a copy that changes in between is read again before its end is put off. Its side is asked nothing else
 /// meanwhile, so even a status that changes many times a second leaves room.
 const TRIES: u32 = 5;
 
@@ -49,9 +49,9 @@ pub fn retirement(copy: Copy, protected: bool) -> Retirement {
     }
 }
 
-/// The origin's side has proved that the object does not exist: looks at the copy once more, and deletes or releases it
-/// if it is ours. Both carry what was looked at as a precondition, so that what somebody changes in between survives: it is
-/// looked at again, at once, since the proofs before it have taken requests over the other side's link.
+/// The origin's side has proved that the object does not exist: reads the copy once more, and deletes or releases it
+/// if it is ours. Both carry what was read as a precondition, so that what somebody changes in between survives: it is
+/// read again, at once, since the proofs before it have taken requests over the other side's link.
 pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -> Result<Outcome, Failure> {
     let mut proved = false;
     let mut tries = 0;
@@ -76,7 +76,7 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
                 }
                 proved = true;
             }
-            // Nothing of ours is there, and what is nobody tells of.
+            // Nothing of ours is there, and nothing reports what is.
             Retirement::Leave(Why::NotOurs) if job.direction == Direction::Up => {
                 return Ok(done(Why::NotOurs, Some(Seen::ABSENT)));
             }
@@ -135,7 +135,7 @@ async fn cascade_of(copies: &Rc<Cluster>, job: &Job, retirement: &Retirement) ->
     first.map_err(failed(copies.side(), "reading what would be deleted with it"))
 }
 
-/// Deletes or releases a copy as it was looked at.
+/// Deletes or releases a copy as it was read.
 async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: &Retirement) -> Result<Outcome, Failure> {
     let failed = |doing| failed(copies.side(), doing);
     let Address { resource, name } = &job.copy_at;

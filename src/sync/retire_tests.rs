@@ -6,7 +6,7 @@ use crate::sync::reconcile::reconcile;
 use crate::sync::reconcile::tests::{ABSENT, FOREIGN, GONE, GROUPS, LIST_WITHOUT, OUR_COPY, OURS, job};
 use crate::sync::scripted::scripted;
 
-const HANDS_OFF: Copy = Copy {
+const CREATE_ONLY: Copy = Copy {
     create_only: true,
     ..OURS
 };
@@ -25,7 +25,7 @@ fn retires_a_copy_as_the_spec_says() {
     for (row, copy, expected) in [
         (
             "3.6 false downstream: kept",
-            HANDS_OFF,
+            CREATE_ONLY,
             Retirement::Leave(Why::CreateOnly),
         ),
         ("3.5 ours", OURS, Retirement::Delete),
@@ -45,14 +45,14 @@ fn retires_a_copy_as_the_spec_says() {
 
 #[test]
 fn a_protected_namespace_is_never_deleted() {
-    for copy in [OURS, FOREIGN, ANOTHERS, ABSENT, ADOPTED, HANDS_OFF, TERMINATING] {
+    for copy in [OURS, FOREIGN, ANOTHERS, ABSENT, ADOPTED, CREATE_ONLY, TERMINATING] {
         let retirement = retirement(copy, true);
         assert!(matches!(retirement, Retirement::Leave(_)), "{copy:?} {retirement:?}");
     }
 }
 
 #[tokio::test]
-async fn a_delete_names_the_uid_and_version_that_were_looked_at() {
+async fn a_delete_names_the_uid_and_version_that_were_read() {
     let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, GROUPS)]);
     let (edge, asked) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
     let outcome = reconcile(&hub, &edge, job()).await.unwrap();
@@ -97,7 +97,7 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
     assert_eq!(asked.borrow().len(), 1, "{asked:?}");
 }
 
-// Its watches may hear nothing of what was restored, and so no list may have told yet.
+// Its watches may hear nothing of what was restored, and so no list may have reported yet.
 #[tokio::test]
 async fn what_a_restored_hub_lacks_is_not_deleted() {
     let named = r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
@@ -133,7 +133,7 @@ async fn what_a_restored_hub_lacks_is_not_deleted() {
 
 // Whoever deletes a CRD has the objects deleted first, truthfully.
 #[tokio::test]
-async fn an_object_that_its_type_takes_along_is_not_deleted() {
+async fn an_object_that_its_type_deletes_too_is_not_deleted() {
     const GAUGE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"gauges"},"code":404}"#;
     const CRD: &str = r#"{"metadata":{"name":"gauges.example.org","uid":"d1"}}"#;
     const GOING: &str =
@@ -238,7 +238,7 @@ async fn no_answer_of_the_hub_but_proved_absence_deletes() {
 
 // Its version is read before the requests that prove its end, and its status changes all the time.
 #[tokio::test]
-async fn a_copy_that_changes_in_between_is_looked_at_again_and_deleted_without_another_proof() {
+async fn a_copy_that_changes_in_between_is_read_again_and_deleted_without_another_proof() {
     const CONFLICT: &str = r#"{"kind":"Status","reason":"Conflict","details":{"name":"a"},"code":409}"#;
     const LATER: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"8","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a","edge.kubestellar.io/owner":"u9/configmaps/"}}}"#;
     let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, GROUPS)]);

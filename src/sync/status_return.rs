@@ -32,8 +32,8 @@ pub struct StatusJob {
     pub direction: Direction,
     /// The edge object, if it is at hand; otherwise it is read.
     pub body: Option<Bytes>,
-    /// The version of the edge object that the edge told of last.
-    pub edge_told: u64,
+    /// The version of the edge object that the edge reported last.
+    pub edge_reported: u64,
     /// [`Status::hash`] of the hub object as last seen; 0 if it has none, absent if unknown.
     pub hub_status: Option<u64>,
     /// What the edge's owner has chosen, and who this syncer is.
@@ -172,7 +172,7 @@ async fn at_hub(hub: &Cluster, job: &StatusJob) -> Result<Option<Meta>, Failure>
 async fn read(edge: &Cluster, job: &StatusJob) -> Result<Bytes, Error> {
     let Address { resource, name } = &job.at_edge;
     let object = edge.get(resource, name, Content::Full).await?;
-    not_older(&Meta::of(name, &object)?, job.edge_told)?;
+    not_older(&Meta::of(name, &object)?, job.edge_reported)?;
     Ok(object)
 }
 
@@ -225,7 +225,7 @@ mod tests {
             body: Some(Bytes::from_static(
                 br#"{"metadata":{"name":"a","uid":"u1"},"status":{"v":1}}"#,
             )),
-            edge_told: 0,
+            edge_reported: 0,
             hub_status: None,
             policy: Rc::default(),
         }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_told_apart_from_an_object_that_is_no_longer_ours() {
+    async fn a_refusal_is_kept_apart_from_an_object_that_is_no_longer_ours() {
         for (then, expected) in [
             ((200, THEIRS), Some(Returned::NotOurs)),
             ((404, GONE), Some(Returned::NotOurs)),

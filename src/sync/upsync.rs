@@ -67,7 +67,7 @@ async fn bring_to(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome
         Action::Conflict if job.read_first && job.copy.state == CopyState::Foreign => {
             Ok(done(Why::Conflict(None), None))
         }
-        // It may have gone since, and nothing tells of objects without our label; and another syncer is named.
+        // It may have gone since, and nothing reports objects without our label; and another syncer is named.
         Action::Conflict => match bring_what_is_there(hub, job, desired).await? {
             Some(outcome) => Ok(outcome),
             None => create(hub, job, desired).await,
@@ -115,7 +115,7 @@ async fn complete(hub: &Cluster, job: &Job, desired: &Desired, object: &[u8]) ->
     })
 }
 
-/// Looks at what has the copy's name, and goes on from there. `None` if there is nothing.
+/// Looks at what has the copy's name, and continues from there. `None` if there is nothing.
 async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Option<Outcome>, Failure> {
     let Some(meta) = read_meta(hub, job).await.map_err(failed(Side::Hub, "reading"))? else {
         return Ok(None);

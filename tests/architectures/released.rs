@@ -145,7 +145,7 @@ async fn syncs(arch: &Arch) {
     hub.delete("v1", "configmaps", &shop, "c1").await;
     let mut syncer = arch.start(&from, &to, &[]);
     gone(&edge, "v1", "configmaps", &shop, "c1").await;
-    let after = at_rest(&pair, &shop, &back).await;
+    let after = idle(&pair, &shop, &back).await;
     assert_eq!(changed(&before, &after), ["c1"], "{}", syncer.log());
     let (ended, _) = syncer.terminate().await;
     assert_eq!(ended.code(), Some(0), "{}", syncer.log());
@@ -179,7 +179,7 @@ async fn everything(pair: &Pair, shop: &str, back: &str) -> Vec<Value> {
 }
 
 /// The same when it has not changed for a while.
-async fn at_rest(pair: &Pair, shop: &str, back: &str) -> Vec<Value> {
+async fn idle(pair: &Pair, shop: &str, back: &str) -> Vec<Value> {
     comes_to_rest(
         "copies stay as they are",
         Duration::from_secs(3),
@@ -232,7 +232,7 @@ async fn a_syncer_of_one_takes_over_from_one_of_another_and_changes_nothing() {
             copies_of(&edge, &shop, 20).await;
             copy_equals(&hub, &back, "b", &json!({"of": "edge"})).await;
         }
-        let after = at_rest(&pair, &shop, &back).await;
+        let after = idle(&pair, &shop, &back).await;
         let record = record_of(&edge).await;
         if let Some((before, record_before)) = &before {
             assert_eq!(

@@ -342,7 +342,7 @@ async fn a_manager_that_changes_a_value_or_adds_a_field_has_another_time_and_no_
     let mut other = bench.object("it", "0");
     other["data"] = json!({"other": "x"});
     let first = apply("other", &other).await;
-    // A value that its manager changes itself is told by the time alone: the fields are the same ones.
+    // A value that its manager changes itself is reported by the time alone: the fields are the same ones.
     let since = time_of(&first, "test");
     let mut count = 0;
     let changed = loop {
@@ -448,8 +448,8 @@ async fn a_finalizer_delays_the_delete(bench: &Bench<'_>) {
     let mut watch = bench.watch(&format!("resourceVersion={}", version(&created))).await;
     let deleting = bench.delete("it", &Value::Null).await.is(200);
     assert!(deleting["metadata"]["deletionTimestamp"].is_string(), "{deleting}");
-    let told = watch.expect("MODIFIED", "it").await;
-    assert!(told["metadata"]["deletionTimestamp"].is_string(), "{told}");
+    let reported = watch.expect("MODIFIED", "it").await;
+    assert!(reported["metadata"]["deletionTimestamp"].is_string(), "{reported}");
     // It is still there, can be changed, and cannot be created.
     bench.change("it", "2").await;
     watch.expect("MODIFIED", "it").await;

@@ -150,8 +150,8 @@ pub(crate) async fn a_streaming_list_ends_with_a_marked_bookmark(bench: &Bench<'
     assert_eq!(kind, "BOOKMARK");
     assert!(number(&bookmark) >= number(&b));
     bench.change("a", "2").await;
-    let told = watch.expect("MODIFIED", "a").await;
-    assert!(number(&told) > number(&bookmark));
+    let reported = watch.expect("MODIFIED", "a").await;
+    assert!(number(&reported) > number(&bookmark));
 }
 
 pub(crate) async fn a_label_that_goes_is_a_delete_to_a_watch_that_selects_it(bench: &Bench<'_>) {
@@ -162,13 +162,17 @@ pub(crate) async fn a_label_that_goes_is_a_delete_to_a_watch_that_selects_it(ben
     let labelled = bench.merge("it", &label(json!("value"))).await.is(200);
     assert_eq!(watch.expect("ADDED", "it").await, labelled);
     let without = bench.merge("it", &label(json!("other"))).await.is(200);
-    let told = watch.expect("DELETED", "it").await;
-    assert_eq!(version(&told), version(&without), "as of the change that took it away");
+    let reported = watch.expect("DELETED", "it").await;
     assert_eq!(
-        told["metadata"]["labels"]["key"], "value",
+        version(&reported),
+        version(&without),
+        "as of the change that took it away"
+    );
+    assert_eq!(
+        reported["metadata"]["labels"]["key"], "value",
         "as it was when it was last selected"
     );
-    // What happens without the label is not told.
+    // What happens without the label is not reported.
     bench.change("it", "2").await;
     bench.merge("it", &label(json!("value"))).await.is(200);
     watch.expect("ADDED", "it").await;

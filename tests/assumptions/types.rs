@@ -40,7 +40,7 @@ fn thing(bench: &Bench<'_>) -> Value {
         "spec": {"size": 1}, "status": {"at": "create"}})
 }
 
-/// Makes the type, and waits until it is served and told of.
+/// Makes the type, and waits until it is served and reported.
 async fn install(bench: &Bench<'_>, subresources: &Value) {
     let group = own_group(bench);
     let created = bench
@@ -52,7 +52,7 @@ async fn install(bench: &Bench<'_>, subresources: &Value) {
     eventually(async || names(&bench.get("/apis").await).contains(&group)).await;
 }
 
-/// What discovery tells of the group version.
+/// What discovery reports of the group version.
 async fn types_of(bench: &Bench<'_>) -> Answer {
     bench.get(&format!("/apis/{}/v1", own_group(bench))).await
 }
@@ -80,18 +80,18 @@ pub(crate) async fn where_status_is_a_subresource_each_patch_leaves_the_other_pa
         "status": {"replicas": 1},
     });
     let collection = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
-    is_told_apart(bench, &collection, &deployment, "replicas").await;
+    is_kept_apart(bench, &collection, &deployment, "replicas").await;
     // The same where a CRD says so.
     install(bench, &json!({"status": {}})).await;
     let mut thing = thing(bench);
     thing["spec"] = json!({"replicas": 1});
     thing["status"] = json!({"replicas": 1});
-    is_told_apart(bench, &things(bench), &thing, "replicas").await;
+    is_kept_apart(bench, &things(bench), &thing, "replicas").await;
     assert!(names(&types_of(bench).await).contains(&"things/status".to_owned()));
 }
 
 /// Writes spec and status of an object called `it` by each path, with numbers in one field of both.
-async fn is_told_apart(bench: &Bench<'_>, collection: &str, object: &Value, field: &str) {
+async fn is_kept_apart(bench: &Bench<'_>, collection: &str, object: &Value, field: &str) {
     let parts = |object: &Value| [object["spec"][field].clone(), object["status"][field].clone()];
     let created = create(bench, collection, object).await;
     assert_eq!(parts(&created), [json!(1), Value::Null], "a create sets no status");
@@ -100,9 +100,9 @@ async fn is_told_apart(bench: &Bench<'_>, collection: &str, object: &Value, fiel
     let changed = bench.send(Method::PATCH, &path, MERGE, &both(2)).await.is(200);
     assert_eq!(parts(&changed), [json!(2), Value::Null]);
     let status = format!("{path}/status");
-    let told = bench.send(Method::PATCH, &status, MERGE, &both(3)).await.is(200);
-    assert_eq!(parts(&told), [json!(2), json!(3)]);
-    assert_eq!(told["metadata"]["generation"], changed["metadata"]["generation"]);
+    let reported = bench.send(Method::PATCH, &status, MERGE, &both(3)).await.is(200);
+    assert_eq!(parts(&reported), [json!(2), json!(3)]);
+    assert_eq!(reported["metadata"]["generation"], changed["metadata"]["generation"]);
     let changed = bench.send(Method::PATCH, &path, MERGE, &both(4)).await.is(200);
     assert_eq!(parts(&changed), [json!(4), json!(3)]);
     let mut applied = object.clone();

@@ -24,8 +24,8 @@ use story::Story;
 /// What a shell says of a program that was ended with Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// A story that has been told.
-enum Told {
+/// A story that has been run.
+enum Reported {
     /// Objects go from hub to edge, and some back.
     Objects(Story),
     /// A policy engine at the edge reports to the hub.
@@ -67,25 +67,25 @@ async fn run(policy: bool, keep: bool) -> ExitCode {
     };
     if keep {
         match &story {
-            Told::Objects(story) => story.explain_how_to_play(),
-            Told::Policy(story) => story.explain_how_to_play().await,
+            Reported::Objects(story) => story.explain_how_to_play(),
+            Reported::Policy(story) => story.explain_how_to_play().await,
         }
         // An error means that there are no signals to wait for, and so no reason to stay.
         let _ = interrupt.await;
         println!();
     }
     match story {
-        Told::Objects(story) => story.end().await,
-        Told::Policy(story) => story.end().await,
+        Reported::Objects(story) => story.end().await,
+        Reported::Policy(story) => story.end().await,
     }
     ExitCode::SUCCESS
 }
 
 /// The story of objects that go from hub to edge, step by step.
-async fn tell() -> Told {
+async fn tell() -> Reported {
     println!("edge-syncer: what you create at a hub appears at an edge cluster, stays as the hub wants it,");
     println!(
-        "and tells the hub how it is. Times count from a server's answer to a write until a watch tells of its effect;"
+        "and tells the hub how it is. Times count from a server's answer to a write until a watch reports its effect;"
     );
     println!("\"at once\" means that the effect came before the answer.");
     let mut story = Story::begin().await;
@@ -100,21 +100,21 @@ async fn tell() -> Told {
     story.delete().await;
     story.leave_others_alone().await;
     story.measure_memory();
-    Told::Objects(story)
+    Reported::Objects(story)
 }
 
 /// The story of a policy engine, step by step.
-async fn tell_of_policy() -> Told {
+async fn tell_of_policy() -> Reported {
     println!(
         "edge-syncer: a policy engine comes from the hub, judges what is at an edge cluster, and the hub gets to know."
     );
     println!("Times at the edge count from the change that they follow; those at the hub from the one at the edge.");
     let mut story = PolicyStory::begin().await;
     story.judge().await;
-    story.put_right().await;
-    story.take_back().await;
+    story.corrected().await;
+    story.revert().await;
     story.measure_memory();
-    Told::Policy(story)
+    Reported::Policy(story)
 }
 
 fn message(payload: &(dyn Any + Send)) -> &str {

@@ -91,7 +91,7 @@ impl PolicyStory {
     }
 
     /// What is corrected is judged again.
-    pub(crate) async fn put_right(&mut self) {
+    pub(crate) async fn corrected(&mut self) {
         heading("Give each of them an owner");
         let (hub, edge) = (self.pair.hub.objects(), self.pair.edge.objects());
         PRICES.set_owner(&hub, "anna").await;
@@ -110,7 +110,7 @@ impl PolicyStory {
     }
 
     /// Without policies there is nothing to report.
-    pub(crate) async fn take_back(&mut self) {
+    pub(crate) async fn revert(&mut self) {
         heading("Delete the policies at the hub");
         let hub = self.pair.hub.objects();
         for name in [OWNER_POLICY, NAMESPACE_POLICY] {
@@ -159,7 +159,7 @@ impl PolicyStory {
         println!("  # What Kyverno says at the edge is known at the hub; a change takes 40 s to be judged:");
         println!("  kubectl --kubeconfig $EDGE -n {PLANT} create configmap menu --from-literal=today=soup");
         println!("  kubectl --kubeconfig $HUB get policyreports,clusterpolicyreports -A --watch\n");
-        println!("  # Who owns it is told at the hub:");
+        println!("  # Who owns it is written at the hub:");
         println!("  kubectl --kubeconfig $HUB -n {SHOP} label --overwrite configmap prices owner-\n");
         println!("  # What the syncer copies, and what it and Kyverno say:");
         println!("  kubectl --kubeconfig $HUB get syncerconfig demo -o yaml");

@@ -1,4 +1,4 @@
-//! How the stories are told: a heading for each step, and below it a line for each thing that happens.
+//! How the stories are printed: a heading for each step, and below it a line for each thing that happens.
 
 use std::time::Duration;
 

@@ -209,7 +209,7 @@ impl Story {
         line("hub", "the API server is killed");
         while start.elapsed() < OUTAGE {
             self.check_copies_stay().await;
-            // Between two looks: the outage is to last, whatever they show.
+            // Between two polls: the outage is to last, whatever they show.
             sleep(Duration::from_millis(100)).await;
         }
         timed_line(

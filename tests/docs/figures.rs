@@ -45,7 +45,7 @@ async fn scrape(address: SocketAddr) -> std::io::Result<Figures> {
     Ok(figures)
 }
 
-/// Where a syncer that was told to choose a port serves.
+/// Where a syncer that was set to choose a port serves.
 async fn address_of(syncer: &mut Syncer) -> SocketAddr {
     const ADDRESS: &str = "address=127.0.0.1:";
     syncer.wait_for_log(ADDRESS, SOON).await;
@@ -97,7 +97,7 @@ fn compare(figures: &Figures) {
 
 /// Makes the syncer count each result that there is.
 async fn make_every_result(hub: &Objects, edge: &Objects) {
-    // Adopted, and left alone: they were there before.
+    // Adopted, and preserved: they were there before.
     edge.create(&namespace("shop")).await;
     for name in ["adopted", "left"] {
         edge.create(&config_map("shop", name, json!({"of": "edge"}))).await;

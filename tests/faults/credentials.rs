@@ -76,7 +76,7 @@ async fn grant(at: &Objects, shop: &str) {
     at.create(&binding).await;
 }
 
-/// Takes back all tokens of the account, and gives a token for its successor.
+/// Withdraws all tokens of the account, and gives a token for its successor.
 async fn next_token(at: &Objects, shop: &str) -> String {
     at.delete("v1", "serviceaccounts", shop, "syncer").await;
     service_account(at, shop).await
@@ -171,7 +171,7 @@ async fn a_kubeconfig_secret_with_another_address_is_followed() {
     secret.replace(&[("kubeconfig", &text(&new))]);
     story.says("going to another server", RECOVERED).await;
     story.is_synced().await;
-    story.tells_of_one_outage("hub").await;
+    story.reports_one_outage("hub").await;
     story.ends_well().await;
     let log = story.syncer.log();
     assert_eq!(log.matches("remains in force").count(), 1);
@@ -201,7 +201,7 @@ async fn a_rotated_ca_is_followed_on_both_sides() {
     pair.hub
         .write_kubeconfig("inline.kubeconfig", &KubeconfigParts::default());
     story.is_synced().await;
-    story.tells_of_one_outage("hub").await;
+    story.reports_one_outage("hub").await;
 
     pair.edge.renew_ca();
     pair.edge.start_apiserver().await;
@@ -210,6 +210,6 @@ async fn a_rotated_ca_is_followed_on_both_sides() {
     story.change_hub().await;
     story.change_edge().await;
     std::fs::write(edge.with_extension("kubeconfig.ca"), pair.edge.ca_pem()).expect("the folder is ours");
-    story.tells_of_one_outage("edge").await;
+    story.reports_one_outage("edge").await;
     story.ends_well().await;
 }

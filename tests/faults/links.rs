@@ -58,7 +58,7 @@ async fn half_open(side: &str, mode: Mode) {
 async fn recovers(links: &Links, side: &str, mut story: Story) {
     links.at(side).heal().await;
     story.is_synced().await;
-    story.tells_of_one_outage(side).await;
+    story.reports_one_outage(side).await;
     story.ends_well().await;
 }
 
@@ -142,6 +142,6 @@ async fn unreachable_at_start(side: &str, mode: Mode) {
     syncer.wait_for_log(&line, RECOVERED).await;
     links.at(side).heal().await;
     let mut story = Story::begin(&pair.hub, &pair.edge, shop, syncer).await;
-    story.tells_of_one_outage(side).await;
+    story.reports_one_outage(side).await;
     story.ends_well().await;
 }

@@ -9,7 +9,7 @@ use crate::story::{RECOVERED, Story};
 use crate::support::modes::{Mode, POLL, WATCH};
 use crate::support::{Pair, PairOptions, Server, lines};
 
-/// How long a stopped server says nothing, while the kernel goes on accepting connections for it.
+/// How long a stopped server says nothing, while the kernel continues accepting connections for it.
 const STOPPED: Duration = Duration::from_secs(40);
 
 fn at<'a>(pair: &'a mut Pair, side: &str) -> &'a mut Server {
@@ -50,7 +50,7 @@ async fn stopped(side: &str) {
     at(&mut pair, side).resume();
     for story in [&mut watching, &mut polling] {
         story.is_synced().await;
-        story.tells_of_one_outage(side).await;
+        story.reports_one_outage(side).await;
         story.ends_well().await;
     }
 }

@@ -219,8 +219,8 @@ impl Story {
         self.hub.delete(CONFIG_API, "syncerconfigs", "", &self.shop).await;
     }
 
-    /// Checks that an outage of a side was told by one line when it began and one when it ended.
-    pub(crate) async fn tells_of_one_outage(&mut self, side: &str) {
+    /// Checks that an outage of a side was reported by one line when it began and one when it ended.
+    pub(crate) async fn reports_one_outage(&mut self, side: &str) {
         self.says(&lines::reachable(side), RECOVERED).await;
         let log = self.syncer.log();
         for text in [lines::unreachable(side), lines::reachable(side)] {

@@ -110,7 +110,7 @@ impl Bench {
         let waits = bystander.map(Bystander::end);
         progress(self.count, &format!("converged after {}", seconds(took)));
         self.figures.add("first convergence", seconds(took));
-        // What the edge then tells of the last copies belongs to it, if that comes to an end.
+        // What the edge then reports of the last copies belongs to it, if that comes to an end.
         let mut cost = self.life.end_period(&self.pair, &self.before);
         if self.life.settle().await.is_some() {
             cost = self.life.end_period(&self.pair, &self.before);

@@ -99,7 +99,7 @@ impl Route {
         written.expect("an object can be changed");
     }
 
-    /// A watch where changes arrive, which tells of nothing that is there already.
+    /// A watch where changes arrive, which reports nothing that is there already.
     async fn watch(&self, pair: &Pair) -> EdgeWatch {
         let [_, to] = self.ends(pair);
         let path = path(self.api_version, self.plural, self.namespace, "");

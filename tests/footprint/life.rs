@@ -27,7 +27,7 @@ pub(crate) struct Life {
     pub(crate) hub: Link,
     /// To the edge.
     pub(crate) edge: Link,
-    /// Told of each byte on either link.
+    /// Reported of each byte on either link.
     activity: Arc<Notify>,
 }
 

@@ -56,7 +56,7 @@ struct Counters {
     sent: AtomicU64,
     received: AtomicU64,
     connections: AtomicU64,
-    /// Told of each byte.
+    /// Reported of each byte.
     activity: Arc<Notify>,
 }
 

@@ -1,4 +1,4 @@
-//! The requests of the syncer, told by the audit logs of both sides.
+//! The requests of the syncer, as the audit logs of both sides.
 
 use std::collections::BTreeMap;
 use std::fmt;

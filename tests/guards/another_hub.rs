@@ -55,7 +55,7 @@ async fn lives_on_until_confirmed(pair: &Pair, syncer: &mut Syncer, another: &st
     let token = is_held(&hub, "the-one", "OtherCluster", another).await;
     let mut all = names(0..3);
     all.insert("new".into());
-    // All else goes on: creates, updates, upsync.
+    // All else continues: creates, updates, upsync.
     copies_become(&edge, "shop", DOWNSYNCED, &all).await;
     copy_equals(&edge, "shop", "c0", &json!({"v": "2"})).await;
     edge.create(&secret("shop", "up")).await;
@@ -66,10 +66,10 @@ async fn lives_on_until_confirmed(pair: &Pair, syncer: &mut Syncer, another: &st
     confirm(&hub, "the-one", "wrong").await;
     copies_stay(&edge, "shop", DOWNSYNCED, &all, a_while()).await;
     let log = syncer.log();
-    let told = log
+    let reported = log
         .lines()
         .filter(|line| line.contains("deletes are held") && line.contains(another));
-    assert_eq!(told.count(), 1, "{log}");
+    assert_eq!(reported.count(), 1, "{log}");
     // A poll may notice first that versions have gone back, and anybody that the hub is nobody yet.
     assert!(said(syncer, "deletes are held") <= 3, "{}", syncer.log());
     confirm(&hub, "the-one", &token).await;

@@ -31,7 +31,7 @@ async fn begin(flags: Mode) -> (Pair, Syncer) {
     let syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     copies_become(&edge, "shop", DOWNSYNCED, &names(0..3)).await;
-    // Time goes on at the hub, so that a restored one does not get as far while it starts.
+    // Time continues at the hub, so that a restored one does not get as far while it starts.
     for round in 0..500 {
         hub.merge_patch(
             "v1",

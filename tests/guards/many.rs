@@ -24,7 +24,7 @@ in_both_modes!(
     an_outage_of_the_hub_begins_the_time_again,
     few_or_a_small_part_are_not_held,
     without_a_time_nothing_is_held,
-    a_token_that_fits_no_hold_is_told_once_with_the_one_that_would,
+    a_token_that_fits_no_hold_is_reported_once_with_the_one_that_would,
 );
 
 /// A namespace with copies of so many objects, and a syncer.
@@ -209,18 +209,18 @@ async fn without_a_time_nothing_is_held(flags: Mode) {
     assert!(!syncer.log().contains("held"), "{}", syncer.log());
 }
 
-async fn a_token_that_fits_no_hold_is_told_once_with_the_one_that_would(flags: Mode) {
+async fn a_token_that_fits_no_hold_is_reported_once_with_the_one_that_would(flags: Mode) {
     const WRONG: &str = "a token confirms no deletes that are held";
     let Stage { pair, shop, hub, edge } = stage().await;
     let mut syncer = begin(&pair, &shop, flags, &[], 40).await;
     delete_at_once(&pair, &mut syncer, &shop, &names(0..30)).await;
     let (token, left) = some_are_held(&pair, &shop, 40, 10).await;
     confirm(&hub, "the-one", "deadbeef").await;
-    let told = format!(
+    let reported = format!(
         "{WRONG}\" config=SyncerConfig//the-one annotation=edge.kubestellar.io/confirm-deletes token=deadbeef \
          advice=\"what is held is confirmed by {token} (downsync: "
     );
-    syncer.wait_for_log(&told, SOON).await;
+    syncer.wait_for_log(&reported, SOON).await;
     copies_stay(&edge, &shop, DOWNSYNCED, &left, a_while()).await;
     // The wrong one may stay beside the right one, and what stands around them does not count.
     confirm(&hub, "the-one", &format!(" deadbeef,\n{token}\n")).await;

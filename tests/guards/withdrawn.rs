@@ -24,7 +24,7 @@ const AGAIN: &str = "is defined again";
 const GONE: &str =
     "is missing at the hub; its copies are preserved until it is back or no config selects it; 3 objects are held";
 
-/// A custom type on both sides, and who looks at it.
+/// A custom type on both sides, and who reads it.
 struct Gauges<'a> {
     hub: &'a Objects,
     edge: &'a Objects,

@@ -37,12 +37,12 @@ async fn syncer_config_takes_all_fields_of_kubestellar() {
     assert_eq!(stored["metadata"]["generation"], 1);
 
     let status = json!({"lastSyncerHeartbeatTime": "2024-01-15T10:00:15Z"});
-    let beaten = hub
+    let written = hub
         .patch_status(CONFIG_API, "syncerconfigs", "", "the-one", &status)
         .await;
-    assert_eq!(beaten["status"], status);
+    assert_eq!(written["status"], status);
     assert_eq!(
-        beaten["metadata"]["generation"], 1,
+        written["metadata"]["generation"], 1,
         "a heartbeat is no change of the spec"
     );
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::SOON;
-use crate::support::modes::{POLL, POLL_THE_HUB, WATCH, told_in};
+use crate::support::modes::{POLL, POLL_THE_HUB, WATCH, reported_in};
 use crate::support::story::a_while;
 use crate::support::{eventually, holds_throughout};
 
@@ -37,11 +37,11 @@ async fn holds_throughout_fails_with_the_first_failed_check() {
 }
 
 #[tokio::test]
-async fn what_must_not_happen_is_watched_for_three_looks_where_a_test_polls() {
+async fn what_must_not_happen_is_watched_for_three_polls_where_a_test_polls() {
     let look = Duration::from_secs(1);
     for mode in [POLL, POLL_THE_HUB] {
-        assert!(told_in(mode, async { a_while() }).await > 3 * look);
+        assert!(reported_in(mode, async { a_while() }).await > 3 * look);
     }
-    assert!(told_in(WATCH, async { a_while() }).await < look);
+    assert!(reported_in(WATCH, async { a_while() }).await < look);
     assert!(a_while() < look, "no mode is known");
 }

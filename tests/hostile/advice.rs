@@ -1,4 +1,4 @@
-//! What people are told to do when a server refuses something: each of its refusals has another remedy.
+//! What people are advised to do when a server refuses something: each of its refusals has another remedy.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -194,13 +194,13 @@ async fn each_refusal_of_an_object_has_the_advice_that_fits_its_cause() {
         let object = format!("object={object} ");
         says(&mut syncer, &["WARN", "side=edge", &object, words, advice]).await;
     }
-    let told: Vec<String> = syncer
+    let reported: Vec<String> = syncer
         .log()
         .lines()
         .filter(|line| line.contains("WARN") && line.contains("side=edge"))
         .map(str::to_owned)
         .collect();
-    assert_eq!(told.len(), 5, "each is told once: {told:#?}");
+    assert_eq!(reported.len(), 5, "each is logged once: {reported:#?}");
     for (plural, names) in [
         (WEBHOOKS, [&hooked, &away]),
         (POLICIES, [&policed; 2]),
@@ -213,7 +213,7 @@ async fn each_refusal_of_an_object_has_the_advice_that_fits_its_cause() {
 }
 
 #[tokio::test]
-async fn a_missing_permission_is_told_once_for_all_objects_and_again_when_it_is_granted() {
+async fn a_missing_permission_is_reported_once_for_all_objects_and_again_when_it_is_granted() {
     let Stage { pair, shop, hub, edge } = stage().await;
     let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]});
     let record = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch"],
@@ -251,7 +251,7 @@ async fn a_missing_permission_is_told_once_for_all_objects_and_again_when_it_is_
 }
 
 #[tokio::test]
-async fn requests_without_credentials_are_not_told_to_lack_a_permission() {
+async fn requests_without_credentials_are_not_said_to_lack_a_permission() {
     let Stage { pair, .. } = stage().await;
     let front = Front::without_credentials(&pair.hub).await;
     let mut syncer = Syncer::start(&front.kubeconfig(&pair.hub), &pair.edge.kubeconfig(), &[]);
@@ -280,7 +280,7 @@ fn syncer_of(hub: &Server, edge: &Server, url: Option<String>, ca: Ca) -> Syncer
 }
 
 #[tokio::test]
-async fn plain_http_to_a_port_for_https_is_told_in_one_line_with_what_to_write() {
+async fn plain_http_to_a_port_for_https_is_reported_in_one_line_with_what_to_write() {
     let Stage { pair, .. } = stage().await;
     let plain = pair.hub.url().replace("https://", "http://");
     let mut syncer = syncer_of(&pair.hub, &pair.edge, Some(plain.clone()), Ca::Inline);
@@ -299,7 +299,7 @@ async fn plain_http_to_a_port_for_https_is_told_in_one_line_with_what_to_write()
 }
 
 #[tokio::test]
-async fn an_unknown_ca_is_told_with_the_field_and_the_file_where_it_belongs() {
+async fn an_unknown_ca_is_reported_with_the_field_and_the_file_where_it_belongs() {
     let Stage { pair, .. } = stage().await;
     let mut syncer = syncer_of(&pair.hub, &pair.edge, None, Ca::Absent);
     let at = format!("{} server={}", lines::unreachable("hub"), pair.hub.url());
@@ -316,7 +316,7 @@ async fn an_unknown_ca_is_told_with_the_field_and_the_file_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn a_login_page_and_a_server_of_something_else_are_told_at_once_and_are_no_missing_crds() {
+async fn a_login_page_and_a_server_of_something_else_are_reported_at_once_and_are_no_missing_crds() {
     let Stage { pair, .. } = stage().await;
     for (status, page, advice) in [
         (200, "<html><title>Sign in</title></html>", "a login page or portal"),
@@ -342,11 +342,11 @@ async fn a_login_page_and_a_server_of_something_else_are_told_at_once_and_are_no
         front.passes();
         says(&mut syncer, &["reason=ApiReachable", "side=hub after="]).await;
         let log = syncer.log();
-        let told = log
+        let reported = log
             .lines()
             .filter(|line| line.contains("WARN") && line.contains("hub"))
             .count();
-        assert_eq!(told, 1, "{status}: {log}");
+        assert_eq!(reported, 1, "{status}: {log}");
         assert!(
             !log.contains("SideUnreachable") && !log.contains("manifests/crds"),
             "{status}: {log}"

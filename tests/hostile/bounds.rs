@@ -10,13 +10,13 @@ use crate::support::stage::{Stage, select, stage, stock};
 use crate::support::story::{SOON, arrives, becomes, config_map_entry, copy_equals, remains, reselect, stays_absent};
 
 in_both_modes!(
-    a_denied_namespace_is_not_lent_either,
+    a_denied_namespace_is_not_created_either,
     what_people_write_on_an_implied_namespace_stays,
     the_system_and_the_syncers_own_are_out_of_bounds_unless_a_flag_says_otherwise,
 );
 
 // Upsync makes namespaces at the hub, and downsync recreates them at the edge for what goes into them.
-async fn a_denied_namespace_is_not_lent_either(flags: Mode) {
+async fn a_denied_namespace_is_not_created_either(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&edge, &shop, &["up"], &json!({})).await;
     let mut spec = upsync_config_maps(&shop, &["up"]);
@@ -34,7 +34,7 @@ async fn a_denied_namespace_is_not_lent_either(flags: Mode) {
         )
         .await;
     stays_absent(&edge, "v1", "namespaces", "", &shop).await;
-    // The edge's owner makes it: what waits goes on.
+    // The edge's owner makes it: what waits continues.
     edge.create(&namespace(&shop)).await;
     copy_equals(&edge, &shop, "down", &json!({"v": "1"})).await;
 }
@@ -48,7 +48,7 @@ async fn what_people_write_on_an_implied_namespace_stays(flags: Mode) {
     let (key, level) = ("pod-security.kubernetes.io/enforce", json!("restricted"));
     let labelled = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop, "labels": {key: level}}});
     edge.apply_as("kubectl-label", &labelled).await;
-    // The hub writes the namespace once more, with what comes after it as the proof that it was looked at.
+    // The hub writes the namespace once more, with what comes after it as the proof that it was read.
     hub.merge_patch(
         "v1",
         "namespaces",

@@ -12,7 +12,7 @@ use crate::support::{AuditMark, PairLease, SYNCER};
 in_both_modes!(
     a_denied_type_costs_no_request_and_its_copies_stay_as_they_are_until_the_rule_goes,
     an_adopted_object_goes_with_its_hub_object,
-    fields_are_taken_back_from_the_managers_that_are_named_and_from_no_others,
+    fields_are_reverted_from_the_managers_that_are_named_and_from_no_others,
 );
 
 fn secret(space: &str, name: &str) -> Value {
@@ -92,7 +92,7 @@ async fn an_adopted_object_goes_with_its_hub_object(flags: Mode) {
     gone(&edge, "v1", "configmaps", &shop, "a").await;
 }
 
-async fn fields_are_taken_back_from_the_managers_that_are_named_and_from_no_others(flags: Mode) {
+async fn fields_are_reverted_from_the_managers_that_are_named_and_from_no_others(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a"], &json!({"v": "1"})).await;
     select(&hub, &config_maps(&shop, &["*"])).await;

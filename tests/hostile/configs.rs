@@ -10,7 +10,7 @@ use crate::support::story::{SOON, arrives, drop_crds, reselect, stays_absent};
 
 in_both_modes!(
     a_version_that_nobody_serves_stops_no_other_config,
-    what_nobody_serves_is_told_with_what_may_be_meant_and_once_more_when_it_is_corrected,
+    what_nobody_serves_is_reported_with_what_may_be_meant_and_once_more_when_it_is_corrected,
 );
 
 /// Takes the limits out of a schema: hubs have CRDs from before there were any.
@@ -78,9 +78,9 @@ async fn words_that_are_endless_or_no_names_neither_end_the_syncer_nor_stop_the_
     arrives(&edge, "v1", "configmaps", &shop, "prices").await;
     later_configs_are_followed(&hub, &edge, &shop).await;
     assert!(syncer.is_running());
-    let told = syncer.log();
-    assert!(told.contains("is no name of a namespace"), "it is told");
-    let longest = told.lines().map(str::len).max().unwrap_or_default();
+    let reported = syncer.log();
+    assert!(reported.contains("is no name of a namespace"), "it is reported");
+    let longest = reported.lines().map(str::len).max().unwrap_or_default();
     assert!(longest < 4000, "a line of {longest} bytes");
     let requests = pair.hub.requests(crate::support::SYNCER);
     assert!(
@@ -134,9 +134,9 @@ async fn a_version_that_nobody_serves_stops_no_other_config(flags: Mode) {
     arrives(&edge, "v1", "configmaps", &shop, "a").await;
     hub.create(&config_map(&shop, "new", json!({}))).await;
     arrives(&edge, "v1", "configmaps", &shop, "new").await;
-    let told = lines::not_served("hub,edge", "configmaps")
+    let reported = lines::not_served("hub,edge", "configmaps")
         + " version=v11 config=SyncerConfig//a-typo field=spec.namespacedObjects[0] advice=\"did you mean version v1?\"";
-    syncer.wait_for_log(&told, SOON).await;
+    syncer.wait_for_log(&reported, SOON).await;
     stays_absent(&edge, "v1", "configmaps", &till, "a").await;
     let right = json!({"spec": config_maps(&till, &["*"])});
     hub.merge_patch(CONFIG_API, "syncerconfigs", "", "a-typo", &right).await;
@@ -148,7 +148,7 @@ async fn a_version_that_nobody_serves_stops_no_other_config(flags: Mode) {
     assert_eq!(["a-typo", "no longer missing"].map(said), [2, 0], "{log}");
 }
 
-async fn what_nobody_serves_is_told_with_what_may_be_meant_and_once_more_when_it_is_corrected(flags: Mode) {
+async fn what_nobody_serves_is_reported_with_what_may_be_meant_and_once_more_when_it_is_corrected(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a"], &json!({})).await;
     let words = [("apps", "deployment"), ("", "cm"), ("apps", "Deployments")];
@@ -171,12 +171,12 @@ async fn what_nobody_serves_is_told_with_what_may_be_meant_and_once_more_when_it
         let what = format!("{word}{group} version=v1");
         let field = format!("namespaceScope.resources[{index}]");
         let advice = format!(" advice=\"did you mean {meant}?\"");
-        let told = line("hub,edge", &what, &field, &advice);
-        syncer.wait_for_log(&told, SOON).await;
+        let reported = line("hub,edge", &what, &field, &advice);
+        syncer.wait_for_log(&reported, SOON).await;
     }
     let what = format!("* group={nobody}");
-    let told = line("edge", &what, "upsync[0].resources[0]", "");
-    syncer.wait_for_log(&told, SOON).await;
+    let reported = line("edge", &what, "upsync[0].resources[0]", "");
+    syncer.wait_for_log(&reported, SOON).await;
     let mut right = all_of(&shop, &[("apps", "deployments"), ("", "configmaps")]);
     right["upsync"] = json!(null);
     reselect(&hub, &right).await;

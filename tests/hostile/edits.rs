@@ -35,7 +35,7 @@ async fn what_a_config_adds_by_name_is_read_by_name(flags: Mode) {
         let adopted = if name == "c3" { json!("true") } else { Value::Null };
         assert_eq!(annotation(&copy, "adopted"), adopted, "{name}");
     }
-    // What comes later is told of by the watch that runs on.
+    // What comes later is reported by the watch that runs on.
     hub.create(&config_map(&shop, "later", json!({"v": "1"}))).await;
     copy_equals(&edge, &shop, "later", &json!({"v": "1"})).await;
     stays_absent(&edge, "v1", "configmaps", &shop, "c5").await;

@@ -110,7 +110,7 @@ async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_r
     running.pod_of(&uid(&again)).await;
 }
 
-/// What is told of both sides in one moment comes in any order.
+/// What both sides report in one moment comes in any order.
 #[tokio::test]
 async fn a_job_that_was_recreated_while_the_former_one_ended_is_run() {
     let mut running = Running::begin(|job| job["spec"]["ttlSecondsAfterFinished"] = json!(0)).await;
@@ -194,11 +194,11 @@ async fn the_pods_of_a_replaced_job_go_with_it() {
     gone(&running.edge, "v1", "pods", &running.shop, &pod).await;
 }
 
-/// So many deletes are corrected soon; what comes then is a fight. Its pauses double.
+/// So many deletes are corrected soon; what comes then is a contention. Its pauses double.
 const DELETES: u32 = 8;
 
 #[tokio::test]
-async fn a_copy_that_is_deleted_again_and_again_is_named_and_made_ever_more_rarely() {
+async fn a_copy_that_is_deleted_again_and_again_is_named_and_made_with_increasing_back_off() {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a", "b"], &json!({})).await;
     select(&hub, &config_maps(&shop, &["*"])).await;

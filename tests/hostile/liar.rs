@@ -45,13 +45,13 @@ async fn answer(
         }
     }
     let asked = asked.body(body.to_vec().into()).expect("it is a request");
-    let Ok(told) = hub.send(asked).await else {
+    let Ok(reported) = hub.send(asked).await else {
         return Ok(Response::builder()
             .status(502)
             .body(Full::default())
             .expect("it is a response"));
     };
-    let (head, body) = told.into_parts();
+    let (head, body) = reported.into_parts();
     let body = body
         .collect()
         .await
@@ -99,9 +99,9 @@ async fn a_name_that_is_a_path_leads_nowhere() {
             &pair.edge.kubeconfig(),
             &["--mode=poll", "--poll-interval=1s"],
         );
-        let told = format!("an object with the name {lie_of:?}");
+        let reported = format!("an object with the name {lie_of:?}");
         syncer
-            .wait_for_log(&told.replace('"', "\\\""), Duration::from_secs(60))
+            .wait_for_log(&reported.replace('"', "\\\""), Duration::from_secs(60))
             .await;
         arrives(&edge, "v1", "configmaps", &shop, "honest").await;
         for request in pair.edge.requests_since(SYNCER, mark) {

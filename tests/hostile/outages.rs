@@ -63,7 +63,7 @@ async fn a_gateway_that_answers_for_one_type_is_not_the_side_and_one_that_answer
     hub.create(&config_map(&shop, "c", json!({}))).await;
     edge.delete("v1", "configmaps", &shop, "a").await;
     syncer.wait_for_log(&lines::unreachable("hub"), SOON).await;
-    eventually("it is told to be away", SOON, async || {
+    eventually("it is reported to be away", SOON, async || {
         match is_up(address, "hub").await {
             Ok(()) => Err("it is up"),
             Err(_) => Ok(()),

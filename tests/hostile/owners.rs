@@ -98,7 +98,7 @@ async fn a_restart_of_two_hubs_syncers_in_one_namespace_holds_no_deletes() {
 }
 
 #[tokio::test]
-async fn the_hub_that_selects_a_name_second_is_told_whose_the_copy_is() {
+async fn the_hub_that_selects_a_name_second_is_shown_whose_the_copy_is() {
     let mut two = TwoHubs::begin().await;
     let shop = two.shop.clone();
     let object = format!("ConfigMap/{shop}/both");

@@ -67,7 +67,7 @@ async fn what_was_refused_for_a_short_time_comes_soon_after_it() {
     edge.delete(API, BINDINGS, "", &shop).await;
     gone(&edge, API, BINDINGS, "", &shop).await;
     edge.delete(API, POLICIES, "", &shop).await;
-    // What is left alone for minutes after a refusal does not come in this time.
+    // What waits for minutes after a refusal does not come in this time.
     eventually("it comes", Duration::from_secs(100), async || {
         let found = edge.try_get("v1", "configmaps", &shop, "denied").await;
         found.map_err(|error| error.to_string())?.ok_or("not yet".to_owned())

@@ -1,4 +1,4 @@
-//! What takes others along when it goes: a CRD its objects, a namespace all that is in it.
+//! what deletes others too when it goes: a CRD its objects, a namespace all that is in it.
 
 use serde_json::{Value, json};
 
@@ -125,7 +125,7 @@ impl Deserted {
         ["v1", "configmaps", &self.shop, name]
     }
 
-    /// The namespace stays for the sake of one object, what is to go goes, and people are told; when that object has gone,
+    /// The namespace stays for the sake of one object, what is to go goes, and that is logged; when that object has gone,
     /// the namespace goes.
     async fn stays_for(mut self, name: &str) {
         let kept = arrives(&self.edge, "v1", "configmaps", &self.shop, name).await;

@@ -110,7 +110,7 @@ pub(crate) async fn other_candidate(pair: &Pair, flags: &[&str]) -> Syncer {
     Syncer::start(&limited(&pair.hub), &limited(&pair.edge), &all)
 }
 
-/// Takes back what [`other_candidate`] was given.
+/// Withdraws what [`other_candidate`] was given.
 pub(crate) async fn take_rights_back(pair: &Pair) {
     for side in [&pair.hub, &pair.edge] {
         let rbac = "rbac.authorization.k8s.io/v1";

@@ -40,7 +40,7 @@ async fn the_manifest_is_what_an_api_server_takes() {
 }
 
 #[tokio::test]
-async fn a_refused_lease_is_told_and_the_role_of_the_manifest_is_enough() {
+async fn a_refused_lease_is_reported_and_the_role_of_the_manifest_is_enough() {
     let (pair, shop) = pair_with_one_config_map().await;
     let space = pair.namespace("syncer");
     let edge = pair.edge.objects();
@@ -56,7 +56,7 @@ async fn a_refused_lease_is_told_and_the_role_of_the_manifest_is_enough() {
     assert!(syncer.log().contains(&advice));
     stays_absent(&edge, "v1", "configmaps", &shop, "a").await;
     assert!(syncer.is_running());
-    assert_eq!(count(&syncer, "refuses the lease"), 1, "it is told once");
+    assert_eq!(count(&syncer, "refuses the lease"), 1, "it is logged once");
 
     for mut object in manifest("scoped", &space) {
         if object["kind"] == "RoleBinding" {

@@ -15,7 +15,7 @@ use crate::support::story::{SOON, arrives, copy_equals};
 use crate::support::{AuditMark, SYNCER, Server, eventually, holds_throughout, micros_of};
 
 #[tokio::test]
-async fn one_is_active_and_the_standby_only_looks_at_the_lease() {
+async fn one_is_active_and_the_standby_only_reads_the_lease() {
     let (pair, shop) = pair_with_one_config_map().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     let mut leader = candidate(&pair, &[]);
@@ -64,7 +64,7 @@ async fn sigterm_hands_over_in_seconds() {
     let (mut leader, mut standby) = two_candidates(&pair, &[LONG]).await;
     let mut released = 0;
     for round in 1..=5_i64 {
-        // There is no condition to wait for: the leader is to end at any moment between two looks of the standby.
+        // There is no condition to wait for: the leader is to end at any moment between two polls of the standby.
         tokio::time::sleep(Duration::from_millis(fastrand::u64(0..4000))).await;
         let start = Instant::now();
         let (status, ending) = leader.terminate().await;
@@ -131,7 +131,7 @@ async fn a_leader_that_was_paused_writes_nothing_when_it_goes_on() {
     standby.wait_for_log(STANDBY, SOON).await;
 
     leader.signal("STOP");
-    // It will have a lot to do when it goes on.
+    // It will have a lot to do when it continues.
     for index in 0..20 {
         hub.create(&config_map(&shop, &format!("c{index}"), json!({"v": "1"})))
             .await;

@@ -15,7 +15,7 @@ use crate::support::story::{SOON, annotation, arrives, becomes, copy_equals, edi
 use crate::support::{AuditEvent, AuditMark, Objects, SYNCER, Server, comes_to_rest};
 
 /// Waits until nobody has written to a server for a while, and gives what the syncers have written there since a mark.
-async fn writes_at_rest(server: &Server, mark: AuditMark) -> Vec<AuditEvent> {
+async fn writes_idle(server: &Server, mark: AuditMark) -> Vec<AuditEvent> {
     comes_to_rest("nobody writes", Duration::from_secs(5), SOON, async || {
         let requests = server.requests_since(SYNCER, mark);
         Ok::<_, Infallible>(requests.into_iter().filter(AuditEvent::is_write).collect())
@@ -55,7 +55,7 @@ async fn two_without_an_election_converge_and_do_not_fight() {
     hub.create(&config_map(&shop, "c5", json!({"v": "new"}))).await;
     copy_equals(&edge, &shop, "c5", &json!({"v": "new"})).await;
 
-    let mut all = writes_at_rest(&pair.edge, mark).await;
+    let mut all = writes_idle(&pair.edge, mark).await;
     // One that holds for a version which the other has just changed writes nothing.
     all.retain(|event| event.code != 409);
     complain(&format!("{} writes at the edge by two syncers", all.len()));
@@ -133,8 +133,8 @@ async fn two_without_an_election_bring_up_what_is_selected_and_return_status() {
     hub.delete("v1", "configmaps", &shop, "a").await;
     gone(&edge, "v1", "configmaps", &shop, "a").await;
 
-    let at_hub = writes_at_rest(&pair.hub, marks[0]).await;
-    let at_edge = writes_at_rest(&pair.edge, marks[1]).await;
+    let at_hub = writes_idle(&pair.hub, marks[0]).await;
+    let at_edge = writes_idle(&pair.edge, marks[1]).await;
     let after = have_come_up(&hub, &shop, &names, "5").await;
     for (name, uids) in names.iter().zip(before.iter().zip(&after)) {
         let again = ["c4", "c5"].contains(&name.as_str());

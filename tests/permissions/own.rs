@@ -1,5 +1,5 @@
 //! Permissions that the story of the demo has no need of: for the syncer's own objects, for telling clusters apart, and for
-//! what defines a type. Each is missed with one line, and the rest goes on.
+//! what defines a type. Each is missed with one line, and the rest continues.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ async fn the_record_and_the_identity_of_the_edge_are_missed_and_the_record_is_pi
     for (round, atom) in atoms.iter().enumerate() {
         let is_of_identity = atom.resource == "namespaces";
         let is_former = round == 4;
-        // It is written, and others are looked for, when there is none.
+        // It is written, and others are searched for, when there is none.
         if atom.verb != "get" || is_former {
             edge.delete("v1", "configmaps", OWN, RECORD).await;
         }

@@ -1,4 +1,4 @@
-//! Each permission of the printed roles is taken out in turn: one line names it and the side, the rest goes on, and what
+//! Each permission of the printed roles is taken out in turn: one line names it and the side, the rest continues, and what
 //! it is for is done once it is back.
 
 use serde_json::{Value, json};

@@ -78,29 +78,29 @@ fn with_certificate(folder: &tempfile::TempDir, days: i64) -> Syncer {
 }
 
 #[tokio::test]
-async fn the_end_of_a_client_certificate_is_told_ahead() {
+async fn the_end_of_a_client_certificate_is_reported_ahead() {
     for (days, reason) in [(40, ""), (5, "CredentialsEnding"), (-2, "CredentialsEnded")] {
         let folder = tempfile::tempdir().expect("a temporary folder can be created");
         let mut syncer = with_certificate(&folder, days);
-        // Told in the same step, after it.
+        // Reported in the same step, after it.
         syncer.wait_for_log("reason=NothingToRenew", SOON).await;
         let log = syncer.log();
-        let told: Vec<&str> = log
+        let reported: Vec<&str> = log
             .lines()
             .filter(|line| line.contains("reason=CredentialsEnd"))
             .collect();
         if reason.is_empty() {
-            assert!(told.is_empty(), "{log}");
+            assert!(reported.is_empty(), "{log}");
         } else {
-            assert_eq!(told.len(), 1, "{log}");
+            assert_eq!(reported.len(), 1, "{log}");
             assert!(
-                told[0].contains(&format!("reason={reason} ")) && told[0].contains("side=hub"),
+                reported[0].contains(&format!("reason={reason} ")) && reported[0].contains("side=hub"),
                 "{}",
-                told[0]
+                reported[0]
             );
-            assert!(told[0].contains("edge-syncer gen NAME --rotate"), "{}", told[0]);
+            assert!(reported[0].contains("edge-syncer gen NAME --rotate"), "{}", reported[0]);
         }
-        eventually("it goes on", SOON, async || {
+        eventually("it continues", SOON, async || {
             if syncer.is_running() {
                 Ok(())
             } else {

@@ -97,7 +97,7 @@ async fn the_syncer_outlives_a_token_of_thirty_seconds_and_keeps_the_next_one_in
 }
 
 #[tokio::test]
-async fn a_refused_renewal_is_told_once_and_works_once_it_is_allowed() {
+async fn a_refused_renewal_is_reported_once_and_works_once_it_is_allowed() {
     let site = Site::register(all_but_tokens()).await;
     // It is past the half of its life.
     let first = site.account.token(-300, 200);
@@ -112,14 +112,14 @@ async fn a_refused_renewal_is_told_once_and_works_once_it_is_allowed() {
     .await;
     site.beats().await;
     let log = syncer.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains("TokenNotRenewed")).collect();
-    assert_eq!(told.len(), 1, "{log}");
+    let reported: Vec<&str> = log.lines().filter(|line| line.contains("TokenNotRenewed")).collect();
+    assert_eq!(reported.len(), 1, "{log}");
     for part in [
         "cannot create resource \\\"serviceaccounts/token\\\"",
         &format!("ServiceAccount/{}/site", site.shop),
         "advice=\"allow this service account",
     ] {
-        assert!(told[0].contains(part), "{part} is not in {}", told[0]);
+        assert!(reported[0].contains(part), "{part} is not in {}", reported[0]);
     }
     assert!(writes_to_secret(&site).is_empty());
     let tokens = json!([{"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]}]);

@@ -72,7 +72,7 @@ async fn two_configs_act_as_their_union_and_deleting_one_keeps_what_the_other_co
     remains(&edge, "v1", "configmaps", &shop, "first").await;
     copy_equals(&edge, &shop, "first", &json!({"v": "1"})).await;
     copy_equals(&edge, &other, "first", &json!({"v": "1"})).await;
-    // A copy that is covered is still put right, and all go with their hub objects.
+    // A copy that is covered is still corrected, and all go with their hub objects.
     edge.delete("v1", "configmaps", &other, "common").await;
     copy_equals(&edge, &other, "common", &json!({"v": "2"})).await;
     for (space, name) in names {

@@ -1,4 +1,4 @@
-//! What every cluster makes for itself is left alone.
+//! What every cluster makes for itself is preserved.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::stage::{all_of_each, resources, select};
 use crate::support::story::{arrives, gone, stays_absent};
 use crate::support::{Objects, shared_pair};
 
-in_both_modes!(cluster_infrastructure_is_left_alone_on_both_sides_under_wildcards,);
+in_both_modes!(cluster_infrastructure_is_preserved_on_both_sides_under_wildcards,);
 
 const TYPES: [(&str, &str); 3] = [("", "configmaps"), ("", "secrets"), ("", "serviceaccounts")];
 
@@ -43,7 +43,7 @@ pub(crate) fn ordinary(space: &str) -> Vec<Value> {
 }
 
 // Spec scenario 22.
-async fn cluster_infrastructure_is_left_alone_on_both_sides_under_wildcards(flags: Mode) {
+async fn cluster_infrastructure_is_preserved_on_both_sides_under_wildcards(flags: Mode) {
     let pair = shared_pair().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     // Where a namespace is selected by `names: ["*"]` and by `namespaceScope`: infrastructure on both sides, and only on one.

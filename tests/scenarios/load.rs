@@ -18,7 +18,7 @@ const SPACES: usize = 20;
 const EACH: usize = 50;
 /// One for each object and each namespace.
 const WRITES: usize = SPACES * EACH + SPACES;
-/// Discovery, lists, watches, the record of types, and a few writes that are told to come again.
+/// Discovery, lists, watches, the record of types, and a few writes that are asked to come again.
 const OTHERS: usize = 60;
 /// Label selector of the copies.
 const COPIES: &str = "edge.kubestellar.io/downsynced=true";

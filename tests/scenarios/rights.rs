@@ -106,7 +106,7 @@ async fn what_is_deleted_while_its_type_may_not_be_read_goes_when_it_may_again(f
     meets_it(pair, mark, "configmaps").await;
     syncer.wait_for_log("is forbidden", SOON).await;
     remains(edge, "v1", "configmaps", shop, "a").await;
-    // Meanwhile the rest goes on.
+    // Meanwhile the rest continues.
     hub.create(&secret(shop, "later", "1")).await;
     arrives(edge, "v1", "secrets", shop, "later").await;
     hub.delete("v1", "secrets", shop, "a").await;
@@ -118,7 +118,7 @@ async fn what_is_deleted_while_its_type_may_not_be_read_goes_when_it_may_again(f
     syncer.terminate().await;
 }
 
-// The same with 403 for everything, by the syncer that was told of the delete, and by one that starts later.
+// The same with 403 for everything, by the syncer that has seen the delete, and by one that starts later.
 async fn what_is_deleted_while_nothing_may_be_read_goes_when_it_may_again(flags: Mode) {
     let (stage, mut syncer) = begin(flags).await;
     let (pair, hub, edge, shop) = (&stage.pair, &stage.hub, &stage.edge, &*stage.shop);

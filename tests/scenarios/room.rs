@@ -30,7 +30,7 @@ async fn nothing_is_forgotten(mode: &[&str]) {
     let mut syncer = pair.syncer(&flags);
     all_hold(&edge, &shop, &json!({"v": "1"})).await;
 
-    // The edge tells of its own changes whatever the room, since the hub's wait for their copies to be known.
+    // The edge reports its own changes whatever the room, since the hub's wait for their copies to be known.
     syncer.signal("STOP");
     let change = json!({"data": {"v": "changed at the edge"}});
     in_parallel(names.iter().map(|name| edit(&edge, &shop, name, &change)), 16).await;

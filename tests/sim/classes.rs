@@ -98,9 +98,9 @@ impl Class {
     }
 
     /// True for what only people can judge: deletes are held until they do. Such a class does not come with those that
-    /// take from the syncer what it knows of before, or that lie where a disaster is to be told from a lie.
+    /// take from the syncer what it knows of before, or that lie where an accident is to be known from a lie.
     /// If objects go up, the edge's own restore is one too.
-    pub fn is_disaster(self, upsync: bool) -> bool {
+    pub fn is_accident(self, upsync: bool) -> bool {
         matches!(
             self,
             Self::HubRestored | Self::OtherHub | Self::MassDelete | Self::Stale
@@ -109,12 +109,12 @@ impl Class {
 
     /// True if people have to confirm what it does before deletes go on.
     pub fn needs_people(self, upsync: bool) -> bool {
-        self.is_disaster(upsync) && self != Self::MassDelete
+        self.is_accident(upsync) && self != Self::MassDelete
     }
 
-    /// True if the class may come with a disaster.
-    pub fn goes_with_disaster(self) -> bool {
-        !self.is_disaster(true)
+    /// True if the class may come with an accident.
+    pub fn combines_with_accident(self) -> bool {
+        !self.is_accident(true)
             && !matches!(
                 self,
                 Self::Crash
@@ -135,7 +135,7 @@ impl Class {
             namespaces: any(Self::Terminating) || any(Self::Calm) || any(Self::Crash),
             configs: any(Self::Selection),
             edge: any(Self::Contention) || any(Self::Calm) || any(Self::LostReply),
-            hands_off: any(Self::Contention) || any(Self::Selection),
+            create_only: any(Self::Contention) || any(Self::Selection),
             recreate: any(Self::Contention) || any(Self::Late),
             many: any(Self::MassDelete),
             upsync,

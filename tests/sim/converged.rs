@@ -84,7 +84,7 @@ pub fn differences(
         }
         let is_foreign = key.name.starts_with(BYSTANDER);
         if is_foreign && bystanders.get(key).is_some_and(|uid| *uid != copy["metadata"]["uid"]) {
-            all.push(("was made anew".to_owned(), key.clone()));
+            all.push(("was created again".to_owned(), key.clone()));
         }
     }
     all
@@ -110,7 +110,7 @@ fn may_go(specs: &[&Value], hub: &Store, edge: &Store, key: &Key, copy: &Value, 
     // A type that the hub no longer serves, but somebody still selects, is a riddle and no proof.
     let of = origin_of(key, copy).resource;
     let riddle = types::by_name(hub, &of).is_none() && is_named(specs, &of);
-    !protected && !is_needed && !riddle && !is_hands_off(copy) && &*key.name != RECORD
+    !protected && !is_needed && !riddle && !is_create_only(copy) && &*key.name != RECORD
 }
 
 /// True for a namespace without anything selected in it. One that was at the edge before carries no mark and is not
@@ -133,7 +133,7 @@ fn is_bare(specs: &[&Value], hub: &Store, namespace: &Key, choices: Choices) -> 
 }
 
 /// True if the copy is left to the edge.
-pub fn is_hands_off(object: &Value) -> bool {
+pub fn is_create_only(object: &Value) -> bool {
     let value = object["metadata"]["annotations"]["edge.kubestellar.io/downsync-overwrite"].as_str();
     value.is_some_and(|value| !value.is_empty() && value != "true")
 }
@@ -283,8 +283,8 @@ fn copy_is_wrong(
     if selected == Selected::Implied {
         return None;
     }
-    if is_hands_off(origin) {
-        return (!is_hands_off(copy)).then(|| "does not say that it is left alone".into());
+    if is_create_only(origin) {
+        return (!is_create_only(copy)).then(|| "does not say that it is preserved".into());
     }
     if !DOWNSYNC.owns(copy) {
         return Some("is not marked as ours".into());
@@ -292,13 +292,13 @@ fn copy_is_wrong(
     if copy["metadata"]["labels"][DOWNSYNC.mark] != "true" {
         return Some("lacks the label".into());
     }
-    if is_hands_off(copy) {
-        return Some("still says that it is left alone".into());
+    if is_create_only(copy) {
+        return Some("still says that it is preserved".into());
     }
     if origin_of(key, copy) != *of {
         return Some(format!("does not say that it is of {of}"));
     }
-    let mut expected = travelling(origin);
+    let mut expected = to_be_synced(origin);
     if key != of && &*key.resource == DEFINITIONS {
         // The group is what follows the plural.
         let group = key.name.split_once('.').map_or("", |(_, group)| group);
@@ -322,13 +322,13 @@ pub fn extra_field(expected: &Value, copy: &Value) -> Option<(Vec<String>, Strin
 /// What is wrong with the status at the hub, if anything is (spec section 5).
 fn status_is_wrong(ty: &Type, selected: Selected, origin: &Value, copy: &Value) -> Option<String> {
     let returns = ty.status && !ty.is_namespace() && !ty.is_definition() && selected == Selected::Whole;
-    let ours = DOWNSYNC.owns(copy) || is_hands_off(copy);
+    let ours = DOWNSYNC.owns(copy) || is_create_only(copy);
     let differs = copy["status"].is_object() && copy["status"] != origin["status"];
     (returns && ours && differs).then(|| "has another status at the hub".into())
 }
 
 /// What of an object is to be at the other side.
-pub fn travelling(origin: &Value) -> Value {
+pub fn to_be_synced(origin: &Value) -> Value {
     let mut expected = origin.clone();
     let is_namespace = origin["kind"] == "Namespace";
     let Some(top) = expected.as_object_mut() else {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::choices::Choices;
-use super::converged::{Called, LEFT_OVER, contains, extra_field, items, lacks, travelling, type_of_ref};
+use super::converged::{Called, LEFT_OVER, contains, extra_field, items, lacks, to_be_synced, type_of_ref};
 use super::conversions::{Conversions, origin_of};
 use super::flows::{DOWNSYNC, UPSYNC, is_another_targets};
 use super::ledger::RECORD;
@@ -157,7 +157,7 @@ fn copy_is_wrong(status: bool, (of, origin): (&Key, &Value), (key, copy): (&Key,
     if origin_of(key, copy) != *of {
         return Some(format!("does not say that it is of {of}"));
     }
-    let expected = travelling(origin);
+    let expected = to_be_synced(origin);
     if let Some(path) = lacks(&expected, copy, String::new()) {
         return Some(format!("differs at the hub in {path}"));
     }

@@ -3,7 +3,7 @@
 use edge_syncer::cluster::Side;
 use serde_json::{Value, json};
 
-use super::disasters::MANY;
+use super::accidents::MANY;
 use super::ledger::MASS;
 use super::store::Key;
 use super::world::{CONFIGS, World};

@@ -59,7 +59,7 @@ impl History {
         Conversions::of_specs(namers.map(|(_, spec)| spec))
     }
 
-    /// The syncer may have been told that there are no conversions.
+    /// The syncer may have been answered that there are no conversions.
     pub fn may_lack_names(&mut self) {
         self.names.insert(0, Conversions::default());
     }

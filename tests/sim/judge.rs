@@ -27,7 +27,7 @@ const HEARTBEATS: u64 = 3;
 const UNCONFIRMED: Duration = Duration::from_secs(2 * 3600);
 /// The most questions an hour for a kind of configs that the hub lacks: one in five minutes or more.
 const KIND_QUESTIONS: u64 = 13;
-/// When the last trailing look is done: what is held is looked at when it is let go after 10 minutes, though it may have
+/// When the last trailing look is done: what is held is read when it is let go after 10 minutes, though it may have
 /// gone before that, and a watch without bookmarks is trusted for 15.
 const SETTLED: Duration = Duration::from_secs(920);
 /// How long after the last fault the sides may still differ: deletes may be held for 10 minutes, and what comes after
@@ -40,8 +40,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 const FAILING: u64 = 60;
 /// The same for one whose place somebody else's has: two requests a try.
 const CONFLICTING: u64 = 40;
-/// How often in an hour it is tried to delete what would take others along, after an hour and more; and the most requests
-/// about the object itself in one try, and of discovery and lists about what it would take along.
+/// How often in an hour it is tried to delete what would delete others too, after an hour and more; and the most requests
+/// about the object itself in one try, and of discovery and lists about what it would delete too.
 const CASCADE_TRIES: u64 = 4;
 const CASCADE_REQUESTS: u64 = 2;
 const CASCADE_QUESTIONS: u64 = 14;
@@ -50,8 +50,8 @@ const LEASE_REQUESTS: u64 = 1800;
 /// The most rounds of questions an hour for a type that is selected and missing, and the questions of one: the groups, and
 /// the versions of one of them.
 const MISSING_QUESTIONS: u64 = 25 * 2;
-/// How often in an hour a namespace of upsync at the hub that others use is looked at, to see whether it is empty.
-const LOOKS: u64 = 7;
+/// How often in an hour a namespace of upsync at the hub that others use is read, to see whether it is empty.
+const READS: u64 = 7;
 /// Sources of a syncer at each side for downsync. At the hub: two kinds of configs, CRDs, namespaces, panels, and three
 /// types in three namespaces each. At the edge: these types, and CRDs once more for what is missing.
 const SOURCES: [(Side, u64); 2] = [(Side::Hub, 14), (Side::Edge, 7)];
@@ -84,8 +84,8 @@ impl Run {
         self.calm(classes).await;
         let upsync = self.world.habits.upsync;
         if classes.iter().any(|class| class.needs_people(upsync)) {
-            // Nobody looks for a while: what may be a disaster is held, with the namespace that it may be in, and all else
-            // goes on.
+            // Nobody looks for a while: what may be an accident is held, with the namespace that it may be in, and all else
+            // continues.
             let is_held = |why: &str| [LEFT_OVER, converged_up::IDLE].contains(&why);
             self.converge(|why| !is_held(why)).await;
             sleep(UNCONFIRMED).await;
@@ -98,7 +98,7 @@ impl Run {
         if self.is_broken() {
             return converged_in;
         }
-        // What failed meanwhile may still be told, watches settle, and the last versions are recorded.
+        // What failed meanwhile may still be reported, watches settle, and the last versions are recorded.
         sleep(SETTLED).await;
         self.check_failing().await;
         self.stay_idle().await;
@@ -187,7 +187,7 @@ impl Run {
                 () if self.heartbeat.is_some() && is_config(&key) => HEARTBEATS,
                 () if self.is_in_conflict(&key) => CONFLICTING,
                 () if self.is_held_cascade(&key) => CASCADE_TRIES * CASCADE_REQUESTS,
-                () if self.world.habits.upsync && &*key.resource == "namespaces" => LOOKS,
+                () if self.world.habits.upsync && &*key.resource == "namespaces" => READS,
                 // A list that is due once more in this hour may be newer than the recorded version. Whoever polls for
                 // upsync reads what is written then.
                 () if &*key.name == RECORD => 1 + u64::from(self.world.habits.upsync),
@@ -204,7 +204,7 @@ impl Run {
         self.check_idle(&mut ledger, &before, &counts);
     }
 
-    /// What is told to fail is what is bound to fail.
+    /// What is reported as failing is what is bound to fail.
     async fn check_failing(&mut self) {
         if self.processes.len() != 1 {
             return; // Only the last one can be asked.
@@ -217,7 +217,10 @@ impl Run {
             keys.filter(fails).cloned().collect()
         };
         if failing > bound.len() as u64 {
-            let what = format!("{failing} are told to fail, and no more than {} can", bound.len());
+            let what = format!(
+                "{failing} are reported as failing, and no more than {} can",
+                bound.len()
+            );
             self.ledger.borrow_mut().break_promise(what, &[]);
         }
     }
@@ -227,12 +230,12 @@ impl Run {
         is_in_conflict(&world.hub.store.borrow(), &world.edge.store.borrow(), key)
     }
 
-    /// True for a copy of a namespace or CRD whose origin is gone: something is left that it would take along.
+    /// True for a copy of a namespace or CRD whose origin is gone: something is left that it would delete too.
     fn is_held_cascade(&self, key: &Key) -> bool {
         let (hub, edge) = (self.world.hub.store.borrow(), self.world.edge.store.borrow());
-        let takes_along = matches!(&*key.resource, "namespaces" | DEFINITIONS);
+        let deletes_too = matches!(&*key.resource, "namespaces" | DEFINITIONS);
         let is_left = |copy: &Value| DOWNSYNC.owns(copy) && hub.get(&origin_of(key, copy)).is_none();
-        takes_along && edge.get(key).is_some_and(|copy| is_left(copy))
+        deletes_too && edge.get(key).is_some_and(|copy| is_left(copy))
     }
 
     fn check_idle(&self, ledger: &mut Ledger, before: &Counts, after: &Counts) {
@@ -257,7 +260,7 @@ impl Run {
             let asked = if lacks(side) { KIND_QUESTIONS } else { 0 };
             // One look asks for each group, and in each type that is served.
             let looks = match side {
-                Side::Hub | Side::Shard(_) => used * LOOKS * 9 + types * MISSING_QUESTIONS,
+                Side::Hub | Side::Shard(_) => used * READS * 9 + types * MISSING_QUESTIONS,
                 Side::Edge => held.len() as u64 * CASCADE_TRIES * CASCADE_QUESTIONS,
             };
             let each = match verb {

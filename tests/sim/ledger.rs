@@ -1,4 +1,4 @@
-//! The checker's own record of a run: what each side ever held, what the syncer was told, what it did; and the promises
+//! The checker's own record of a run: what each side ever held, what the syncer was shown, what it did; and the promises
 //! that are checked the moment something happens.
 //!
 //! Nothing here knows the syncer's state. The truth is what the stores held.
@@ -74,7 +74,7 @@ pub struct Write<'a> {
     pub origin_type_served: bool,
     /// For how long it has not, though it keeps the objects.
     pub origin_type_hidden: Option<Duration>,
-    /// What a delete takes along, and is not itself to be deleted.
+    /// What a delete deletes too, and is not itself to be deleted.
     pub takes: &'a [Key],
     /// Types that this side does not serve for now.
     pub hidden: &'a BTreeMap<String, Instant>,
@@ -83,7 +83,7 @@ pub struct Write<'a> {
 /// What a request about one object is for, as far as it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Errand {
-    /// Bringing an object in step.
+    /// Syncing an object.
     Object,
     /// The record of types.
     Record,
@@ -133,7 +133,7 @@ pub struct Mass {
 /// How many requests there were, by side and verb; the pages of a list are one.
 pub type Counts = BTreeMap<(Side, Verb), u64>;
 
-/// An origin that a disaster took.
+/// An origin that an accident took.
 pub struct Lost {
     /// Its UID.
     pub uid: String,
@@ -165,11 +165,11 @@ pub struct Ledger {
     came_back: BTreeMap<(Side, String), Duration>,
     /// When a side has begun to serve a type again that it had hidden, and how long that was before.
     shown: BTreeMap<(Side, String), (Duration, Duration)>,
-    /// When a side last told a process that an object is not there, truthfully.
+    /// When a side last showed a process that an object is not there, truthfully.
     proofs: BTreeMap<(u32, Side, Key), Duration>,
     /// What any config ever asked for.
     pub history: History,
-    /// Origins that a disaster took, whose copies are to stay until people confirm that they may go.
+    /// Origins that an accident took, whose copies are to stay until people confirm that they may go.
     pub lost: BTreeMap<(Side, Key), Lost>,
     /// Origins that went with their type.
     pub taken: Taken,
@@ -197,7 +197,7 @@ pub struct Ledger {
     pub heartbeat: bool,
     /// Requests about one object that are under way, by process.
     in_flight: BTreeMap<(u32, Errand), usize>,
-    /// How many objects a process may bring in step at once.
+    /// How many objects a process may sync at once.
     pub workers: usize,
     /// How many it may read besides: sources that poll read what has changed.
     pub readers: usize,
@@ -356,7 +356,7 @@ impl Ledger {
         }
     }
 
-    /// The first syncer begins: what there was before is nothing that it has been told of, unless lists show it, which lie.
+    /// The first syncer begins: what there was before is nothing that it has been shown, unless lists show it, which lie.
     pub fn begins_to_sync(&mut self) {
         self.history.begins();
         if self.lists_lie {
@@ -386,7 +386,7 @@ impl Ledger {
         (since <= PROOF_AGE + self.staleness).then_some(hidden + since)
     }
 
-    /// A side has told a process that an object is not there, and it is not.
+    /// A side has shown a process that an object is not there, and it is not.
     pub fn proved_absent(&mut self, process: u32, side: Side, key: Key) {
         let now = self.clock();
         self.proofs.insert((process, side, key), now);
@@ -434,7 +434,7 @@ impl Ledger {
         {
             self.break_promise(format!("deleted {key}, which somebody else has made"), &[&key]);
         }
-        if flow.to == Side::Edge && converged::is_hands_off(before) {
+        if flow.to == Side::Edge && converged::is_create_only(before) {
             self.break_promise(format!("deleted {key}, which is left to the edge"), &[&key]);
         }
         self.check_taken(write, &key);
@@ -477,7 +477,7 @@ impl Ledger {
         }
     }
 
-    /// What a delete would take along has to be to be deleted too. What has come since the syncer looked is not seen: no server
+    /// What a delete would delete too has to be to be deleted too. What has come since the syncer looked is not seen: no server
     /// has a precondition for that.
     fn check_taken(&mut self, write: &Write<'_>, key: &Key) {
         let since = self.clock().saturating_sub(PROOF_AGE + self.staleness);
@@ -541,12 +541,12 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, whose origin went with its type"), &[key]);
         }
         self.check_mass(flow, key);
-        let told = self.proofs.get(&(process, flow.from, origin.clone()));
-        let told = told.is_some_and(|&at| recent(at));
+        let reported = self.proofs.get(&(process, flow.from, origin.clone()));
+        let reported = reported.is_some_and(|&at| recent(at));
         // A type that has only just come back proves as much by having been gone.
         let came_back = self.came_back.get(&(flow.from, origin.resource.to_string()));
         let is_served = origin_type_served && !came_back.is_some_and(|&at| recent(at));
-        if !told && is_served {
+        if !reported && is_served {
             self.break_promise(format!("deleted {key} without a proof that its origin is gone"), &[key]);
         }
     }

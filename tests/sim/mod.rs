@@ -21,12 +21,12 @@
     reason = "each program that includes this uses a part, and has no outside"
 )]
 
+pub mod accidents;
 pub mod choices;
 pub mod classes;
 mod converged;
 mod converged_up;
 pub mod conversions;
-pub mod disasters;
 mod field;
 mod fields;
 pub mod flows;

@@ -19,7 +19,7 @@ const OFTEN: f64 = 0.08;
 /// Their configs. The first by name has the last word.
 const CONFIGS: [&str; 2] = ["names", "other-names"];
 /// What goes up under other names, where they change their minds: these names stay. What becomes of a copy at the hub
-/// whose origin gets another name there is told by stories alone (`simulation/upward.rs`).
+/// whose origin gets another name there is covered by stories alone (`simulation/upward.rs`).
 const LASTING: &str = "lasting-names";
 /// A kind and its group.
 type Kind = (&'static str, &'static str);

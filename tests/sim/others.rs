@@ -1,6 +1,6 @@
 //! Another client, which acts between two requests of the syncer: people at either side, a controller at the edge.
 //!
-//! What the syncer has looked at is not what there is when its next request arrives. Only the server can tell the two
+//! What the syncer has read is not what there is when its next request arrives. Only the server can tell the two
 //! apart, by what a request says that has to be so.
 
 use std::cell::{Cell, RefCell};
@@ -139,7 +139,7 @@ impl Others {
     }
 }
 
-/// The object of a synced type that a request is about, and the flow in which it travels.
+/// The object of a synced type that a request is about, and the flow in which it is synced.
 fn subject(ask: &Ask) -> Option<Key> {
     let target = &ask.target;
     let named = ask.asked("fieldSelector").strip_prefix("metadata.name=");
@@ -196,7 +196,7 @@ fn content(key: &Key, count: u32) -> Value {
     }
 }
 
-/// An object of others. It has something that no origin has: who has made what in one second is told apart by that.
+/// An object of others. It has something that no origin has: who has made what in one second is known by that.
 fn of_others(key: &Key, count: u32) -> Value {
     let mut object = content(key, count);
     object["metadata"] = json!({"labels": {"app.example.org/of": "others"}});

@@ -124,12 +124,12 @@ impl Server {
         let store = self.store.borrow();
         let (group, version) = (&ask.target.group, &ask.target.version);
         let answer = if version.is_empty() {
-            types::groups(&store, &self.untold.borrow())
+            types::groups(&store, &self.unreported.borrow())
         } else {
             if !group.is_empty() && self.weather.borrow_mut().hides_discovery() {
                 return Err(Refusal::plain(503, "service unavailable\n"));
             }
-            types::resources(&store, &self.untold.borrow(), group, version).ok_or_else(Refusal::no_path)?
+            types::resources(&store, &self.unreported.borrow(), group, version).ok_or_else(Refusal::no_path)?
         };
         Ok(Answer::Body(200, answer.to_string()))
     }
@@ -188,7 +188,7 @@ impl Server {
         let filter = Filter::of(ask, self.type_of(ask)?);
         let version = ask.asked("resourceVersion").parse();
         let version: u64 = version.map_err(|_| Refusal::bad_request("resourceVersion: not a number"))?;
-        // What is compacted is told in the stream; something before the server, or an older one, may say so at once.
+        // What is compacted is reported in the stream; something before the server, or an older one, may say so at once.
         let bad = self.weather.borrow_mut().expires();
         if bad && self.weather.borrow_mut().dice.bool() {
             return Err(Refusal::expired());

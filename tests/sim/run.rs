@@ -45,13 +45,13 @@ const UPWARD: f64 = 0.4;
 const DELETE_ADOPTED: f64 = 0.25;
 /// Share of the runs in which a syncer syncs only while it holds a Lease.
 const ELECTED: f64 = 0.25;
-/// Share of the runs without a disaster in which a type is denied.
+/// Share of the runs without an accident in which a type is denied.
 const DENIED: f64 = 0.2;
 /// The same of a namespace.
 const DENIED_NAMESPACE: f64 = 0.2;
 /// How long a mass of deletes is held.
 pub(super) const HELD: Duration = Duration::from_secs(600);
-/// Between two heartbeats, in runs in which people have to be told of something.
+/// Between two heartbeats, in runs in which something has to be reported.
 const HEARTBEAT: Duration = Duration::from_secs(1800);
 /// The most requests an hour at a side that is away or flapping: some twenty sources at a back-off of 30 s and the
 /// objects at one of 5 minutes.
@@ -90,7 +90,7 @@ impl Outcome {
     }
 
     /// What happened, for people: at most so many lines, and the verdict last, since that is what is read first.
-    pub fn told(&self, most: usize) -> String {
+    pub fn reported(&self, most: usize) -> String {
         let Self { seed, classes, .. } = self;
         let story = trace::story(&self.trace, &self.subjects, most);
         format!("{story}\nseed {seed} {classes:?}\n  {}", self.broken.join("\n  "))
@@ -110,7 +110,7 @@ pub struct Run {
     /// Syncers that run.
     pub(super) processes: Vec<JoinHandle<()>>,
     next_process: u32,
-    /// How often the sides are looked at.
+    /// How often the sides are read.
     pub mode: Mode,
     /// The side that is watched also if the other is polled.
     watched: Option<Side>,
@@ -193,8 +193,8 @@ fn is_upward(seed: u64) -> bool {
 fn any_classes(dice: &mut Rng, upsync: bool) -> Vec<Class> {
     let count = if dice.f64() < 0.33 { 1 } else { dice.usize(2..6) };
     let mut classes = dice.choose_multiple(ALL.iter().copied(), count);
-    if let Some(&disaster) = classes.iter().find(|class| class.is_disaster(upsync)) {
-        classes.retain(|&class| class == disaster || class.goes_with_disaster());
+    if let Some(&accident) = classes.iter().find(|class| class.is_accident(upsync)) {
+        classes.retain(|&class| class == accident || class.combines_with_accident());
     }
     classes.sort();
     classes
@@ -238,10 +238,10 @@ fn weather(dice: &mut Rng, trap: &Rc<Trap>) -> Weather {
 impl Run {
     fn new(dice: &mut Rng, classes: &[Class], upsync: bool) -> Self {
         let ledger = Rc::new(RefCell::new(Ledger::new()));
-        let disaster = classes.iter().any(|class| class.is_disaster(upsync));
+        let accident = classes.iter().any(|class| class.is_accident(upsync));
         // As many again may be under way that take long.
         ledger.borrow_mut().workers = 2 * WORKERS;
-        ledger.borrow_mut().heartbeat = disaster;
+        ledger.borrow_mut().heartbeat = accident;
         let stale = classes.contains(&Class::Stale);
         ledger.borrow_mut().lists_lie = stale || classes.contains(&Class::EmptyList);
         if stale {
@@ -263,7 +263,7 @@ impl Run {
             trap,
             processes: Vec::new(),
             next_process: 1,
-            heartbeat: disaster.then_some(HEARTBEAT),
+            heartbeat: accident.then_some(HEARTBEAT),
             operator: false,
             policy: Policy {
                 sync_target: SyncTarget {
@@ -319,7 +319,7 @@ impl Run {
         self.world.namers = Namers::of_run(seed, &self.world);
     }
 
-    /// How a side is looked at.
+    /// How a side is read.
     pub fn pace_at(&self, side: Side) -> Mode {
         if self.watched == Some(side) {
             Mode::Watch

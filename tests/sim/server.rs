@@ -48,7 +48,7 @@ pub struct Server {
     /// Namespaces and CRDs that are being emptied.
     pub closing: RefCell<BTreeSet<Key>>,
     /// CRDs whose types are served, and which discovery does not tell of yet.
-    pub untold: RefCell<BTreeSet<Key>>,
+    pub unreported: RefCell<BTreeSet<Key>>,
     start: Instant,
 }
 
@@ -106,7 +106,7 @@ impl Server {
             other: OnceCell::new(),
             noted: Cell::new(0),
             closing: RefCell::default(),
-            untold: RefCell::default(),
+            unreported: RefCell::default(),
             start: Instant::now(),
         });
         for name in ["default", "kube-system"] {
@@ -385,7 +385,7 @@ impl Server {
         Ok(Answer::Body(if created { 201 } else { 200 }, object.to_string()))
     }
 
-    /// Tells of what has changed: to the ledger, to watches, and to the controllers that live in the server.
+    /// Reports what has changed: to the ledger, to watches, and to the controllers that live in the server.
     pub fn flush(self: &Rc<Self>) {
         let changes = self.store.borrow().since(self.noted.get()).to_vec();
         for change in &changes {
@@ -408,10 +408,10 @@ impl Server {
         }
     }
 
-    /// Serves a new CRD after a while, unless the server restarts before, and tells of it in discovery later still: a real
+    /// Serves a new CRD after a while, unless the server restarts before, and reports it in discovery later still: a real
     /// server reads its own CRDs for that.
     pub async fn establish(self: Rc<Self>, key: Key, epoch: u32) {
-        let (until_served, until_told) = {
+        let (until_served, until_reported) = {
             let dice = &mut self.weather.borrow_mut().dice;
             (dice.u64(50..1500), dice.u64(100..2000))
         };
@@ -419,15 +419,15 @@ impl Server {
         if self.epoch.get() != epoch {
             return;
         }
-        self.untold.borrow_mut().insert(key.clone());
+        self.unreported.borrow_mut().insert(key.clone());
         self.ledger.borrow_mut().serves(self.side, &key.name);
         let conditions = json!([{"type": "Established", "status": "True"}]);
         self.patch_status("kube-apiserver", &key, &json!({"status": {"conditions": conditions}}));
         let finalizer = json!({"metadata": {"finalizers": ["customresourcecleanup.apiextensions.k8s.io"]}});
         self.patch("kube-apiserver", &key, &finalizer);
-        sleep(Duration::from_millis(until_told)).await;
+        sleep(Duration::from_millis(until_reported)).await;
         if self.epoch.get() == epoch {
-            self.untold.borrow_mut().remove(&key);
+            self.unreported.borrow_mut().remove(&key);
         }
     }
 

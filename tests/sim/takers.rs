@@ -1,7 +1,7 @@
-//! What takes others along when it is deleted: a namespace all that is in it, a CRD all objects of its type.
+//! what deletes others too when it is deleted: a namespace all that is in it, a CRD all objects of its type.
 
 use super::choices::Choices;
-use super::converged::is_hands_off;
+use super::converged::is_create_only;
 use super::conversions::origin_of;
 use super::flows::DOWNSYNC;
 use super::store::{Key, Store};
@@ -18,7 +18,7 @@ pub fn kept(hub: &Store, edge: &Store, taker: &Key, choices: Choices) -> Vec<Key
     let kept = within.filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_null());
     let kept = kept.filter(|(key, object)| {
         let is_released = DOWNSYNC.is_adopted(object) && !choices.delete_adopted;
-        let to_be_deleted = DOWNSYNC.owns(object) && !is_released && !is_hands_off(object);
+        let to_be_deleted = DOWNSYNC.owns(object) && !is_released && !is_create_only(object);
         !to_be_deleted || hub.get(&origin_of(key, object)).is_some()
     });
     kept.map(|(key, _)| key.clone()).collect()

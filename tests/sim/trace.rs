@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Lines that are kept.
 const KEPT: usize = 40_000;
-/// Lines told of the end of a run, and of the history of one object.
+/// Lines printed of the end of a run, and of the history of one object.
 pub const SHORT: usize = 60;
 
 /// See the module's doc.

@@ -46,7 +46,7 @@ const BUILT_IN: [BuiltIn; 8] = [
         false,
         true,
     ),
-    // Built in, because how the hub got it is not what is looked at here.
+    // Built in, because how the hub got it is not what is read here.
     (
         "edge.kubestellar.io",
         "v2alpha1",
@@ -163,10 +163,10 @@ pub fn served(store: &Store) -> Vec<Type> {
         .collect()
 }
 
-/// Everything that discovery tells of: not what is served, but not told of yet.
-fn told_of(store: &Store, untold: &BTreeSet<Key>) -> Vec<Type> {
+/// Everything that discovery reports: not what is served, but not reported yet.
+fn reported_by(store: &Store, unreported: &BTreeSet<Key>) -> Vec<Type> {
     let mut types = served(store);
-    types.retain(|ty| !untold.contains(&Key::new(DEFINITIONS, "", &ty.qualified())));
+    types.retain(|ty| !unreported.contains(&Key::new(DEFINITIONS, "", &ty.qualified())));
     types
 }
 
@@ -201,8 +201,8 @@ pub fn is_built_in_group(group: &str) -> bool {
 }
 
 /// `/apis`, without the types of these CRDs.
-pub fn groups(store: &Store, untold: &BTreeSet<Key>) -> Value {
-    let types = told_of(store, untold);
+pub fn groups(store: &Store, unreported: &BTreeSet<Key>) -> Value {
+    let types = reported_by(store, unreported);
     let mut groups: Vec<&str> = types
         .iter()
         .map(|ty| ty.group.as_str())
@@ -228,9 +228,9 @@ pub fn groups(store: &Store, untold: &BTreeSet<Key>) -> Value {
 }
 
 /// `/apis/group/version` without the types of these CRDs; `None` if it is empty.
-pub fn resources(store: &Store, untold: &BTreeSet<Key>, group: &str, version: &str) -> Option<Value> {
+pub fn resources(store: &Store, unreported: &BTreeSet<Key>, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
-    for ty in told_of(store, untold)
+    for ty in reported_by(store, unreported)
         .into_iter()
         .filter(|ty| ty.group == group && ty.version == version)
     {

@@ -87,10 +87,10 @@ impl Server {
         self.as_user("deletes", key, act)
     }
 
-    /// No connection survives, and what the server was about begins anew.
+    /// No connection survives, and what the server was about begins again.
     fn restart(self: &Rc<Self>) {
         self.epoch.set(self.epoch.get() + 1);
-        self.untold.borrow_mut().clear();
+        self.unreported.borrow_mut().clear();
         self.changed.notify_waiters();
         let store = self.store.borrow();
         let closing: BTreeSet<Key> = ["namespaces", types::DEFINITIONS]
@@ -137,7 +137,7 @@ impl Server {
         self.changed.notify_waiters();
     }
 
-    /// The server goes on with another store: restored from a backup, or another server at the same address. Copies of
+    /// The server continues with another store: restored from a backup, or another server at the same address. Copies of
     /// what is lost by that have to stay.
     pub fn become_another(self: &Rc<Self>, store: Store, why: &'static str) {
         let lost: Vec<_> = {

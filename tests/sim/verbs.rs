@@ -180,7 +180,7 @@ fn is_the_one(ty: &Type, key: &Key, next: &Value, live: &Value) -> Result<(), Re
     Ok(())
 }
 
-/// The schema of a `ConfigMap`, the one type whose contents are looked at.
+/// The schema of a `ConfigMap`, the one type whose contents are read.
 fn validate(ty: &Type, key: &Key, next: &Value, live: Option<&Value>) -> Result<(), Refusal> {
     if !ty.group.is_empty() || ty.resource != "configmaps" {
         return Ok(());

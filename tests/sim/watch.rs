@@ -1,4 +1,4 @@
-//! Watches: what a side tells of its changes, as a stream of lines.
+//! Watches: what a side reports of its changes, as a stream of lines.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ const LATE: Duration = Duration::from_secs(20);
 pub struct Watch {
     server: Rc<Server>,
     filter: Filter,
-    /// Everything up to here has been told.
+    /// Everything up to here has been reported.
     position: u64,
     /// Lines that wait to be sent.
     lines: VecDeque<Bytes>,
@@ -143,7 +143,7 @@ impl Watch {
                 return None;
             }
             let wait = match self.advance(now) {
-                Step::Told => continue,
+                Step::Reported => continue,
                 Step::Due(due) => Some(due),
                 Step::Nothing => self.send_bookmark(now),
             };
@@ -182,7 +182,7 @@ impl Watch {
         let store = self.server.store.borrow();
         let late = self.server.weather.borrow().is_late();
         let mut position = self.position;
-        let mut told = None;
+        let mut reported = None;
         for change in store.since(self.position) {
             let due = change.at + LATE;
             if late && due > now && self.filter.is_about(&change.key) {
@@ -190,17 +190,17 @@ impl Watch {
                 return Step::Due(due);
             }
             position = change.version;
-            told = self.event(change);
-            if told.is_some() {
+            reported = self.event(change);
+            if reported.is_some() {
                 break;
             }
         }
         self.position = position;
         drop(store);
-        match told {
+        match reported {
             Some(line) => {
                 self.lines.push_back(line);
-                Step::Told
+                Step::Reported
             }
             None => Step::Nothing,
         }
@@ -256,7 +256,7 @@ impl Watch {
 
 enum Step {
     /// There is a line to send.
-    Told,
+    Reported,
     /// There will be one then.
     Due(Instant),
     /// There is nothing to tell.

@@ -49,8 +49,8 @@ pub struct Habits {
     pub configs: bool,
     /// They edit and delete copies at the edge.
     pub edge: bool,
-    /// They say that copies are to be left alone.
-    pub hands_off: bool,
+    /// They say that copies are to be preserved.
+    pub create_only: bool,
     /// They delete and create again at once.
     pub recreate: bool,
     /// They have many objects.
@@ -160,7 +160,7 @@ impl World {
             64..67 if habits.namespaces => self.hub_deletes_namespace(),
             67..70 => self.hub_makes_namespace(),
             70..74 if habits.configs => self.changes_configs(),
-            74..78 if habits.hands_off => self.hub_says_hands_off(),
+            74..78 if habits.create_only => self.hub_says_create_only(),
             78..84 if habits.edge => self.edge_edits(),
             84..88 if habits.edge => self.edge_deletes(),
             88..91 if habits.edge => self.edge_unmarks(),
@@ -341,7 +341,7 @@ impl World {
             .create("kubectl-create", "namespaces", "", namespace, json!({}));
     }
 
-    fn hub_says_hands_off(&mut self) {
+    fn hub_says_create_only(&mut self) {
         if let Some(key) = self.hub_object() {
             let value = self.some(&[Some("false"), Some("true"), None]);
             let change = json!({"metadata": {"annotations": {OVERWRITE: value}}});

@@ -20,7 +20,7 @@ use sim::run::{Outcome, run};
 use sim::seeds;
 use sim::trace::SHORT;
 
-/// So many runs are told as progress.
+/// So many runs are reported as progress.
 const PROGRESS: u64 = 1000;
 
 /// Run the syncer between two simulated API servers.
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     let done = AtomicU64::new(0);
     let outcomes = seeds::run_all(seeds, args.threads, !args.all, |seed| {
         let mut outcome = run(seed, args.class);
-        tell_of(&outcome, &args);
+        print_of(&outcome, &args);
         outcome.forget_story();
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if done.is_multiple_of(PROGRESS) {
@@ -93,14 +93,14 @@ fn show_log(start: Instant) {
     builder.target(env_logger::Target::Stdout).init();
 }
 
-/// Tells of a run what is asked for.
-fn tell_of(outcome: &Outcome, args: &Args) {
+/// Reports a run what is asked for.
+fn print_of(outcome: &Outcome, args: &Args) {
     if args.tell {
-        println!("{}", outcome.told(usize::MAX));
+        println!("{}", outcome.reported(usize::MAX));
     } else if !outcome.broken.is_empty() && args.all {
         println!("seed {} {:?}: {}", outcome.seed, outcome.classes, outcome.broken[0]);
     } else if !outcome.broken.is_empty() {
-        println!("{}", outcome.told(SHORT));
+        println!("{}", outcome.reported(SHORT));
     }
 }
 

@@ -1,5 +1,5 @@
 //! Another client acts at each request of a history in turn, just before it takes effect and just after: whatever the syncer
-//! has looked at, what it then writes has to be right for what there is (issue 13).
+//! has read, what it then writes has to be right for what there is (issue 13).
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -90,19 +90,23 @@ fn history_with(from: Side, deeds: Deeds<'_>) -> Option<Outcome> {
 }
 
 /// Fails if any of these broke a promise: says which ones, and tells the first.
-fn check_all(told: impl Iterator<Item = Outcome>) {
-    let broken: Vec<Outcome> = told.filter(|outcome| !outcome.broken.is_empty()).collect();
+fn check_all(reported: impl Iterator<Item = Outcome>) {
+    let broken: Vec<Outcome> = reported.filter(|outcome| !outcome.broken.is_empty()).collect();
     let lines: Vec<String> = broken.iter().map(Outcome::headline).collect();
-    assert!(broken.is_empty(), "{}\n{}", lines.join("\n"), broken[0].told(SHORT));
+    assert!(broken.is_empty(), "{}\n{}", lines.join("\n"), broken[0].reported(SHORT));
 }
 
 fn whatever_others_do_at_any_request(from: Side, deeds: &[Deed]) {
     for &deed in deeds {
         for moment in [Moment::Before, Moment::After] {
-            let told = (0..MANY).map_while(|request| history_with(from, &[(deed, request, moment)]));
-            let told: Vec<Outcome> = told.collect();
-            assert!((20..MANY as usize).contains(&told.len()), "{} requests", told.len());
-            check_all(told.into_iter());
+            let reported = (0..MANY).map_while(|request| history_with(from, &[(deed, request, moment)]));
+            let reported: Vec<Outcome> = reported.collect();
+            assert!(
+                (20..MANY as usize).contains(&reported.len()),
+                "{} requests",
+                reported.len()
+            );
+            check_all(reported.into_iter());
         }
     }
 }
@@ -121,9 +125,9 @@ fn what_goes_up_is_right_whatever_others_do_at_any_request() {
 fn whatever_others_do_twice(from: Side, first: Deed, second: Deed) {
     for moment in [Moment::Before, Moment::After] {
         let deeds = |request, later| [(first, request, moment), (second, later, Moment::After)];
-        let told =
+        let reported =
             (0..4).flat_map(|later| (15..MANY).map_while(move |request| history_with(from, &deeds(request, later))));
-        check_all(told);
+        check_all(reported);
     }
 }
 
@@ -134,7 +138,7 @@ fn a_copy_that_has_lost_its_label_goes_with_its_origin_whichever_is_first() {
 }
 
 #[test]
-fn what_people_do_to_a_copy_is_taken_back_also_where_they_do_it_twice() {
+fn what_people_do_to_a_copy_is_reverted_also_where_they_do_it_twice() {
     for second in [Deed::Edit, Deed::HandsOff] {
         whatever_others_do_twice(Side::Hub, Deed::Edit, second);
         whatever_others_do_twice(Side::Hub, second, Deed::Edit);

@@ -65,7 +65,7 @@ fn nothing_is_asked_about_a_denied_type() {
 }
 
 #[test]
-fn copies_of_a_type_that_is_denied_later_are_left_alone_until_the_rule_goes() {
+fn copies_of_a_type_that_is_denied_later_are_preserved_until_the_rule_goes() {
     check(&tell(&[], false, async |run| {
         downsync_type(run, "down", "apps", "deployments", "v1");
         let hub = Rc::clone(&run.world.hub);
@@ -151,7 +151,7 @@ fn objects_wait_for_a_namespace_that_may_not_be_made_and_nobody_asks_for_namespa
         seconds(600).await;
         assert!(!is_at_edge(run, &Key::new("namespaces", "", "shop")));
         let about = run.ledger.borrow().about.clone();
-        // By these one cluster is told from another, and no list of them is needed.
+        // By these one cluster is known from another, and no list of them is needed.
         let who_it_is = ["kube-system", "default"].map(|name| about.get(&Key::new("namespaces", "", name)));
         let who_it_is: u64 = who_it_is.into_iter().flatten().sum();
         assert_eq!(asked(run, "namespaces").iter().sum::<u64>(), who_it_is);
@@ -186,7 +186,7 @@ fn an_adopted_copy_goes_with_its_origin_only_where_the_owner_says_so() {
 }
 
 #[test]
-fn fields_are_taken_back_from_those_that_the_owner_names() {
+fn fields_are_reverted_from_those_that_the_owner_names() {
     check(&tell(&[], false, async |run| {
         run.policy.revert_changes_from = vec!["argocd-*".into()];
         let key = one_copy(run).await;

@@ -9,8 +9,8 @@ use edge_syncer::source::Mode;
 use serde_json::{Value, json};
 
 use crate::check;
+use crate::sim::accidents::MANY;
 use crate::sim::classes::Class;
-use crate::sim::disasters::MANY;
 use crate::sim::ledger::MASS;
 use crate::sim::request::Verb;
 use crate::sim::run::{Run, tell};
@@ -103,14 +103,14 @@ fn a_deselected_copy_that_loses_its_label_is_deleted_when_its_origin_goes() {
 fn a_copy_whose_content_is_left_to_the_edge_comes_back_though_it_had_lost_its_label() {
     check(&tell(&[], false, async |run| {
         let key = one_copy(run).await;
-        let hands_off = json!({"metadata": {"annotations": {OVERWRITE: "false"}}});
-        run.world.hub.patch("people", &key, &hands_off);
+        let create_only = json!({"metadata": {"annotations": {OVERWRITE: "false"}}});
+        run.world.hub.patch("people", &key, &create_only);
         seconds(20).await;
         unlabel(run, &key);
         seconds(20).await;
         run.world.edge.delete(&key);
         seconds(60).await;
-        assert!(is_at_edge(run, &key), "nobody has told that it is gone");
+        assert!(is_at_edge(run, &key), "nobody has reported that it is gone");
     }));
 }
 

@@ -71,13 +71,13 @@ fn a_type_for_which_a_gateway_answers_is_not_the_side_and_holds_up_no_namespace(
         hub.delete(&Key::new("namespaces", "", "shop"));
         seconds(300).await;
         assert!(!is_at_edge(run, &first[0]), "its copies wait for no other type");
-        // What it would take along of the type that cannot be listed is not known, so it stays until that answers.
+        // What it would delete too of the type that cannot be listed is not known, so it stays until that answers.
         assert!(is_at_edge(run, &Key::new("namespaces", "", "shop")));
     }));
 }
 
 #[test]
-fn who_a_side_is_is_asked_again_once_that_may_be_told() {
+fn who_a_side_is_is_asked_again_once_that_may_be_reported() {
     check(&tell(&[], false, async |run| {
         for side in [Side::Hub, Side::Edge] {
             let forbidden = Trouble::Forbidden("namespaces".to_owned());
@@ -85,7 +85,7 @@ fn who_a_side_is_is_asked_again_once_that_may_be_told() {
         }
         run.start();
         seconds(30).await;
-        assert!(run.figure("failing").await > 0, "it may not be told");
+        assert!(run.figure("failing").await > 0, "it may not be reported");
         seconds(900).await;
         assert_eq!(run.figure("failing").await, 0);
     }));

@@ -1,4 +1,4 @@
-//! Stories of reads that show what was before something that the server has told of: a cache stands before it, or it was
+//! Stories of reads that show what was before something that the server has reported: a cache stands before it, or it was
 //! restored from a backup.
 
 use std::rc::Rc;

@@ -9,8 +9,8 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::check;
+use crate::sim::accidents::MANY;
 use crate::sim::classes::Class;
-use crate::sim::disasters::MANY;
 use crate::sim::flows::DOWNSYNC;
 use crate::sim::ledger::RECORD;
 use crate::sim::request::Verb;
@@ -53,7 +53,7 @@ fn a_record_that_somebody_deletes_comes_back_though_nothing_changes() {
 }
 
 #[test]
-fn what_was_written_to_an_edge_just_before_it_went_back_to_the_version_of_the_last_look_is_written_again() {
+fn what_was_written_to_an_edge_just_before_it_went_back_to_the_version_of_the_last_poll_is_written_again() {
     for mode in [Mode::Watch, Mode::Poll(Duration::from_secs(60))] {
         check(&tell(&[Class::EdgeRestored], false, async |run| {
             run.mode = mode;
@@ -107,7 +107,7 @@ fn a_record_that_could_not_be_written_for_a_while_is_written_later() {
 }
 
 #[test]
-fn another_hub_is_told_from_the_own_though_the_record_could_not_be_read_at_once() {
+fn another_hub_is_known_from_the_own_though_the_record_could_not_be_read_at_once() {
     check(&tell(&[Class::OtherHub], false, async |run| {
         let key = one_copy(run).await;
         let hub = Rc::clone(&run.world.hub);
@@ -233,7 +233,7 @@ fn what_an_old_backup_of_the_edge_brings_back_of_a_forgotten_type_goes_again() {
 }
 
 #[test]
-fn a_type_that_seemed_to_have_no_copies_left_just_after_a_backup_brought_one_back_is_looked_at_again() {
+fn a_type_that_seemed_to_have_no_copies_left_just_after_a_backup_brought_one_back_is_read_again() {
     check(&tell(&[Class::EdgeRestored], false, async |run| {
         let key = one_copy(run).await;
         run.world
@@ -279,8 +279,8 @@ fn a_record_that_another_syncer_writes_while_this_one_starts_does_not_make_the_h
         );
         let configs = format!("{CONFIGS} {}\n", hub.store.borrow().version());
         let record = Key::new("configmaps", "default", RECORD);
-        let told = json!({"data": {"hub-versions": configs}});
-        run.world.edge.patch("edge-syncer", &record, &told);
+        let reported = json!({"data": {"hub-versions": configs}});
+        run.world.edge.patch("edge-syncer", &record, &reported);
         seconds(60).await;
         run.world.hub.delete(&key);
         seconds(60).await;

@@ -45,7 +45,7 @@ fn what_a_hub_has_lost_with_its_last_minutes_stays_also_after_the_syncer_has_die
 }
 
 #[test]
-fn another_hub_is_told_from_the_own_by_the_copies_where_the_record_is_gone() {
+fn another_hub_is_known_from_the_own_by_the_copies_where_the_record_is_gone() {
     check(&tell(&[Class::OtherHub], false, async |run| {
         let key = one_copy(run).await;
         let hub = Rc::clone(&run.world.hub);

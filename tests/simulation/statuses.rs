@@ -40,7 +40,7 @@ fn a_status_that_waits_is_not_forgotten_for_an_older_answer() {
 }
 
 #[test]
-fn the_status_of_what_is_left_alone_goes_up_after_a_config_was_edited_too() {
+fn the_status_of_what_is_preserved_goes_up_after_a_config_was_edited_too() {
     check(&tell(&[], false, async |run| {
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
         let key = Key::new("deployments.apps", "shop", "a");

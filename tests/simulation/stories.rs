@@ -1,4 +1,4 @@
-//! What once went wrong, told again step by step: each story has an empty world and nothing of chance, so that it stays
+//! What once went wrong, run again step by step: each story has an empty world and nothing of chance, so that it stays
 //! the same whatever else changes.
 
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use crate::changes::{downsync_type, is_at_edge};
 use crate::check;
+use crate::sim::accidents::MANY;
 use crate::sim::classes::Class;
-use crate::sim::disasters::MANY;
 use crate::sim::flows::{OWNER, SYNC_TARGET};
 use crate::sim::ledger::MASS;
 use crate::sim::request::Verb;
@@ -214,7 +214,7 @@ fn an_edge_restored_from_a_backup_gets_its_copies_back_though_objects_go_up_too(
 }
 
 #[test]
-fn the_record_of_two_syncers_is_left_alone_though_all_config_maps_go_up() {
+fn the_record_of_two_syncers_is_preserved_though_all_config_maps_go_up() {
     check(&tell(&[], true, async |run| {
         downsync(run);
         upsync(run, &["*"]);
@@ -244,7 +244,7 @@ fn a_mass_of_deletes_is_held_at_half_though_the_edge_tells_late_of_its_own() {
 }
 
 #[test]
-fn what_happens_after_another_hub_has_answered_is_not_taken_for_what_that_one_has_told() {
+fn what_happens_after_another_hub_has_answered_is_not_taken_for_what_that_one_has_reported() {
     check(&tell(&[Class::OtherHub], false, async |run| {
         one_copy(run).await;
         let hub = Rc::clone(&run.world.hub);
@@ -298,7 +298,7 @@ fn a_namespace_that_upsync_left_while_the_syncer_was_away_is_cleared_away() {
 }
 
 #[test]
-fn the_status_of_what_somebody_has_taken_over_unnoticed_is_left_alone() {
+fn the_status_of_what_somebody_has_taken_over_unnoticed_is_preserved() {
     check(&tell(&[], true, async |run| {
         let up = json!([{"apiGroup": "apps", "resources": ["deployments"], "namespaces": ["field"], "names": ["*"]}]);
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
@@ -331,7 +331,7 @@ fn the_status_of_what_somebody_has_taken_over_unnoticed_is_left_alone() {
 }
 
 #[test]
-fn a_status_that_a_restored_hub_has_lost_goes_up_again_though_its_object_is_as_it_was_told_of() {
+fn a_status_that_a_restored_hub_has_lost_goes_up_again_though_its_object_is_as_it_was_reported() {
     for mode in [Mode::Watch, Mode::Poll(Duration::from_secs(60))] {
         check(&tell(&[Class::HubRestored], false, async |run| {
             run.mode = mode;

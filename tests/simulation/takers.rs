@@ -1,4 +1,4 @@
-//! What takes others along when it goes is not deleted for as long as it would take what is to stay (issue 13).
+//! what deletes others too when it goes is not deleted for as long as it would take what is to stay (issue 13).
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -50,8 +50,8 @@ fn a_namespace_stays_for_a_copy_that_is_left_to_the_edge() {
     check(&tell(&[], false, async |run| {
         let copy = one_copy(run).await;
         let hub = Rc::clone(&run.world.hub);
-        let hands_off = json!({"metadata": {"annotations": {OVERWRITE: "false"}}});
-        hub.patch("people", &copy, &hands_off);
+        let create_only = json!({"metadata": {"annotations": {OVERWRITE: "false"}}});
+        hub.patch("people", &copy, &create_only);
         seconds(20).await;
         hub.delete(&shop());
         seconds(120).await;
@@ -90,7 +90,7 @@ fn a_crd_that_is_selected_itself_stays_for_the_objects_of_its_type() {
 
 /// A server that has just started shows the types of CRDs late.
 #[test]
-fn what_takes_along_objects_of_a_type_that_is_not_shown_stays() {
+fn what_deletes_too_objects_of_a_type_that_is_not_shown_stays() {
     check(&tell(&[], false, async |run| {
         one_copy(run).await;
         let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));

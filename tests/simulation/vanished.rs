@@ -16,7 +16,7 @@ use crate::sim::world::CONFIGS;
 use crate::stories::seconds;
 
 const GEARS: &str = "gears.own.example.org";
-/// As rarely as in other runs; holds are told at once.
+/// As rarely as in other runs; holds are reported at once.
 const HEARTBEAT: Duration = Duration::from_secs(1800);
 const GONE: &str = "is missing at the hub; its copies are preserved";
 

@@ -56,7 +56,7 @@ impl Crashes {
             tokio::time::sleep(Duration::from_millis(self.rounds * self.rounds * 2)).await;
             return;
         }
-        // Few, because the syncer goes on until the signal has reached it; none more than there is to do.
+        // Few, because the syncer continues until the signal has reached it; none more than there is to do.
         let wanted = 1 + usize::try_from(self.rounds).expect("these are few") / 2 % (self.objects / 3);
         let done = Cell::new(0);
         watch

@@ -1,4 +1,4 @@
-//! What happens at the edge, or at the hub, told by watches the moment it happens.
+//! What happens at the edge, or at the hub, reported by watches the moment it happens.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const BACKLOG: usize = 1000;
 
 /// An object at the edge that was created, changed or deleted.
 pub struct Change {
-    /// When the watch told of it.
+    /// When the watch reported it.
     pub at: Instant,
     /// Whether it is gone now.
     pub deleted: bool,
@@ -82,7 +82,7 @@ impl EdgeWatch {
         Self { changes, _tasks: tasks }
     }
 
-    /// Waits for the first change not yet looked at that is `wanted`, and returns when it was. Panics after half a minute
+    /// Waits for the first change not yet read that is `wanted`, and returns when it was. Panics after half a minute
     /// with `what` has not happened.
     pub async fn wait(&mut self, what: &str, wanted: impl Fn(&Change) -> bool) -> Instant {
         self.wait_within(DEADLINE, what, wanted).await

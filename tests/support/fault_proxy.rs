@@ -102,7 +102,7 @@ impl Link {
         }
     }
 
-    /// Swallows everything silently, on connections that are open and on new ones: neither side is told.
+    /// Swallows everything silently, on connections that are open and on new ones: neither side notices.
     pub async fn swallow(&self) {
         for direction in ["upstream", "downstream"] {
             self.add("timeout", direction, &json!({"timeout": 0})).await;

@@ -1,4 +1,4 @@
-//! Stories that downsync and upsync have in common, told for one of the two directions.
+//! Stories that downsync and upsync have in common, written for one of the two directions.
 
 use std::collections::BTreeMap;
 
@@ -144,7 +144,7 @@ impl Flow {
     }
 
     /// Kills the syncer again and again while objects change, and checks that no copy is created a second time. In the
-    /// end, with a syncer that is left alone, `c0` has gone and the others are to hold what this returns.
+    /// end, with a syncer that nobody disturbs, `c0` has gone and the others are to hold what this returns.
     pub async fn survives_crashes(&self, flags: Mode) -> (Syncer, Value) {
         let names = numbered(OBJECTS);
         self.select(&["*"]).await;

@@ -16,6 +16,7 @@ pub mod dist;
 pub mod edge_watch;
 pub mod fault_proxy;
 pub mod flow;
+pub mod journey;
 pub mod kcp;
 pub mod kubeconfig;
 mod launch;
@@ -35,7 +36,6 @@ pub mod statuses;
 pub mod story;
 mod syncer;
 pub mod tokens;
-pub mod travel;
 
 use std::fmt::{Debug, Display};
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub use pair::{
 pub use server::{Server, ServerOptions, TEST_USER_AGENT};
 pub use syncer::{SYNCER, Syncer};
 
-/// How often a condition is looked at.
+/// How often a condition is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Tries `attempt` until it succeeds and returns its result. Panics at the deadline with `what` was expected and why

@@ -23,11 +23,11 @@ tokio::task_local! {
 }
 
 /// Runs a test that takes `mode`, so that what it calls knows that too.
-pub async fn told_in<T>(mode: Mode, test: impl Future<Output = T>) -> T {
+pub async fn reported_in<T>(mode: Mode, test: impl Future<Output = T>) -> T {
     NOW.scope(mode, test).await
 }
 
-/// The time in which the syncer of the test that runs would do what it must not: `at_once` where it is told of
+/// The time in which the syncer of the test that runs would do what it must not: `at_once` where it is reported
 /// everything, and three looks where it polls.
 pub fn time_to_react(at_once: Duration) -> Duration {
     let polls = |mode: &Mode| mode.iter().any(|flag| flag.ends_with("mode=poll"));
@@ -44,7 +44,7 @@ macro_rules! in_mode {
         mod $module {
             $(#[tokio::test]
             async fn $name() {
-                crate::support::modes::told_in($mode, Box::pin(super::$name($mode))).await;
+                crate::support::modes::reported_in($mode, Box::pin(super::$name($mode))).await;
             })+
         }
     };

@@ -247,10 +247,10 @@ pub async fn wait_for_crd(objects: &Objects, name: &str) {
 /// An error if a server does not list the objects of a type, or does not name the type or its version where it tells what
 /// it serves. It comes to do these things one after the other.
 async fn is_served(objects: &Objects, api_version: &str, plural: &str) -> Result<(), String> {
-    let told = |error: kube::Error| format!("{api_version} {plural}: {error}");
-    objects.try_list(api_version, plural, "", "").await.map_err(told)?;
-    let types = objects.read(&format!("/apis/{api_version}")).await.map_err(told)?;
-    let groups = objects.read("/apis").await.map_err(told)?;
+    let reported = |error: kube::Error| format!("{api_version} {plural}: {error}");
+    objects.try_list(api_version, plural, "", "").await.map_err(reported)?;
+    let types = objects.read(&format!("/apis/{api_version}")).await.map_err(reported)?;
+    let groups = objects.read("/apis").await.map_err(reported)?;
     let mut types = types["resources"].as_array().into_iter().flatten();
     let groups = groups["groups"].as_array().into_iter().flatten();
     let mut versions = groups.flat_map(|group| group["versions"].as_array().into_iter().flatten());

@@ -16,7 +16,7 @@ use super::process::{Folder, Leashed, complain, log_tail};
 use super::server::Server;
 use super::story::{SOON, arrives};
 
-/// How long the engine may take for a verdict. It looks at an object 30 s after a change and writes the report 10 s
+/// How long the engine may take for a verdict. It reads an object 30 s after a change and writes the report 10 s
 /// later, and no flag of it changes either.
 pub const JUDGED: Duration = Duration::from_secs(600);
 

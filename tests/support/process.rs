@@ -35,7 +35,7 @@ exec 3<&0 </dev/null
 exec "$@" 3<&-
 "#;
 
-/// Removes the folder `$1` when the pipe closes. If it has been told to keep it, it removes only the data of etcd,
+/// Removes the folder `$1` when the pipe closes. If it has been asked to keep it, it removes only the data of etcd,
 /// which are large and of no use to a person. A server that is being killed at the same moment may still create files,
 /// so the removal is repeated until it has worked.
 const JANITOR: &str = r#"

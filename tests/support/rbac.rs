@@ -21,7 +21,7 @@ pub async fn allow(side: &Objects, name: &str, rules: Value) {
     .await;
 }
 
-/// Takes back what [`allow`] gave.
+/// Withdraws what [`allow`] gave.
 pub async fn disallow(side: &Objects, name: &str) {
     for plural in ["clusterrolebindings", "clusterroles"] {
         side.delete(RBAC, plural, "", name).await;

@@ -197,7 +197,7 @@ async fn a_forbidden_heartbeat_is_reported_once_and_blocks_nothing(flags: Mode) 
 
 // Spec scenario 42: no endless self-triggered work.
 async fn a_heartbeat_causes_no_other_request(flags: Mode) {
-    let (pair, _syncer) = beating_at_rest(flags, |event| !is_heartbeat(event)).await;
+    let (pair, _syncer) = beating_idle(flags, |event| !is_heartbeat(event)).await;
     let requests = five_more_heartbeats(&pair).await;
     let others: Vec<&AuditEvent> = requests.iter().filter(|event| !is_heartbeat(event)).collect();
     assert!(others.is_empty(), "{others:#?}");
@@ -205,8 +205,7 @@ async fn a_heartbeat_causes_no_other_request(flags: Mode) {
 
 // The next look shows that a config has another version, which may hold an edit: it is read once more, if at all.
 async fn a_heartbeat_causes_at_most_one_read_of_its_config(flags: Mode) {
-    let (pair, _syncer) =
-        beating_at_rest(flags, |event| !is_heartbeat(event) && !is_look(event) && !reads(event)).await;
+    let (pair, _syncer) = beating_idle(flags, |event| !is_heartbeat(event) && !is_look(event) && !reads(event)).await;
     let requests = five_more_heartbeats(&pair).await;
     let others = |event: &&AuditEvent| !is_heartbeat(event) && !is_look(event) && !reads(event);
     let others: Vec<&AuditEvent> = requests.iter().filter(others).collect();
@@ -243,7 +242,7 @@ fn requests(pair: &Pair, marks: [AuditMark; 2]) -> Vec<AuditEvent> {
 
 /// A syncer that has a config of each kind, with something to go down and something to go up, and that has not sent what
 /// `is_work` tells from the rest for a while.
-async fn beating_at_rest(flags: Mode, is_work: impl Fn(&AuditEvent) -> bool) -> (PairLease, Syncer) {
+async fn beating_idle(flags: Mode, is_work: impl Fn(&AuditEvent) -> bool) -> (PairLease, Syncer) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["a"], &json!({})).await;
     let spec = json!({"namespacedObjects": [config_map_entry(&shop, &["*"])],

@@ -4,10 +4,10 @@
 use std::sync::LazyLock;
 
 use crate::support::Objects;
+use crate::support::journey::{Journey, Kind, check, managed_pair};
 use crate::support::objects::namespace;
 use crate::support::stage::{all_of, select};
 use crate::support::story::{arrives, becomes, upsync_all};
-use crate::support::travel::{Kind, Travel, check, managed_pair};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -81,23 +81,23 @@ async fn a_status_that_flaps_at_the_edge_causes_no_write() {
         fills: &["/status/currentRevision"],
         ..Kind::default()
     };
-    let travel = Travel::new(pair, kind, &space, "it");
-    travel.create_at_hub().await;
-    travel.select().await;
-    let _syncer = travel.pair.syncer(&[]);
-    arrives(&travel.edge, "apps/v1", "statefulsets", &space, "it").await;
-    travel.filled_in(&travel.edge).await;
-    travel.quiet().await;
-    let before = travel.writes().len();
+    let journey = Journey::new(pair, kind, &space, "it");
+    journey.create_at_hub().await;
+    journey.select().await;
+    let _syncer = journey.pair.syncer(&[]);
+    arrives(&journey.edge, "apps/v1", "statefulsets", &space, "it").await;
+    journey.filled_in(&journey.edge).await;
+    journey.quiet().await;
+    let before = journey.writes().len();
     for count in 1..=30 {
         let status = json!({"collisionCount": count, "replicas": count});
-        travel
+        journey
             .edge
             .patch_status("apps/v1", "statefulsets", &space, "it", &status)
             .await;
     }
-    travel.quiet().await;
-    assert_eq!(travel.writes().len(), before, "{:#?}", travel.writes());
+    journey.quiet().await;
+    assert_eq!(journey.writes().len(), before, "{:#?}", journey.writes());
 }
 
 #[tokio::test]
@@ -115,16 +115,16 @@ async fn a_replica_count_that_no_user_set_is_left_to_the_edge() {
         plural: "deployments",
         ..Kind::default()
     };
-    let travel = Travel::new(pair, kind, &space, "it");
-    travel.select().await;
-    let _syncer = travel.pair.syncer(&[]);
-    travel.copy_has("/spec/replicas", &json!(1)).await;
-    travel.change(&travel.edge, &json!({"spec": {"replicas": 3}})).await;
-    travel.change(&travel.hub, &json!({"spec": {"paused": true}})).await;
-    let copy = travel.copy_has("/spec/paused", &json!(true)).await;
+    let journey = Journey::new(pair, kind, &space, "it");
+    journey.select().await;
+    let _syncer = journey.pair.syncer(&[]);
+    journey.copy_has("/spec/replicas", &json!(1)).await;
+    journey.change(&journey.edge, &json!({"spec": {"replicas": 3}})).await;
+    journey.change(&journey.hub, &json!({"spec": {"paused": true}})).await;
+    let copy = journey.copy_has("/spec/paused", &json!(true)).await;
     assert_eq!(copy["spec"]["replicas"], json!(3));
-    travel.change(&travel.hub, &json!({"spec": {"replicas": 2}})).await;
-    travel.copy_has("/spec/replicas", &json!(2)).await;
+    journey.change(&journey.hub, &json!({"spec": {"replicas": 2}})).await;
+    journey.copy_has("/spec/replicas", &json!(2)).await;
 }
 
 #[tokio::test]
@@ -146,9 +146,9 @@ async fn an_aggregated_role_has_the_rules_of_the_edge() {
         fills: &["/rules/0/resources/0"],
         ..Kind::default()
     };
-    let travel = Travel::new(pair, kind, "", &name);
-    travel.tell().await;
-    travel.copy_has("/rules/0/resources/0", &json!("pods")).await;
+    let journey = Journey::new(pair, kind, "", &name);
+    journey.tell().await;
+    journey.copy_has("/rules/0/resources/0", &json!("pods")).await;
 }
 
 /// A Service and what changes in it.
@@ -207,26 +207,26 @@ async fn a_headless_service_stays_headless() {
 }
 
 #[tokio::test]
-async fn what_the_user_set_in_a_service_travels() {
+async fn what_the_user_set_in_a_service_is_synced() {
     let pair = managed_pair().await;
     let space = pair.namespace("kinds");
     pair.hub.objects().create(&namespace(&space)).await;
     // Of those that servers do not give out by themselves as long as there are others.
     let kind =
         service(json!({"type": "NodePort", "clusterIP": "10.96.0.200", "ports": [{"port": 80, "nodePort": 30_017}]}));
-    let travel = Travel::new(pair, kind, &space, "it");
-    travel.create_at_hub().await;
-    travel.select().await;
-    let _syncer = travel.pair.syncer(&[]);
-    let copy = travel.copy_has("/spec/clusterIP", &json!("10.96.0.200")).await;
+    let journey = Journey::new(pair, kind, &space, "it");
+    journey.create_at_hub().await;
+    journey.select().await;
+    let _syncer = journey.pair.syncer(&[]);
+    let copy = journey.copy_has("/spec/clusterIP", &json!("10.96.0.200")).await;
     assert_eq!(copy["spec"]["ports"][0]["nodePort"], json!(30_017));
-    travel
+    journey
         .change(
-            &travel.hub,
+            &journey.hub,
             &json!({"spec": {"ports": [{"port": 80, "nodePort": 30_018}]}}),
         )
         .await;
-    travel.copy_has("/spec/ports/0/nodePort", &json!(30_018)).await;
+    journey.copy_has("/spec/ports/0/nodePort", &json!(30_018)).await;
 }
 
 #[tokio::test]
@@ -272,12 +272,12 @@ async fn a_claim_keeps_the_volume_of_the_edge() {
         ],
         ..Kind::default()
     };
-    let travel = Travel::new(pair, kind, &space, "it");
-    travel.tell().await;
-    travel
+    let journey = Journey::new(pair, kind, &space, "it");
+    journey.tell().await;
+    journey
         .copy_has("/spec/volumeName", &json!(format!("{space}-edge")))
         .await;
-    travel.copy_has("/status/phase", &json!("Bound")).await;
+    journey.copy_has("/status/phase", &json!("Bound")).await;
 }
 
 #[tokio::test]
@@ -299,7 +299,7 @@ async fn a_volume_keeps_the_claim_of_the_edge() {
         fills: &["/spec/claimRef/uid", "/spec/claimRef/resourceVersion"],
         ..Kind::default()
     };
-    Travel::new(pair, kind, "", &space).tell().await;
+    Journey::new(pair, kind, "", &space).tell().await;
 }
 
 #[tokio::test]
@@ -390,7 +390,7 @@ async fn pull_secrets_that_their_origin_drops_go_and_those_of_the_copys_side_sta
         account.copy_has(&[OWN, "a", "b"], json!("[\"a\",\"b\"]")).await;
         account.wants(&["c"]).await;
         let copy = account.copy_has(&[OWN, "c"], json!("[\"c\"]")).await;
-        // A restart looks at it, and has nothing to write.
+        // A restart reads it, and has nothing to write.
         syncer.terminate().await;
         syncer = pair.syncer(&[]);
         from.create(&object("proof", json!([]))).await;
@@ -423,7 +423,7 @@ async fn a_namespace_selected_whole_keeps_its_finalizers() {
         fills: &["/spec/finalizers", "/status/phase"],
         ..Kind::default()
     };
-    Travel::new(pair, kind, "", &space).tell().await;
+    Journey::new(pair, kind, "", &space).tell().await;
 }
 
 /// The certificate of the edge's controller.
@@ -468,7 +468,7 @@ async fn a_crd_keeps_the_ca_bundle_of_the_edge() {
         ],
         ..Kind::default()
     };
-    Travel::new(pair, kind, "", &format!("gauges.{group}")).tell().await;
+    Journey::new(pair, kind, "", &format!("gauges.{group}")).tell().await;
 }
 
 #[tokio::test]
@@ -505,6 +505,6 @@ async fn webhook_configurations_keep_the_ca_bundle_of_the_edge() {
             ],
             ..Kind::default()
         };
-        Travel::new(pair, kind, "", &name).tell().await;
+        Journey::new(pair, kind, "", &name).tell().await;
     }
 }

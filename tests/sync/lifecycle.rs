@@ -1,4 +1,4 @@
-//! Starting, stopping, bad input and servers that are away: what a person sees and what goes on meanwhile.
+//! Starting, stopping, bad input and servers that are away: what a person sees and what continues meanwhile.
 
 use std::time::Duration;
 
@@ -109,8 +109,8 @@ async fn waits_for_servers_that_are_away_at_start_and_says_so() {
         server.start_apiserver().await;
         arrives(&pair.edge.objects(), "v1", "configmaps", &shop, "a").await;
         syncer.wait_for_log(&lines::reachable(side), SOON).await;
-        let told = syncer.log().matches(&lines::unreachable(side)).count();
-        assert!(told <= 3, "one line a streak, not {told}:\n{}", syncer.log());
+        let reported = syncer.log().matches(&lines::unreachable(side)).count();
+        assert!(reported <= 3, "one line a streak, not {reported}:\n{}", syncer.log());
         syncer.terminate().await;
         pair.edge.objects().delete("v1", "configmaps", &shop, "a").await;
     }

@@ -82,7 +82,7 @@ async fn refuse_config_maps(side: &Objects, shop: &str) {
 }
 
 #[tokio::test]
-async fn a_story_is_told_in_figures() {
+async fn a_story_shows_in_figures() {
     let mut pair = Pair::start(PairOptions::default()).await;
     let shop = "shop";
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());

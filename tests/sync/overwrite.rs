@@ -13,7 +13,7 @@ in_both_modes!(
     a_copy_that_loses_its_label_is_still_ours,
     overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge,
     a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_alone,
-    what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_back,
+    what_controllers_add_stays_and_what_people_add_with_kubectl_is_reverted,
     an_immutable_field_is_reported_once_and_replaced_on_request,
     the_edge_bounds_what_the_hub_may_make_it_hold,
 );
@@ -132,7 +132,7 @@ async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_al
     remains(&edge, "v1", "configmaps", &shop, "a").await;
 }
 
-async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_taken_back(flags: Mode) {
+async fn what_controllers_add_stays_and_what_people_add_with_kubectl_is_reverted(flags: Mode) {
     let (stage, _syncer) = one_copy(flags).await;
     let (shop, hub, edge) = (&stage.shop, &stage.hub, &stage.edge);
     let adding = |key: &str| {
@@ -169,7 +169,7 @@ async fn a_copy_that_loses_its_label_is_still_ours(flags: Mode) {
 /// how long that was.
 async fn fight(edge: &Objects, shop: &str, syncer: &Syncer) -> Duration {
     let begin = tokio::time::Instant::now();
-    eventually("the fight is told", SOON, async || {
+    eventually("the contention is reported", SOON, async || {
         let copy = edge.get("v1", "configmaps", shop, "a").await;
         let copy = copy.expect("it is never deleted");
         if copy["data"]["v"] == json!("hub") {
@@ -207,7 +207,10 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(fl
         waited = waited * 2 + Duration::from_millis(400);
     }
     let writes = of_a.count();
-    assert!((3..=most).contains(&writes), "{writes} writes in a fight of {fought:?}");
+    assert!(
+        (3..=most).contains(&writes),
+        "{writes} writes in a contention of {fought:?}"
+    );
     let log = syncer.log();
     let line = log
         .lines()

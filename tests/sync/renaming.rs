@@ -362,7 +362,7 @@ async fn of_contradicting_conversions_the_first_by_config_name_counts_and_the_ot
             let of_it = |line: &&str| line.contains("contradicts another conversion") && line.contains(config);
             log.lines().filter(of_it).count()
         };
-        eventually("a contradiction is told", SOON, async || match reports() {
+        eventually("a contradiction is reported", SOON, async || match reports() {
             0 => Err(syncer.log()),
             _ => Ok(()),
         })

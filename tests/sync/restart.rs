@@ -97,7 +97,7 @@ async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namesp
         hub.try_replace(&object).await.map_err(|error| error.to_string())
     })
     .await;
-    eventually("it goes on", SOON, async || {
+    eventually("it continues", SOON, async || {
         let copy = edge.get(&version, "gauges", &shop, "a").await.ok_or("it was deleted")?;
         if copy["metadata"]["uid"] != before["metadata"]["uid"] {
             return Err("it was created again");

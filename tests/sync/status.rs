@@ -20,10 +20,10 @@ in_both_modes!(
     status_returns_for_every_kind_of_custom_resource_and_owner,
     status_returns_where_only_one_side_has_the_subresource,
     status_returns_though_the_type_at_the_hub_loses_its_subresource,
-    the_status_of_crds_and_namespaces_at_the_hub_is_left_alone,
+    the_status_of_crds_and_namespaces_at_the_hub_is_preserved,
     the_status_of_an_upsynced_object_arrives_and_follows,
     a_status_that_changes_while_the_hub_is_down_arrives_afterwards,
-    what_people_write_into_a_status_at_the_hub_is_put_right,
+    what_people_write_into_a_status_at_the_hub_is_corrected,
 );
 
 // Spec scenario 31.
@@ -234,7 +234,7 @@ async fn status_returns_though_the_type_at_the_hub_loses_its_subresource(flags: 
 }
 
 // Spec scenario 33.
-async fn the_status_of_crds_and_namespaces_at_the_hub_is_left_alone(flags: Mode) {
+async fn the_status_of_crds_and_namespaces_at_the_hub_is_preserved(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
     let definition = format!("gauges.{group}");
@@ -282,7 +282,7 @@ async fn the_status_of_crds_and_namespaces_at_the_hub_is_left_alone(flags: Mode)
     // What comes later and does go up is the proof that these were seen.
     set_status(&edge, web, true, &json!({"replicas": 1})).await;
     returns(&hub, web, &json!({"replicas": 1})).await;
-    holds_throughout("their status is left alone", a_while(), async || {
+    holds_throughout("their status is preserved", a_while(), async || {
         let now = [
             hub.get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", &definition)
                 .await,
@@ -354,7 +354,7 @@ async fn a_status_that_changes_while_the_hub_is_down_arrives_afterwards(flags: M
     returns(&stage.pair.hub.objects(), at, &json!({"replicas": 2})).await;
 }
 
-async fn what_people_write_into_a_status_at_the_hub_is_put_right(flags: Mode) {
+async fn what_people_write_into_a_status_at_the_hub_is_corrected(flags: Mode) {
     let (stage, _syncer) = deployed(flags).await;
     let (hub, edge, at) = (&stage.hub, &stage.edge, web(&stage.shop));
     set_status(edge, at, true, &json!({"replicas": 1})).await;

@@ -104,7 +104,7 @@ async fn an_equal_status_is_not_written_not_even_after_a_restart(flags: Mode) {
     .await;
     syncer.terminate().await;
     let _syncer = pair.syncer(flags);
-    // What differs later does go up, and is the proof that the others were looked at.
+    // What differs later does go up, and is the proof that the others were read.
     set_status(&edge, b, true, &json!({"x": 2})).await;
     returns(&hub, b, &json!({"x": 2})).await;
     eventually("its write is in the audit log", SOON, async || {

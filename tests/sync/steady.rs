@@ -109,7 +109,7 @@ async fn a_steady_state_sends_no_request_and_one_change_costs_one_write() {
 
 // Each look is one request for a type, a side and an interval, and there is nothing else.
 #[tokio::test]
-async fn polling_sends_one_look_for_each_interval_and_one_change_costs_one_read_and_one_write() {
+async fn polling_sends_one_list_for_each_interval_and_one_change_costs_one_read_and_one_write() {
     const POLLING: [&str; 4] = ["--mode=poll", "--edge-mode=poll", "--poll-interval=2s", NO_HEARTBEAT];
     /// Two seconds less a tenth, and a little for timers and clocks, in microseconds. A pause begins when an answer is
     /// complete, so that no busy machine makes it shorter.
@@ -130,18 +130,18 @@ async fn polling_sends_one_look_for_each_interval_and_one_change_costs_one_read_
     })
     .await;
     // What a look finds while it is being written is read, and may be written once more.
-    comes_to_rest("nothing but looks is sent", Duration::from_secs(3), SOON, async || {
+    comes_to_rest("nothing but lists is sent", Duration::from_secs(3), SOON, async || {
         let all = all_since(&pair, start);
         Ok::<_, Infallible>(all.iter().filter(|event| event.verb != "list").count())
     })
     .await;
 
-    let requests = looked_at(&pair, marks(&pair), 6).await;
+    let requests = read_so_often(&pair, marks(&pair), 6).await;
     let others: Vec<_> = requests.iter().filter(|event| event.verb != "list").collect();
     // The record learns the versions of the first lists.
     let is_as_it_should = others.len() <= 1 && others.iter().all(|event| is_of_record(event));
     assert!(is_as_it_should, "{others:?}");
-    for (what, times) in looks(&requests) {
+    for (what, times) in lists(&requests) {
         let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         // The first pause of a type is anything up to the interval, and may have been after the mark.
         assert!(gaps[1..].iter().all(|gap| *gap > LEAST_GAP), "{what} {gaps:?}");
@@ -150,41 +150,41 @@ async fn polling_sends_one_look_for_each_interval_and_one_change_costs_one_read_
     let change = marks(&pair);
     hub.replace(&config_map(&shop, "c7", json!({"v": "2"}))).await;
     copy_equals(&edge, &shop, "c7", &json!({"v": "2"})).await;
-    let requests = looked_at(&pair, change, 3).await;
+    let requests = read_so_often(&pair, change, 3).await;
     let others = requests.iter().filter(|event| event.verb != "list");
     let verbs: Vec<&str> = others.map(|event| event.verb.as_str()).collect();
     assert!(verbs.starts_with(&["get", "patch"]), "{requests:#?}");
-    // The edge may be looked at while it answers the write. What came of that is read, and may be written once more.
+    // The edge may be read while it answers the write. What came of that is read, and may be written once more.
     assert!(["get", "patch"].starts_with(&verbs[2..]), "{requests:#?}");
 }
 
-/// Waits until both kinds of configs, and the namespaces and `ConfigMap`s of both sides, have been looked at so many times, and gives
+/// Waits until both kinds of configs, and the namespaces and `ConfigMap`s of both sides, have been read so many times, and gives
 /// all that was sent.
-async fn looked_at(pair: &Pair, marks: [AuditMark; 2], times: usize) -> Vec<AuditEvent> {
-    eventually(&format!("each type is looked at {times} times"), SOON, async || {
+async fn read_so_often(pair: &Pair, marks: [AuditMark; 2], times: usize) -> Vec<AuditEvent> {
+    eventually(&format!("each type is read {times} times"), SOON, async || {
         let requests = all_since(pair, marks);
-        let looks = looks(&requests);
-        if looks.len() == 6 && looks.values().all(|looks| looks.len() >= times) {
+        let sent = lists(&requests);
+        if sent.len() == 6 && sent.values().all(|times_of| times_of.len() >= times) {
             Ok(requests.clone())
         } else {
-            Err(format!("{looks:?}"))
+            Err(format!("{sent:?}"))
         }
     })
     .await
 }
 
-/// When each collection was looked at, in microseconds.
-fn looks(requests: &[AuditEvent]) -> BTreeMap<String, Vec<u64>> {
-    let mut looks: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+/// When each collection was read, in microseconds.
+fn lists(requests: &[AuditEvent]) -> BTreeMap<String, Vec<u64>> {
+    let mut lists: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for event in requests.iter().filter(|event| event.verb == "list") {
         let time = micros_of(&event.received);
         // The path tells the sides apart too: the edge is asked for a label.
-        looks.entry(event.uri.clone()).or_default().push(time);
+        lists.entry(event.uri.clone()).or_default().push(time);
     }
-    looks
+    lists
 }
 
-// "Applying twice writes nothing": a restart looks at everything again and changes no resource version.
+// "Applying twice writes nothing": a restart reads everything again and changes no resource version.
 #[tokio::test]
 async fn a_restart_changes_no_copy() {
     let pair = shared_pair().await;
@@ -280,7 +280,7 @@ async fn five_thousand_objects_of_4_kib_converge_in_less_than_10_mb() {
 
 /// Nothing is set for it: the program sees to its allocator itself.
 #[tokio::test]
-async fn thirty_objects_of_1_mb_leave_less_than_8_mb_at_rest() {
+async fn thirty_objects_of_1_mb_leave_less_than_8_mb_idle() {
     const COUNT: usize = 30;
     let pair = Pair::start(PairOptions::default()).await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());

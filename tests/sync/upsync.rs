@@ -19,9 +19,9 @@ in_both_modes!(
     each_form_of_an_entry_selects_exactly_what_it_names,
     a_starred_group_includes_types_that_appear_later_at_the_edge_and_at_the_hub,
     a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up,
-    what_people_do_to_an_upsynced_object_at_the_hub_is_put_right,
+    what_people_do_to_an_upsynced_object_at_the_hub_is_corrected,
     what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update,
-    owners_and_finalizers_of_the_edge_do_not_travel,
+    owners_and_finalizers_of_the_edge_are_not_synced,
     an_overwrite_annotation_means_nothing_to_an_upsynced_object,
 );
 // It takes a minute, and does not depend on the mode.
@@ -191,7 +191,7 @@ async fn a_type_that_a_side_lacks_is_reported_blocks_nothing_and_is_picked_up(fl
     drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
 }
 
-async fn what_people_do_to_an_upsynced_object_at_the_hub_is_put_right(flags: Mode) {
+async fn what_people_do_to_an_upsynced_object_at_the_hub_is_corrected(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&edge, &shop, &["a"], &json!({"v": "1"})).await;
     select(&hub, &json!({"upsync": [upsync_all("", &["configmaps"], &shop)]})).await;
@@ -249,7 +249,7 @@ async fn what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update(flag
     }
 }
 
-async fn owners_and_finalizers_of_the_edge_do_not_travel(flags: Mode) {
+async fn owners_and_finalizers_of_the_edge_are_not_synced(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     edge.create(&namespace(&shop)).await;
     let holder = edge.create(&config_map(&shop, "owner", json!({}))).await;

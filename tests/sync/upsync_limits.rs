@@ -15,9 +15,9 @@ in_both_modes!(
     somebody_elses_object_at_the_hub_is_never_touched_and_named_once,
     an_upsynced_object_that_people_unmark_is_theirs,
     an_object_selected_both_ways_is_upsynced_only,
-    copies_do_not_travel_back_to_where_they_came_from,
+    copies_are_not_synced_back_to_where_they_came_from,
     system_objects_and_the_syncers_own_never_go_up,
-    what_is_made_at_the_edge_and_not_selected_is_left_alone,
+    what_is_made_at_the_edge_and_not_selected_is_preserved,
     what_the_edges_owner_denies_does_not_go_up,
     what_the_hub_forbids_is_reported_blocks_nothing_and_goes_up_when_granted,
 );
@@ -133,7 +133,7 @@ async fn an_object_selected_both_ways_is_upsynced_only(flags: Mode) {
 }
 
 // Spec section 4.
-async fn copies_do_not_travel_back_to_where_they_came_from(flags: Mode) {
+async fn copies_are_not_synced_back_to_where_they_came_from(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["down"], &json!({"v": "1"})).await;
     select(&hub, &config_maps(&shop, &["down"])).await;
@@ -258,7 +258,7 @@ fn webhook(name: &str) -> Value {
 }
 
 // Spec scenario 10.
-async fn what_is_made_at_the_edge_and_not_selected_is_left_alone(flags: Mode) {
+async fn what_is_made_at_the_edge_and_not_selected_is_preserved(flags: Mode) {
     const WEBHOOKS: [&str; 2] = ["admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"];
     let pair = shared_pair().await;
     let [shop, other] = ["shop", "other"].map(|prefix| pair.namespace(prefix));
@@ -367,7 +367,7 @@ async fn what_the_hub_forbids_is_reported_blocks_nothing_and_goes_up_when_grante
     // A server that knows the binding and not yet the role says so, which is another reason.
     let refused = log
         .lines()
-        .filter(|told| told.contains(line) && !told.contains("not found"));
+        .filter(|reported| reported.contains(line) && !reported.contains("not found"));
     assert_eq!(refused.count(), 1, "{log}");
     syncer.terminate().await;
     for name in [&shop, &secrets] {

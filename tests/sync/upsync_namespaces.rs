@@ -85,7 +85,7 @@ async fn only_an_empty_namespace_that_upsync_has_made_is_deleted_at_the_hub(flag
     hub.create(&config_map(&made, "kube-root-ca.crt", json!({}))).await;
     hub.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": shared, "name": "theirs"}}))
         .await;
-    // In this order, so that the last one to go is the proof that the others were looked at.
+    // In this order, so that the last one to go is the proof that the others were read.
     for space in [&there, &shared, &made] {
         edge.delete("v1", "configmaps", space, "a").await;
         gone(&hub, "v1", "configmaps", space, "a").await;

@@ -7,7 +7,7 @@ pub(super) enum Form {
     /// A path, relative to the folder of the kubeconfig.
     File,
     Switch,
-    /// Whatever it is, nobody here looks at it, or it is refused.
+    /// Whatever it is, nobody here reads it, or it is refused.
     Any,
 }
 

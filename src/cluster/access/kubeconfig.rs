@@ -1,7 +1,7 @@
 //! The parts of a kubeconfig file that one context leads to.
 //!
 //! Promises: of these parts each field is known and has a value of its kind, or an error names it; a field that is only
-//! nearly known is an error, since it was meant to say something. What other contexts use is not looked at. No message holds
+//! nearly known is an error, since it was meant to say something. What other contexts use is not read. No message holds
 //! a value other than a name, path or URL.
 
 use std::path::Path;

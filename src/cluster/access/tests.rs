@@ -166,7 +166,7 @@ async fn nobody_is_anonymous() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_misspelt_or_of_another_form_is_told() {
+async fn a_field_that_is_misspelt_or_of_another_form_is_reported() {
     const TEXT: &str = "it must be text; if it is, put it in quotes";
     for (cluster, user, expected) in [
         (
@@ -240,9 +240,9 @@ async fn waits_for_no_pipe_and_reads_no_endless_file() {
 }
 
 #[test]
-fn the_files_of_a_pod_are_looked_at_before_they_are_read() {
+fn the_files_of_a_pod_are_checked_before_they_are_read() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(check_pod_files(folder.path()).is_ok(), "kube tells of what is missing");
+    assert!(check_pod_files(folder.path()).is_ok(), "kube reports what is missing");
     for name in ["ca.crt", "namespace", "token"] {
         let path = folder.path().join(name);
         make_pipe(&path);

@@ -157,7 +157,7 @@ async fn checks_the_server_certificate() {
     );
 }
 
-/// What people are told when a request fails.
+/// What people read when a request fails.
 async fn complaint(config: &kube::Config) -> String {
     let server = RealServer(connect(config, "edge-syncer/test").unwrap());
     let request = Request::get("/version").body(bytes::Bytes::new()).unwrap();
@@ -253,7 +253,7 @@ async fn answering(answer: &'static str) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_and_a_page_in_the_place_of_an_object_are_told_as_what_they_are() {
+async fn a_proxy_that_refuses_and_a_page_in_the_place_of_an_object_are_reported_as_what_they_are() {
     for (answer, expected) in [
         (
             "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_are_told_with_dates_and_names_that_people_read() {
+    fn certificates_are_printed_with_dates_and_names_that_people_read() {
         let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let (early, late) = (at(1_709_164_800), at(1_795_269_787));
         let presented = ["DnsName(\"hub.example\")", "IpAddress(10.0.0.1)"];

@@ -53,7 +53,7 @@ pub(super) fn about(answer: Bytes, resource: &ResourceType, name: &ObjectName) -
 }
 
 /// Whether a list that was narrowed to one object names it, and the version of the list, 0 if that is no number. A list
-/// that is of something else, or that goes on, says nothing of what it lacks.
+/// that is of something else, or that continues, says nothing of what it lacks.
 pub(super) fn names_one(answer: &Bytes, resource: &ResourceType) -> Result<(bool, u64), Error> {
     let mut splitter = ListSplitter::default();
     let mut rest = answer.clone();

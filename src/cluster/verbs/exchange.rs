@@ -20,7 +20,7 @@ use crate::logging::log_line;
 /// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before it is asked
 /// whether the side answers at all. If it does not, it is away; if it does, the request may take longer.
 ///
-/// Not the time of a whole transfer: a large list over a slow link goes on as long as bytes keep coming.
+/// Not the time of a whole transfer: a large list over a slow link continues as long as bytes keep coming.
 const DOUBT: Duration = Duration::from_secs(20);
 /// How often that may be so for one answer: API servers give a write 34 s and a read 60 s, and then say that it took too long.
 const DOUBTS: u32 = 4;

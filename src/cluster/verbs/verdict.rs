@@ -8,7 +8,7 @@
 //! all. A connection that breaks, is refused or is found dead (`alive.rs`) needs no question: it is the side's.
 //!
 //! The same question tells whether a Kubernetes API is there at all, where an answer came that none gives: a page, a
-//! redirect, a bare 404. Nothing hangs on that but what people are told.
+//! redirect, a bare 404. Nothing hangs on that but what people read.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ impl Cluster {
     }
 }
 
-/// As much of a body as is looked at, or as came before it broke off.
+/// As much of a body as is read, or as came before it broke off.
 async fn begin_of(mut body: Body) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(Ok(piece)) = body.next().await {

@@ -3,12 +3,12 @@
 //! In a string, YAML takes U+0085, U+2028 and U+2029 for line breaks and folds the blanks around them, refuses control
 //! characters, knows no escaped `/`, and no characters that are escaped as two surrogates. A key has to be short, and on
 //! one line with its colon. All of that is written otherwise here, in the few bodies that have it; JSON allows these
-//! characters in strings alone, so the text is looked at byte by byte. Newer servers read `application/apply-patch+cbor`
+//! characters in strings alone, so the text is read byte by byte. Newer servers read `application/apply-patch+cbor`
 //! too, but none reads JSON.
 
 use bytes::Bytes;
 
-/// A key that is longer than this, in bytes, is told by a `?` before it. YAML allows 1,024 characters without.
+/// A key that is longer than this, in bytes, is marked by a `?` before it. YAML allows 1,024 characters without.
 const LONG_KEY: usize = 500;
 
 /// JSON text that means the same to a reader of YAML. No copy where it is so already.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_key_is_told_and_a_long_value_is_not() {
+    fn a_long_key_is_reported_and_a_long_value_is_not() {
         let long = "k".repeat(LONG_KEY);
         let special = "\u{85}".repeat(LONG_KEY);
         let escaped = "\\u0085".repeat(LONG_KEY);

@@ -1,7 +1,7 @@
-//! Deletes of single objects whose end would take others along: a Namespace with all that is in it, a CRD with all objects of
+//! Deletes of single objects whose end would delete others too: a Namespace with all that is in it, a CRD with all objects of
 //! its type.
 //!
-//! Such a copy stays as long as there is anything that is not itself to be deleted. It is looked into again from time to
+//! Such a copy stays as long as there is anything that is not itself to be deleted. It is inspected again from time to
 //! time, and goes once that is gone, or once people have confirmed that it may take it along.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use crate::model::{Key, Model, TypeId};
 use crate::plan::Direction;
 use crate::queue;
 
-/// The shortest time between two looks into what would be taken along.
+/// The shortest time between two inspections of what would be taken along.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 /// The longest one.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
@@ -51,7 +51,7 @@ impl CascadeHolds {
 }
 
 impl super::Guard {
-    /// True if people have confirmed that the end of a copy may take others along.
+    /// True if people have confirmed that the end of a copy may delete others too.
     pub(in crate::model) fn may_cascade(&self, key: &Key) -> bool {
         self.cascades.0.get(key).is_some_and(|known| known.is_confirmed)
     }

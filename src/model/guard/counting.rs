@@ -88,14 +88,14 @@ impl Model {
         let Some(gate) = self.guard.gates.get(&direction) else {
             return count;
         };
-        // The copies' side may not have told yet that they are gone, and they count as done.
+        // The copies' side may not have reported yet that they are gone, and they count as done.
         let is_ours = |key: &Key| {
             let state = self.types.get(&key.type_id);
             state.is_some_and(|state| state.inventory.has_ours(&key.name))
         };
-        let told_late = gate.done.iter().filter(|(_, key)| is_ours(key)).count();
+        let reported_late = gate.done.iter().filter(|(_, key)| is_ours(key)).count();
         Count {
-            copies: count.copies.saturating_sub(told_late),
+            copies: count.copies.saturating_sub(reported_late),
             ..count
         }
     }

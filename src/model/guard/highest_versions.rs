@@ -11,7 +11,7 @@ type Highest = BTreeMap<(Direction, String), u64>;
 #[derive(Debug, Default)]
 pub(in crate::model) struct HighestVersions {
     now: Highest,
-    /// The same when their side was last known to be the right cluster: another one may have told of higher ones since.
+    /// The same when their side was last known to be the right cluster: another one may have reported higher ones since.
     proved: Highest,
 }
 

@@ -1,6 +1,6 @@
 //! Tokens that stand on configs: which of them let deletes go on, and which fit nothing that is held.
 //!
-//! An annotation is looked at when it is set. Left in place it is no mistake: a token that has let deletes go on is never
+//! An annotation is read when it is set. Left in place it is no mistake: a token that has let deletes go on is never
 //! called wrong, nor is one that stood there when the syncer began and nothing was held, since an earlier run may have used
 //! it, nor one that another config has been heard by: people annotate all configs at once.
 
@@ -11,7 +11,7 @@ use crate::logging::log_line;
 use crate::model::Model;
 use crate::plan::Direction;
 
-/// So many tokens of one config are looked at, and so much of each: no hold has a longer one.
+/// So many tokens of one config are read, and so much of each: no hold has a longer one.
 const MOST: usize = 32;
 const LONGEST: usize = 16;
 
@@ -26,7 +26,7 @@ enum Standing {
     New,
     /// It has let deletes go on.
     Used,
-    /// It fitted nothing when it was set, and people were told, or it stood there when the syncer began.
+    /// It fitted nothing when it was set, and that was logged, or it stood there when the syncer began.
     Seen,
 }
 
@@ -106,7 +106,7 @@ impl Model {
     /// A config has, or no longer has, a token of confirmation. `begins` as long as its kind has not been read once.
     pub(in crate::model) fn config_confirms(&mut self, config: String, token: Option<&String>, begins: bool) {
         let is_new = self.guard.tokens.set(config, token.map(String::as_str));
-        // It is looked at with what the record says of holds.
+        // It is read with what the record says of holds.
         let is_early = begins && self.record.types().is_none();
         if is_new && !is_early {
             self.check_confirmation(begins);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_fits_nothing_is_told_once_for_each_config() {
+    fn a_token_that_fits_nothing_is_reported_once_for_each_config() {
         let mut tokens = Tokens::default();
         assert_eq!(
             wrong(&mut tokens, &[("a", Some("x")), ("b", Some("x"))], &["t"]),
@@ -209,15 +209,15 @@ mod tests {
             until: None,
         };
         let holds: Vec<Hold> = (30..40).map(hold).collect();
-        let told = |count: usize| {
+        let reported = |count: usize| {
             let holds = holds.iter().take(count).map(|hold| (Direction::Down, hold));
             what_fits(holds)
         };
         assert_eq!(
-            told(1),
+            reported(1),
             "what is held is confirmed by t30 (downsync: 30 of 40 copies are to be deleted at once)"
         );
-        assert_eq!(told(0), "no deletes are held now");
-        assert!(told(10).ends_with("at once), 2 more") && told(10).matches("copies").count() == MESSAGES);
+        assert_eq!(reported(0), "no deletes are held now");
+        assert!(reported(10).ends_with("at once), 2 more") && reported(10).matches("copies").count() == MESSAGES);
     }
 }

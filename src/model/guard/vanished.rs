@@ -1,4 +1,4 @@
-//! Types that the hub no longer has and that configs still select: their copies stay, and people are told so until the hub
+//! Types that the hub no longer has and that configs still select: their copies stay, and this is reported until the hub
 //! has the type again, or nothing selects it any more.
 //!
 //! Nothing of such a type is synced, so the edge is asked now and then whether any copies are left. A type whose definition
@@ -17,7 +17,7 @@ use crate::model::{Effect, Model, Request};
 use crate::plan::{Direction, Plan};
 use crate::report::{Subject, Topic};
 
-/// Between two looks at a type, at first; later about as long as it has been gone, so that what ends it is noticed in about
+/// Between two checks of a type, at first; later about as long as it has been gone, so that what ends it is noticed in about
 /// the time that it has lasted.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
@@ -40,11 +40,11 @@ struct Vanished {
 #[derive(Debug, Default)]
 pub(in crate::model) struct VanishedTypes {
     types: BTreeMap<String, Vanished>,
-    /// Types whose copies people have let go: they count as not selected until the hub has them again.
+    /// Types whose copies people have released: they count as not selected until the hub has them again.
     let_go: BTreeSet<String>,
 }
 
-/// How many copies are left of a type that the hub has no longer, 0 if it has; or the side that has not told.
+/// How many copies are left of a type that the hub has no longer, 0 if it has; or the side that has not reported.
 pub(crate) type Left = Result<usize, (Side, Error)>;
 
 impl VanishedTypes {
@@ -64,7 +64,7 @@ impl VanishedTypes {
 
 impl Model {
     /// Takes in from a new plan which types are such now, and which no longer. Types that are not in the plan still run: what is
-    /// held of them goes on to be held.
+    /// held of them continues to be held.
     pub(in crate::model) fn note_vanished(&mut self, plan: &Plan) {
         let known = &mut self.guard.vanished;
         known.let_go.retain(|resource| !plan.has_at_hub(resource));
@@ -123,7 +123,7 @@ impl Model {
                 continue;
             }
             known.due = None;
-            let request = Request::LookForLeft(resource.clone(), known.copies.clone(), Rc::clone(&self.definitions));
+            let request = Request::SearchForLeft(resource.clone(), known.copies.clone(), Rc::clone(&self.definitions));
             self.effects.push(Effect::Request(request));
         }
     }

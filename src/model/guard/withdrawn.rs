@@ -53,7 +53,7 @@ impl TypeHolds {
         self.0.get(&type_id).map(|known| known.hold.token.clone())
     }
 
-    /// The type is looked at again, or is gone.
+    /// The type is read again, or is gone.
     pub(in crate::model) fn remove(&mut self, type_id: TypeId) {
         self.0.remove(&type_id);
     }

@@ -19,7 +19,7 @@ impl Inventory {
         }
     }
 
-    /// Whether a copy is there has not been told yet: a worker looks first.
+    /// Whether a copy is there has not been reported yet: a worker reads first.
     pub(in crate::model) fn read_first(&mut self, name: &ObjectName) {
         if let Some(link) = self.objects.get_mut(name).filter(|link| !link.has_copy()) {
             link.mark_unsure();

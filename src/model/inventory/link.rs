@@ -2,7 +2,7 @@
 
 use super::Generation;
 use super::permits::Held;
-use super::states::{LeftOpen, News, Origin, Permit, Retirement, Told, Trace, Work};
+use super::states::{LeftOpen, News, Origin, Permit, Reported, Retirement, Trace, Work};
 use crate::model::drift::Contention;
 use crate::model::link_status::LinkStatus;
 use crate::sync::job::Seen;
@@ -13,7 +13,7 @@ use crate::sync::ownership::CopyState;
 #[derive(Debug)]
 pub(in crate::model) struct Link {
     pub(super) origin: Origin,
-    /// The version of the origin that its side told of last, or at which it said that it went; 0 if unknown.
+    /// The version of the origin that its side reported last, or at which it said that it went; 0 if unknown.
     pub(in crate::model) origin_version: u64,
     /// [`origin_hash`](crate::sync::ownership::origin_hash) of the origin, as last seen; 0 if it has no UID.
     pub(super) origin_uid: u32,
@@ -31,7 +31,7 @@ pub(in crate::model) struct Link {
     pub(super) work: Work,
     /// Whether the copy may be deleted, once its origin is gone.
     pub(super) permit: Permit,
-    pub(super) told: Told,
+    pub(super) reported: Reported,
     /// Its status on both sides, where it has one.
     pub(in crate::model) status: Option<Box<LinkStatus>>,
     /// With who else changes or deletes the copy.
@@ -52,7 +52,7 @@ impl Default for Link {
             trace: Trace::Seen,
             work: Work::Idle(LeftOpen::Nothing),
             permit: Permit::Needed,
-            told: Told::Nothing,
+            reported: Reported::Nothing,
             status: None,
             contention: None,
         }
@@ -60,23 +60,23 @@ impl Default for Link {
 }
 
 impl Link {
-    /// The origin's side has told what it wants; 0 for nothing.
+    /// The origin's side has reported what it wants; 0 for nothing.
     pub(super) fn origin_reports(&mut self, list: Generation, wanted: u64) {
         self.is_to_want(wanted);
         self.origin_is(News::NamedBy(list));
     }
 
-    /// The origin's side has told that it is not there.
+    /// The origin's side has reported that it is not there.
     pub(super) fn leaves_origin(&mut self) {
         self.is_to_want(0);
         self.settled = 0;
         self.origin_is(News::Gone);
     }
 
-    /// What the origin wants has been told: a worker that has it may know less.
+    /// What the origin wants has been reported: a worker that has it may know less.
     pub(super) fn is_to_want(&mut self, wanted: u64) {
         self.wants(wanted);
-        self.told = self.told.and_origin();
+        self.reported = self.reported.and_origin();
     }
 
     /// The origin wants this, as far as is known now. A Job that is another one has not run to its end.
@@ -87,7 +87,7 @@ impl Link {
         self.wanted = wanted;
     }
 
-    /// Takes in what is told of the origin.
+    /// Takes in what is reported of the origin.
     pub(super) fn origin_is(&mut self, news: News) {
         self.origin = self.origin.after(news);
         if !self.is_retiring() {
@@ -109,7 +109,7 @@ impl Link {
         self.origin.list()
     }
 
-    /// True if its origin has to be asked for: nothing has told of it, though a list should have.
+    /// True if its origin has to be asked for: nothing has reported it, though a list should have.
     pub(in crate::model) fn is_doubtful(&self) -> bool {
         self.origin == Origin::Doubtful
     }
@@ -162,7 +162,7 @@ impl Link {
         self.copy_list
     }
 
-    /// True if a copy of ours is there, as far as the copies' side has told.
+    /// True if a copy of ours is there, as far as the copies' side has reported.
     pub(super) fn has_ours(&self) -> bool {
         self.seen.copy.state == CopyState::Ours
     }
@@ -176,12 +176,12 @@ impl Link {
         self.work.left_open() != LeftOpen::Nothing
     }
 
-    /// A copy may be there that was not told of, or a write may have taken effect.
+    /// A copy may be there that was not reported, or a write may have taken effect.
     pub(super) fn mark_unsure(&mut self) {
         self.work = self.work.with(LeftOpen::Unsure);
     }
 
-    /// True if a worker has to look at the copies' side before anything else.
+    /// True if a worker has to read the copies' side before anything else.
     pub(in crate::model) fn needs_read(&self) -> bool {
         self.is_lost() || self.work.left_open() == LeftOpen::Unsure
     }

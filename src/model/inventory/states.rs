@@ -7,7 +7,7 @@ use super::Generation;
 /// What is known of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum Origin {
-    /// Nothing has told of it.
+    /// Nothing has reported it.
     Unknown,
     /// Its copy has turned up after a list of origins had begun, which did not name it: somebody else has made the copy,
     /// perhaps of what is newer than that list. It has to be asked for.
@@ -15,7 +15,7 @@ pub(in crate::model) enum Origin {
     /// It is there. The list that named it last; what it wants is [`Link::wanted`](super::Link::wanted), nothing if nothing
     /// selects it.
     Named(Generation),
-    /// It is not there, as its side has told.
+    /// It is not there, as its side has reported.
     Absent(Retirement),
 }
 
@@ -24,7 +24,7 @@ pub(in crate::model) enum Origin {
 pub(in crate::model) enum Retirement {
     /// It has to be deleted or released.
     Due,
-    /// The same, and the copies' side has told of it since, so that the next list of origins judges it again.
+    /// The same, and the copies' side has reported it since, so that the next list of origins judges it again.
     DueAgain,
     /// A worker has seen to it.
     Done,
@@ -46,21 +46,21 @@ pub(super) enum News {
     NamedBy(Generation),
     /// A worker has found it where no list is complete.
     Found,
-    /// Its side has told that it is not there.
+    /// Its side has reported that it is not there.
     Gone,
     /// A list has not named it, which may have passed it by before it was selected.
     PassedBy,
-    /// A copy has turned up of which a list should have told the origin.
+    /// A copy has turned up of which a list should have shown the origin.
     CopyTurnedUp,
-    /// The copies' side has told of a change of the copy, or everything is looked at again.
+    /// The copies' side has reported a change of the copy, or everything is read again.
     CopyChanged,
-    /// Everything is looked at again, and a list of copies will name the copy.
+    /// Everything is read again, and a list of copies will name the copy.
     LooksAgain,
-    /// A worker has seen to it. Its side has told nothing meanwhile, and there is no origin.
+    /// A worker has seen to it. Its side has reported nothing meanwhile, and there is no origin.
     SeenToWithoutOrigin,
-    /// A worker has seen to it. Its side has told nothing meanwhile, and the origin wants a copy.
+    /// A worker has seen to it. Its side has reported nothing meanwhile, and the origin wants a copy.
     SeenTo,
-    /// A worker has seen to it, and its side has told something meanwhile, which counts.
+    /// A worker has seen to it, and its side has reported something meanwhile, which counts.
     SeenToLate,
 }
 
@@ -122,7 +122,7 @@ pub(in crate::model) enum Trace {
 pub(super) enum Work {
     /// None has.
     Idle(LeftOpen),
-    /// One has. What the copies' side tells meanwhile may be the worker's own write, so it is judged by the outcome.
+    /// One has. What the copies' side reports meanwhile may be the worker's own write, so it is judged by the outcome.
     Running(LeftOpen),
 }
 
@@ -133,7 +133,7 @@ pub(in crate::model) enum LeftOpen {
     Nothing,
     /// It was refused: nothing has changed, and a worker has to see to the object again.
     Refused,
-    /// A write may have taken effect without an answer, or there may be what was not told of: a worker looks first.
+    /// A write may have taken effect without an answer, or there may be what was not reported: a worker reads first.
     Unsure,
 }
 
@@ -157,16 +157,16 @@ impl Work {
     }
 }
 
-/// Which sides have told of the object since a worker took it, so that the worker may know less.
+/// Which sides have reported the object since a worker took it, so that the worker may know less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Reported {
     Nothing,
     Origin,
     Copy,
     Both,
 }
 
-impl Told {
+impl Reported {
     pub(super) fn of_origin(self) -> bool {
         matches!(self, Self::Origin | Self::Both)
     }

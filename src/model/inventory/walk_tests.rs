@@ -1,4 +1,4 @@
-//! Links are walked through everything that can be told of them, in any order, and keep what they promise.
+//! Links are walked through everything that can be reported of them, in any order, and keep what they promise.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::source::Covers;
 use crate::sync::job::Seen;
 use crate::sync::ownership::{Copy, CopyState};
 
-/// What is told of one of a few objects.
+/// What is reported of one of a few objects.
 #[derive(Clone, Debug)]
 enum Step {
     Origin {
@@ -152,7 +152,7 @@ impl Walk {
             Step::Revoked => self.inventory.revoke_permits(),
             Step::Released(held, permit) => {
                 let waits = self.inventory.count_held(held);
-                assert_eq!(self.inventory.release(held, permit).len(), waits, "all are looked at");
+                assert_eq!(self.inventory.release(held, permit).len(), waits, "all are read");
             }
             Step::Judged | Step::Taken | Step::Failed(_) | Step::Settled { .. } => {}
         }
@@ -189,7 +189,7 @@ impl Walk {
             assert!(link.needs_worker(), "a copy without an origin is seen to");
         }
         if link.origin == Origin::Absent(Retirement::Done) {
-            // Nobody would look for it any more.
+            // nobody would search for it any more.
             assert!(link.trace != Trace::Lost || link.wanted != 0 || link.is_busy());
         }
     }
@@ -199,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn links_keep_their_promises_whatever_is_told(steps in prop::collection::vec((any::<bool>(), step()), 1..60)) {
+    fn links_keep_their_promises_whatever_is_reported(steps in prop::collection::vec((any::<bool>(), step()), 1..60)) {
         let mut walk = Walk::default();
         for (first, step) in &steps {
             let name = ObjectName::new("shop", if *first { "a" } else { "b" });

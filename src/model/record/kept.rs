@@ -33,7 +33,7 @@ const HOLDS: &str = "holds";
 pub(crate) struct Kept {
     pub(super) holds: String,
     pub(crate) types: BTreeSet<SyncedType>,
-    /// The hub that the copies are from; empty if it cannot be told.
+    /// The hub that the copies are from; empty if it is not known.
     pub(crate) hub: String,
     pub(super) hub_versions: BTreeMap<String, u64>,
     pub(super) hub_definitions: BTreeMap<String, DefinedBy>,

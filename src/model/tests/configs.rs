@@ -94,7 +94,7 @@ fn a_kind_of_configs_that_was_denied_before_the_other_one_came_is_asked_for_at_o
 }
 
 #[test]
-fn a_kind_of_configs_that_the_hub_does_not_serve_is_looked_for_rarely() {
+fn a_kind_of_configs_that_the_hub_does_not_serve_is_searched_for_rarely() {
     let mut bench = Bench::new();
     bench.run();
     bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
@@ -187,12 +187,12 @@ fn two_configs_for_one_type_are_added_up_and_each_counts_until_it_goes() {
 }
 
 #[test]
-fn what_a_config_selects_in_addition_is_read_by_name_and_the_rest_is_left_alone() {
+fn what_a_config_selects_in_addition_is_read_by_name_and_the_rest_is_not_read_again() {
     let mut bench = Bench::new().with_spec(&named(&["a", "b"]));
     bench.bring_down(&["a"]);
     let origins = bench.origins();
     bench.config_says(&config("all", &named(&["a", "b", "c"])));
-    assert_eq!(bench.origins(), origins, "the watch goes on");
+    assert_eq!(bench.origins(), origins, "the watch continues");
     let copies = bench.copies();
     bench.list(copies, &[copy_of("a", bench.world.version)], 2001);
     bench.list_rest(2001);

@@ -38,7 +38,7 @@ fn what_a_worker_has_written_is_no_change_by_somebody_else() {
 }
 
 #[test]
-fn a_copy_that_is_changed_is_put_right_at_once_and_then_ever_more_rarely() {
+fn a_copy_that_is_changed_is_corrected_at_once_and_then_with_increasing_back_off() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     let copies = bench.copies();
@@ -50,7 +50,7 @@ fn a_copy_that_is_changed_is_put_right_at_once_and_then_ever_more_rarely() {
 }
 
 #[test]
-fn a_copy_that_is_deleted_is_created_again_at_once_and_then_ever_more_rarely() {
+fn a_copy_that_is_deleted_is_created_again_at_once_and_then_with_increasing_back_off() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     let copies = bench.copies();
@@ -62,7 +62,7 @@ fn a_copy_that_is_deleted_is_created_again_at_once_and_then_ever_more_rarely() {
 }
 
 #[test]
-fn a_copy_that_was_left_alone_for_ten_minutes_is_put_right_at_once_again() {
+fn a_copy_that_was_unchanged_for_ten_minutes_is_corrected_at_once_again() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     let copies = bench.copies();
@@ -73,7 +73,7 @@ fn a_copy_that_was_left_alone_for_ten_minutes_is_put_right_at_once_again() {
 }
 
 #[test]
-fn a_copy_that_is_deleted_again_and_again_is_looked_for_first() {
+fn a_copy_that_is_deleted_again_and_again_is_searched_for_first() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     let copies = bench.copies();
@@ -88,7 +88,7 @@ fn what_the_edge_tells_while_a_worker_has_the_copy_is_judged_by_what_the_worker_
     bench.bring_down(&["a"]);
     let (origins, copies) = (bench.origins(), bench.copies());
     bench.says(origins, &config_map("a", 20));
-    // Its own write, told before the answer to it.
+    // Its own write, reported before the answer to it.
     bench.says(copies, &copy_of("a", bench.world.version + 1));
     bench.succeed(Change::Updated);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
@@ -134,7 +134,7 @@ fn a_list_that_lacks_a_copy_has_it_created_again() {
 }
 
 #[test]
-fn an_edge_that_has_gone_back_to_older_versions_is_looked_at_again_with_its_record() {
+fn an_edge_that_has_gone_back_to_older_versions_is_read_again_with_its_record() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     bench.log.clear();
@@ -150,7 +150,7 @@ fn an_edge_that_has_gone_back_to_older_versions_is_looked_at_again_with_its_reco
 }
 
 #[test]
-fn an_object_of_somebody_else_in_the_place_of_a_copy_is_looked_at_again_and_never_deleted() {
+fn an_object_of_somebody_else_in_the_place_of_a_copy_is_read_again_and_never_deleted() {
     let mut bench = Bench::listed();
     let origins = bench.origins();
     bench.says(origins, &config_map("a", 10));

@@ -20,7 +20,7 @@ fn a_type_is_read_only_when_the_record_names_it_and_its_copies_before_its_origin
 }
 
 #[test]
-fn an_origin_that_is_told_of_is_worked_on_once_and_then_only_when_it_has_changed() {
+fn an_origin_that_is_reported_is_worked_on_once_and_then_only_when_it_has_changed() {
     let mut bench = Bench::listed();
     let origins = bench.origins();
     bench.source_says(origins, SourceEvent::Object(bytes(&config_map("a", 10))));
@@ -208,12 +208,12 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
     bench.bring_down(&["a", "b", "c", "d", "e"]);
     let origins = bench.origins();
     let others: Vec<_> = ["b", "c", "d", "e"].map(|name| config_map(name, 20)).into();
-    for told in ["while it is listed", "by a watch"] {
+    for reported in ["while it is listed", "by a watch"] {
         bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
         for object in &others {
             bench.source_says(origins, SourceEvent::Object(bytes(object)));
         }
-        let version = if told == "by a watch" { 41 } else { 31 };
+        let version = if reported == "by a watch" { 41 } else { 31 };
         let (complete, a) = (
             SourceEvent::Complete(Versions {
                 list: version,
@@ -221,7 +221,7 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
             }),
             SourceEvent::Object(bytes(&config_map("a", version))),
         );
-        let (first, second) = if told == "by a watch" {
+        let (first, second) = if reported == "by a watch" {
             (complete, a)
         } else {
             (a, complete)
@@ -244,10 +244,10 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
             before: 0,
         };
         bench.source_says(origins, SourceEvent::Complete(versions));
-        assert_eq!(bench.working(), ["a"], "{told}");
+        assert_eq!(bench.working(), ["a"], "{reported}");
         assert!(
             bench.work[0].1.desired.is_none() && bench.work[0].1.may_delete,
-            "{told}"
+            "{reported}"
         );
         bench.end_with("a", Change::Deleted);
     }

@@ -1,4 +1,4 @@
-//! What the configs are told, and when.
+//! What is reported to the configs, and when.
 
 use std::cell::Cell;
 
@@ -39,7 +39,7 @@ fn the_condition_says_whether_deletes_are_held_and_since_when() {
 }
 
 #[test]
-fn a_new_config_is_marked_within_a_second_and_a_known_one_is_not_marked_for_being_told_again() {
+fn a_new_config_is_marked_within_a_second_and_a_known_one_is_not_marked_for_being_reported_again() {
     let mut bench = Bench::listed();
     bench.log.clear();
     bench.config_says(&shop(&["configmaps"]));

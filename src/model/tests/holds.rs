@@ -246,7 +246,7 @@ fn what_the_hub_is_is_asked_for_once_when_copies_are_to_be_deleted() {
 }
 
 #[test]
-fn what_a_worker_was_told_by_another_cluster_is_judged_again_when_the_right_one_answers() {
+fn what_a_worker_was_reported_by_another_cluster_is_judged_again_when_the_right_one_answers() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b"]);
     let origins = bench.origins();
@@ -290,7 +290,7 @@ fn a_graver_reason_needs_a_token_of_its_own() {
 }
 
 #[test]
-fn the_right_hub_is_looked_for_with_each_heartbeat_and_begins_again_when_it_is_back() {
+fn the_right_hub_is_searched_for_with_each_heartbeat_and_begins_again_when_it_is_back() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b"]);
     bench.another_hub();
@@ -306,7 +306,7 @@ fn the_right_hub_is_looked_for_with_each_heartbeat_and_begins_again_when_it_is_b
     assert!(bench.log.contains(&"read the record".to_owned()), "{:?}", bench.log);
     assert!(
         bench.work.is_empty(),
-        "what another cluster has told of counts for nothing"
+        "what another cluster has reported counts for nothing"
     );
 }
 
@@ -353,7 +353,7 @@ fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
     assert!(bench.work.is_empty());
     assert_eq!(bench.held_for(Direction::Down, NOT_EMPTY), Some(1));
     bench.pass(2 * SECOND);
-    assert!(!bench.job("shop").may_cascade, "it is looked into again");
+    assert!(!bench.job("shop").may_cascade, "it is inspected again");
     bench.end_with("shop", HeldFor::WouldCascade("ConfigMap/shop/x".into()));
     bench.confirm(&bench.token());
     assert!(bench.job("shop").may_cascade);

@@ -198,7 +198,7 @@ impl Bench {
         self.list_after(id, objects, version, 0);
     }
 
-    /// A list of a source that has told of a version `before`.
+    /// A list of a source that has reported a version `before`.
     fn list_after(&mut self, id: SourceId, objects: &[Value], version: u64, before: u64) {
         self.listed.insert(id);
         self.source_says(id, SourceEvent::Begin(Covers::Everything));

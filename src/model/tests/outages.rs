@@ -35,7 +35,7 @@ fn an_edge_that_is_back_is_asked_who_it_is_and_the_configs_are_not_marked_for_it
 }
 
 #[test]
-fn a_side_that_keeps_coming_back_is_asked_ever_more_rarely_who_it_is() {
+fn a_side_that_keeps_coming_back_is_asked_with_increasing_back_off_who_it_is() {
     let mut bench = Bench::listed();
     let copies = bench.copies();
     bench.log.clear();
@@ -53,7 +53,7 @@ fn a_side_that_keeps_coming_back_is_asked_ever_more_rarely_who_it_is() {
 }
 
 #[test]
-fn nothing_is_written_as_long_as_one_side_has_not_told_who_it_is() {
+fn nothing_is_written_as_long_as_one_side_has_not_said_who_it_is() {
     for side in [Side::Hub, Side::Edge] {
         let mut bench = Bench::new();
         bench.world.fails.insert(ask(side), unreachable());
@@ -102,7 +102,7 @@ fn a_side_without_a_name_is_waited_for_a_moment_and_then_synced_all_the_same() {
 }
 
 #[test]
-fn an_address_that_has_changed_stops_all_writes_until_it_has_told_who_it_is() {
+fn an_address_that_has_changed_stops_all_writes_until_it_has_said_who_it_is() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a"]);
     bench.world.fails.insert(ask(Side::Edge), unreachable());
@@ -187,8 +187,8 @@ fn an_object_that_has_changed_does_not_wait_for_the_end_of_its_back_off() {
 }
 
 #[test]
-fn a_copy_is_looked_at_first_only_if_a_write_may_have_taken_effect() {
-    for (side, error, looks) in [
+fn a_copy_is_read_first_only_if_a_write_may_have_taken_effect() {
+    for (side, error, reads) in [
         (Side::Edge, Error::Unanswered("a webhook hangs".into()), true),
         (Side::Edge, Error::BadAnswer("html".into()), true),
         (Side::Edge, broken(), true),
@@ -202,6 +202,6 @@ fn a_copy_is_looked_at_first_only_if_a_write_may_have_taken_effect() {
         assert!(!bench.job("a").read_first);
         bench.fail(side, error.clone());
         bench.pass(2 * SECOND);
-        assert_eq!(bench.job("a").read_first, looks, "{error:?}");
+        assert_eq!(bench.job("a").read_first, reads, "{error:?}");
     }
 }

@@ -114,7 +114,7 @@ fn reads_nothing_while_it_fails(what: &str) -> [usize; 2] {
 }
 
 #[test]
-fn nothing_is_read_before_the_record_is_and_it_is_asked_for_ever_more_rarely() {
+fn nothing_is_read_before_the_record_is_and_it_is_asked_for_with_increasing_back_off() {
     assert_eq!(reads_nothing_while_it_fails(READ), [1, 0]);
 }
 

@@ -83,8 +83,8 @@ fn statuses_of_one_object_keep_to_the_pace_and_the_newest_goes() {
     assert_eq!(bench.statuses.len(), 1);
     let (_, job) = &bench.statuses[0];
     assert!(
-        job.body.is_none() && job.edge_told == 2004,
-        "it is read, and not older than what was told"
+        job.body.is_none() && job.edge_reported == 2004,
+        "it is read, and not older than what was reported"
     );
 }
 
@@ -101,7 +101,7 @@ fn what_the_edge_tells_while_a_status_is_under_way_goes_up_after_it() {
 }
 
 #[test]
-fn a_status_that_somebody_else_keeps_writing_at_the_hub_is_written_over_ever_more_rarely() {
+fn a_status_that_somebody_else_keeps_writing_at_the_hub_is_written_over_with_increasing_back_off() {
     let mut bench = bench();
     let ours = with_state(2000, 1);
     bench.edge_says(&ours);
@@ -158,7 +158,7 @@ fn a_status_whose_hub_object_is_not_there_waits_for_news_or_minutes() {
 }
 
 #[test]
-fn a_status_that_is_refused_is_tried_again_ever_more_rarely_and_fails_until_it_gets_through() {
+fn a_status_that_is_refused_is_tried_again_with_increasing_back_off_and_fails_until_it_gets_through() {
     let mut bench = bench();
     let state = with_state(2000, 1);
     bench.edge_says(&state);

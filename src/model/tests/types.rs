@@ -39,7 +39,7 @@ fn a_type_that_is_not_served_holds_up_no_other_and_is_synced_as_soon_as_it_is_se
 }
 
 #[test]
-fn a_type_that_appears_without_a_word_is_found_within_minutes() {
+fn a_type_that_appears_silently_is_found_within_minutes() {
     let mut bench = selecting_widgets();
     bench.log.clear();
     bench.pass(3600 * SECOND);
@@ -102,7 +102,7 @@ fn a_type_that_the_edge_serves_at_another_version_is_written_at_that_version() {
 }
 
 #[test]
-fn a_worker_that_is_told_that_the_edge_lacks_the_type_has_the_edge_asked() {
+fn a_worker_that_is_answered_that_the_edge_lacks_the_type_has_the_edge_asked() {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
     let mut bench = bench.selecting(&["widgets.example.org"]);
@@ -195,7 +195,7 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
         bench.world.serve(&widgets());
         bench.world.definition = Some(crate::sync::definition::TypeDefinition {
             uid: "crd".into(),
-            going: false,
+            being_deleted: false,
         });
         bench
             .world

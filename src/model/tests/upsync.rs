@@ -18,7 +18,7 @@ impl Bench {
         self.origins_of(Side::Edge, "configmaps").expect("they are read")
     }
 
-    /// One object goes up, and the hub has told of the namespace that was made for it.
+    /// One object goes up, and the hub has reported the namespace that was made for it.
     fn bring_up(&mut self, name: &str) {
         let origins = self.edge_origins();
         self.says(origins, &at_edge(name, 10));
@@ -28,7 +28,7 @@ impl Bench {
     }
 
     /// It goes from both sides again.
-    fn take_back(&mut self, name: &str) {
+    fn revert(&mut self, name: &str) {
         let origins = self.edge_origins();
         self.says_gone(origins, &at_edge(name, 50));
         assert!(self.job(name).may_delete);
@@ -38,7 +38,7 @@ impl Bench {
     fn steps(&self) -> Vec<&str> {
         let steps = self.namespaces.iter().map(|(_, step)| match step {
             Step::Make => "make",
-            Step::Look => "look",
+            Step::Read => "read",
             Step::Clear(_) => "clear",
         });
         steps.collect()
@@ -142,11 +142,11 @@ fn a_namespace_that_upsync_has_left_is_cleared_after_a_while() {
     bench.bring_up("a");
     bench.pass(60 * SECOND);
     assert!(bench.namespaces.is_empty(), "it is in use");
-    bench.take_back("a");
+    bench.revert("a");
     bench.pass(9 * SECOND);
     assert!(bench.namespaces.is_empty(), "it may be needed again");
     bench.pass(2 * SECOND);
-    assert_eq!(bench.steps(), ["look"]);
+    assert_eq!(bench.steps(), ["read"]);
     bench.namespace_done(Ok(empty()));
     assert_eq!(bench.steps(), ["clear"]);
     bench.namespace_done(Ok(End::Cleared));
@@ -158,7 +158,7 @@ fn a_namespace_that_upsync_has_left_is_cleared_after_a_while() {
 fn nothing_goes_into_a_namespace_that_is_being_cleared_before_that_has_ended() {
     let mut bench = upsyncing();
     bench.bring_up("a");
-    bench.take_back("a");
+    bench.revert("a");
     bench.pass(11 * SECOND);
     bench.namespace_done(Ok(empty()));
     let origins = bench.edge_origins();
@@ -170,12 +170,12 @@ fn nothing_goes_into_a_namespace_that_is_being_cleared_before_that_has_ended() {
 }
 
 #[test]
-fn a_namespace_that_is_needed_again_while_it_is_looked_at_is_not_cleared() {
+fn a_namespace_that_is_needed_again_while_it_is_read_is_not_cleared() {
     let mut bench = upsyncing();
     bench.bring_up("a");
-    bench.take_back("a");
+    bench.revert("a");
     bench.pass(11 * SECOND);
-    assert_eq!(bench.steps(), ["look"]);
+    assert_eq!(bench.steps(), ["read"]);
     let origins = bench.edge_origins();
     bench.says(origins, &at_edge("b", 60));
     bench.namespace_done(Ok(empty()));
@@ -183,27 +183,27 @@ fn a_namespace_that_is_needed_again_while_it_is_looked_at_is_not_cleared() {
 }
 
 #[test]
-fn a_namespace_with_something_in_it_is_looked_at_again_after_ten_minutes() {
+fn a_namespace_with_something_in_it_is_read_again_after_ten_minutes() {
     let mut bench = upsyncing();
     bench.bring_up("a");
-    bench.take_back("a");
+    bench.revert("a");
     bench.pass(11 * SECOND);
     bench.namespace_done(Ok(End::NotEmpty("secrets/x".into())));
     bench.pass(Duration::from_secs(580));
     assert!(bench.namespaces.is_empty());
     bench.pass(Duration::from_secs(30));
-    assert_eq!(bench.steps(), ["look"]);
+    assert_eq!(bench.steps(), ["read"]);
 }
 
 #[test]
-fn a_namespace_that_a_cache_does_not_show_is_looked_at_again_until_the_watch_says_that_it_is_gone() {
+fn a_namespace_that_a_cache_does_not_show_is_read_again_until_the_watch_says_that_it_is_gone() {
     let mut bench = upsyncing();
     bench.bring_up("a");
-    bench.take_back("a");
+    bench.revert("a");
     bench.pass(11 * SECOND);
     bench.namespace_done(Ok(End::NotOurs));
     bench.pass(610 * SECOND);
-    assert_eq!(bench.steps(), ["look"]);
+    assert_eq!(bench.steps(), ["read"]);
     bench.namespace_done(Ok(End::NotOurs));
     let namespaces = bench.source(Feed::HubNamespaces);
     bench.says_gone(namespaces, &namespace_of_ours());
@@ -219,7 +219,7 @@ fn a_namespace_that_upsync_has_not_made_is_never_cleared() {
     let mut anothers = namespace_of_ours();
     anothers["metadata"]["annotations"][OWNER] = json!("/namespaces/another");
     bench.says(namespaces, &anothers);
-    bench.take_back("a");
+    bench.revert("a");
     bench.pass(3600 * SECOND);
     assert!(bench.namespaces.is_empty());
 }
@@ -242,7 +242,7 @@ fn deletes_at_the_hub_are_held_by_another_edge_and_those_at_the_edge_go_on() {
 }
 
 #[test]
-fn a_copy_at_the_hub_that_somebody_changes_is_put_right() {
+fn a_copy_at_the_hub_that_somebody_changes_is_corrected() {
     let mut bench = upsyncing();
     bench.bring_up("a");
     let copies = bench.copies_of(Side::Hub, "configmaps").expect("they are read");

@@ -4,8 +4,8 @@ use super::*;
 use crate::api::TYPE_WITHDRAWN;
 use crate::sync::definition::{TypeDefinition, Withdrawal};
 
-const VERIFY: &str = "ask whether a type goes";
-const LEFT: &str = "look for what is left";
+const VERIFY: &str = "ask whether a type is withdrawn";
+const LEFT: &str = "search for what is left";
 
 /// One with two widgets at the edge.
 fn bench() -> Bench {
@@ -13,7 +13,7 @@ fn bench() -> Bench {
     bench.world.serve(&widgets());
     bench.world.definition = Some(TypeDefinition {
         uid: "crd".into(),
-        going: false,
+        being_deleted: false,
     });
     let mut bench = bench.selecting(&["widgets.example.org"]);
     let origins = origins(&bench);
@@ -100,7 +100,7 @@ fn vanished(left: usize) -> Bench {
 }
 
 #[test]
-fn copies_of_a_type_that_the_hub_has_no_longer_stay_and_people_are_told_so() {
+fn copies_of_a_type_that_the_hub_has_no_longer_stay_and_that_is_reported() {
     let mut bench = vanished(2);
     bench.pass(2 * GRACE);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
@@ -139,7 +139,7 @@ fn people_may_let_go_the_copies_of_a_type_that_the_hub_has_no_longer() {
         "the hub has to say it again and again"
     );
     bench.pass(60 * SECOND);
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("they are looked for");
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("they are searched for");
     let known = ["a", "b"].map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
     bench.list(copies, &known, 2001);
     assert_eq!(bench.working(), ["a", "b"]);

@@ -223,7 +223,7 @@ fn a_copy_that_cannot_be_changed_waits_for_a_change_and_not_for_the_clock() {
 }
 
 #[test]
-fn a_worker_that_finds_no_origin_of_what_the_hub_has_told_of_is_not_believed() {
+fn a_worker_that_finds_no_origin_of_what_the_hub_has_reported_is_not_believed() {
     for found in [Ending::from(Why::Gone), HeldFor::AnotherLook.into()] {
         let mut bench = Bench::listed();
         bench.bring_down(&["a"]);
@@ -278,7 +278,7 @@ fn a_copy_that_is_on_its_way_out_is_recreated_when_it_is_gone() {
 }
 
 #[test]
-fn a_source_is_told_what_workers_have_seen_so_that_a_poll_reads_less() {
+fn a_source_is_given_what_workers_have_seen_so_that_a_poll_reads_less() {
     let mut bench = Bench::with(|settings| settings.edge_mode = Mode::Poll(60 * SECOND)).selecting(&["configmaps"]);
     bench.bring_down(&["a"]);
     assert_eq!(bench.world.known, [("a".to_owned(), Known::At(bench.world.version))]);

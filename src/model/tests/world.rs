@@ -28,7 +28,7 @@ pub(super) struct World {
     pub(super) left: usize,
     /// How many configs had the status of the last heartbeat already.
     pub(super) kept_before: usize,
-    /// The conditions that heartbeats have told.
+    /// The conditions that heartbeats have written.
     pub(super) conditions: Vec<Value>,
     /// The version of all configs after a heartbeat; 0 if it reaches none.
     pub(super) heartbeat_version: u64,
@@ -69,7 +69,7 @@ impl World {
         self.origins.get(&(key.type_id, key.name.clone())).cloned()
     }
 
-    /// A source of origins tells of an object.
+    /// A source of origins reports an object.
     pub(super) fn remember_origin(&mut self, id: SourceId, event: &SourceEvent) {
         let Some(&(Feed::Origins(type_id, _), _)) = self.sources.get(&id) else {
             return;
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// What a source has told of is gone, as far as the next list does not name it.
+    /// What a source has reported is gone, as far as the next list does not name it.
     pub(super) fn forget_origins(&mut self, id: SourceId) {
         if let Some((Feed::Origins(type_id, _), reading)) = self.sources.get(&id) {
             let is_read = |of: u32, name: &ObjectName| of == *type_id && reading.scope.contains(name);
@@ -173,8 +173,8 @@ impl World {
                 ..Meta::default()
             }),
         };
-        let is_told = error.is_some() || self.heartbeat_version != 0;
-        let configs = beat.configs.into_iter().filter(|_| is_told);
+        let is_reported = error.is_some() || self.heartbeat_version != 0;
+        let configs = beat.configs.into_iter().filter(|_| is_reported);
         HeartbeatResult {
             places: beat.places,
             configs: configs
@@ -251,7 +251,7 @@ impl Bench {
             Request::Verify(type_id, ..) => {
                 Answer::Withdrawal(type_id, or_fails(error).map(|()| self.world.withdrawal.clone()))
             }
-            Request::LookForLeft(resource, ..) => {
+            Request::SearchForLeft(resource, ..) => {
                 let left = or_fails(error).map(|()| self.world.left);
                 Answer::Vanished(resource, left.map_err(|error| (Side::Edge, error)))
             }
@@ -328,7 +328,7 @@ impl Bench {
         self.config_says(&config);
     }
 
-    /// What the configs have been told of holds last.
+    /// What the configs say of holds last.
     pub(super) fn condition(&self) -> &Value {
         self.world.conditions.last().expect("there was a heartbeat")
     }
@@ -357,8 +357,8 @@ fn word(request: &Request) -> String {
         Request::Identify(side, _) => format!("ask the {side} who it is"),
         Request::Heartbeat(beat) => format!("heartbeat on {}", beat.configs.len()),
         Request::Define(..) => "ask what defines types".to_owned(),
-        Request::Verify(..) => "ask whether a type goes".to_owned(),
-        Request::LookForLeft(..) => "look for what is left".to_owned(),
+        Request::Verify(..) => "ask whether a type is withdrawn".to_owned(),
+        Request::SearchForLeft(..) => "search for what is left".to_owned(),
         Request::Object(..) | Request::Status(..) | Request::Namespace(..) => String::new(),
     }
 }

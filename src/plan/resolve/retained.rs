@@ -6,12 +6,12 @@ use crate::cluster::{ResourceType, Side, qualified};
 use crate::plan::naming::Naming;
 use crate::plan::planned::Pair;
 use crate::plan::wanted::{Entry, SyncedType, Types};
-use crate::plan::words::never_travels;
+use crate::plan::words::is_never_synced;
 use crate::plan::{Direction, Place, Selector};
 
 impl<'a> Resolver<'a> {
-    /// Plans a type that was synced and that nothing asks for any more, with an empty selection: its copies are looked
-    /// at, and go when their origins are gone.
+    /// Plans a type that was synced and that nothing asks for any more, with an empty selection: its copies are read
+    /// and deleted when their origins are gone.
     pub(super) fn retain(&mut self, known: &'a SyncedType) {
         let (direction, version) = (known.direction, known.version.as_str());
         let (of_group, of_resource) = known.origin();
@@ -106,7 +106,7 @@ impl<'a> Resolver<'a> {
                     resource: plural,
                     ..
                 } => of == group && plural == resource,
-                Types::Group(of) => of == group && !never_travels(group, resource),
+                Types::Group(of) => of == group && !is_never_synced(group, resource),
                 Types::Kind { .. } => false,
             };
             names && entry.direction == Direction::Up && known.direction == Direction::Up

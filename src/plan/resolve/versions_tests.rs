@@ -32,13 +32,14 @@ fn of_gauges(plan: &Plan, direction: Direction, configs: &[&str]) -> String {
     versions.into_iter().chain(have.copied()).collect::<Vec<_>>().join(" ")
 }
 
-fn told(plan: &Plan) -> Vec<(Side, &str, Option<&str>)> {
-    let told = plan.missing.iter().filter(|missing| missing.is_reported());
-    told.map(|missing| {
-        let config = missing.place.as_ref().map(|place| &*place.config);
-        (missing.side, &*missing.version, config)
-    })
-    .collect()
+fn reported(plan: &Plan) -> Vec<(Side, &str, Option<&str>)> {
+    let reported = plan.missing.iter().filter(|missing| missing.is_reported());
+    reported
+        .map(|missing| {
+            let config = missing.place.as_ref().map(|place| &*place.config);
+            (missing.side, &*missing.version, config)
+        })
+        .collect()
 }
 
 fn order(discovery: &mut Discovery, versions: &[&str]) {
@@ -59,7 +60,7 @@ fn a_version_that_neither_side_serves_counts_for_nobody_else_wherever_it_stands(
         let plan = resolve(&wanted, &both, &both);
         assert_eq!(of_gauges(&plan, Direction::Down, &["a", "b"]), format!("v1 v1 {right}"));
         assert_eq!(
-            told(&plan),
+            reported(&plan),
             [(Side::Hub, "v11", Some(&*format!("SyncerConfig//{wrong}")))]
         );
         assert!(plan.problems.is_empty(), "{:?}", plan.problems);
@@ -92,7 +93,7 @@ fn of_several_served_versions_the_one_that_the_origins_side_prefers_counts_for_a
                     of_gauges(&plan, direction, &["a", "b"]),
                     format!("{preferred} {preferred} a b")
                 );
-                assert_eq!((plan.types.len(), told(&plan)), (1, vec![]));
+                assert_eq!((plan.types.len(), reported(&plan)), (1, vec![]));
                 let problems: Vec<_> = plan.problems.iter().map(ToString::to_string).collect();
                 assert_eq!(problems.len(), 1, "{problems:?}");
                 let why = format!("at version {preferred:?}, which another entry names and the {origin} prefers");
@@ -135,7 +136,7 @@ fn a_version_that_is_not_known_yet_stops_nobody_else_and_is_neither_planned_nor_
     lacks(&mut edge, "v2");
     let plan = resolve(&wanted(&[], &[("a", "v1"), ("b", "v2")]), &known, &edge);
     assert_eq!(of_gauges(&plan, Direction::Up, &["a", "b"]), "v1 v1 a");
-    assert_eq!(told(&plan), []);
+    assert_eq!(reported(&plan), []);
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_version_that_only_the_copies_side_serves_is_used_at_the_one_of_the_origins_
     assert!(plan.missing.iter().all(waits), "{:?}", plan.missing);
     let alone = resolve(&wanted(&[("a", "v2")], &[]), &hub, &edge);
     assert_eq!(of_gauges(&alone, Direction::Down, &["a"]), "none");
-    assert_eq!(told(&alone), [(Side::Hub, "v2", Some("SyncerConfig//a"))]);
+    assert_eq!(reported(&alone), [(Side::Hub, "v2", Some("SyncerConfig//a"))]);
 }
 
 #[test]

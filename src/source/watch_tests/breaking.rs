@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_told_with_growing_waits_until_one_up_and_a_watch_that_lived_forgets_them() {
+async fn failures_are_reported_with_growing_waits_until_one_up_and_a_watch_that_lived_forgets_them() {
     local(async {
         let mut answers: Vec<Answer> = (0..9).map(|_| unreachable()).collect();
         let (feed, watch) = fed();
@@ -91,7 +91,7 @@ async fn a_version_that_is_refused_again_and_again_is_given_up_for_a_list() {
         || refused(500),
         || ends(&[error(500)]),
         || ends(&["no event\n".to_owned()]),
-        // It has told nothing that is new: the same again.
+        // It has reported nothing that is new: the same again.
         || ends(&[bookmark(5), error(400)]),
     ] {
         local(async {
@@ -165,7 +165,7 @@ async fn a_watch_that_is_cut_resumes_after_its_last_event_without_a_list() {
         (vec![modified("a", 7)], "watch 7"),
         (vec![modified("a", 7), deleted("a", 8)], "watch 8"),
         (vec![modified("a", 7), bookmark(9)], "watch 9"),
-        // Half an event was not told and has to come again.
+        // Half an event was not reported and has to come again.
         (vec![modified("a", 7), r#"{"type":"ADDED","object":"#.into()], "watch 7"),
         (vec![modified("a", 7), line("ADDED", r#"{"metadata":{}}"#)], "watch 7"),
         (vec![], "watch 5"),
@@ -270,7 +270,7 @@ async fn a_source_ends_when_its_handle_is_dropped() {
 
 /// As kcp's watches of types in which nothing happens.
 #[tokio::test(start_paused = true)]
-async fn a_watch_without_bookmarks_is_left_alone_for_ever_longer_and_is_no_failure() {
+async fn a_watch_without_bookmarks_is_kept_for_ever_longer_and_is_no_failure() {
     local(async {
         let mut answers: Vec<Answer> = (0..5).flat_map(|_| [page(5, "", &[]), open(&[])]).collect();
         answers.extend([page(5, "", &[]), open(&[bookmark(6)]), open(&[])]);
@@ -286,7 +286,7 @@ async fn a_watch_without_bookmarks_is_left_alone_for_ever_longer_and_is_no_failu
         assert_eq!(
             bench.asked().last().map(String::as_str),
             Some("watch 6"),
-            "it goes on from there"
+            "it continues from there"
         );
     })
     .await;

@@ -24,7 +24,7 @@ use crate::support::{Syncer, eventually};
 
 /// What is unpacked of one answer, in MB.
 const MEGABYTES: usize = 1500;
-/// Answers after which memory is looked at.
+/// Answers after which memory is read.
 const ANSWERS: u32 = 6;
 
 pub(super) async fn run(stage: &mut Stage) {

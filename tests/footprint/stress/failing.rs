@@ -1,4 +1,4 @@
-//! Many objects that the edge refuses, each with 20 kB of reasons: a reason is told and not kept.
+//! Many objects that the edge refuses, each with 20 kB of reasons: a reason is logged and not kept.
 
 use serde_json::{Value, json};
 

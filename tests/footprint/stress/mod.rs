@@ -1,5 +1,5 @@
 //! What a syncer takes when much is asked of it: many objects, large ones, bursts, a hub that is gone, links that break
-//! all the time, objects that come and go. What is looked for is memory that grows and logs without an end.
+//! all the time, objects that come and go. What is searched for is memory that grows and logs without an end.
 //!
 //! Each part has servers and a syncer of its own.
 
@@ -95,5 +95,5 @@ pub(crate) async fn run(parts: &Parts, minutes: u32) -> Table {
     Table::of_rows(rows)
 }
 
-/// Between two looks at the memory in the parts that go on for a time.
+/// Between two reads the memory in the parts that go on for a time.
 const MINUTE: Duration = Duration::from_secs(60);

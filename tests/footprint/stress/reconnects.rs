@@ -26,7 +26,7 @@ pub(super) async fn run(stage: &mut Stage, longest: Duration) {
     let (start, mut cuts) = (Instant::now(), 0);
     let first: u64 = connections(stage).iter().sum();
     let reconnects = |stage: &Stage| connections(stage).iter().sum::<u64>() - first;
-    let mut told = start;
+    let mut reported = start;
     while reconnects(stage) < RECONNECTS && start.elapsed() < longest {
         let before = connections(stage);
         stage.life.hub.cut().await;
@@ -50,8 +50,8 @@ pub(super) async fn run(stage: &mut Stage, longest: Duration) {
         });
         back.await.expect("the syncer connects again");
         sleep(HOLDS).await;
-        if told.elapsed() > super::MINUTE {
-            told = Instant::now();
+        if reported.elapsed() > super::MINUTE {
+            reported = Instant::now();
             stage.note(&format!("after {} reconnects", reconnects(stage)));
         }
     }

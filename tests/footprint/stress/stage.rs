@@ -18,7 +18,7 @@ use crate::table::{memory, percent, seconds};
 pub(super) const DOWN: &str = "stress";
 /// Namespace of `ConfigMap`s that go up.
 pub(super) const UP: &str = "stress-up";
-/// Between two looks at all objects.
+/// Between two reads all objects.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Two servers, a syncer that has nothing to do at first, and what was seen of it.

@@ -36,7 +36,7 @@ const SETTINGS_THEN_GOAWAY: &[u8] = &[
     0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // GOAWAY
 ];
 
-async fn serve(pki: &Pki, end: End, told: Arc<Notify>) -> SocketAddr {
+async fn serve(pki: &Pki, end: End, closing: Arc<Notify>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(pki.server_config(&[b"h2"], None)));
@@ -54,13 +54,13 @@ async fn serve(pki: &Pki, end: End, told: Arc<Notify>) -> SocketAddr {
                 let _ = stream.shutdown().await;
                 continue;
             }
-            tokio::spawn(answer(stream, end, Arc::clone(&told)));
+            tokio::spawn(answer(stream, end, Arc::clone(&closing)));
         }
     });
     address
 }
 
-async fn answer(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin, end: End, told: Arc<Notify>) {
+async fn answer(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin, end: End, closing: Arc<Notify>) {
     let mut connection = h2::server::handshake(stream).await.unwrap();
     let mut requests = 0;
     while let Some(Ok((_, mut respond))) = connection.accept().await {
@@ -73,7 +73,7 @@ async fn answer(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpi
         body.send_data(Bytes::from_static(b"a piece"), false).unwrap();
         // What is sent is sent while the next request is waited for.
         tokio::select! {
-            () = told.notified() => {}
+            () = closing.notified() => {}
             _ = connection.accept() => return,
         }
         match end {
@@ -96,13 +96,13 @@ async fn what_a_server_ends_is_no_outage_and_what_it_has_not_begun_with_is_sent_
         (End::Closes, Some(false)),
         (End::Dies, Some(true)),
     ] {
-        let told = Arc::new(Notify::new());
-        let address = serve(&pki, end, Arc::clone(&told)).await;
+        let closing = Arc::new(Notify::new());
+        let address = serve(&pki, end, Arc::clone(&closing)).await;
         let server = RealServer(connect(&https(address, &pki), "edge-syncer/test").unwrap());
         let request = Request::get("/api").body(Bytes::new()).unwrap();
         let mut body = server.send(request).await.unwrap().body;
         assert_eq!(body.next().await.unwrap().unwrap(), "a piece", "{end:?}");
-        told.notify_one();
+        closing.notify_one();
         let found = match body.next().await {
             None => None,
             Some(Ok(piece)) if piece.is_empty() => None,

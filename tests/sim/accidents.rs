@@ -48,7 +48,7 @@ impl World {
         objects
     }
 
-    /// Somebody reads at the configs that deletes are held, and lets them go on. False if none are. What would take along
+    /// Somebody reads at the configs that deletes are held, and lets them go on. False if none are. What would delete too
     /// what is not to be deleted stays: the message names an object that somebody wants.
     pub fn confirm_deletes(&mut self) -> bool {
         let configs: Vec<(Key, Value)> = {

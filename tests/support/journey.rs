@@ -1,4 +1,4 @@
-//! The way of one object from hub to edge, told the same for every kind: it is created, arrives, is written to by the
+//! The way of one object from hub to edge, the same for every kind: it is created, arrives, is written to by the
 //! edge's controllers, changes twice at the hub, and stays as it is when the syncer starts again.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{
     AuditEvent, AuditMark, Objects, PairLease, PairOptions, SYNCER, Syncer, comes_to_rest, eventually, shared_pair_with,
 };
 
-/// One object's way from hub to edge, all of it told by [`Travel::tell`].
+/// One object's way from hub to edge, all of it printed by [`Journey::tell`].
 pub struct Kind {
     pub api_version: &'static str,
     /// The type's plural.
@@ -103,7 +103,7 @@ fn applied(copy: &Value) -> Vec<&Value> {
 }
 
 /// An object on its way.
-pub struct Travel {
+pub struct Journey {
     /// The servers.
     pub pair: PairLease,
     /// What is at the hub.
@@ -127,11 +127,11 @@ pub async fn check(kind: Kind) {
     let pair = managed_pair().await;
     let space = pair.namespace("kinds");
     pair.hub.objects().create(&namespace(&space)).await;
-    let travel = Travel::new(pair, kind, &space, "it");
-    travel.tell().await;
+    let journey = Journey::new(pair, kind, &space, "it");
+    journey.tell().await;
 }
 
-impl Travel {
+impl Journey {
     /// An object of this namespace (empty: cluster-scoped) and name; nothing is done yet.
     pub fn new(pair: PairLease, kind: Kind, namespace: &str, name: &str) -> Self {
         Self {
