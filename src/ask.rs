@@ -5,10 +5,10 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::cli::{RbacOptions, Settings};
-use crate::cluster::access::Renewed;
-use crate::cluster::{Cluster, Error, RateLimit, Side};
+use crate::cluster::{Cluster, Error, Side};
 use crate::permissions::{needed, roles};
 use crate::report::advice;
+use crate::sides;
 use crate::survey::{self, survey};
 
 /// The namespace of the account, and of the syncer at the edge, unless `NAMESPACE` names another one.
@@ -44,47 +44,13 @@ impl fmt::Display for CannotAsk {
 
 impl StdError for CannotAsk {}
 
-/// Both sides, as `run` opens them.
-pub(crate) async fn sides(settings: &Settings) -> Result<[Cluster; 2], Box<dyn StdError>> {
-    let hub = open(Side::Hub, settings).await?;
-    Ok([hub, open(Side::Edge, settings).await?])
-}
-
-/// One side, with the rate limit and the renewed credentials that `run` has for it.
-pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn StdError>> {
-    let (source, limit) = match side {
-        Side::Edge => (&settings.edge, edge_limit(settings)),
-        Side::Hub | Side::Shard(_) => (&settings.hub, RateLimit::new(settings.rate)),
-    };
-    crate::open(side, source, renewed(side, settings), limit).await
-}
-
-/// Where a side has tokens that were renewed: those of the hub may be kept in a file.
-pub(crate) fn renewed(side: Side, settings: &Settings) -> Renewed {
-    let file = settings.kept_in_file().filter(|_| side != Side::Edge);
-    Renewed {
-        file,
-        ..Renewed::default()
-    }
-}
-
-/// The rate limit of the edge: nobody's, where the edge shares itself out and no other was asked for.
-fn edge_limit(settings: &Settings) -> RateLimit {
-    let limit = RateLimit::new(settings.rate);
-    if settings.is_default_rate {
-        limit.that_yields()
-    } else {
-        limit
-    }
-}
-
 /// The roles for one side, as YAML.
 pub async fn gen_rbac(mut settings: Settings, options: RbacOptions) -> Result<String, Box<dyn StdError>> {
     let namespace = settings
         .own_namespace
         .get_or_insert_with(|| NAMESPACE.to_owned())
         .clone();
-    let [hub, edge] = sides(&settings).await?.map(Rc::new);
+    let [hub, edge] = sides::open_both(&settings).await?.map(Rc::new);
     let found = survey(&hub, &edge, &settings).await;
     let found = found.map_err(|(side, error)| CannotAsk::new(if side == Side::Edge { &edge } else { &hub }, error))?;
     let (sync_target, polled) = (survey::sync_target(&settings), survey::polled(&settings));

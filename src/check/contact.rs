@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::points::{Points, Verdict};
-use crate::ask;
 use crate::cli::{Settings, logger};
 use crate::cluster::access::{self, Access};
 use crate::cluster::{Cluster, Credentials, Error, Side};
 use crate::report::advice;
+use crate::sides;
 
 /// Credentials that end sooner are worth a note.
 const SOON: u64 = 7 * 86_400;
@@ -25,8 +25,8 @@ pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points
         Side::Edge => &settings.edge,
         Side::Hub | Side::Shard(_) => &settings.hub,
     };
-    let loaded = match access::load(side, source, &ask::renewed(side, settings)).await {
-        Ok(access) => ask::open(side, settings).await.map(|cluster| (access, cluster)),
+    let loaded = match access::load(side, source, &sides::renewed(side, settings)).await {
+        Ok(access) => sides::open(side, settings).await.map(|cluster| (access, cluster)),
         Err(error) => Err(error.into()),
     };
     let (access, cluster) = match loaded {

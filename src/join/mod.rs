@@ -21,6 +21,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cluster::access::AccessSource;
+use crate::sides;
 use client::Client;
 use hub::{Identity, Wanted};
 use manifest::Values;
@@ -118,9 +119,9 @@ impl fmt::Display for JoinError {
 
 impl Error for JoinError {}
 
-/// Does what the settings say; `say` gets lines for people.
-pub async fn run(settings: &Settings, user_agent: &str, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
-    let client = Client::open(&settings.hub, user_agent).await?;
+/// Registers an edge at a hub and writes what it needs; `say` gets lines for people.
+pub async fn run(settings: &Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
+    let client = Client::open(&settings.hub, &sides::user_agent()).await?;
     let mut work = Work {
         client: &client,
         say,

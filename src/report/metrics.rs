@@ -73,6 +73,14 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
     for side in [Side::Hub, Side::Edge] {
         page.line(&[("side", &side)], u8::from(now.up.contains(&side)));
     }
+    objects(&mut page, now);
+    queue(&mut page, now);
+    since_start(&mut page, counters);
+    last_known(&mut page, now);
+    page.text
+}
+
+fn objects(page: &mut Page, now: &Snapshot) {
     page.begin(
         "objects",
         "gauge",
@@ -98,6 +106,9 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
             page.line(&[("direction", &direction), ("reason", &reason)], count);
         }
     }
+}
+
+fn queue(page: &mut Page, now: &Snapshot) {
     page.begin("queue_length", "gauge", "Objects that wait for their turn in memory.");
     page.line(&[], now.queue_length);
     page.begin("queue_capacity", "gauge", "Objects that may wait in memory.");
@@ -108,6 +119,9 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
         "Types with objects that found no room in the queue and are read again later.",
     );
     page.line(&[], now.queue_overflowed);
+}
+
+fn since_start(page: &mut Page, counters: &Counters) {
     page.begin(
         "writes_total",
         "counter",
@@ -125,6 +139,9 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
         let count = counters.failures.get(&side).copied().unwrap_or_default();
         page.line(&[("side", &side)], count);
     }
+}
+
+fn last_known(page: &mut Page, now: &Snapshot) {
     if !now.credentials_end.is_empty() {
         page.begin(
             "credentials_expiration_timestamp_seconds",
@@ -143,7 +160,6 @@ pub fn render(counters: &Counters, now: &Snapshot) -> String {
         );
         page.line(&[], at.as_secs());
     }
-    page.text
 }
 
 /// The text so far.

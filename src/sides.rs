@@ -1,0 +1,64 @@
+//! The two sides as all commands open them: which server, with which credentials, at which rate.
+
+use std::error::Error as StdError;
+
+use crate::cli::Settings;
+use crate::cluster::access::Renewed;
+use crate::cluster::reload::Reloading;
+use crate::cluster::{Cluster, RateLimit, Side};
+use crate::logging::log_line;
+use crate::version;
+
+/// Hub and edge, as the settings have them.
+pub(crate) async fn open_both(settings: &Settings) -> Result<[Cluster; 2], Box<dyn StdError>> {
+    let hub = open(Side::Hub, settings).await?;
+    Ok([hub, open(Side::Edge, settings).await?])
+}
+
+/// One side, with the rate limit and the renewed credentials that `run` has for it.
+pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box<dyn StdError>> {
+    let (source, limit) = match side {
+        Side::Edge => (&settings.edge, edge_limit(settings)),
+        Side::Hub | Side::Shard(_) => (&settings.hub, RateLimit::new(settings.rate)),
+    };
+    let server = Reloading::open_with(side, source.clone(), renewed(side, settings), user_agent()).await?;
+    let cluster = Cluster::new(side, Box::new(server), limit);
+    let server = cluster.standing().place.address.clone();
+    log_line!(
+        Info,
+        SideConfigured,
+        "a side of the syncer",
+        side = side,
+        server = server
+    );
+    Ok(cluster)
+}
+
+/// Where a side has tokens that were renewed: those of the hub may be kept in a file.
+pub(crate) fn renewed(side: Side, settings: &Settings) -> Renewed {
+    let file = settings.kept_in_file().filter(|_| side != Side::Edge);
+    Renewed {
+        file,
+        ..Renewed::default()
+    }
+}
+
+/// The rate limit of the edge: nobody's, where the edge shares itself out and no other was asked for.
+fn edge_limit(settings: &Settings) -> RateLimit {
+    let limit = RateLimit::new(settings.rate);
+    if settings.is_default_rate {
+        limit.that_yields()
+    } else {
+        limit
+    }
+}
+
+/// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.
+pub(crate) fn user_agent() -> String {
+    format!(
+        "edge-syncer/{} ({}/{})",
+        version::VERSION,
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}

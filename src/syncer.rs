@@ -1,0 +1,162 @@
+//! The syncer: what `run` starts, in which order, and what ends it.
+
+use std::error::Error;
+use std::future::Future;
+use std::rc::Rc;
+
+use tokio::sync::mpsc::Receiver;
+use tokio::task::LocalSet;
+
+use crate::cli::{Settings, logger};
+use crate::cluster::{Cluster, ObjectName, Side, reload};
+use crate::engine::{self, Clusters};
+use crate::leader::{self, Candidacy};
+use crate::logging::log_line;
+use crate::model::{self, OneCluster};
+use crate::serve::{self, Desk};
+use crate::shutdown::Shutdown;
+use crate::sync::job::Policy;
+use crate::sync::own_objects::lease_name;
+use crate::sync::ownership::SyncTarget;
+use crate::systemd::Manager;
+use crate::{renewal, sides, version};
+
+/// Most requests in flight at once, whatever `--burst` says: enough to fill a link with 600 ms of latency, and each may
+/// hold an object.
+const MOST_WORKERS: u32 = 16;
+
+/// Runs the syncer until a signal stops it.
+///
+/// Errors are about the configuration or the machine; a server that does not answer is waited for.
+pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
+    let shutdown = Shutdown::listen()?;
+    log_line!(
+        Info,
+        Started,
+        "edge-syncer starts",
+        version = version::VERSION,
+        sync_target = settings.sync_target_name,
+        uid = settings.sync_target_uid,
+    );
+    let listener = match &settings.listen_address {
+        Some(address) => Some(serve::listen(address).await?),
+        None => None,
+    };
+    let [hub, edge] = sides::open_both(&settings).await?;
+    let candidacy = candidacy(&settings, &edge);
+    let manager = Manager::reach(&settings.service_manager).map(Rc::new);
+    let clusters = Clusters::new([hub, edge]);
+    let credentials = credentials(&settings, &clusters);
+    let desk = Desk::default();
+    let stop = stop(&shutdown, manager.clone());
+    let local = LocalSet::new();
+    if let Some(listener) = listener {
+        local.spawn_local(serve::serve(listener, desk.clone(), logger::since_1970));
+    }
+    local.spawn_local(check_files(clusters.clone()));
+    if let Some(manager) = manager {
+        let desk = desk.clone();
+        local.spawn_local(async move { manager.report(&desk, logger::since_1970, logger::date_and_time).await });
+    }
+    let setup = engine_setup(settings, clusters);
+    let ended = match candidacy {
+        None => Box::pin(local.run_until(work(setup, credentials, desk.open(), stop))).await,
+        Some(candidacy) => {
+            let work = |stop| work(setup.clone(), credentials.clone(), desk.open(), stop);
+            let ended = local.run_until(leader::while_leading(candidacy, stop, work)).await;
+            ended.unwrap_or(Ok(()))
+        }
+    };
+    ended?;
+    log_line!(Info, Stopped, "stopped");
+    Ok(())
+}
+
+/// What the engine runs with.
+fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Setup {
+    let workers = settings
+        .rate
+        .map_or(MOST_WORKERS, |rate| rate.burst.clamp(1, MOST_WORKERS));
+    let policy = Policy {
+        sync_target: SyncTarget {
+            uid: settings.sync_target_uid,
+            former: settings.former_sync_target_uids,
+        },
+        delete_adopted: settings.delete_adopted,
+        revert_changes_from: settings.revert_changes_from,
+    };
+    engine::Setup {
+        clusters,
+        settings: model::Settings {
+            hub_mode: settings.hub_mode,
+            edge_mode: settings.edge_mode,
+            own_namespace: settings.own_namespace,
+            workers: workers as usize,
+            queue_capacity: settings.queue_capacity,
+            policy: Rc::new(policy),
+            filter: Rc::new(settings.filter),
+            status_interval: settings.status_interval,
+            heartbeat: settings.heartbeat_interval,
+            clock: logger::time_of_day,
+            delete_limits: settings.delete_limits,
+            renaming: settings.renaming,
+        },
+    }
+}
+
+/// What it takes to look after the credentials.
+fn credentials(settings: &Settings, clusters: &Clusters) -> renewal::Setup {
+    renewal::Setup {
+        hub: Rc::clone(clusters.at(Side::Hub)),
+        edge: Rc::clone(clusters.at(Side::Edge)),
+        source: settings.hub.clone(),
+        keep: settings.keep.clone(),
+        sync_target_name: settings.sync_target_name.clone(),
+        clock: logger::since_1970,
+        date: logger::date_and_time,
+    }
+}
+
+/// What is done by the one syncer that is active.
+async fn work(
+    setup: engine::Setup,
+    credentials: renewal::Setup,
+    questions: Receiver<serve::HealthQuery>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), OneCluster> {
+    tokio::select! {
+        biased;
+        ended = engine::run_and_answer(setup, questions, stop) => ended,
+        never = renewal::run(credentials) => match never {},
+    }
+}
+
+/// Returns once the program was asked to end, and has logged so.
+async fn stop(shutdown: &Shutdown, manager: Option<Rc<Manager>>) {
+    shutdown.requested().await;
+    if let Some(manager) = manager {
+        manager.stopping();
+    }
+}
+
+/// Each request reads the files that it depends on; but there may be none for hours, and none to the right server.
+async fn check_files(clusters: Clusters) {
+    loop {
+        tokio::time::sleep(reload::MAX_AGE).await;
+        for cluster in clusters.all() {
+            cluster.check_files().await;
+        }
+    }
+}
+
+/// What it takes to be one of several syncers, if it is to be one.
+fn candidacy(settings: &Settings, edge: &Cluster) -> Option<Candidacy> {
+    let namespace = settings.own_namespace.as_deref().unwrap_or("default");
+    Some(Candidacy {
+        lease_duration: settings.lease_duration?,
+        edge: Rc::new(edge.unlimited()),
+        lease: ObjectName::new(namespace, &lease_name(&settings.sync_target_uid)),
+        identity: leader::new_identity(&settings.host_name),
+        clock: logger::time_of_day_in_micros,
+    })
+}
