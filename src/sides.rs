@@ -21,7 +21,7 @@ pub(crate) async fn open(side: Side, settings: &Settings) -> Result<Cluster, Box
         Side::Edge => (&settings.edge, edge_limit(settings)),
         Side::Hub | Side::Shard(_) => (&settings.hub, RateLimit::new(settings.rate)),
     };
-    let server = Reloading::open_with(side, source.clone(), renewed(side, settings), user_agent()).await?;
+    let server = Reloading::open_with(side, source.clone(), renewed(side, settings), version::user_agent()).await?;
     let cluster = Cluster::new(side, Box::new(server), limit);
     let server = cluster.standing().place.address.clone();
     log_line!(
@@ -51,14 +51,4 @@ fn edge_limit(settings: &Settings) -> RateLimit {
     } else {
         limit
     }
-}
-
-/// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.
-pub(crate) fn user_agent() -> String {
-    format!(
-        "edge-syncer/{} ({}/{})",
-        version::VERSION,
-        std::env::consts::OS,
-        std::env::consts::ARCH
-    )
 }

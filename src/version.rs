@@ -36,6 +36,11 @@ pub(crate) fn text(name: &str) -> String {
     )
 }
 
+/// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.
+pub(crate) fn user_agent() -> String {
+    format!("edge-syncer/{VERSION} ({OS}/{ARCH})")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,8 @@
 
 mod answer;
 mod exchange;
+mod lists;
+mod request;
 mod review;
 mod tokens;
 mod verdict;
@@ -9,7 +11,6 @@ mod yaml;
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
@@ -17,115 +18,21 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use self::exchange::{UPLOADS, request as request_for};
+use self::lists::{HALVED_AT_FIRST, named, parameter};
+pub use self::request::{Content, ListRequest, OnlyWith, Precondition, Scope};
 use self::yaml::for_yaml;
 use super::contact::{Contact, Probe};
 use super::lanes::Traffic;
-use super::resource::{ObjectName, ResourceType, encode};
+use super::resource::{ObjectName, ResourceType};
 use super::room::Room;
 use super::shared::SharedReads;
-use super::stream::{Listing, Watching};
 use super::workspace::Workspaces;
-use super::{ApiServer, Body, Error, RateLimit, Side, Standing};
-use crate::logging::log_line;
+use super::{ApiServer, Error, RateLimit, Side, Standing};
 
-/// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
-/// Metadata alone is several times smaller.
-const PAGE: usize = 250;
-const METADATA_PAGE: usize = 1000;
-/// How often pages are halved to begin with: a full page of 4 kB each then takes half of the minute that API servers
-/// allow, at 64 kbit/s.
-const HALVED_AT_FIRST: u32 = 2;
-/// A page that came within this time does not have to be as small as it was.
-const QUICK_PAGE: Duration = Duration::from_secs(5);
-/// A page that was cut later than this was too large for the link: API servers end an answer that has not been sent after
-/// a minute.
-const SLOW_PAGE: Duration = Duration::from_secs(30);
 /// The field manager of every write (DESIGN section 4).
 pub const FIELD_MANAGER: &str = "edge-syncer";
 /// The field manager of status that is written to the hub.
 const STATUS_FIELD_MANAGER: &str = "edge-syncer-status";
-
-/// Which objects of a type a list or watch is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Scope {
-    /// One namespace, or all (and cluster-scoped types) when absent.
-    pub namespace: Option<Rc<str>>,
-    /// One name, or all when absent.
-    pub name: Option<Rc<str>>,
-}
-
-impl Scope {
-    /// True if an object of that name is within the scope.
-    pub fn contains(&self, object: &ObjectName) -> bool {
-        self.namespace
-            .as_ref()
-            .is_none_or(|namespace| **namespace == *object.namespace())
-            && self.name.as_ref().is_none_or(|name| **name == *object.name)
-    }
-
-    /// True if everything in the other scope is in this one.
-    pub fn covers(&self, other: &Self) -> bool {
-        let within = |of: &Option<Rc<str>>, other: &Option<Rc<str>>| of.is_none() || of == other;
-        within(&self.namespace, &other.namespace) && within(&self.name, &other.name)
-    }
-}
-
-/// Which object a write is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnlyWith<'a> {
-    /// Whichever has the name.
-    Anything,
-    /// The one with this UID.
-    Uid(&'a str),
-    /// One with these annotations, each a key and its value.
-    Annotations(&'a [(&'a str, &'a str)]),
-}
-
-/// How much of each object is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// The whole object.
-    Full,
-    /// `PartialObjectMetadata`: metadata without spec, data and status. The whole object from a server that does not
-    /// know it.
-    Metadata,
-}
-
-impl Content {
-    /// Metadata alone where it can be had: some aggregated API servers know no such thing, and answer 406 to whoever takes
-    /// nothing else. They give whole objects, which everything that reads metadata reads as well. (client-go asks so too.)
-    fn accept(self, list: bool) -> &'static str {
-        match (self, list) {
-            (Self::Full, _) => "application/json",
-            (Self::Metadata, false) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-            (Self::Metadata, true) => {
-                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-            }
-        }
-    }
-}
-
-/// What to list or watch.
-#[derive(Clone, Debug)]
-pub struct ListRequest {
-    /// The type.
-    pub resource: ResourceType,
-    /// Which of its objects.
-    pub scope: Scope,
-    /// A label selector, or all labels.
-    pub label_selector: Option<&'static str>,
-    /// Whole objects or metadata.
-    pub content: Content,
-}
-
-/// What must still be true for a delete to happen; otherwise the server answers 409.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Precondition {
-    /// `metadata.uid` of the object that was read.
-    pub uid: String,
-    /// `metadata.resourceVersion` of the object that was read.
-    pub resource_version: String,
-}
 
 /// One side's API server with its rate limit. Cheap to share; holds no objects.
 pub struct Cluster {
@@ -438,116 +345,6 @@ impl Cluster {
         .await
         .and_then(|answer| answer::has_kind(&answer))
     }
-
-    /// Starts a complete list in pages. Items arrive through [`Listing::next`].
-    pub fn list(self: &Rc<Self>, request: ListRequest) -> Listing {
-        Listing::new(Rc::clone(self), request)
-    }
-
-    /// Starts a watch from `resource_version`, or a streaming list followed by a watch if it is absent.
-    ///
-    /// The server ends it after `seconds`.
-    pub async fn watch(
-        &self,
-        request: &ListRequest,
-        resource_version: Option<&str>,
-        seconds: u32,
-    ) -> Result<Watching, Error> {
-        let mut query = format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}");
-        match resource_version {
-            Some(version) => parameter(&mut query, "resourceVersion", version),
-            None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
-        }
-        let mut read = self.read_for(request, query, request.content.accept(false))?;
-        // Whatever stands before the server might compress it, and keep events back until there are enough.
-        read.headers_mut().remove(http::header::ACCEPT_ENCODING);
-        let response = self.answer(read).await?;
-        Ok(Watching::new(
-            response.body,
-            Rc::clone(&self.contact),
-            self.room.share(),
-        ))
-    }
-
-    pub(super) async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
-        let limit = self.page_size(request.content);
-        let mut query = format!("limit={limit}");
-        if !continue_token.is_empty() {
-            parameter(&mut query, "continue", continue_token);
-        }
-        let read = self.read_for(request, query, request.content.accept(true))?;
-        Ok(self.answer(read).await?.body)
-    }
-
-    /// What opens a list or watch of the collection, narrowed by its selectors.
-    fn read_for(&self, request: &ListRequest, mut query: String, accept: &str) -> Result<http::Request<Bytes>, Error> {
-        let scope = &request.scope;
-        if let Some(name) = &scope.name {
-            parameter(&mut query, "fieldSelector", &named(name));
-        }
-        if let Some(labels) = request.label_selector {
-            parameter(&mut query, "labelSelector", labels);
-        }
-        let namespace = scope.namespace.as_deref().unwrap_or_default();
-        let collection = request.resource.collection_path(namespace)?;
-        let path = format!("{}?{query}", self.workspaces.path_in_all(&collection));
-        let mut read = request_for(Method::GET, &path, accept, None, Bytes::new())?;
-        read.extensions_mut().insert(Traffic::Reading);
-        Ok(read)
-    }
-
-    fn page_size(&self, content: Content) -> usize {
-        let most = match content {
-            Content::Full => PAGE,
-            Content::Metadata => METADATA_PAGE,
-        };
-        (most >> self.halved.get()).max(1)
-    }
-
-    /// A page was cut `after` it was asked for. True if it was too large for the link; later ones are a quarter as large.
-    pub(super) fn takes_smaller_pages(&self, content: Content, after: Duration) -> bool {
-        let before = self.page_size(content);
-        if after < SLOW_PAGE || before == 1 {
-            return false;
-        }
-        self.halved.set(self.halved.get() + 2);
-        let objects = self.page_size(content);
-        log_line!(
-            Debug,
-            PageHalved,
-            "a page broke off, smaller ones are read",
-            side = self.side.word(),
-            objects = objects
-        );
-        true
-    }
-
-    /// A full page came, in `took`.
-    pub(super) fn full_page_came(&self, took: Duration) {
-        if took < QUICK_PAGE {
-            self.halved.set(self.halved.get().saturating_sub(1));
-        }
-    }
-}
-
-/// The field selector of one object. Names of RBAC objects may have characters in them that mean something in a selector,
-/// and are escaped there by a backslash.
-fn named(name: &str) -> String {
-    let mut selector = String::from("metadata.name=");
-    for c in name.chars() {
-        if matches!(c, '\\' | ',' | '=') {
-            selector.push('\\');
-        }
-        selector.push(c);
-    }
-    selector
-}
-
-fn parameter(query: &mut String, key: &str, value: &str) {
-    query.push('&');
-    query.push_str(key);
-    query.push('=');
-    encode(query, value);
 }
 
 #[cfg(test)]

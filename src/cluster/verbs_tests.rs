@@ -1,5 +1,6 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt};

@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cluster::access::AccessSource;
-use crate::sides;
+use crate::version::user_agent;
 use client::Client;
 use hub::{Identity, Wanted};
 use manifest::Values;
@@ -121,7 +121,7 @@ impl Error for JoinError {}
 
 /// Registers an edge at a hub and writes what it needs; `say` gets lines for people.
 pub async fn run(settings: &Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
-    let client = Client::open(&settings.hub, &sides::user_agent()).await?;
+    let client = Client::open(&settings.hub, &user_agent()).await?;
     let mut work = Work {
         client: &client,
         say,

@@ -1,0 +1,139 @@
+//! Lists in pages, and watches.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+
+use super::exchange::request as request_for;
+use super::{Cluster, Content, ListRequest};
+use crate::cluster::lanes::Traffic;
+use crate::cluster::resource::encode;
+use crate::cluster::stream::{Listing, Watching};
+use crate::cluster::{Body, Error};
+use crate::logging::log_line;
+
+/// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
+/// Metadata alone is several times smaller.
+const PAGE: usize = 250;
+const METADATA_PAGE: usize = 1000;
+/// How often pages are halved to begin with: a full page of 4 kB each then takes half of the minute that API servers
+/// allow, at 64 kbit/s.
+pub(super) const HALVED_AT_FIRST: u32 = 2;
+/// A page that came within this time does not have to be as small as it was.
+const QUICK_PAGE: Duration = Duration::from_secs(5);
+/// A page that was cut later than this was too large for the link: API servers end an answer that has not been sent after
+/// a minute.
+const SLOW_PAGE: Duration = Duration::from_secs(30);
+impl Cluster {
+    /// Starts a complete list in pages. Items arrive through [`Listing::next`].
+    pub fn list(self: &Rc<Self>, request: ListRequest) -> Listing {
+        Listing::new(Rc::clone(self), request)
+    }
+
+    /// Starts a watch from `resource_version`, or a streaming list followed by a watch if it is absent.
+    ///
+    /// The server ends it after `seconds`.
+    pub async fn watch(
+        &self,
+        request: &ListRequest,
+        resource_version: Option<&str>,
+        seconds: u32,
+    ) -> Result<Watching, Error> {
+        let mut query = format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}");
+        match resource_version {
+            Some(version) => parameter(&mut query, "resourceVersion", version),
+            None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
+        }
+        let mut read = self.read_for(request, query, request.content.accept(false))?;
+        // Whatever stands before the server might compress it, and keep events back until there are enough.
+        read.headers_mut().remove(http::header::ACCEPT_ENCODING);
+        let response = self.answer(read).await?;
+        Ok(Watching::new(
+            response.body,
+            Rc::clone(&self.contact),
+            self.room.share(),
+        ))
+    }
+
+    pub(in crate::cluster) async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
+        let limit = self.page_size(request.content);
+        let mut query = format!("limit={limit}");
+        if !continue_token.is_empty() {
+            parameter(&mut query, "continue", continue_token);
+        }
+        let read = self.read_for(request, query, request.content.accept(true))?;
+        Ok(self.answer(read).await?.body)
+    }
+
+    /// What opens a list or watch of the collection, narrowed by its selectors.
+    fn read_for(&self, request: &ListRequest, mut query: String, accept: &str) -> Result<http::Request<Bytes>, Error> {
+        let scope = &request.scope;
+        if let Some(name) = &scope.name {
+            parameter(&mut query, "fieldSelector", &named(name));
+        }
+        if let Some(labels) = request.label_selector {
+            parameter(&mut query, "labelSelector", labels);
+        }
+        let namespace = scope.namespace.as_deref().unwrap_or_default();
+        let collection = request.resource.collection_path(namespace)?;
+        let path = format!("{}?{query}", self.workspaces.path_in_all(&collection));
+        let mut read = request_for(Method::GET, &path, accept, None, Bytes::new())?;
+        read.extensions_mut().insert(Traffic::Reading);
+        Ok(read)
+    }
+
+    fn page_size(&self, content: Content) -> usize {
+        let most = match content {
+            Content::Full => PAGE,
+            Content::Metadata => METADATA_PAGE,
+        };
+        (most >> self.halved.get()).max(1)
+    }
+
+    /// A page was cut `after` it was asked for. True if it was too large for the link; later ones are a quarter as large.
+    pub(in crate::cluster) fn takes_smaller_pages(&self, content: Content, after: Duration) -> bool {
+        let before = self.page_size(content);
+        if after < SLOW_PAGE || before == 1 {
+            return false;
+        }
+        self.halved.set(self.halved.get() + 2);
+        let objects = self.page_size(content);
+        log_line!(
+            Debug,
+            PageHalved,
+            "a page broke off, smaller ones are read",
+            side = self.side.word(),
+            objects = objects
+        );
+        true
+    }
+
+    /// A full page came, in `took`.
+    pub(in crate::cluster) fn full_page_came(&self, took: Duration) {
+        if took < QUICK_PAGE {
+            self.halved.set(self.halved.get().saturating_sub(1));
+        }
+    }
+}
+
+/// The field selector of one object. Names of RBAC objects may have characters in them that mean something in a selector,
+/// and are escaped there by a backslash.
+pub(super) fn named(name: &str) -> String {
+    let mut selector = String::from("metadata.name=");
+    for c in name.chars() {
+        if matches!(c, '\\' | ',' | '=') {
+            selector.push('\\');
+        }
+        selector.push(c);
+    }
+    selector
+}
+
+pub(super) fn parameter(query: &mut String, key: &str, value: &str) {
+    query.push('&');
+    query.push_str(key);
+    query.push('=');
+    encode(query, value);
+}
