@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::job::{Job, Seen};
 use super::meta::Meta;
 use super::object::Address;
-use super::read::{at_least, not_older, read_metadata};
+use super::read::{at_least, created_meanwhile, not_older, read_metadata};
 use crate::bounded::at_most;
 use crate::cluster::{Cluster, Content, Error};
 
@@ -61,11 +61,11 @@ pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<Str
 const MOST_FINALIZERS: usize = 1000;
 
 /// A read has not found a copy that was there when it was last reported: either nothing has reported yet that it went, or what
-/// was read is older than the copy. A list says how old it is.
-pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<(), Error> {
+/// was read is older than the copy. A list says how old it is. Gives what is there meanwhile.
+pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
     let Address { resource, name } = &job.copy_at;
     match copies.find(resource, name).await? {
-        (true, _) => Err(Error::BadAnswer("a list names what a read said does not exist".into())),
-        (false, version) => at_least(version, job.copy_version),
+        (true, _) => created_meanwhile(copies, &job.copy_at).await.map(Some),
+        (false, version) => at_least(version, job.copy_version).map(|()| None),
     }
 }

@@ -48,6 +48,13 @@ pub(super) async fn confirm_there(cluster: &Cluster, at: &Address, found: &Meta,
     }
 }
 
+/// A list names what a read said does not exist: it was created in between, as another read shows, or one of the two is
+/// wrong. Gives what is there.
+pub(super) async fn created_meanwhile(cluster: &Cluster, at: &Address) -> Result<Meta, Error> {
+    let found = read_metadata(cluster, &at.resource, &at.name).await?;
+    found.ok_or_else(|| Error::BadAnswer("a list names what a read said does not exist".into()))
+}
+
 /// No read of an API server shows an object as it was before what the server has shown of it; a cache before it may.
 pub(crate) fn not_older(meta: &Meta, shown: u64) -> Result<(), Error> {
     at_least(meta.version_number(), shown)

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::cascade::first_in_cascade;
 use super::copy_place::{confirm_gone, read_meta};
 use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
-use super::read::{not_older, read_metadata};
+use super::read::{created_meanwhile, not_older, read_metadata};
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, SOURCE};
 use crate::cluster::{Cluster, Error, qualified};
 use crate::plan::Direction;
@@ -116,14 +116,14 @@ fn is_of(copy: &Meta, job: &Job) -> bool {
 /// What is in the copy's place; `None` if it is proved that nothing is.
 async fn standing(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Failure> {
     let failed = |error| failed(copies.side(), "reading")(error);
-    match read_meta(copies, job).await.map_err(failed)? {
-        Some(meta) => {
-            not_older(&meta, job.copy_version).map_err(failed)?;
-            Ok(Some(meta))
-        }
-        None if job.copy.state != CopyState::Absent => confirm_gone(copies, job).await.map(|()| None).map_err(failed),
-        None => Ok(None),
+    let found = match read_meta(copies, job).await.map_err(failed)? {
+        None if job.copy.state != CopyState::Absent => confirm_gone(copies, job).await.map_err(failed)?,
+        found => found,
+    };
+    if let Some(meta) = &found {
+        not_older(meta, job.copy_version).map_err(failed)?;
     }
+    Ok(found)
 }
 
 /// What the delete of the copy would cascade to that is not itself to be deleted.
@@ -211,7 +211,10 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
         Ok((_, version)) if version != 0 && version < job.origin_version => {
             return Ok(Proof::Against(HeldFor::WentBack(version)));
         }
-        Ok((true, _)) if another.is_none() => return contradicts("a list names what a read said does not exist"),
+        Ok((true, _)) if another.is_none() => {
+            created_meanwhile(origins, &job.origin).await.map_err(reading)?;
+            return Ok(Proof::Against(HeldFor::AnotherLook));
+        }
         Ok((_, listed_at)) => version = listed_at,
     }
     let verdict = job.identity.verify(origins).await;

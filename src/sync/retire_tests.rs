@@ -112,7 +112,8 @@ async fn what_a_restored_hub_lacks_is_not_deleted() {
         (50, named, Err("a list names what a read said does not exist")),
         (50, "{}", Err("not an answer of a Kubernetes API: no list")),
     ] {
-        let (hub, asked) = scripted(Side::Hub, &[(404, GONE), (200, list), (200, GROUPS)]);
+        let after = if list == named { (404, GONE) } else { (200, GROUPS) };
+        let (hub, asked) = scripted(Side::Hub, &[(404, GONE), (200, list), after]);
         let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY), (200, r#"{"kind":"Status"}"#)]);
         let job = Job {
             origin_version: known,
@@ -129,6 +130,30 @@ async fn what_a_restored_hub_lacks_is_not_deleted() {
         let list = "GET /api/v1/namespaces/shop/configmaps?limit=1&fieldSelector=metadata.name%3Da ";
         assert_eq!(asked.borrow()[1], list);
     }
+}
+
+// Deleted and created again in one moment: the read comes before that, the list after it.
+#[tokio::test]
+async fn an_origin_or_a_copy_that_is_created_between_a_read_and_a_list_is_there() {
+    let named = r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
+    let origin = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u2","resourceVersion":"50"}}"#;
+    let (hub, asked) = scripted(Side::Hub, &[(404, GONE), (200, named), (200, origin)]);
+    let (edge, _) = scripted(Side::Edge, &[(200, OUR_COPY)]);
+    assert_eq!(
+        reconcile(&hub, &edge, job()).await.unwrap().ending,
+        HeldFor::AnotherLook
+    );
+    assert_eq!(asked.borrow().len(), 3);
+
+    let (hub, _) = scripted(Side::Hub, &[(404, GONE), (200, LIST_WITHOUT), (200, GROUPS)]);
+    let answers = [
+        (404, GONE),
+        (200, named),
+        (200, OUR_COPY),
+        (200, r#"{"kind":"Status"}"#),
+    ];
+    let (edge, _) = scripted(Side::Edge, &answers);
+    assert_eq!(reconcile(&hub, &edge, job()).await.unwrap().ending, Change::Deleted);
 }
 
 // Whoever deletes a CRD has the objects deleted first, truthfully.
