@@ -457,6 +457,12 @@ impl Inventory {
         self.objects.get(name)
     }
 
+    /// True if nothing is to be done for the object, now or once what is in the copy's place is gone, or it is unknown.
+    pub(super) fn is_done(&self, name: &ObjectName) -> bool {
+        let link = self.objects.get(name);
+        link.is_none_or(|link| link.is_synced() && !link.has_to_end())
+    }
+
     /// What is known of the status of an object, to be changed; begun on demand. `None` for an unknown object.
     pub(super) fn status(&mut self, name: &ObjectName) -> Option<&mut LinkStatus> {
         let link = self.objects.get_mut(name)?;

@@ -71,12 +71,12 @@ impl Model {
         }
     }
 
-    /// Of an object of which nothing is known any more, nothing fails either: it may have failed after it was deselected, or
-    /// gone before it was tried again.
+    /// Where there is nothing to do, nothing fails either: an object may have failed after it was deselected, or gone or been
+    /// changed back before it was tried again.
     fn nothing_fails_of(&mut self, key: &Key) {
         let state = self.types.get(&key.type_id).filter(|_| key.task == Task::Object);
-        let unknown = state.filter(|state| state.inventory.get(&key.name).is_none());
-        if let Some(state) = unknown
+        let done = state.filter(|state| state.inventory.is_done(&key.name));
+        if let Some(state) = done
             && self.report.failing() > 0
             && let Some((origin, copy)) = state.both(&key.name)
         {

@@ -165,3 +165,20 @@ fn an_object_of_somebody_else_in_the_place_of_a_copy_is_read_again_and_never_del
     assert!(bench.work.is_empty());
     assert_eq!(bench.model.report.failing(), 0);
 }
+
+// What somebody has changed by mistake and changed back before it was tried again.
+#[test]
+fn an_origin_that_is_again_what_its_copy_is_fails_no_longer() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 20));
+    bench.fail(Side::Hub, broken());
+    assert_eq!(bench.model.report.failing(), 1);
+    let mut back = config_map("a", 10);
+    back["metadata"]["resourceVersion"] = "21".into();
+    bench.says(origins, &back);
+    bench.pass(3600 * SECOND);
+    assert!(bench.work.is_empty(), "there is nothing to do");
+    assert_eq!(bench.model.report.failing(), 0);
+}
