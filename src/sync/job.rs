@@ -179,10 +179,13 @@ impl Seen {
         selection: Selection,
     ) -> Result<Self, Error> {
         let meta = Meta::parse(object)?;
+        let copy = meta.copy(direction, resource, &policy.sync_target);
+        let hash = marks(object, direction, policy.reverts(selection))?;
         Ok(Self {
-            copy: meta.copy(direction, resource, &policy.sync_target),
+            copy,
             labelled: meta.is_labelled(direction),
-            hash: marks(object, direction, policy.reverts(selection))?,
+            // A patch may have marked it as create only, and so it is among nobody's applied fields.
+            hash: if copy.create_only { (!hash).max(1) } else { hash },
             version: meta.version_number(),
         })
     }

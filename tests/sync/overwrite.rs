@@ -93,6 +93,12 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(fl
         hub.replace(&at_hub("4", json!("false"))).await;
         is_marked(&edge, &shop, &json!("false")).await;
         copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
+        // What somebody else makes of the annotation does not count.
+        for value in [Value::Null, json!("true")] {
+            edit(&edge, &shop, "a", &json!({"metadata": {"annotations": {OVERWRITE: value}}})).await;
+            is_marked(&edge, &shop, &json!("false")).await;
+        }
+        copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
         // Absent upstream: overwritten again, the annotation goes.
         hub.replace(&at_hub("5", Value::Null)).await;
         copy_equals(&edge, &shop, "a", &json!({"v": "5"})).await;
