@@ -11,6 +11,8 @@ use super::{Covers, SourceEvent, SourceId};
 use crate::cluster::contact::Probe;
 use crate::cluster::{Cluster, Error, ListRequest, Listing};
 
+/// How long a server may take to set up a type before that is news.
+const SET_UP: Duration = Duration::from_secs(5);
 /// First wait after a failure, and the longest of a source that is never to wait longer (DESIGN section 4).
 const FIRST_WAIT: Duration = Duration::from_millis(800);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -101,8 +103,9 @@ impl Link {
     /// the others wait for what comes of that.
     pub(super) async fn fail(&mut self, error: Error, longest: Duration) -> Result<(), Closed> {
         // A server that has denied something for a while and is only busy with it now has come to know it: API servers
-        // answer so while they set up a type. It is there in a moment.
-        if error.is_too_many() && !std::mem::replace(&mut self.busy, true) {
+        // answer so while they set up a type. It is there in a moment, so it is no news before that has passed.
+        let is_being_set_up = error.is_too_many() && !std::mem::replace(&mut self.busy, true);
+        if is_being_set_up {
             self.failures = 0;
         }
         self.failures += 1;
@@ -111,7 +114,9 @@ impl Link {
         let wait = doubled.min(longest).mul_f64(jitter());
         let asked = error.retry_after().unwrap_or_default();
         let is_away = error.is_unreachable();
-        self.send(SourceEvent::Down(error)).await?;
+        if !is_being_set_up || asked > SET_UP {
+            self.send(SourceEvent::Down(error)).await?;
+        }
         sleep(asked + wait).await;
         if !is_away {
             self.probe = None;
@@ -201,6 +206,8 @@ mod tests {
         assert!(wait_after(&mut link, 429).await >= LONGEST_WAIT / 2);
         link.succeeds();
         assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
+        let reported = std::iter::from_fn(|| received.try_recv().ok()).count();
+        assert_eq!(reported, 22, "all but the first 429, and the first after a success");
         received.close();
         assert!(
             link.fail(answer(429), LONGEST_WAIT).await.is_err(),

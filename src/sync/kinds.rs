@@ -459,10 +459,13 @@ fn ca_bundles(value: &mut Value, hub: &Hub<'_>) {
     }
 }
 
-/// The rules of an aggregated role are gathered by each cluster's controller.
+/// The rules of an aggregated role are gathered by each cluster's controller. One that is no longer aggregated and has none
+/// is to grant nothing at the edge either, where null would keep what was gathered there.
 fn aggregated_rules(rules: &mut Value, hub: &Hub<'_>) {
     if hub.top.get("aggregationRule").is_some_and(|rule| rule.get() != "null") {
         *rules = Value::Null;
+    } else if rules.is_null() {
+        *rules = json!([]);
     }
 }
 

@@ -325,6 +325,7 @@ fn a_namespace_is_synced_without_its_finalizers_and_an_aggregated_role_without_r
         json!({"rules": rules, "aggregationRule": {"clusterRoleSelectors": []}}),
         json!({"aggregationRule": {"clusterRoleSelectors": []}}),
     );
+    check("ClusterRole", json!({"rules": null}), json!({"rules": []}));
 }
 
 #[test]

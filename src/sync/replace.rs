@@ -54,7 +54,9 @@ pub(super) async fn make_room(
     if let Some(mut refusal) = refusal
         && let Some(first) = first_in_cascade(copies, &job.copy_at).await.map_err(replacing)?
     {
-        refusal.add_words(&format!("; to replace it would delete {first} too"));
+        refusal.add_words(&format!(
+            "; to replace it would delete {first} too: delete that first if it is not needed"
+        ));
         return Err(failed(side, "applying")(refusal));
     }
     let Some(meta) = read_meta(copies, job).await.map_err(replacing)? else {

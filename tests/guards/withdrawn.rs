@@ -271,7 +271,7 @@ async fn copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_sel
             "because=confirmed objects=3"
         } else {
             reselect(&hub, &json!({"namespacedObjects": []})).await;
-            "because=\"nothing selects the type any more\""
+            "because=\"nothing selects the type as it was any more\""
         };
         syncer.wait_for_log(why, SOON).await;
         for name in copies.keys() {

@@ -95,7 +95,13 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(fl
         copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
         // What somebody else makes of the annotation does not count.
         for value in [Value::Null, json!("true")] {
-            edit(&edge, &shop, "a", &json!({"metadata": {"annotations": {OVERWRITE: value}}})).await;
+            edit(
+                &edge,
+                &shop,
+                "a",
+                &json!({"metadata": {"annotations": {OVERWRITE: value}}}),
+            )
+            .await;
             is_marked(&edge, &shop, &json!("false")).await;
         }
         copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;

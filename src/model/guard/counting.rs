@@ -63,6 +63,10 @@ impl Model {
         if let Some((_, count)) = &mut gate.counted {
             count.doomed += more;
         }
+        if more > 0 && gate.hold.is_some() {
+            // The configs say how many are held, which people read before they confirm.
+            self.heartbeat_soon();
+        }
     }
 
     /// The copies of a direction, as they were counted a moment ago.

@@ -79,7 +79,7 @@ impl Model {
             let why = if plan.has_at_hub(&resource) {
                 "the hub has the type again"
             } else {
-                "nothing selects the type any more"
+                "nothing selects the type as it was any more"
             };
             for side in [Side::Hub, Side::Edge] {
                 self.report.clear(&what_is_left_of(&resource, side));

@@ -59,6 +59,21 @@ fn deletes_one_by_one_are_held_once_they_are_too_many_for_one_minute() {
     }
 }
 
+// People read how many are held before they confirm that.
+#[test]
+fn the_condition_has_the_number_that_is_held_within_seconds() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+    bench.lose_all_but_a(30);
+    bench.pass(3 * SECOND);
+    let held = |bench: &Bench| bench.condition()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(held(&bench).contains("; 5 objects are held"), "{}", held(&bench));
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.pass(3 * SECOND);
+    assert!(held(&bench).contains("; 6 objects are held"), "{}", held(&bench));
+}
+
 #[test]
 fn nothing_is_held_where_no_grace_is_wanted() {
     let mut bench = Bench::with(|settings| settings.delete_limits.grace = Duration::ZERO).selecting(&["configmaps"]);
