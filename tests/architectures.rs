@@ -4,6 +4,9 @@
 
 #![expect(clippy::panic, reason = "in tests a failure is one")]
 
+#[path = "footprint/link.rs"]
+#[expect(dead_code, reason = "these tests need a part of it")]
+mod link;
 mod support;
 
 #[path = "architectures/released.rs"]

@@ -1,5 +1,8 @@
 //! What each binary does, and that one takes over from another.
 
+mod compressed;
+mod upgrade;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 

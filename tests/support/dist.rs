@@ -1,7 +1,7 @@
 //! What `scripts/build-all` has made, and how a program of another architecture runs here.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::process::Folder;
 use super::syncer::Syncer;
@@ -83,28 +83,51 @@ impl Arch {
 
     /// Starts a syncer of this architecture between the servers that the two kubeconfigs lead to.
     pub fn start(&self, hub: &Path, edge: &Path, more: &[&str]) -> Syncer {
-        let (from, to) = (
-            format!("--from-kubeconfig={}", hub.display()),
-            format!("--to-kubeconfig={}", edge.display()),
-        );
-        let run = [
-            "run",
-            &from,
-            &to,
-            "--sync-target-uid=test",
-            "--qps=2000",
-            "--burst=2000",
-        ];
-        let words = self.words(&[&run[..], more].concat());
+        let words = self.words(&run_args(hub, edge, more));
         let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
         Syncer::start_program(Path::new(&words[0]), &args, &[EXECUTED])
     }
 
-    fn words(&self, args: &[&str]) -> Vec<String> {
+    fn words(&self, args: &[impl AsRef<str>]) -> Vec<String> {
         let programs = self.emulator().into_iter().chain([self.binary()]);
         let programs = programs.map(|path| path.display().to_string());
-        programs.chain(args.iter().map(|&arg| arg.to_owned())).collect()
+        programs.chain(args.iter().map(|arg| arg.as_ref().to_owned())).collect()
     }
+}
+
+/// The arguments of a syncer between the servers that the two kubeconfigs lead to.
+fn run_args(hub: &Path, edge: &Path, more: &[&str]) -> Vec<String> {
+    let (from, to) = (
+        format!("--from-kubeconfig={}", hub.display()),
+        format!("--to-kubeconfig={}", edge.display()),
+    );
+    let run = [
+        "run",
+        &from,
+        &to,
+        "--sync-target-uid=test",
+        "--qps=2000",
+        "--burst=2000",
+    ];
+    run.iter().chain(more).map(|&arg| arg.to_owned()).collect()
+}
+
+/// Starts a syncer of this machine's architecture between the servers that the two kubeconfigs lead to.
+pub fn start(program: &Path, hub: &Path, edge: &Path, more: &[&str]) -> Syncer {
+    let args = run_args(hub, edge, more);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    Syncer::start_program(program, &args, &[])
+}
+
+/// A version before this one: `EDGE_SYNCER_OLDER`, or what `cross/older.sh` makes.
+pub fn older() -> PathBuf {
+    if let Some(program) = std::env::var_os("EDGE_SYNCER_OLDER") {
+        return program.into();
+    }
+    let output = Command::new(root().join("cross/older.sh")).stderr(Stdio::inherit()).output();
+    let output = output.expect("the script is there");
+    assert!(output.status.success(), "cross/older.sh failed: {}", output.status);
+    PathBuf::from(String::from_utf8(output.stdout).expect("a path is UTF-8").trim())
 }
 
 /// A folder that ends with the test.
