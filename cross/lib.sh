@@ -122,6 +122,25 @@ tool() {
   mv "$part" "${tool%/*}"
 }
 
+# cargo_tool NAME VERSION: makes sure of a program in Rust and sets $tool to it. Built once, and not optimized: that would
+# take longer than all it does.
+cargo_tool() {
+  local part
+  tool=$cache/tools/$1-$2/bin/$1
+  [ -x "$tool" ] && return
+  say "building $1 $2, once ..."
+  mkdir -p "$cache/tools"
+  part=$(mktemp -d "$cache/tools/.part-XXXXXX")
+  if ! CARGO_TARGET_DIR=$part/target cargo install --quiet --debug --locked "$1@$2" --root "$part/made" >&2; then
+    rm -rf "$part"
+    say "$1 $2 cannot be built"
+    exit 1
+  fi
+  rm -rf "${tool%/bin/*}"
+  mv "$part/made" "${tool%/bin/*}"
+  rm -rf "$part"
+}
+
 # tool_check NAME: says so if it is neither there nor can be built.
 tool_check() {
   local version

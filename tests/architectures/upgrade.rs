@@ -80,9 +80,7 @@ impl Shop<'_> {
     async fn is_followed(&self, round: usize) {
         gone(&self.edge, "v1", "configmaps", &self.shop, &format!("c{round}")).await;
         let patch = json!({"data": {"round": round.to_string()}});
-        self.hub
-            .merge_patch("v1", "configmaps", &self.shop, "c0", &patch)
-            .await;
+        self.hub.merge_patch("v1", "configmaps", &self.shop, "c0", &patch).await;
         becomes(
             &self.edge,
             ["v1", "configmaps", &self.shop, "c0"],
@@ -152,9 +150,7 @@ async fn an_older_and_a_newer_version_take_over_from_each_other() {
     for (round, (name, program)) in programs.into_iter().enumerate() {
         let gone_meanwhile = format!("c{round}");
         if round > 0 {
-            shop.hub
-                .delete("v1", "configmaps", &shop.shop, &gone_meanwhile)
-                .await;
+            shop.hub.delete("v1", "configmaps", &shop.shop, &gone_meanwhile).await;
         }
         let marks = (pair.edge.audit_mark(), pair.hub.audit_mark());
         let mut syncer = dist::start(program, &from, &to, &[]);

@@ -1,5 +1,7 @@
 //! Pushed, pulled, unpacked and run.
 
+mod imported;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Debian's and RPM's packages.
 
+mod typed;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -104,6 +104,27 @@ fn an_unknown_target_is_refused_with_those_that_there_are() {
     assert_eq!(dist.names(), [""; 0]);
 }
 
+#[test]
+fn an_unknown_older_version_is_refused_with_those_that_there_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let table = fs::read_to_string(root.join("tests/testenv/older")).expect("there is a table");
+    let rows = table.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let known: Vec<&str> = rows.filter_map(|line| line.split(' ').next()).collect();
+    let (code, said, _) = call("scripts/test", &["--kube", "1.2"], &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert_eq!(said, format!("testenv: --kube 1.2 is none of {}\n", known.join(" ")));
+    // What users read has the same versions.
+    for page in ["README.md", "docs/releases.md"] {
+        let text = fs::read_to_string(root.join(page)).expect("there is a page");
+        for version in &known {
+            assert!(text.contains(version), "{page} does not name {version}");
+        }
+    }
+    let (code, said, made) = call("cross/older.sh", &["nonsense"], &[]);
+    assert_eq!((code, made.as_str()), (Some(1), ""), "{said}");
+    assert!(said.starts_with("older: the commit nonsense is not here"), "{said}");
+}
+
 /// The head of an ELF file of a machine, with a program header that asks for a loader.
 fn dynamic(machine: u16) -> Vec<u8> {
     let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];

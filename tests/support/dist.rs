@@ -124,7 +124,9 @@ pub fn older() -> PathBuf {
     if let Some(program) = std::env::var_os("EDGE_SYNCER_OLDER") {
         return program.into();
     }
-    let output = Command::new(root().join("cross/older.sh")).stderr(Stdio::inherit()).output();
+    let output = Command::new(root().join("cross/older.sh"))
+        .stderr(Stdio::inherit())
+        .output();
     let output = output.expect("the script is there");
     assert!(output.status.success(), "cross/older.sh failed: {}", output.status);
     PathBuf::from(String::from_utf8(output.stdout).expect("a path is UTF-8").trim())
