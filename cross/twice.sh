@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the last commit again in a clone whose folder has another length, as another user would have it: other home,
-# time zone, file times and mask. The binaries must be those of dist/, byte by byte.
+# Builds the binaries of dist/ again, from the commit that they are of, in a clone whose folder has another length,
+# as another user would have it: other home, time zone, file times and mask. They must be the same, byte by byte.
 #
 #   cross/twice.sh            all architectures
 #   cross/twice.sh ARCH ...   only these
@@ -12,15 +12,18 @@ dist=$(realpath "${EDGE_SYNCER_DIST:-dist}")
 version=$(version)
 archs=("$@")
 [ ${#archs[@]} -gt 0 ] || mapfile -t archs < <(all_archs)
-case $(commit) in *-dirty)
-  say "files are changed since the last commit, which is what would be built"
+# commit_of ARCH: the commit that the binary in dist/ says it is of.
+commit_of() { $(runner "$1") "$dist/edge-syncer-$version-linux-$1" version | sed -n 's/^commit: //p'; }
+commit=$(commit_of "${archs[0]}")
+if ! git rev-parse --verify --quiet "$commit^{commit}" >/dev/null; then
+  say "the binaries in $dist are of ${commit:-no commit}; make them with scripts/build-all when nothing is changed"
   exit 1
-  ;;
-esac
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 clone=$work/a/much/longer/path/than/the/first/one
-git clone --quiet . "$clone"
+git clone --quiet --no-checkout . "$clone"
+git -C "$clone" checkout --quiet "$commit"
 # Another CARGO_HOME at another path, with the same downloads.
 mkdir -p "$work/home"
 cp -r "${CARGO_HOME:-$HOME/.cargo}/registry" "$work/home/registry"
