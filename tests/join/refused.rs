@@ -115,8 +115,8 @@ async fn what_is_somebody_elses_is_not_touched() {
         &format!("hub: cannot use ClusterRole//{id_of_other}: it is there already"),
     );
     let made = format!(
-        "done before: EdgeSyncConfig//{other} created, ServiceAccount/default/{id_of_other} created; the same command goes \
-         on from there"
+        "done before: EdgeSyncConfig//{other} created, ServiceAccount/default/{id_of_other} created; the same command \
+         continues from there"
     );
     assert!(refused.stderr.contains(&made), "{}", refused.stderr);
     assert_eq!(hub.reread(&role).await, Some(role));

@@ -168,5 +168,5 @@ fn dnf_does_what_the_page_says() {
     let saved = std::fs::read_to_string(format!("{env}.rpmsave")).expect("a remove saves it");
     assert_eq!(saved, "SYNC_TARGET_UID=mine\n");
     // Nothing of them is left in what is released.
-    assert_eq!(packages(NEWER, ".rpm"), [PathBuf::new(); 0]);
+    assert!(packages(NEWER, ".rpm").is_empty());
 }
