@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{at_rest, changed, copies_of, end, kubeconfigs, record_of, text};
+use super::{changed, copies_of, end, idle, kubeconfigs, record_of, text};
 use crate::support::dist;
 use crate::support::objects::{Objects, config_map, namespace};
 use crate::support::stage::{numbered, own_group, select, stock};
@@ -162,7 +162,7 @@ async fn an_older_and_a_newer_version_take_over_from_each_other() {
         } else {
             shop.is_followed(round).await;
         }
-        let after = at_rest(shop.pair, &shop.shop, &shop.back).await;
+        let after = idle(shop.pair, &shop.shop, &shop.back).await;
         let record = record_of(&shop.edge).await;
         if let Some((before, record_before)) = &before {
             assert_eq!(
