@@ -19,7 +19,7 @@ const STOCK: usize = 20;
 const ADOPTED: &str = "was-there";
 
 /// The objects of one test.
-struct Shop<'a> {
+struct Scene<'a> {
     pair: &'a Pair,
     hub: Objects,
     edge: Objects,
@@ -29,7 +29,7 @@ struct Shop<'a> {
     version: String,
 }
 
-impl Shop<'_> {
+impl Scene<'_> {
     /// The one object that has a status.
     fn gauge(&self) -> [&str; 4] {
         [&self.version, "gauges", &self.shop, "a"]
@@ -79,13 +79,14 @@ impl Shop<'_> {
     /// ran, a change in each direction, a status.
     async fn is_followed(&self, round: usize) {
         gone(&self.edge, "v1", "configmaps", &self.shop, &format!("c{round}")).await;
-        let patch = json!({"data": {"round": round.to_string()}});
+        let wanted = round.to_string();
+        let patch = json!({"data": {"round": wanted}});
         self.hub.merge_patch("v1", "configmaps", &self.shop, "c0", &patch).await;
         becomes(
             &self.edge,
             ["v1", "configmaps", &self.shop, "c0"],
             "has the change",
-            |copy| copy["data"]["round"] == round.to_string(),
+            |copy| copy["data"]["round"] == wanted,
         )
         .await;
         let of = json!({"of": format!("edge in round {round}")});
@@ -126,7 +127,7 @@ async fn an_older_and_a_newer_version_take_over_from_each_other() {
     let pair = shared_pair().await;
     let (shop, back) = (pair.namespace("shop"), pair.namespace("back"));
     let (group, version) = own_group(&shop);
-    let shop = Shop {
+    let shop = Scene {
         hub: pair.hub.objects(),
         edge: pair.edge.objects(),
         pair: &pair,
@@ -188,7 +189,7 @@ async fn an_older_and_a_newer_version_take_over_from_each_other() {
 }
 
 /// That a copy was at the edge first is one of the things that versions read of each other: its origin goes, it stays.
-async fn leaves_what_was_there(shop: &Shop<'_>, program: &Path, [from, to]: [&Path; 2]) {
+async fn leaves_what_was_there(shop: &Scene<'_>, program: &Path, [from, to]: [&Path; 2]) {
     shop.hub.delete("v1", "configmaps", &shop.shop, ADOPTED).await;
     let mut syncer = dist::start(program, from, to, &[]);
     becomes(
