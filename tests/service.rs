@@ -297,3 +297,16 @@ fn systemd_takes_the_unit() {
 fn the_unit_exposes_little() {
     analyze(&["security", "--offline=true", "--threshold=15", "--no-pager", UNIT]);
 }
+
+/// With its usual limit, systemd ends a path unit for good after five changes within ten seconds.
+#[test]
+fn systemd_never_gives_up_on_the_units() {
+    for name in ["edge-syncer.service", "edge-syncer-files.service"] {
+        let unit = fs::read_to_string(Path::new(UNIT).with_file_name(name)).expect("the unit is there");
+        let (head, _) = unit.split_once("[Service]").expect("it is a service");
+        assert!(
+            head.lines().any(|line| line == "StartLimitIntervalSec=0"),
+            "{name}: {head}"
+        );
+    }
+}
