@@ -15,7 +15,7 @@ use crate::cluster::{Cluster, Content, Error, ListRequest, Scope, Side};
 use crate::engine::record;
 use crate::model::effect::{ConfigKind, Names};
 use crate::permissions::Situation;
-use crate::plan::{Plan, Wanted};
+use crate::plan::{Filter, Plan, Wanted};
 use crate::renewal::Keep;
 use crate::source::Mode;
 use crate::sync::definition::{Hub, ask_hub};
@@ -34,9 +34,9 @@ pub(crate) struct Survey {
     /// The plurals of the kinds of configs that the hub serves.
     pub(crate) kinds: Vec<&'static str>,
     /// The hub keeps a status of configs in a subresource.
-    has_config_status: bool,
+    pub(crate) has_config_status: bool,
     /// The hub is a workspace of kcp.
-    is_kcp: bool,
+    pub(crate) is_kcp: bool,
     /// What is to be synced.
     pub(crate) plan: Plan,
     /// What each side serves.
@@ -46,11 +46,34 @@ pub(crate) struct Survey {
     pub(crate) unreported: Vec<(Side, String, Error)>,
 }
 
+/// How a syncer would see the configs.
+pub(crate) struct View<'a> {
+    pub(crate) sync_target: SyncTarget,
+    pub(crate) filter: &'a Filter,
+    pub(crate) own_namespace: Option<&'a str>,
+    pub(crate) renaming: bool,
+}
+
 /// Looks at both sides. An error is about a side that says too little for a plan.
 pub(crate) async fn survey(
     hub: &Rc<Cluster>,
     edge: &Rc<Cluster>,
     settings: &Settings,
+) -> Result<Survey, (Side, Error)> {
+    let view = View {
+        sync_target: sync_target(settings),
+        filter: &settings.filter,
+        own_namespace: settings.own_namespace.as_deref(),
+        renaming: settings.renaming,
+    };
+    look(hub, Some(edge), &view).await
+}
+
+/// The same; an edge that cannot be asked is taken to serve what the hub serves.
+pub(crate) async fn look(
+    hub: &Rc<Cluster>,
+    edge: Option<&Rc<Cluster>>,
+    view: &View<'_>,
 ) -> Result<Survey, (Side, Error)> {
     let at_hub = |error| (Side::Hub, error);
     let mut found = Survey::default();
@@ -98,16 +121,18 @@ pub(crate) async fn survey(
         .iter()
         .map(|config| of(ConfigKind::EdgeSyncConfig, &config.name));
     found.configs.extend(names);
-    let mut wanted = Wanted::from_configs(&syncer_configs, &edge_sync_configs, settings.renaming);
+    let mut wanted = Wanted::from_configs(&syncer_configs, &edge_sync_configs, view.renaming);
     // Copies of what was selected once may still be there, as far as the edge tells.
-    let names = Names::of(
-        &sync_target(settings),
-        settings.own_namespace.as_deref().unwrap_or("default"),
-    );
-    if let Ok(kept) = record::read(edge, &names).await {
+    let names = Names::of(&view.sync_target, view.own_namespace.unwrap_or("default"));
+    if let Some(edge) = edge
+        && let Ok(kept) = record::read(edge, &names).await
+    {
         wanted.retained = kept.types;
     }
-    found.make_plan(hub, edge, &wanted, settings).await?;
+    let edge = edge.unwrap_or(hub);
+    found
+        .make_plan([(Side::Hub, hub), (Side::Edge, edge)], &wanted, view)
+        .await?;
     Ok(found)
 }
 
@@ -115,25 +140,22 @@ impl Survey {
     /// Makes the plan, and asks both sides for what it needs to know until that is all.
     async fn make_plan(
         &mut self,
-        hub: &Cluster,
-        edge: &Cluster,
+        sides: [(Side, &Rc<Cluster>); 2],
         wanted: &Wanted,
-        settings: &Settings,
+        view: &View<'_>,
     ) -> Result<(), (Side, Error)> {
         for _ in 0..ROUNDS {
-            let own = settings.own_namespace.as_deref();
-            self.plan = Plan::resolve(wanted, &settings.filter, &self.hub, &self.edge, own);
+            self.plan = Plan::resolve(wanted, view.filter, &self.hub, &self.edge, view.own_namespace);
             let mut is_complete = true;
-            for cluster in [hub, edge] {
-                let side = cluster.side();
+            for (side, cluster) in sides {
                 if self.needs_groups(side) {
                     is_complete = false;
                     let groups = discovery::groups(cluster).await;
-                    self.of(side).groups = Some(groups.map_err(|error| (side, error))?);
+                    self.of(side).groups = Some(groups.map_err(|error| (cluster.side(), error))?);
                 }
                 for group_version in self.questions(side) {
                     is_complete = false;
-                    self.ask(cluster, group_version).await?;
+                    self.ask(side, cluster, group_version).await?;
                 }
             }
             if is_complete {
@@ -184,11 +206,10 @@ impl Survey {
 
     /// Asks for one group and version. One that a side cannot tell of, as of an aggregated API that is away, is taken for not
     /// served, and noted.
-    async fn ask(&mut self, cluster: &Cluster, group_version: GroupVersion) -> Result<(), (Side, Error)> {
-        let side = cluster.side();
+    async fn ask(&mut self, side: Side, cluster: &Cluster, group_version: GroupVersion) -> Result<(), (Side, Error)> {
         let served = match discovery::discover(cluster, &group_version).await {
             Ok(served) => served,
-            Err(error) if error.is_unreachable() || error.is_unauthorized() => return Err((side, error)),
+            Err(error) if error.is_unreachable() || error.is_unauthorized() => return Err((cluster.side(), error)),
             Err(error) => {
                 let (group, version) = &group_version;
                 self.unreported.push((side, format!("{group}/{version}"), error));

@@ -17,6 +17,8 @@ mod hub;
 mod interrupted;
 #[path = "join/kustomize.rs"]
 mod kustomize;
+#[path = "join/prep.rs"]
+mod prep;
 #[path = "join/refused.rs"]
 mod refused;
 #[path = "join/service.rs"]

@@ -8,6 +8,11 @@ mod support;
 mod bench;
 #[path = "permissions/checks.rs"]
 mod checks;
+#[allow(dead_code, reason = "a part is used here")]
+#[path = "join/bench.rs"]
+mod join_bench;
+#[path = "permissions/joined.rs"]
+mod joined;
 #[path = "permissions/own.rs"]
 mod own;
 #[path = "permissions/printed.rs"]

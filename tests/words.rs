@@ -123,6 +123,7 @@ fn the_help_uses_the_words_of_the_field() {
         &["check", "--help"],
         &["gen", "--help"],
         &["gen", "rbac", "--help"],
+        &["prep", "--help"],
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_edge-syncer"));
         let output = command.args(args).output().expect("the binary can be started");

@@ -28,6 +28,11 @@ pub(super) enum Command {
     /// With the words that follow.
     #[cfg(feature = "admin")]
     Gen(Vec<String>, Klog),
+    /// The words after `prep`.
+    #[cfg(feature = "admin")]
+    Prep(Vec<String>, Klog),
+    #[cfg(feature = "admin")]
+    PrepHelp,
     CheckHelp,
     Check(Box<RunArgs>, Klog, LogFormat),
     RbacHelp,

@@ -56,7 +56,7 @@ pub(super) fn rbac(args: &[String], klog: Klog) -> Result<Command, UsageError> {
 }
 
 /// Takes a flag with its value out of the arguments. The last one counts.
-fn take_value(args: &mut Vec<String>, names: &[&str]) -> Result<Option<String>, UsageError> {
+pub(super) fn take_value(args: &mut Vec<String>, names: &[&str]) -> Result<Option<String>, UsageError> {
     let mut found = None;
     let mut at = 0;
     while at < args.len() {

@@ -7,6 +7,9 @@ use super::usage::UsageError;
 use crate::spelling;
 
 /// The words that a command line may begin with.
+#[cfg(feature = "admin")]
+const COMMANDS: [&str; 6] = ["run", "check", "gen", "prep", "version", "help"];
+#[cfg(not(feature = "admin"))]
 const COMMANDS: [&str; 5] = ["run", "check", "gen", "version", "help"];
 
 /// Reads the arguments after the program's name.
@@ -18,6 +21,10 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
             "run" => return run(rest.as_slice(), klog),
             "check" => return asks::check(rest.as_slice(), klog),
             "gen" => return generate(rest.as_slice(), klog),
+            #[cfg(feature = "admin")]
+            "prep" => return Ok(Command::Prep(rest.as_slice().to_vec(), klog)),
+            #[cfg(not(feature = "admin"))]
+            "prep" => return Err(UsageError::of_commands(NO_PREP.to_owned())),
             "-V" | "--version" => Command::Version,
             "version" => Command::Build,
             "-h" | "--help" => Command::Help,
@@ -29,6 +36,8 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
                 #[cfg(not(feature = "admin"))]
                 Some("gen") => Command::RbacHelp,
                 Some("check") => Command::CheckHelp,
+                #[cfg(feature = "admin")]
+                Some("prep") => Command::PrepHelp,
                 Some(other) => return Err(unknown_command(other)),
             },
             _ if klog.take(arg, &mut rest)? => continue,
@@ -44,6 +53,9 @@ pub(super) fn parse(args: &[String]) -> Result<Command, UsageError> {
     }
     Ok(Command::Nothing)
 }
+
+#[cfg(not(feature = "admin"))]
+const NO_PREP: &str = "the binary for edges has no prep, edge-syncer-admin has";
 
 /// What is to be made: roles, or else what an edge needs to join a hub.
 fn generate(args: &[String], klog: Klog) -> Result<Command, UsageError> {

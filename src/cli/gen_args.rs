@@ -31,7 +31,15 @@ pub(super) struct GenArgs {
     #[argh(switch)]
     pub ha: bool,
 
-    /// permissions of the syncer at both sides: all, or those for a few types, to be edited (default: wide)
+    /// the hub is polled: for hubs and links that do not bear watches
+    #[argh(switch)]
+    pub poll: bool,
+
+    /// the hub hears less often from the edge: for links that cost by the byte
+    #[argh(switch)]
+    pub metered: bool,
+
+    /// permissions of the syncer at both sides: all, or those that the configs at the hub need now (default: wide)
     #[argh(option, arg_name = "scoped|wide")]
     pub rbac: Option<String>,
 

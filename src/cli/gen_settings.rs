@@ -8,7 +8,7 @@ use super::gen_args::{COMMAND, GenArgs};
 use super::usage::UsageError;
 use super::{duration, logger, set};
 use crate::cluster::access::{AccessSource, Admin, server_url};
-use crate::join::{self, Action, Format, Output, Rbac, Settings};
+use crate::join::{self, Action, Components, Format, Output, Rbac, Settings};
 
 /// What the Go generator passes on: the reverse of the syncer's own defaults.
 const DEFAULT_QPS: &str = "20";
@@ -55,7 +55,11 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
     if let Some(uid) = &raw.uid {
         join::id::check_uid(uid).map_err(|why| format!("--uid {uid:?}: {why}"))?;
     }
-    let is_ha = raw.ha;
+    let components = Components {
+        is_ha: raw.ha,
+        is_polled: raw.poll,
+        is_metered: raw.metered,
+    };
     let hub = hub(&mut raw)?;
     Ok(Settings {
         action,
@@ -63,7 +67,7 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
         image: image(raw.syncer_image.as_deref(), needs_image)?,
         qps: number("--qps", raw.qps, DEFAULT_QPS)?,
         burst: number("--burst", raw.burst, DEFAULT_BURST)?,
-        replicas: replicas(raw.replicas.as_deref(), is_ha)?,
+        replicas: replicas(raw.replicas.as_deref(), components.is_ha)?,
         rbac: one_of(
             "--rbac",
             raw.rbac.as_deref(),
@@ -75,9 +79,11 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
         namespace: namespace("--namespace", raw.namespace.as_deref())?,
         hub_url: hub_url(raw.hub_url.as_deref())?,
         hub: AccessSource::Admin(Box::new(hub)),
+        mailbox: None,
+        is_silent: false,
         name,
         uid: raw.uid,
-        is_ha,
+        components,
         format,
         is_dry: raw.dry_run,
         now: logger::since_1970(),

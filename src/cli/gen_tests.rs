@@ -31,9 +31,10 @@ fn has_the_defaults_of_the_go_generator_but_for_tokens() {
         (604_800, 120)
     );
     assert_eq!(
-        (settings.rbac, settings.format, settings.is_ha, settings.is_dry),
-        (Rbac::Wide, Format::Manifest, false, false)
+        (settings.rbac, settings.format, settings.is_dry),
+        (Rbac::Wide, Format::Manifest, false)
     );
+    assert_eq!(settings.components, Components::default());
     assert_eq!((settings.action, settings.output), (Action::Register, Output::Stdout));
 }
 

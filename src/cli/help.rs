@@ -9,7 +9,8 @@ use super::args::{self, RunArgs};
 #[cfg(feature = "admin")]
 macro_rules! gen_line {
     () => {
-        "  gen        register an edge at a hub, and write what it needs (edge-syncer gen --help for its flags)\n"
+        "  gen        register an edge at a hub, and write what it needs (edge-syncer gen --help for its flags)
+  prep       the same in kcp, in the mailbox workspace of a SyncTarget (edge-syncer prep --help)\n"
     };
 }
 #[cfg(not(feature = "admin"))]
@@ -75,6 +76,40 @@ pub(super) fn generate() -> String {
     use super::gen_args::{self, GenArgs};
     let head = [GEN_USAGE, GenArgs::get_args_info().description, "\n"].concat();
     grouped(head, gen_args::flags(), &GEN_GROUPS) + GEN_END
+}
+
+#[cfg(feature = "admin")]
+const PREP_USAGE: &str = "\
+Usage: edge-syncer prep NAME --syncer-image=IMAGE [flags]
+
+Finds the mailbox workspace of the SyncTarget NAME in kcp, waits until it is ready, and does there what edge-syncer gen
+does. It is to be run with a kubeconfig of any workspace of that kcp, and leaves it in there.
+
+Flags of its own:
+  --imw WORKSPACE             workspace with the SyncTarget, such as root:imw1; . is that of the kubeconfig (default: .)
+  --espw WORKSPACE            workspace of the edge service provider (default: root:espw)
+  -s, --silent                say nothing but what has failed; --server has no short name here
+  -X                          accepted, has no effect: in the script it shows the commands of that
+
+The flags of gen are taken too; -o is NAME-syncer.yaml unless it is given, and --timeout is for the workspace and then
+for the API in it. Called by the name kubectl-kubestellar-prep_for_syncer it needs no command, as a plugin of kubectl.
+
+Example:
+  edge-syncer prep site-7 --imw=root:imw1 --syncer-image=registry.example.org/edge-syncer:0.1.0
+
+Exit codes: 0 done, 1 the hub refused something or could not be reached, 2 wrong usage or unusable kubeconfig.
+
+";
+
+/// Of `prep`.
+#[cfg(feature = "admin")]
+pub(super) fn prepare() -> String {
+    let mut help = PREP_USAGE.to_owned();
+    for flag in super::gen_args::flags() {
+        // The script has another -s.
+        describe_as(&mut help, flag, flag.short.filter(|letter| *letter != 's'));
+    }
+    help
 }
 
 const CHECK_USAGE: &str = "\
@@ -202,7 +237,12 @@ fn grouped(
 
 /// Adds the lines of a flag. A name that reaches into the column of the texts has a line to itself.
 fn describe(help: &mut String, flag: &FlagInfo<'_>) {
-    let short = flag.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
+    describe_as(help, flag, flag.short);
+}
+
+/// The same with this short name.
+fn describe_as(help: &mut String, flag: &FlagInfo<'_>, short: Option<char>) {
+    let short = short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
     let name = match flag.kind {
         FlagInfoKind::Switch => ["  ", &short, flag.long].concat(),
         FlagInfoKind::Option { arg_name } => ["  ", &short, flag.long, " ", arg_name].concat(),

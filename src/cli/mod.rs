@@ -39,6 +39,8 @@ pub mod heap;
 mod help;
 mod klog;
 pub mod logger;
+#[cfg(feature = "admin")]
+mod prep_args;
 mod settings;
 mod usage;
 
@@ -48,9 +50,11 @@ const NAME: &str = "edge-syncer";
 /// The name of the Go syncer's executable: existing manifests call it with the flags of `run` and nothing else.
 const GO_NAME: &str = "syncer";
 
-/// The name that makes the program a plugin of kubectl, `kubectl kubestellar syncer-gen`.
+/// The names that make the program a plugin of kubectl: `kubectl kubestellar syncer-gen` and `prep-for-syncer`.
 #[cfg(feature = "admin")]
 const PLUGIN_NAME: &str = "kubectl-kubestellar-syncer_gen";
+#[cfg(feature = "admin")]
+const PREP_PLUGIN_NAME: &str = "kubectl-kubestellar-prep_for_syncer";
 
 /// The environment variable of the log filter.
 const LOG: &str = "EDGE_SYNCER_LOG";
@@ -89,6 +93,10 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
     if is_called(PLUGIN_NAME) {
         return words(args).and_then(|words| generate(&words, Klog::default()));
     }
+    #[cfg(feature = "admin")]
+    if is_called(PREP_PLUGIN_NAME) {
+        return words(args).and_then(|words| prepare(&words, Klog::default()));
+    }
     let found = words(args).and_then(|words| invocation(words, is_go_name));
     found.map_err(|error| if is_go_name { error.seen_from(GO_NAME) } else { error })
 }
@@ -97,7 +105,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, Usa
 fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, UsageError> {
     let is_command = matches!(
         words.first().map(String::as_str),
-        Some("run" | "check" | "gen" | "version")
+        Some("run" | "check" | "gen" | "prep" | "version")
     );
     if is_go_name && !is_command {
         words.insert(0, "run".to_owned());
@@ -117,6 +125,10 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::Gen(words, klog) => return generate(&words, klog),
         #[cfg(feature = "admin")]
         Command::GenHelp => Invocation::Print(help::generate()),
+        #[cfg(feature = "admin")]
+        Command::Prep(words, klog) => return prepare(&words, klog),
+        #[cfg(feature = "admin")]
+        Command::PrepHelp => Invocation::Print(help::prepare()),
     })
 }
 
@@ -131,6 +143,16 @@ fn generate(words: &[String], klog: Klog) -> Result<Invocation, UsageError> {
         gen_args::Gen::Help => Invocation::Print(help::generate()),
         gen_args::Gen::Version => version_line(),
         gen_args::Gen::Do(name, raw) => Invocation::Gen(Box::new(gen_settings::check(name, *raw)?)),
+    })
+}
+
+/// What the words after `prep` ask for.
+#[cfg(feature = "admin")]
+fn prepare(words: &[String], klog: Klog) -> Result<Invocation, UsageError> {
+    Ok(match prep_args::parse(words, klog)? {
+        prep_args::Prep::Help => Invocation::Print(help::prepare()),
+        prep_args::Prep::Version => version_line(),
+        prep_args::Prep::Do(settings) => Invocation::Gen(settings),
     })
 }
 

@@ -11,10 +11,10 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request, Uri};
 use serde_json::Value;
 
-use crate::cluster::access::{self, AccessError, AccessSource};
+use crate::cluster::access::{self, Access, AccessError, AccessSource, BadField};
 use crate::cluster::connect::connect;
 use crate::cluster::real::RealServer;
-use crate::cluster::{ApiServer as _, Error, FIELD_MANAGER, Side};
+use crate::cluster::{ApiServer as _, Cluster, Error, FIELD_MANAGER, Place, RateLimit, Side};
 
 /// How long an answer may take: API servers give a request a minute.
 const PATIENCE: Duration = Duration::from_secs(70);
@@ -24,30 +24,73 @@ const LONGEST: usize = 8 << 20;
 /// The hub, as the administrator reaches it.
 pub(super) struct Client {
     server: RealServer,
-    /// Its URL.
-    pub(super) url: Uri,
-    /// The PEM of its CA.
-    pub(super) authority: Option<Vec<u8>>,
-    pub(super) insecure: bool,
-    pub(super) server_name: Option<String>,
-    /// It is reached through a proxy of the kubeconfig.
-    pub(super) has_proxy: bool,
+    access: Access,
+    user_agent: String,
 }
 
 impl Client {
     /// Reads the files. Connects with the first request.
     pub(super) async fn open(source: &AccessSource, user_agent: &str) -> Result<Self, AccessError> {
         let access = access::load(Side::Hub, source, &access::Renewed::default()).await?;
-        let config = &access.config;
-        let server = connect(config, user_agent).map_err(|fault| access.place.error(fault))?;
+        Self::by(access, user_agent)
+    }
+
+    fn by(access: Access, user_agent: &str) -> Result<Self, AccessError> {
+        let server = connect(&access.config, user_agent).map_err(|fault| access.place.error(fault))?;
         Ok(Self {
-            url: config.cluster_url.clone(),
-            insecure: config.accept_invalid_certs,
-            server_name: config.tls_server_name.clone(),
-            has_proxy: config.proxy_url.is_some(),
-            authority: access.authority,
             server: RealServer(server),
+            access,
+            user_agent: user_agent.to_owned(),
         })
+    }
+
+    /// The same administrator at another URL, which is another workspace.
+    pub(super) fn at(&self, url: Uri) -> Result<Self, AccessError> {
+        let mut access = self.access.clone();
+        access.config.cluster_url = url;
+        Self::by(access, &self.user_agent)
+    }
+
+    /// The hub for those who look at configs as a syncer does.
+    pub(super) fn cluster(&self) -> Result<Cluster, AccessError> {
+        let server = Self::by(self.access.clone(), &self.user_agent)?.server;
+        Ok(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)))
+    }
+
+    /// For what is to be done when it cannot be reached.
+    pub(super) fn place(&self) -> Place {
+        Place {
+            address: access::server_for_people(&self.access.config),
+            trust: self.access.trust.clone(),
+        }
+    }
+
+    /// The cluster entry of the kubeconfig is of no use for this.
+    pub(super) fn bad_url(&self, why: &str) -> AccessError {
+        self.access.place.error(BadField::new("server", why))
+    }
+
+    /// Its URL.
+    pub(super) fn url(&self) -> &Uri {
+        &self.access.config.cluster_url
+    }
+
+    /// The PEM of its CA.
+    pub(super) fn authority(&self) -> Option<&[u8]> {
+        self.access.authority.as_deref()
+    }
+
+    pub(super) fn is_insecure(&self) -> bool {
+        self.access.config.accept_invalid_certs
+    }
+
+    pub(super) fn server_name(&self) -> Option<&str> {
+        self.access.config.tls_server_name.as_deref()
+    }
+
+    /// It is reached through a proxy of the kubeconfig.
+    pub(super) fn has_proxy(&self) -> bool {
+        self.access.config.proxy_url.is_some()
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Value, Error> {

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::patch;
+use super::scoped::Scope;
 
 /// The base and the components, as they lie in `manifests/`.
 const BASE: &str = include_str!("../../manifests/base/edge-syncer.yaml");
@@ -20,6 +21,14 @@ const SCOPED: Component = Component {
 const HA: Component = Component {
     kustomization: include_str!("../../manifests/components/ha/kustomization.yaml"),
     objects: include_str!("../../manifests/components/ha/pdb.yaml"),
+};
+const POLL: Component = Component {
+    kustomization: include_str!("../../manifests/components/poll/kustomization.yaml"),
+    objects: "",
+};
+const METERED: Component = Component {
+    kustomization: include_str!("../../manifests/components/metered/kustomization.yaml"),
+    objects: "",
 };
 /// The roles at the hub.
 const WIDE_AT_HUB: &str = include_str!("../../manifests/hub/wide.yaml");
@@ -62,13 +71,60 @@ pub enum Rbac {
     /// All, as the KubeStellar-Syncer had them.
     #[default]
     Wide,
-    /// Those for some types, to be narrowed or widened by hand.
+    /// Those that the configs need; without configs those for some types, to be narrowed or widened by hand.
     Scoped,
+}
+
+/// What is chosen beside the base and its permissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Components {
+    /// Two syncers, of which one is active.
+    pub is_ha: bool,
+    /// The hub is polled.
+    pub is_polled: bool,
+    /// The hub hears less often from the edge.
+    pub is_metered: bool,
+}
+
+impl Components {
+    fn chosen(self) -> impl Iterator<Item = &'static Component> {
+        let all = [(self.is_ha, &HA), (self.is_polled, &POLL), (self.is_metered, &METERED)];
+        all.into_iter()
+            .filter_map(|(is_chosen, component)| is_chosen.then_some(component))
+    }
+
+    /// What they add to the flags of the syncer.
+    pub(super) fn flags(self) -> Vec<String> {
+        let operations = self.chosen().flat_map(Component::operations);
+        let added = operations.flat_map(|(_, operations)| operations);
+        let flags = added.filter(|operation| operation["path"].as_str().is_some_and(|path| path.ends_with("/args/-")));
+        flags
+            .filter_map(|operation| operation["value"].as_str().map(str::to_owned))
+            .collect()
+    }
 }
 
 struct Component {
     kustomization: &'static str,
     objects: &'static str,
+}
+
+impl Component {
+    /// The kinds that it changes, each with the operations of a patch.
+    fn operations(&self) -> Vec<(Value, Vec<Value>)> {
+        let kustomization = parse(self.kustomization).swap_remove(0);
+        let of = |wanted: &Value| {
+            let patch = parse(wanted["patch"].as_str().unwrap_or_default()).swap_remove(0);
+            let operations = patch.as_array().cloned().unwrap_or_default();
+            (wanted["target"]["kind"].clone(), operations)
+        };
+        kustomization["patches"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(of)
+            .collect()
+    }
 }
 
 /// What distinguishes one registration's manifest from another's.
@@ -82,8 +138,10 @@ pub(super) struct Values<'a> {
     pub(super) qps: &'a str,
     pub(super) burst: &'a str,
     pub(super) replicas: u8,
-    pub(super) is_ha: bool,
+    pub(super) components: Components,
     pub(super) rbac: Rbac,
+    /// What the configs need at the edge, in the place of the rules in `manifests/`.
+    pub(super) scope: Option<&'a Scope>,
     /// The kubeconfig for the hub.
     pub(super) kubeconfig: &'a str,
 }
@@ -96,9 +154,10 @@ pub(super) fn documents(values: &Values<'_>) -> Vec<Value> {
         Rbac::Scoped => &SCOPED,
     };
     add(&mut objects, rbac);
-    if values.is_ha {
-        add(&mut objects, &HA);
-    } else {
+    for component in values.components.chosen() {
+        add(&mut objects, component);
+    }
+    if !values.components.is_ha {
         for deployment in objects.iter_mut().filter(|object| object["kind"] == "Deployment") {
             deployment["spec"]["replicas"] = values.replicas.into();
         }
@@ -109,6 +168,9 @@ pub(super) fn documents(values: &Values<'_>) -> Vec<Value> {
             object["stringData"]["kubeconfig"] = values.kubeconfig.into();
         }
         fill(object, values);
+        if let Some(rules) = values.scope.and_then(|scope| scope.rules(object)) {
+            object["rules"] = parse(rules).swap_remove(0);
+        }
     }
     objects.sort_by_key(place);
     objects
@@ -147,9 +209,17 @@ pub(super) fn kubeconfig(cluster: &Value, namespace: &str, token: &str) -> Value
     })
 }
 
-/// Documents as YAML, each after a line that separates it from the one before.
-pub(super) fn print(documents: &[Value]) -> Result<String, String> {
-    let texts: Result<Vec<String>, String> = documents.iter().map(yaml).collect();
+/// Documents as YAML, each after a line that separates it from the one before. What the configs need has its comments.
+pub(super) fn print(documents: &[Value], scope: Option<&Scope>) -> Result<String, String> {
+    let text = |document: &Value| match scope.and_then(|scope| scope.rules(document)) {
+        None => yaml(document),
+        Some(rules) => {
+            let mut rest = document.clone();
+            rest.as_object_mut().map(|fields| fields.remove("rules"));
+            Ok([&yaml(&rest)?, "rules:\n", rules].concat())
+        }
+    };
+    let texts: Result<Vec<String>, String> = documents.iter().map(text).collect();
     Ok(texts?.join("---\n"))
 }
 
@@ -172,17 +242,17 @@ fn place(object: &Value) -> usize {
 
 /// What lies in `manifests/` is YAML: each of its files is read by a test.
 fn parse(text: &str) -> Vec<Value> {
+    if text.is_empty() {
+        return Vec::new();
+    }
     serde_saphyr::from_multiple(text).expect("manifests/ is valid YAML")
 }
 
 fn add(objects: &mut Vec<Value>, component: &Component) {
     objects.extend(parse(component.objects));
-    let kustomization = parse(component.kustomization).swap_remove(0);
-    for wanted in kustomization["patches"].as_array().into_iter().flatten() {
-        let operations = parse(wanted["patch"].as_str().unwrap_or_default()).swap_remove(0);
-        let kind = &wanted["target"]["kind"];
-        for object in objects.iter_mut().filter(|object| object["kind"] == *kind) {
-            for operation in operations.as_array().into_iter().flatten() {
+    for (kind, operations) in component.operations() {
+        for object in objects.iter_mut().filter(|object| object["kind"] == kind) {
+            for operation in &operations {
                 patch::apply(object, operation).expect("the patches in manifests/ fit its base");
             }
         }

@@ -12,8 +12,12 @@ fn values(rbac: Rbac, is_ha: bool) -> Values<'static> {
         qps: "20",
         burst: "30",
         replicas: 1,
-        is_ha,
+        components: Components {
+            is_ha,
+            ..Components::default()
+        },
         rbac,
+        scope: None,
         kubeconfig: "a: 1\nb: ${token}\n",
     }
 }
@@ -96,7 +100,7 @@ fn a_kubeconfig_is_kept_as_it_is_and_all_else_is_filled_in() {
         for is_ha in [false, true] {
             let values = values(rbac, is_ha);
             let documents = documents(&values);
-            let text = print(&documents).unwrap();
+            let text = print(&documents, None).unwrap();
             assert_eq!(text.matches("${").count(), 1, "only that of the kubeconfig: {text}");
             let read: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
             assert_eq!(read, documents);

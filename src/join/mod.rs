@@ -4,6 +4,7 @@
 //! interrupted is completed by the next; the token goes into the output and nowhere else; the output is written last, and
 //! whole or not at all.
 
+mod advice;
 mod client;
 mod hub;
 pub(crate) mod id;
@@ -11,7 +12,9 @@ pub(crate) mod labels;
 mod manifest;
 mod output;
 mod patch;
+mod prep;
 mod register;
+mod scoped;
 mod token;
 
 use std::error::Error;
@@ -27,9 +30,15 @@ use hub::{Identity, Wanted};
 use manifest::Values;
 use output::Part;
 use register::Work;
+use scoped::Scope;
 
-pub use manifest::Rbac;
+pub use manifest::{Components, Rbac};
 pub use output::Output;
+pub use prep::Mailbox;
+
+/// The namespace of a service, unless another one is asked for: it exists in every cluster, and configs may not touch it
+/// anyway.
+const NAMESPACE_OF_SERVICES: &str = "kube-system";
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +72,8 @@ pub struct Settings {
     pub uid: Option<String>,
     /// The hub, as the administrator reaches it.
     pub hub: AccessSource,
+    /// Where to find the mailbox workspace, if that is to be found: the hub is another workspace then.
+    pub mailbox: Option<Mailbox>,
     /// The hub's URL as the edge reaches it, if that is another one.
     pub hub_url: Option<http::Uri>,
     /// The namespace of the service account at the hub.
@@ -77,8 +88,8 @@ pub struct Settings {
     pub burst: String,
     /// 0 or 1.
     pub replicas: u8,
-    /// Two replicas, of which one is active.
-    pub is_ha: bool,
+    /// What else is chosen.
+    pub components: Components,
     /// Which permissions the syncer gets.
     pub rbac: Rbac,
     /// For what the output is.
@@ -91,6 +102,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// Nothing is written.
     pub is_dry: bool,
+    /// Nothing is said but why it failed.
+    pub is_silent: bool,
     /// The time since 1970.
     pub now: Duration,
 }
@@ -121,13 +134,16 @@ impl Error for JoinError {}
 
 /// Registers an edge at a hub and writes what it needs; `say` gets lines for people.
 pub async fn run(settings: &Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
-    let client = Client::open(&settings.hub, &user_agent()).await?;
-    let mut work = Work {
-        client: &client,
-        say,
-        is_dry: settings.is_dry,
-        made: Vec::new(),
-    };
+    let say = if settings.is_silent { &|_: &str| {} } else { say };
+    let mut client = Client::open(&settings.hub, &user_agent()).await?;
+    if let Some(mailbox) = &settings.mailbox {
+        client = prep::find(&client, mailbox, settings, say).await?;
+    }
+    join(settings, &client, say).await
+}
+
+async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
+    let mut work = Work::new(client, say, settings.is_dry);
     let plural = work.wait_for_api(settings.timeout).await?;
     let found = work.find(&settings.name, plural).await?;
     let wanted = Wanted {
@@ -136,7 +152,7 @@ pub async fn run(settings: &Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn 
         namespace: settings.hub_namespace.as_deref(),
         at_edge: settings.namespace.as_deref(),
     };
-    let identity = match settings.action {
+    let (identity, scope) = match settings.action {
         Action::Unregister => {
             let was_there = work.unregister(&settings.name, &found).await?;
             say(if was_there {
@@ -146,16 +162,16 @@ pub async fn run(settings: &Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn 
             });
             return Ok(());
         }
-        Action::Register => work.register(&wanted, &found, settings.rbac, settings.now).await?,
-        Action::Rotate => known(&work, &wanted, &found)?,
+        Action::Register => register(&mut work, &wanted, &found, settings).await?,
+        Action::Rotate => (known(&work, &wanted, &found)?, None),
     };
     if settings.is_dry {
         say("nothing was written");
         return Ok(());
     }
     let (token, until) = work.token(&identity, settings.lifetime).await?;
-    let kubeconfig = kubeconfig(settings, &client, &identity, &token, say);
-    let written = kubeconfig.and_then(|kubeconfig| write(settings, &identity, &kubeconfig));
+    let kubeconfig = kubeconfig(settings, client, &identity, &token, say);
+    let written = kubeconfig.and_then(|kubeconfig| write(settings, &identity, scope.as_ref(), &kubeconfig));
     written.map_err(|why| work.error("the output cannot be written", &why))?;
     say(&format!(
         "token: valid until {until}; {} syncs for {} with the UID {}",
@@ -169,6 +185,24 @@ pub async fn run(settings: &Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn 
 /// What an unregistered edge still has.
 const UNREGISTERED: &str = "what stays: at the hub, objects that were synced from the edge, and configs that select objects; \
                             at the edge, the syncer until you delete it, and all copies";
+
+/// Registers, and returns whom, with what the configs need if that is to count.
+async fn register(
+    work: &mut Work<'_>,
+    wanted: &Wanted<'_>,
+    found: &register::Found,
+    settings: &Settings,
+) -> Result<(Identity, Option<Scope>), JoinError> {
+    let identity = work.identify(wanted, found, settings.now)?;
+    let scope = match settings.rbac {
+        Rbac::Scoped => scoped::scope(work, &identity, settings).await?,
+        Rbac::Wide => None,
+    };
+    let at_hub = scope.as_ref().map(|scope| scope.at_hub.clone());
+    let rules = at_hub.unwrap_or_else(|| manifest::hub_rules(settings.rbac, &identity.id()));
+    work.register(&identity, found, &rules).await?;
+    Ok((identity, scope))
+}
 
 /// Who is registered, where nothing is to be made.
 fn known(work: &Work<'_>, wanted: &Wanted<'_>, found: &register::Found) -> Result<Identity, JoinError> {
@@ -195,22 +229,21 @@ fn kubeconfig(
     token: &str,
     say: &dyn Fn(&str),
 ) -> Result<String, String> {
-    let url = settings.hub_url.as_ref().unwrap_or(&client.url);
+    let url = settings.hub_url.as_ref().unwrap_or(client.url());
     if settings.hub_url.is_none() && settings.format == Format::Manifest && token::is_of_this_machine(url) {
         say(&format!(
             "note: {url} leads from a pod to the pod itself; give the URL that the edge reaches with --hub-url"
         ));
     }
-    if client.has_proxy {
+    if client.has_proxy() {
         say("note: the proxy of your kubeconfig is not passed on to the edge");
     }
     let server = token::server_url(url, token::names_its_workspace(token));
-    let name = client.server_name.as_deref();
-    let cluster = token::cluster(&server, client.authority.as_deref(), client.insecure, name);
+    let cluster = token::cluster(&server, client.authority(), client.is_insecure(), client.server_name());
     manifest::yaml(&manifest::kubeconfig(&cluster, &identity.namespace, token))
 }
 
-fn write(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Result<(), String> {
+fn write(settings: &Settings, identity: &Identity, scope: Option<&Scope>, kubeconfig: &str) -> Result<(), String> {
     let id = identity.id();
     let namespace = identity.at_edge.as_deref();
     let written = match settings.format {
@@ -225,15 +258,16 @@ fn write(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Result<(
                 qps: &settings.qps,
                 burst: &settings.burst,
                 replicas: settings.replicas,
-                is_ha: settings.is_ha,
+                components: settings.components,
                 rbac: settings.rbac,
+                scope,
                 kubeconfig,
             };
             let documents: Vec<Value> = match settings.action {
                 Action::Rotate => manifest::secret(&values),
                 _ => manifest::documents(&values),
             };
-            settings.output.write(&manifest::print(&documents)?)
+            settings.output.write(&manifest::print(&documents, scope)?)
         }
     };
     written.map_err(|error| error.to_string())
@@ -249,13 +283,23 @@ fn service(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Vec<Pa
     if settings.action == Action::Rotate {
         return vec![kubeconfig];
     }
-    // It exists in every cluster, and configs may not touch it anyway.
-    let namespace = identity.at_edge.as_deref().unwrap_or("kube-system");
+    let namespace = identity.at_edge.as_deref().unwrap_or(NAMESPACE_OF_SERVICES);
     let (name, uid) = (&identity.name, &identity.uid);
     let (qps, burst) = (&settings.qps, &settings.burst);
+    let mut flags = vec![
+        format!("--qps={qps}"),
+        format!("--burst={burst}"),
+        "--listen-address=localhost:8080".to_owned(),
+    ];
+    // There is one machine, and no other syncer to share a Lease with.
+    let components = Components {
+        is_ha: false,
+        ..settings.components
+    };
+    flags.extend(components.flags());
     let text = format!(
-        "SYNC_TARGET_NAME={name}\nSYNC_TARGET_UID={uid}\nNAMESPACE={namespace}\n\
-         EDGE_SYNCER_FLAGS=\"--qps={qps} --burst={burst} --listen-address=localhost:8080\"\n"
+        "SYNC_TARGET_NAME={name}\nSYNC_TARGET_UID={uid}\nNAMESPACE={namespace}\nEDGE_SYNCER_FLAGS=\"{}\"\n",
+        flags.join(" ")
     );
     let environment = Part {
         name: "edge-syncer.env",

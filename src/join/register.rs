@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::advice::advice;
 use super::client::Client;
 use super::hub::{self, Identity, Object, Step, Wanted};
 use super::id::new_uid;
-use super::manifest::{Rbac, hub_rules};
 use super::{JoinError, token};
 use crate::api;
 use crate::cluster::Error;
@@ -35,6 +35,16 @@ pub(super) struct Work<'a> {
     pub(super) made: Vec<String>,
 }
 
+/// What is waited for.
+pub(super) struct Wait {
+    /// How long.
+    pub(super) patience: Duration,
+    pub(super) what: String,
+    /// How it is when that was too long, and what to do then.
+    pub(super) otherwise: String,
+    pub(super) advice: String,
+}
+
 /// What is at the hub.
 pub(super) struct Found {
     /// The plural of the kind of configs that the hub serves.
@@ -43,7 +53,17 @@ pub(super) struct Found {
     pub(super) accounts: Vec<Value>,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    /// Nothing is done yet.
+    pub(super) fn new(client: &'a Client, say: &'a dyn Fn(&str), is_dry: bool) -> Self {
+        Self {
+            client,
+            say,
+            is_dry,
+            made: Vec::new(),
+        }
+    }
+
     /// An error about what was done, with what was made before.
     pub(super) fn error(&self, what: &str, why: &impl fmt::Display) -> JoinError {
         JoinError {
@@ -53,30 +73,53 @@ impl Work<'_> {
         }
     }
 
+    /// The same about what the hub has answered, with what can be done about it.
+    pub(super) fn failed(&self, what: &str, error: &Error) -> JoinError {
+        let advice = advice(error, &self.client.place());
+        self.error(what, &format!("{error}; {advice}"))
+    }
+
     /// Waits until the hub serves configs, and says which.
     pub(super) async fn wait_for_api(&self, patience: Duration) -> Result<&'static str, JoinError> {
         let path = format!("/apis/{}/{}", api::GROUP, api::VERSION);
+        let wait = Wait {
+            patience,
+            what: format!("the hub to serve {path}"),
+            otherwise: format!("{path} is not served"),
+            advice: "apply manifests/crds/, or in kcp bind the API edge.kubestellar.io".to_owned(),
+        };
+        self.wait(&wait, async || match self.client.get(&path).await {
+            Ok(types) => Ok(served(&types).ok_or("the hub serves neither EdgeSyncConfig nor SyncerConfig".to_owned())),
+            Err(error) if passes(&error) => Ok(Err(error.to_string())),
+            Err(error) => Err(self.failed(&format!("cannot read {path} at {}", self.client.url()), &error)),
+        })
+        .await
+    }
+
+    /// Asks again every second until there is what is waited for; says every few seconds that it waits, and why.
+    pub(super) async fn wait<T>(
+        &self,
+        wait: &Wait,
+        ask: impl AsyncFn() -> Result<Result<T, String>, JoinError>,
+    ) -> Result<T, JoinError> {
         let (began, mut said) = (Instant::now(), Duration::ZERO);
+        let patience = wait.patience.as_secs();
         loop {
-            let why = match self.client.get(&path).await {
-                Ok(types) => match served(&types) {
-                    Some(plural) => return Ok(plural),
-                    None => "the hub serves neither EdgeSyncConfig nor SyncerConfig".to_owned(),
-                },
-                Err(error) if passes(&error) => error.to_string(),
-                Err(error) => return Err(self.error(&format!("cannot read {path} at {}", self.client.url), &error)),
+            let why = match ask().await? {
+                Ok(found) => return Ok(found),
+                Err(why) => why,
             };
             let waited = began.elapsed();
-            if waited >= patience {
-                let advice = "apply manifests/crds/, or in kcp bind the API edge.kubestellar.io";
-                let what = format!("{path} is not served after {} s", patience.as_secs());
-                return Err(self.error(&what, &format!("{why}; {advice}")));
+            if waited >= wait.patience {
+                let what = format!("{} after {patience} s", wait.otherwise);
+                return Err(self.error(&what, &format!("{why}; {}", wait.advice)));
             }
             if waited >= said + PROGRESS {
                 said = waited;
-                let (waited, patience) = (waited.as_secs(), patience.as_secs());
+                let waited = waited.as_secs();
                 (self.say)(&format!(
-                    "waiting for the hub to serve {path} ({waited} s of {patience} s): {why}"
+                    "waiting for {} ({waited} s of {patience} s): {why}",
+                    wait.what
                 ));
             }
             sleep(AGAIN).await;
@@ -87,7 +130,7 @@ impl Work<'_> {
     pub(super) async fn find(&self, name: &str, plural: &'static str) -> Result<Found, JoinError> {
         let path = format!("/apis/{}/{}/{plural}/{name}", api::GROUP, api::VERSION);
         let config = self.client.find(&path).await;
-        let config = config.map_err(|error| self.error(&format!("cannot read {path}"), &error))?;
+        let config = config.map_err(|error| self.failed(&format!("cannot read {path}"), &error))?;
         let accounts = self.labelled("/api/v1/serviceaccounts", name).await?;
         Ok(Found {
             plural,
@@ -100,7 +143,7 @@ impl Work<'_> {
     pub(super) async fn labelled(&self, collection: &str, name: &str) -> Result<Vec<Value>, JoinError> {
         let path = format!("{collection}?labelSelector={}%3D{name}", api::SYNC_TARGET_NAME);
         let list = self.client.get(&path).await;
-        let mut list = list.map_err(|error| self.error(&format!("cannot list {collection}"), &error))?;
+        let mut list = list.map_err(|error| self.failed(&format!("cannot list {collection}"), &error))?;
         let kind = list["kind"]
             .as_str()
             .unwrap_or_default()
@@ -118,32 +161,35 @@ impl Work<'_> {
         Ok(items)
     }
 
-    /// Makes everything so, and returns who the registration is for.
-    pub(super) async fn register(
-        &mut self,
-        wanted: &Wanted<'_>,
-        found: &Found,
-        rbac: Rbac,
-        now: Duration,
-    ) -> Result<Identity, JoinError> {
+    /// Who the registration is for: a new sync target, unless there is one of this name.
+    pub(super) fn identify(&self, wanted: &Wanted<'_>, found: &Found, now: Duration) -> Result<Identity, JoinError> {
         let what = || format!("cannot register {}", wanted.name);
         let known = hub::identify(ours(found, wanted.name), &found.accounts, wanted);
         let (uid, namespace, at_edge) = known.map_err(|why| self.error(&what(), &why))?;
         let chance = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
-        let identity = Identity {
+        Ok(Identity {
             name: wanted.name.to_owned(),
             uid: uid.unwrap_or_else(|| new_uid(now, chance)),
             namespace,
             at_edge,
-        };
-        let config = hub::config(&identity, found.plural);
-        let owner = self.make(&config, found.config.clone(), wanted.name).await?;
-        for object in hub::owned(&identity, &owner, &hub_rules(rbac, &identity.id())) {
+        })
+    }
+
+    /// Makes everything so, with these rules in the role.
+    pub(super) async fn register(
+        &mut self,
+        identity: &Identity,
+        found: &Found,
+        rules: &Value,
+    ) -> Result<(), JoinError> {
+        let config = hub::config(identity, found.plural);
+        let owner = self.make(&config, found.config.clone(), &identity.name).await?;
+        for object in hub::owned(identity, &owner, rules) {
             let there = self.client.find(&object.path()).await;
-            let there = there.map_err(|error| self.error(&format!("cannot read {}", object.label()), &error))?;
-            self.make(&object, there, wanted.name).await?;
+            let there = there.map_err(|error| self.failed(&format!("cannot read {}", object.label()), &error))?;
+            self.make(&object, there, &identity.name).await?;
         }
-        Ok(identity)
+        Ok(())
     }
 
     /// Makes one object so; returns it as it is then.
@@ -182,7 +228,7 @@ impl Work<'_> {
             },
             _ => self.client.create(&object.collection, &object.body).await,
         };
-        let written = written.map_err(|error| self.error(&format!("cannot {verb} {label}"), &error))?;
+        let written = written.map_err(|error| self.failed(&format!("cannot {verb} {label}"), &error))?;
         (self.say)(&format!("{label}: {done}"));
         self.made.push(format!("{label} {done}"));
         Ok(written)
@@ -194,7 +240,7 @@ impl Work<'_> {
         let what = format!("cannot get a token for ServiceAccount/{namespace}/{id}");
         let path = format!("{}/{id}/token", hub::accounts(namespace));
         let answer = self.client.create(&path, &token::request(lifetime.as_secs())).await;
-        let answer = answer.map_err(|error| self.error(&what, &error))?;
+        let answer = answer.map_err(|error| self.failed(&what, &error))?;
         let granted = token::granted(&answer).map(|(token, end)| (token.to_owned(), end.to_owned()));
         granted.ok_or_else(|| self.error(&what, &"the hub has answered without one"))
     }
@@ -240,7 +286,7 @@ impl Work<'_> {
                 object["metadata"]["name"].as_str().unwrap_or_default()
             );
             let deleted = self.client.delete(&path, object).await;
-            deleted.map_err(|error| self.error(&format!("cannot delete {label}"), &error))?;
+            deleted.map_err(|error| self.failed(&format!("cannot delete {label}"), &error))?;
             (self.say)(&format!("{label}: deleted"));
             self.made.push(format!("{label} deleted"));
         }
@@ -264,7 +310,7 @@ fn served(types: &Value) -> Option<&'static str> {
 }
 
 /// True for what passes when one waits: the API is not bound yet, or the server has no time.
-fn passes(error: &Error) -> bool {
+pub(super) fn passes(error: &Error) -> bool {
     let is_busy = |code: u16| matches!(code, 429 | 500..=599);
     error.is_type_not_served() || error.status().is_some_and(|status| is_busy(status.code))
 }

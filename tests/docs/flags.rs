@@ -136,6 +136,22 @@ fn the_flags_of_gen_are_those_of_its_help_with_their_defaults() {
     }
 }
 
+#[test]
+fn the_flags_that_only_prep_has_are_those_of_its_help() {
+    let own = |flags: BTreeMap<String, Flag>| -> BTreeMap<String, String> {
+        flags.into_iter().map(|(name, flag)| (name, flag.default)).collect()
+    };
+    let mut help = flags_in_help(&help_of("prep"));
+    help.retain(|_, flag| flag.group == "Flags of its own");
+    let (page, help) = (own(flags_of_page("docs/prep.md")), own(help));
+    let names_of = |flags: &BTreeMap<String, String>| -> Names { flags.keys().cloned().collect() };
+    same("flags of prep", &names_of(&page), &names_of(&help));
+    for (name, default) in help {
+        let expected = if default.is_empty() { "off" } else { &default };
+        assert_eq!(page[&name], expected, "the default of {name}");
+    }
+}
+
 /// The words of a text that are flags.
 fn flags_in<'a>(words: impl Iterator<Item = &'a str>) -> Names {
     let words = words.map(|word| word.trim_end_matches([',', '.']));
@@ -185,7 +201,7 @@ fn the_environment_variables_are_those_of_the_help() {
 
 /// Whether the program knows this flag, by whatever name.
 fn is_flag(name: &str) -> bool {
-    ["run", "gen"].iter().any(|command| {
+    ["run", "gen", "prep"].iter().any(|command| {
         let parsed = edge_syncer::cli::parse(["edge-syncer", command, name].map(Into::into));
         parsed.map_or_else(|error| !error.to_string().contains("unknown flag"), |_| true)
     })
@@ -214,7 +230,7 @@ fn every_flag_that_a_page_names_exists() {
             let name = word.split('=').next().unwrap_or_default();
             assert!(
                 is_flag(name) || OF_OTHERS.contains(&name),
-                "{path}: {word} is no flag of run or gen"
+                "{path}: {word} is no flag of run, gen or prep"
             );
             count += 1;
         }

@@ -22,7 +22,13 @@ fn comparable(mut documents: Vec<Value>) -> Vec<Value> {
 #[tokio::test]
 async fn prints_what_kustomize_makes_of_each_overlay() {
     let pair = shared_pair().await;
-    for (name, flags) in [("single", &[][..]), ("ha", &["--ha"]), ("scoped", &["--rbac=scoped"])] {
+    for (name, flags) in [
+        ("single", &[][..]),
+        ("ha", &["--ha"]),
+        ("scoped", &["--rbac=scoped"]),
+        ("poll", &["--poll"]),
+        ("metered", &["--metered"]),
+    ] {
         let target = new_name();
         let flags = [flags, &["--uid=the-uid", "-n", "own", "--qps=7", "--burst=8"]].concat();
         let found = manifest(&pair.hub.kubeconfig(), &target, &flags).await;

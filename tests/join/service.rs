@@ -58,6 +58,17 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
     })
     .await;
 
+    // What a manifest has in the Deployment, a service has in its settings.
+    let flags = ["--poll", "--metered", "--ha"];
+    generate(
+        &kubeconfig,
+        &[&[&name, "--format=systemd", "-o", &at][..], &flags].concat(),
+    )
+    .await
+    .done();
+    let added = "--mode=poll --poll-interval=15s --heartbeat-interval=15m --status-interval=1m\"\n";
+    assert!(read("edge-syncer.env").ends_with(added), "{}", read("edge-syncer.env"));
+
     // A new token changes nothing else.
     let token = |text: &str| token_in(&serde_saphyr::from_str(text).expect("it is YAML"));
     let first = token(&read("hub.kubeconfig"));

@@ -6,7 +6,7 @@ use crate::bench::{Site, documents, ensure_namespace, pair, roles};
 use crate::support::objects::{config_map, syncer_config};
 use crate::support::statuses::{deployment, returns, set_status, web};
 use crate::support::story::{arrives, copy_equals, edit, gone, remains};
-use crate::support::{AuditMark, PairLease, SYNCER};
+use crate::support::{AuditMark, Objects, PairLease, SYNCER};
 
 /// What the config of the demo asks for, in this namespace.
 pub(crate) fn selection(shop: &str) -> Value {
@@ -22,8 +22,33 @@ pub(crate) fn selection(shop: &str) -> Value {
     })
 }
 
+/// The story of the demo: all that can become of objects while both sides are there.
+pub(crate) async fn plays_the_story(hub: &Objects, edge: &Objects, shop: &str) {
+    ensure_namespace(hub, shop).await;
+    hub.create(&config_map(shop, "prices", json!({"apple": "1"}))).await;
+    copy_equals(edge, shop, "prices", &json!({"apple": "1"})).await;
+    hub.create(&deployment(shop, "web:1")).await;
+    arrives(edge, "apps/v1", "deployments", shop, "web").await;
+    edit(hub, shop, "prices", &json!({"data": {"apple": "2"}})).await;
+    copy_equals(edge, shop, "prices", &json!({"apple": "2"})).await;
+    // What people change and delete at the edge comes back.
+    edit(edge, shop, "prices", &json!({"data": {"apple": "999"}})).await;
+    copy_equals(edge, shop, "prices", &json!({"apple": "2"})).await;
+    edge.delete("v1", "configmaps", shop, "prices").await;
+    copy_equals(edge, shop, "prices", &json!({"apple": "2"})).await;
+    let status = json!({"observedGeneration": 1, "replicas": 2});
+    set_status(edge, web(shop), true, &status).await;
+    returns(hub, web(shop), &status).await;
+    edge.create(&config_map(shop, "sales", json!({"apples": "1"}))).await;
+    copy_equals(hub, shop, "sales", &json!({"apples": "1"})).await;
+    edit(edge, shop, "sales", &json!({"data": {"apples": "2"}})).await;
+    copy_equals(hub, shop, "sales", &json!({"apples": "2"})).await;
+    edge.delete("v1", "configmaps", shop, "sales").await;
+    gone(hub, "v1", "configmaps", shop, "sales").await;
+}
+
 /// Fails if a server has refused the syncer anything since these marks.
-fn nothing_was_refused(pair: &PairLease, marks: [AuditMark; 2]) {
+pub(crate) fn nothing_was_refused(pair: &PairLease, marks: [AuditMark; 2]) {
     for (server, mark) in [&pair.hub, &pair.edge].into_iter().zip(marks) {
         let requests = server.requests_since(SYNCER, mark);
         assert!(!requests.is_empty(), "the {} was asked nothing", server.name());
@@ -41,30 +66,7 @@ async fn the_story_of_the_demo_needs_no_more_than_the_printed_roles() {
     let mut site = Site::prepare(pair, &["--leader-elect"]).await;
     let mut syncer = site.syncer(&["--leader-elect", "--heartbeat-interval=1s"]);
     let marks = [site.pair.hub.audit_mark(), site.pair.edge.audit_mark()];
-    {
-        let (hub, edge) = (&site.hub, &site.edge);
-        ensure_namespace(hub, shop).await;
-        hub.create(&config_map(shop, "prices", json!({"apple": "1"}))).await;
-        copy_equals(edge, shop, "prices", &json!({"apple": "1"})).await;
-        hub.create(&deployment(shop, "web:1")).await;
-        arrives(edge, "apps/v1", "deployments", shop, "web").await;
-        edit(hub, shop, "prices", &json!({"data": {"apple": "2"}})).await;
-        copy_equals(edge, shop, "prices", &json!({"apple": "2"})).await;
-        // What people change and delete at the edge comes back.
-        edit(edge, shop, "prices", &json!({"data": {"apple": "999"}})).await;
-        copy_equals(edge, shop, "prices", &json!({"apple": "2"})).await;
-        edge.delete("v1", "configmaps", shop, "prices").await;
-        copy_equals(edge, shop, "prices", &json!({"apple": "2"})).await;
-        let status = json!({"observedGeneration": 1, "replicas": 2});
-        set_status(edge, web(shop), true, &status).await;
-        returns(hub, web(shop), &status).await;
-        edge.create(&config_map(shop, "sales", json!({"apples": "1"}))).await;
-        copy_equals(hub, shop, "sales", &json!({"apples": "1"})).await;
-        edit(edge, shop, "sales", &json!({"data": {"apples": "2"}})).await;
-        copy_equals(hub, shop, "sales", &json!({"apples": "2"})).await;
-        edge.delete("v1", "configmaps", shop, "sales").await;
-        gone(hub, "v1", "configmaps", shop, "sales").await;
-    }
+    plays_the_story(&site.hub, &site.edge, shop).await;
     nothing_was_refused(&site.pair, marks);
     site.pair.hub.stop_apiserver();
     remains(&site.edge, "v1", "configmaps", shop, "prices").await;

@@ -29,7 +29,7 @@ pub struct BadField {
 
 impl BadField {
     /// Of a field of a cluster or user, whose names differ.
-    pub(in crate::cluster) fn new(field: &str, why: impl Into<String>) -> Self {
+    pub(crate) fn new(field: &str, why: impl Into<String>) -> Self {
         let entry = if CLUSTER_FIELDS.iter().any(|(name, _)| *name == field) {
             Entry::Cluster
         } else if USER_FIELDS.iter().any(|(name, _)| *name == field) {
