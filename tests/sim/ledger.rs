@@ -445,7 +445,7 @@ impl Ledger {
         if side == Side::Edge || !write.ty.is_namespace() {
             let hidden = write.origin_type_hidden;
             match hidden.or_else(|| self.was_hidden(flow.from, &origin.resource)) {
-                Some(time) if !self.was_proved_before(write.process, flow, &origin, time) => {
+                Some(time) if !self.is_proved(write.process, flow, &origin) => {
                     self.check_hidden(flow, &key, &origin, time);
                 }
                 _ => self.check_proof(write.process, flow, (&key, before), write.origin_type_served),
@@ -492,11 +492,11 @@ impl Ledger {
         }
     }
 
-    /// True if the side said a moment ago that the origin is gone, before it began to hide the type, so long ago.
-    fn was_proved_before(&self, process: u32, flow: &Flow, origin: &Key, hidden: Duration) -> bool {
-        let (now, age) = (self.clock(), PROOF_AGE + self.staleness);
+    /// True if the side said a moment ago that the origin is gone. It says so only while it serves the type: before it began
+    /// to hide it, or after that was over.
+    fn is_proved(&self, process: u32, flow: &Flow, origin: &Key) -> bool {
         let proof = self.proofs.get(&(process, flow.from, origin.clone()));
-        proof.is_some_and(|&at| at + hidden <= now && now <= at + age)
+        proof.is_some_and(|&at| self.clock().saturating_sub(at) <= PROOF_AGE + self.staleness)
     }
 
     /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. What goes up
@@ -541,8 +541,7 @@ impl Ledger {
             self.break_promise(format!("deleted {key}, whose origin went with its type"), &[key]);
         }
         self.check_mass(flow, key);
-        let reported = self.proofs.get(&(process, flow.from, origin.clone()));
-        let reported = reported.is_some_and(|&at| recent(at));
+        let reported = self.is_proved(process, flow, origin);
         // A type that has only just come back proves as much by having been gone.
         let came_back = self.came_back.get(&(flow.from, origin.resource.to_string()));
         let is_served = origin_type_served && !came_back.is_some_and(|&at| recent(at));
