@@ -7,7 +7,7 @@ use super::meta::Meta;
 use super::object::Address;
 use super::read::{at_least, created_meanwhile, not_older, read_metadata};
 use crate::bounded::at_most;
-use crate::cluster::{Cluster, Content, Error};
+use crate::cluster::{Cluster, Content, Error, qualified};
 
 /// The metadata of what is in the copy's place now; `None` if there is nothing.
 pub(super) async fn read_meta(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
@@ -17,14 +17,36 @@ pub(super) async fn read_meta(copies: &Cluster, job: &Job) -> Result<Option<Meta
 
 /// What is in the copy's place now; `None` if there is nothing.
 pub(super) async fn read_copy(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
+    let found = read_place(copies, job).await?;
+    Ok(found.map(|(_, seen)| seen))
+}
+
+/// The copy of the job's origin, as it is now; `None` if there is none, whatever else has its place.
+pub(super) async fn read_copy_of_origin(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
+    let found = read_place(copies, job).await?;
+    Ok(found.filter(|(meta, _)| is_of(meta, job)).map(|(_, seen)| seen))
+}
+
+async fn read_place(copies: &Cluster, job: &Job) -> Result<Option<(Meta, Seen)>, Error> {
     let Address { resource, name } = &job.copy_at;
-    match copies.get(resource, name, Content::Metadata).await {
-        Ok(object) => {
-            not_older(&Meta::of(name, &object)?, job.copy_version)?;
-            Seen::of(job.direction, resource, &object, &job.policy, job.selection).map(Some)
-        }
-        Err(error) if error.proves_absent(&name.name) => Ok(None),
-        Err(error) => Err(error),
+    let object = match copies.get(resource, name, Content::Metadata).await {
+        Ok(object) => object,
+        Err(error) if error.proves_absent(&name.name) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let meta = Meta::of(name, &object)?;
+    not_older(&meta, job.copy_version)?;
+    let seen = Seen::of(job.direction, resource, &object, &job.policy, job.selection)?;
+    Ok(Some((meta, seen)))
+}
+
+/// True if the copy was made of the job's origin. A conversion may have given its place to another one: then it is that
+/// one's, and goes when that does.
+pub(super) fn is_of(copy: &Meta, job: &Job) -> bool {
+    let Address { resource, name } = &job.origin;
+    match copy.renamed_from() {
+        Some((kind, from)) => kind == qualified(&resource.group, &resource.kind) && *from == *name.name,
+        None => name == &job.copy_at.name && resource.kind == job.copy_at.resource.kind,
     }
 }
 

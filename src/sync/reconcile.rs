@@ -9,7 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::copy_place::{finalizers_of, read_copy};
+use super::copy_place::{finalizers_of, read_copy, read_copy_of_origin};
 use super::job::{Change, Ending, Failure, Job, Outcome, Seen, Why, done, failed, left};
 use super::meta::Meta;
 use super::object::{Address, Desired, Status};
@@ -117,9 +117,9 @@ async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> R
 }
 
 /// The origin of a copy is there and not selected, and the copy may be gone or have lost no more than its label: then it still goes
-/// when its origin is deleted.
+/// when its origin is deleted. What a conversion has made of another origin since is none of its own.
 async fn read_unlabelled(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
-    Ok(match read_copy(copies, job).await? {
+    Ok(match read_copy_of_origin(copies, job).await? {
         None => done(Why::Gone, Some(Seen::ABSENT)),
         Some(seen) => done(Why::NotSelected, Some(seen)),
     })

@@ -85,6 +85,31 @@ async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is
 }
 
 #[tokio::test]
+async fn what_a_conversion_has_made_of_another_origin_in_the_place_of_a_copy_is_not_taken_for_the_copy() {
+    let of_another = OUR_COPY.replace(
+        r#""annotations":{"#,
+        r#""annotations":{"edge.kubestellar.io/renamed-from":"ConfigMap/b","#,
+    );
+    for (copy, expected) in [
+        (OUR_COPY, Ending::from(Why::NotSelected)),
+        (of_another.leak(), Why::Gone.into()),
+    ] {
+        let (hub, _) = scripted(Side::Hub, &[]);
+        let (edge, _) = scripted(Side::Edge, &[(200, copy)]);
+        let unselected = Job {
+            selection: Selection::None,
+            read_first: true,
+            may_delete: false,
+            ..job()
+        };
+        let outcome = reconcile(&hub, &edge, unselected).await.unwrap();
+        assert_eq!(outcome.ending, expected);
+        let is_ours = outcome.copy.map(|seen| seen.copy.state == CopyState::Ours);
+        assert_eq!(is_ours, Some(expected == Why::NotSelected));
+    }
+}
+
+#[tokio::test]
 async fn a_copy_is_not_replaced_by_what_the_edge_would_not_create() {
     let invalid =
         r#"{"kind":"Status","reason":"Invalid","message":"field is immutable","details":{"name":"a"},"code":422}"#;

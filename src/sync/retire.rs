@@ -10,11 +10,11 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::cascade::first_in_cascade;
-use super::copy_place::{confirm_gone, read_meta};
+use super::copy_place::{confirm_gone, is_of, read_meta};
 use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
 use super::read::{created_meanwhile, not_older, read_metadata};
 use crate::api::{ADOPTED, OWNER, PULL_SECRETS, SOURCE};
-use crate::cluster::{Cluster, Error, qualified};
+use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
 use crate::sync::identity::{self, Verdict};
 use crate::sync::meta::Meta;
@@ -101,16 +101,6 @@ fn retirement_of(job: &Job, meta: &Meta) -> Retirement {
         return Retirement::Leave(Why::NotOurs);
     }
     retirement(copy, job.protected)
-}
-
-/// True if the copy was made of the object whose end is to be its own. A conversion may have given its place to another one
-/// meanwhile: then it waits for the end of that.
-fn is_of(copy: &Meta, job: &Job) -> bool {
-    let Address { resource, name } = &job.origin;
-    match copy.renamed_from() {
-        Some((kind, from)) => kind == qualified(&resource.group, &resource.kind) && *from == *name.name,
-        None => name == &job.copy_at.name && resource.kind == job.copy_at.resource.kind,
-    }
 }
 
 /// What is in the copy's place; `None` if it is proved that nothing is.
