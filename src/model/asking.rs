@@ -290,11 +290,13 @@ impl Model {
         !self.unknown(side).is_empty() || self.selecting.unknown.groups.contains(&side)
     }
 
-    /// Types of which a side has confirmed that it lacks the copies, so that there are none.
+    /// Types of which a side has confirmed that it lacks the copies, so that there are none. What it only does not serve now
+    /// keeps its objects as long as its CRD is there.
     fn note_without_copies(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {
         let copies = |known: &SyncedType| (known.group.clone(), known.resource.clone());
         let saved = self.record.saved.iter().flatten();
         let lacking = saved.filter(|known| known.direction.copy() == side && lacking.contains(&copies(known)));
+        let lacking = lacking.filter(|known| !self.may_have_crd(side, &known.group, &known.resource));
         let lacking: Vec<_> = lacking.cloned().collect();
         let without_copies = &mut self.selecting.without_copies;
         without_copies.retain(|known| known.direction.copy() != side);

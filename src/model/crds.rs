@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{Feed, Model};
 use crate::cluster::discovery::Discovery;
-use crate::cluster::{Error, ResourceType, Scope, Side};
+use crate::cluster::{Error, ResourceType, Scope, Side, qualified};
 use crate::logging::log_line;
 use crate::source::{Reading, SourceId, Style};
 use crate::sync::meta::Meta;
@@ -123,6 +123,16 @@ impl Model {
         let asking = &self.sides.of(side).asking;
         let known = asking.crds.as_ref().filter(|_| self.is_open_ended(side));
         known.is_some_and(|known| known.refused || known.announce_more(&self.open_groups(side), &asking.discovery))
+    }
+
+    /// False if it is known that a side has no CRD of that type, or if it does not let CRDs be read.
+    pub(super) fn may_have_crd(&self, side: Side, group: &str, resource: &str) -> bool {
+        let Some(crds) = &self.sides.of(side).asking.crds else {
+            return true;
+        };
+        let source = self.sources.get(&crds.source);
+        let is_read = source.is_some_and(|source| source.settled && !source.listing);
+        !crds.refused && (!is_read || crds.names.contains(&qualified(group, resource)))
     }
 
     fn is_open_ended(&self, side: Side) -> bool {

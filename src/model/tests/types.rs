@@ -213,3 +213,42 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
         );
     }
 }
+
+/// A widget has come down that nothing selects any more, and of which the edge says that it does not serve the type.
+fn deselected_and_not_served() -> Bench {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.selecting(&["widgets.example.org"]);
+    let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
+    bench.says(origins, &object(&widgets(), "shop", "a", 10));
+    bench.succeed(Change::Created);
+    bench.there_are_no_statuses();
+    bench.config_says(&config("all", &json!({})));
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("one is left");
+    bench.world.withdraw_at(Side::Edge, &widgets());
+    bench.breaks(copies, not_served());
+    bench.pass(SECOND);
+    bench
+}
+
+#[test]
+fn a_type_that_the_edge_does_not_serve_may_have_copies_as_long_as_its_crd_is_there() {
+    let is_recorded = |bench: &Bench| bench.world.kept.types.iter().any(|known| known.resource == "widgets");
+    let mut bench = deselected_and_not_served();
+    bench.pass(60 * SECOND);
+    assert!(is_recorded(&bench), "its CRDs have not been listed");
+    let definitions = bench.source(Feed::Crds(Side::Edge));
+    bench.list(definitions, &[definition()], 8);
+    bench.pass(600 * SECOND);
+    assert!(is_recorded(&bench), "it may be served again");
+    bench.says_gone(definitions, &definition());
+    bench.pass(301 * SECOND);
+    assert!(!is_recorded(&bench), "its objects went with it");
+
+    // Where CRDs may not be read, what is served has to be enough.
+    let mut bench = deselected_and_not_served();
+    let definitions = bench.source(Feed::Crds(Side::Edge));
+    bench.breaks(definitions, forbidden());
+    bench.pass(301 * SECOND);
+    assert!(!is_recorded(&bench));
+}
