@@ -64,7 +64,8 @@ pub fn differences(
                 continue;
             }
             let copy = edge.get(&at_edge).map(std::ops::Deref::deref);
-            if copy.is_some_and(|copy| is_anothers_copy(hub, key, &at_edge, copy)) {
+            let goes = |copy: &Value| may_go(&specs, hub, edge, &at_edge, copy, choices);
+            if copy.is_some_and(|copy| is_anothers_copy(hub, key, &at_edge, copy, goes)) {
                 continue;
             }
             let found = copy_is_wrong(selected, (key, origin), (&at_edge, copy));
@@ -90,11 +91,12 @@ pub fn differences(
     all
 }
 
-/// True if the copy in the place of the hub's `key` was made of another object, which is there, when that had this place: it
-/// stays as long as that, and whoever is to have its place waits.
-fn is_anothers_copy(hub: &Store, key: &Key, at_edge: &Key, copy: &Value) -> bool {
+/// True if the copy in the place of the hub's `key` was made of another object when that had this place: it stays as long as
+/// that is there, and whoever is to have its place waits. When that is gone it is [`LEFT_OVER`], and no more than that: as long as
+/// deletes are held, nobody else gets its place.
+fn is_anothers_copy(hub: &Store, key: &Key, at_edge: &Key, copy: &Value, goes: impl Fn(&Value) -> bool) -> bool {
     let origin = origin_of(at_edge, copy);
-    origin != *key && DOWNSYNC.owns(copy) && hub.get(&origin).is_some()
+    origin != *key && DOWNSYNC.owns(copy) && (hub.get(&origin).is_some() || goes(copy))
 }
 
 /// What upsync has made or selects is not for downsync.

@@ -38,12 +38,18 @@ impl Ledger {
         let mut within = self
             .existence
             .iter()
-            .filter(|((_, inner), _)| inner.namespace == key.name && !write.hidden.contains_key(&*inner.resource));
+            .filter(|((_, inner), _)| inner.namespace == key.name);
         let wrong = if write.ask.verb == Verb::Delete {
-            // What has come since the syncer looked is not seen: no server has a precondition for that.
+            // What has come since the syncer looked is not seen: no server has a precondition for that. Nor is what the hub
+            // does not serve.
             let since = self.clock().saturating_sub(PROOF_AGE + self.staleness);
-            !self.lists_lie && within.any(|((side, _), (at, exists))| *side == Side::Hub && *exists && *at < since)
+            let is_served = |inner: &Key| !write.hidden.contains_key(&*inner.resource);
+            !self.lists_lie
+                && within.any(|((side, inner), (at, exists))| {
+                    *side == Side::Hub && *exists && *at < since && is_served(inner)
+                })
         } else {
+            // What the hub serves is no matter of the edge's types: an object may go up as another kind.
             !selected(key) && !within.any(|((side, inner), _)| *side == Side::Edge && selected(inner))
         };
         if wrong {
