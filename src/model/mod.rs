@@ -103,7 +103,7 @@ pub(crate) enum Task {
     Status,
 }
 
-/// What the queue holds: a task for one object of one type, by its name at the edge.
+/// What the queue holds: a task for one object of one type, by the name of its copy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     type_id: TypeId,

@@ -14,7 +14,6 @@ use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Desired, Status};
-use crate::sync::own_objects::is_record;
 use crate::sync::ownership::{CopyState, Owner, origin_hash};
 
 impl Model {
@@ -113,7 +112,7 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
-        state.takes_its_name_back(&meta.object_name());
+        state.takes_its_name(&meta.object_name());
         if let Some((copy, others)) = state.displaced(&meta.object_name()) {
             let (side, copy, others) = (state.plan.direction.copy(), copy.for_people(), others.for_people());
             self.report.name_is_taken(side, &copy, &others);
@@ -165,7 +164,7 @@ impl Model {
         // What the other direction has made is not synced back.
         let is_copy = meta.is_copy_of(state.plan.direction.other(), &origin.resource.kind);
         let selection = state.allowed(name);
-        let desired = if selection == Selection::None || is_copy || is_record(&state.plan.at_edge, &name.name) {
+        let desired = if selection == Selection::None || is_copy || state.is_record(name) {
             None
         } else {
             Desired::from_origin(&origin, &copy, selection, object)?

@@ -4,7 +4,6 @@
 use super::{Model, TypeId, TypeState};
 use crate::cluster::ObjectName;
 use crate::plan::{Added, Direction, Selection, TypePlan};
-use crate::sync::own_objects::is_record;
 
 /// Above this many new names, lists are cheaper.
 const NAMES: usize = 200;
@@ -21,7 +20,7 @@ impl Model {
         if state.plan.status != planned.status {
             state.inventory.drop_written_statuses();
         }
-        state.plan = planned;
+        state.follow(planned);
         // Before what has no copy is forgotten.
         self.clear_failures(type_id, false);
         if let Some(state) = self.types.get_mut(&type_id) {
@@ -45,19 +44,21 @@ impl Model {
             }
             self.start_copy_source(type_id);
         }
-        self.read_by_name(type_id, added.names);
+        self.read_by_name(type_id, &added.names);
         self.read_once(type_id, added.scopes);
     }
 
-    fn read_by_name(&mut self, type_id: TypeId, mut names: Vec<ObjectName>) {
+    /// Reads what the edge is to call so.
+    fn read_by_name(&mut self, type_id: TypeId, names: &[ObjectName]) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
+        let mut names: Vec<_> = names.iter().filter_map(|name| state.called_at_edge(name)).collect();
         names.retain(|name| {
             if let (Some(why), Some((origin, _))) = (state.refusal(name), state.both(name)) {
                 self.report.refused(&origin.for_people(), &why);
             }
-            state.allowed(name) != Selection::None && !is_record(&state.plan.at_edge, &name.name)
+            state.allowed(name) != Selection::None && !state.is_record(name)
         });
         for name in &names {
             state.inventory.ask_for(name);

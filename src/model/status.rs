@@ -77,7 +77,7 @@ impl Model {
         };
         let state = self.types.get_mut(&key.type_id)?;
         let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;
-        let at_hub = state.at_hub(&key.name)?;
+        let (at_hub, at_edge) = state.hub_and_edge(&key.name)?;
         // What is left of a finished Job is its last status, if that is at hand: it cannot be read any more.
         if body.is_none() && state.inventory.get(&key.name)?.is_finished() {
             return None;
@@ -91,7 +91,7 @@ impl Model {
             Direction::Up => record.origin_version,
         };
         Some(StatusJob {
-            at_edge: state.at_edge(&key.name),
+            at_edge,
             at_hub,
             path,
             direction: state.plan.direction,

@@ -10,9 +10,10 @@ use crate::queue::Class;
 use crate::source::SourceId;
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
+use crate::sync::own_objects::is_record;
 use crate::sync::ownership::SyncTarget;
 
-/// One type that is synced, or has copies left that were. Its objects are known by their names at the edge.
+/// One type that is synced, or has copies left that were. Its objects are known by the names of their copies.
 pub(super) struct TypeState {
     pub(super) plan: TypePlan,
     /// What may not be synced, whatever the configs say.
@@ -25,24 +26,8 @@ pub(super) struct TypeState {
     /// Sources that read what the configs have added, and then end.
     pub(super) read_once: BTreeMap<Scope, SourceId>,
     pub(super) unlabelled_sources: BTreeMap<Scope, SourceId>,
-    /// Copies that a conversion made which is no longer in force, by the names that they are known by here: at the edge
-    /// that of the object there, and at the hub that of the copy, since its origin may have another one by now.
-    former_copies: BTreeMap<ObjectName, FormerCopy>,
-}
-
-/// What a conversion that is no longer in force has called an object.
-struct FormerCopy {
-    hub: ObjectName,
-    edge: ObjectName,
-}
-
-impl FormerCopy {
-    fn origin(&self, direction: Direction) -> &ObjectName {
-        match direction {
-            Direction::Down => &self.hub,
-            Direction::Up => &self.edge,
-        }
-    }
+    /// The origins of copies that a conversion made which is no longer in force, by the names of the copies.
+    former_copies: BTreeMap<ObjectName, ObjectName>,
 }
 
 impl TypeState {
@@ -83,73 +68,85 @@ impl TypeState {
         }
     }
 
-    /// The object at the edge.
-    pub(super) fn at_edge(&self, name: &ObjectName) -> Address {
-        Address {
-            resource: self.plan.at_edge.clone(),
-            name: self.edge_name(name).clone(),
-        }
-    }
-
-    /// The object at the hub; `None` if the name does not belong to this type.
-    pub(super) fn at_hub(&self, name: &ObjectName) -> Option<Address> {
-        Some(Address {
-            resource: self.plan.at_hub.clone(),
-            name: self.hub_name(name)?,
-        })
-    }
-
-    /// Origin and copy of an object.
+    /// Origin and copy of an object; `None` if the name belongs to nothing of this type.
     pub(super) fn both(&self, name: &ObjectName) -> Option<(Address, Address)> {
-        let (hub, edge) = (self.at_hub(name)?, self.at_edge(name));
+        let address = |resource: &ResourceType, name| Address {
+            resource: resource.clone(),
+            name,
+        };
+        let origin = address(self.origin_type(), self.origin_name(name)?);
+        Some((origin, address(self.copy_type(), name.clone())))
+    }
+
+    /// The same, hub first.
+    pub(super) fn hub_and_edge(&self, name: &ObjectName) -> Option<(Address, Address)> {
+        let (origin, copy) = self.both(name)?;
         Some(match self.plan.direction {
-            Direction::Down => (hub, edge),
-            Direction::Up => (edge, hub),
+            Direction::Down => (origin, copy),
+            Direction::Up => (copy, origin),
         })
-    }
-
-    fn hub_name(&self, name: &ObjectName) -> Option<ObjectName> {
-        match self.former_copies.get(name) {
-            Some(former) => Some(former.hub.clone()),
-            None => self.plan.naming.at_hub(name),
-        }
-    }
-
-    fn edge_name<'a>(&'a self, name: &'a ObjectName) -> &'a ObjectName {
-        self.former_copies.get(name).map_or(name, |former| &former.edge)
     }
 
     fn origin_name(&self, name: &ObjectName) -> Option<ObjectName> {
+        let former = self.former_copies.get(name).cloned();
+        former.or_else(|| self.named_origin(name))
+    }
+
+    /// What a copy of that name is made of, as the conversions are now.
+    fn named_origin(&self, copy: &ObjectName) -> Option<ObjectName> {
         match self.plan.direction {
-            Direction::Down => self.hub_name(name),
-            Direction::Up => Some(self.edge_name(name).clone()),
+            Direction::Down => self.plan.naming.at_hub(copy),
+            Direction::Up => self.plan.naming.at_edge(copy),
         }
+    }
+
+    /// What the copy of that origin is called, as the conversions are now; `None` if it is to have none.
+    fn named_copy(&self, origin: &ObjectName) -> Option<ObjectName> {
+        let copy = match self.plan.direction {
+            Direction::Down => self.plan.naming.at_edge(origin),
+            Direction::Up => self.plan.naming.at_hub(origin),
+        }?;
+        // A conversion may have given its name to the copy of another.
+        (self.named_origin(&copy).as_ref() == Some(origin)).then_some(copy)
+    }
+
+    /// What the edge calls an object. Configs and the edge's owner mean that.
+    fn edge_name(&self, name: &ObjectName) -> Option<ObjectName> {
+        match self.plan.direction {
+            Direction::Down => Some(name.clone()),
+            Direction::Up => self.origin_name(name),
+        }
+    }
+
+    /// The object that the edge is to call so, as the conversions are now.
+    pub(super) fn called_at_edge(&self, edge: &ObjectName) -> Option<ObjectName> {
+        match self.plan.direction {
+            Direction::Down => Some(edge.clone()),
+            Direction::Up => self.named_copy(edge),
+        }
+    }
+
+    /// True if the object is the record at the edge.
+    pub(super) fn is_record(&self, name: &ObjectName) -> bool {
+        let name = self.edge_name(name);
+        name.is_some_and(|name| is_record(&self.plan.at_edge, &name.name))
     }
 
     /// The objects that an origin is about: the one it is copied to, first, and copies that earlier conversions made of
     /// it.
     pub(super) fn of_origin(&self, origin: &ObjectName) -> Vec<ObjectName> {
-        let direction = self.plan.direction;
-        let now = match direction {
-            Direction::Up => self.plan.naming.at_hub(origin).map(|_| origin.clone()),
-            Direction::Down => self.plan.naming.at_edge(origin),
-        };
         // One whose place an earlier conversion has given to another has to wait for that.
+        let now = self.named_copy(origin);
         let mut names: Vec<_> = now
             .into_iter()
             .filter(|name| !self.former_copies.contains_key(name))
             .collect();
         // From before there was a conversion.
-        let unconverted = direction == Direction::Down
-            && self.inventory.get(origin).is_some()
-            && self.hub_name(origin).as_ref() == Some(origin);
+        let unconverted = self.inventory.get(origin).is_some() && self.origin_name(origin).as_ref() == Some(origin);
         if unconverted && !names.contains(origin) {
             names.push(origin.clone());
         }
-        let former_copies = self
-            .former_copies
-            .iter()
-            .filter(|(_, former)| former.origin(direction) == origin);
+        let former_copies = self.former_copies.iter().filter(|(_, of)| *of == origin);
         for (name, _) in former_copies {
             if !names.contains(name) {
                 names.push(name.clone());
@@ -164,24 +161,20 @@ impl TypeState {
         if self.former_copies.is_empty() {
             return None;
         }
-        let name = match self.plan.direction {
-            Direction::Up => self.plan.naming.at_hub(origin).map(|_| origin.clone()),
-            Direction::Down => self.plan.naming.at_edge(origin),
-        }?;
+        let name = self.named_copy(origin)?;
         let former = self.former_copies.get(&name)?;
         let (others, copy) = self.both(&name)?;
-        (former.origin(self.plan.direction) != origin).then_some((copy, others))
+        (former != origin).then_some((copy, others))
     }
 
-    /// What the edge has under a name goes up under it, rather than that the name is kept for what an earlier conversion
-    /// has brought there.
-    pub(super) fn takes_its_name_back(&mut self, origin: &ObjectName) {
-        let anothers = |former: &FormerCopy| former.edge != *origin;
-        if self.plan.direction == Direction::Up
-            && self.former_copies.get(origin).is_some_and(anothers)
+    /// What goes up to a name has it, rather than that the name is kept for what an earlier conversion has brought there.
+    pub(super) fn takes_its_name(&mut self, origin: &ObjectName) {
+        let name = self.named_copy(origin).filter(|_| self.plan.direction == Direction::Up);
+        if let Some(name) = name
+            && self.former_copies.contains_key(&name)
             && self.plan.selector.selects(origin) == Selection::Full
         {
-            self.former_copies.remove(origin);
+            self.former_copies.remove(&name);
         }
     }
 
@@ -198,55 +191,47 @@ impl TypeState {
             None if ours && self.keeps_kind() => Some(copy.clone()),
             None => None,
         };
-        match self.plan.direction {
-            Direction::Down => {
-                let now = self.plan.naming.at_hub(&copy);
-                match origin {
-                    Some(origin) if ours && now.as_ref() != Some(&origin) => {
-                        let former = FormerCopy {
-                            hub: origin,
-                            edge: copy.clone(),
-                        };
-                        self.former_copies.insert(copy.clone(), former);
-                    }
-                    _ => {
-                        now?;
-                        self.former_copies.remove(&copy);
-                    }
+        let now = self.named_origin(&copy);
+        match origin {
+            Some(origin) if ours && now.as_ref() != Some(&origin) => {
+                if !self.is_taken(&copy) {
+                    self.former_copies.insert(copy.clone(), origin);
                 }
-                Some(copy)
             }
-            Direction::Up => {
-                if let Some(origin) = origin {
-                    return self.of_renamed_copy(origin, copy);
-                }
+            _ => {
+                now?;
                 self.former_copies.remove(&copy);
-                self.plan.naming.at_edge(&copy)
             }
         }
+        Some(copy)
     }
 
-    /// The object that a copy at the hub is of which was called `origin` at the edge when it was made.
-    fn of_renamed_copy(&mut self, origin: ObjectName, copy: ObjectName) -> Option<ObjectName> {
-        let name = match self.plan.naming.at_hub(&origin) {
-            Some(now) if now == copy => {
-                // There may have been no such conversion for a while.
-                self.former_copies.remove(&origin);
-                return Some(origin);
+    /// True if an origin is about to take the name of a copy, see [`TypeState::takes_its_name`].
+    fn is_taken(&self, copy: &ObjectName) -> bool {
+        self.plan.direction == Direction::Up && !self.former_copies.contains_key(copy) && self.inventory.is_wanted(copy)
+    }
+
+    /// Another plan holds from now on. A copy stays that of its origin, whatever the conversions call it then.
+    pub(super) fn follow(&mut self, planned: TypePlan) {
+        let names = if planned.naming == self.plan.naming {
+            Vec::new()
+        } else {
+            self.inventory.names(|_| true)
+        };
+        let origins: Vec<_> = names.iter().map(|name| self.origin_name(name)).collect();
+        self.plan = planned;
+        let mut others = Vec::new();
+        for (name, origin) in names.into_iter().zip(origins) {
+            if origin == self.named_origin(&name) {
+                self.former_copies.remove(&name);
+                continue;
             }
-            None => origin.clone(),
-            // Its origin goes up under another name now. Nothing else is known by this one here, unless another object of
-            // the edge is called so, or goes up so.
-            Some(_) if self.plan.naming.at_edge(&copy).as_ref() != Some(&copy) => return None,
-            Some(_) if self.inventory.is_wanted(&copy) => return Some(copy),
-            Some(_) => copy.clone(),
-        };
-        let former = FormerCopy {
-            hub: copy,
-            edge: origin,
-        };
-        self.former_copies.insert(name.clone(), former);
-        Some(name)
+            if let Some(origin) = origin.filter(|_| self.inventory.has_ours(&name)) {
+                self.former_copies.insert(name.clone(), origin);
+            }
+            others.push(name);
+        }
+        self.inventory.deselect(&others);
     }
 
     /// Nothing is known of any object, nor of what earlier conversions made: lists show both again.
@@ -268,18 +253,15 @@ impl TypeState {
 
     /// How an object is selected.
     pub(super) fn selection(&self, name: &ObjectName) -> Selection {
-        let belongs = match self.hub_name(name) {
-            Some(hub) => {
-                !self.former_copies.contains_key(name) && self.plan.naming.at_edge(&hub).as_ref() == Some(name)
-            }
-            None => false,
-        };
-        if !belongs {
+        let now = self.named_origin(name);
+        let belongs = !self.former_copies.contains_key(name)
+            && now.is_some_and(|origin| self.named_copy(&origin).as_ref() == Some(name));
+        let Some(edge) = self.edge_name(name).filter(|_| belongs) else {
             return Selection::None;
-        }
+        };
         // One that is implied does not yield: what is in it needs it, and one that is not at the edge has nothing to go up.
-        match self.plan.selector.selects(name) {
-            Selection::Full if self.plan.yields_to.selects(name) == Selection::Full => Selection::None,
+        match self.plan.selector.selects(&edge) {
+            Selection::Full if self.plan.yields_to.selects(&edge) == Selection::Full => Selection::None,
             selected => selected,
         }
     }
@@ -318,7 +300,8 @@ impl TypeState {
         if self.selection(name) == Selection::None {
             return None;
         }
-        self.filter.refuses(self.plan.direction, &self.plan.at_edge, name)
+        let edge = self.edge_name(name)?;
+        self.filter.refuses(self.plan.direction, &self.plan.at_edge, &edge)
     }
 
     /// Why the edge's owner does not allow the syncer to make the namespace that a copy at the edge needs.
@@ -351,17 +334,19 @@ impl TypeState {
         if self.plan.gone_at_origin {
             return BTreeSet::new();
         }
-        let selected = |name: &&ObjectName| self.selection(name) != Selection::None;
-        let scopes = self
-            .plan
-            .selector
-            .scopes(self.inventory.ours().filter(|name| !selected(name)));
+        let deselected = self
+            .inventory
+            .ours()
+            .filter(|name| self.selection(name) == Selection::None);
+        let deselected: Vec<ObjectName> = deselected.filter_map(|name| self.edge_name(name)).collect();
+        let scopes = self.plan.selector.scopes(deselected.iter());
         scopes.into_iter().map(|scope| self.at_origin(scope)).collect()
     }
 
-    /// A scope in the names of the origins.
+    /// A scope of names at the edge in the names of the origins.
     pub(super) fn at_origin(&self, scope: Scope) -> Scope {
-        let Some(name) = &scope.name else { return scope };
+        let name = scope.name.as_ref().filter(|_| self.plan.direction == Direction::Down);
+        let Some(name) = name else { return scope };
         let name = ObjectName::new(scope.namespace.as_deref().unwrap_or_default(), name);
         Scope {
             name: Some(self.origin_name(&name).unwrap_or(name).name.into()),
@@ -383,16 +368,11 @@ impl TypeState {
 
     /// The objects with a copy of ours that a complete list of origins in `scope` did not name.
     pub(super) fn origins_listed(&mut self, scope: &Scope, list: super::Generation) -> Vec<ObjectName> {
-        let (former_copies, plan) = (&self.former_copies, &self.plan);
-        let covers = |name: &ObjectName| {
-            let origin = match (plan.direction, former_copies.get(name)) {
-                (direction, Some(former)) => Some(former.origin(direction).clone()),
-                (Direction::Down, None) => plan.naming.at_hub(name),
-                (Direction::Up, None) => Some(name.clone()),
-            };
-            origin.is_some_and(|origin| scope.contains(&origin))
-        };
-        self.inventory.origins_listed(covers, list)
+        let mut inventory = std::mem::take(&mut self.inventory);
+        let covers = |name: &ObjectName| self.origin_name(name).is_some_and(|origin| scope.contains(&origin));
+        let missing = inventory.origins_listed(covers, list);
+        self.inventory = inventory;
+        missing
     }
 
     /// Namespaces and CRDs first; last if they are to go, because they delete others too.

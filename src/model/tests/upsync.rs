@@ -1,9 +1,10 @@
 //! What is upsynced, and the namespaces that are made for it at the hub.
 
 use super::*;
-use crate::api::{DOWNSYNCED, OWNER, UPSYNCED};
+use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM, UPSYNCED};
 use crate::cluster::Precondition;
 use crate::model::effect::End;
+use crate::sync::object::Address;
 
 fn at_edge(name: &str, version: u64) -> Value {
     object(&ResourceType::config_maps(), "field", name, version)
@@ -275,5 +276,90 @@ fn a_copy_at_the_hub_from_an_earlier_run_that_is_as_it_should_be_is_not_written_
     bench.list(copies, &[known, changed], 20);
     let origins = bench.edge_origins();
     bench.list(origins, &[at_edge("a", 10), at_edge("b", 10)], 30);
+    assert_eq!(bench.working(), ["b"]);
+}
+
+fn map_of_field(name: &str) -> Address {
+    Address {
+        resource: ResourceType::config_maps(),
+        name: ObjectName::new("field", name),
+    }
+}
+
+/// What the edge calls by the second name is called by the first at the hub, and both sides have been read again.
+fn rename(bench: &mut Bench, (at_hub, at_edge): (&str, &str), copies: &[Value], origins: &[Value]) {
+    let map = |name: &str| json!({"kind": "ConfigMap", "version": "v1", "name": name});
+    let conversions = json!({"conversions": [{"upstream": map(at_hub), "downstream": map(at_edge)}]});
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[config("names", &conversions)]);
+    let source = bench.copies_of(Side::Hub, "configmaps").expect("they are read");
+    bench.list(source, copies, bench.world.version);
+    let source = bench.edge_origins();
+    bench.list(source, origins, 50);
+}
+
+/// The copy at the hub of what the edge calls `a`, as it was made last.
+fn copy_of_a(bench: &Bench) -> Value {
+    copy(Direction::Up, &map_of_field("a"), "a", bench.world.version)
+}
+
+/// What the edge calls `a` has gone up under that name, and is called `x` at the hub from now on.
+fn renamed_at_the_hub() -> Bench {
+    let mut bench = upsyncing();
+    let origins = bench.edge_origins();
+    bench.says(origins, &at_edge("a", 10));
+    bench.succeed(Change::Created);
+    let known = copy_of_a(&bench);
+    rename(&mut bench, ("x", "a"), &[known], &[at_edge("a", 10)]);
+    bench
+}
+
+#[test]
+fn what_is_known_of_a_copy_at_the_hub_is_not_known_of_another_that_a_conversion_wants() {
+    // The worker had begun before there was one.
+    let mut begun = upsyncing();
+    let origins = begun.edge_origins();
+    begun.says(origins, &at_edge("a", 10));
+    let (key, job) = begun.take("a");
+    rename(&mut begun, ("x", "a"), &[], &[]);
+    begun.done(key, &job, Change::Created);
+    let known = copy_of_a(&begun);
+    rename(&mut begun, ("x", "a"), &[known], &[at_edge("a", 10)]);
+    for bench in [renamed_at_the_hub(), begun] {
+        assert_eq!(bench.working(), ["a"]);
+        let job = &bench.work[0].1;
+        assert_eq!((&job.copy_at, job.copy_version), (&map_of_field("x"), 0));
+        assert!(!job.may_delete);
+    }
+}
+
+#[test]
+fn all_copies_at_the_hub_that_conversions_have_made_of_an_object_go_with_it() {
+    let mut bench = renamed_at_the_hub();
+    bench.succeed(Change::Created);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    let origins = bench.edge_origins();
+    bench.says_gone(origins, &at_edge("a", 60));
+    let to_go = bench.work.iter().map(|(_, job)| (&job.copy_at, job.may_delete));
+    assert!(to_go.eq([(&map_of_field("x"), true), (&map_of_field("a"), true)]));
+}
+
+#[test]
+fn a_copy_at_the_hub_is_brought_to_what_has_its_name_now() {
+    let mut bench = renamed_at_the_hub();
+    let old = copy_of_a(&bench);
+    bench.succeed(Change::Created);
+    let mut renamed = copy(Direction::Up, &map_of_field("x"), "a", bench.world.version);
+    renamed["metadata"]["annotations"][RENAMED_FROM] = json!("ConfigMap/a");
+    let origins = [at_edge("a", 10), at_edge("b", 40)];
+    rename(&mut bench, ("a", "b"), &[old.clone(), renamed], &origins);
+    assert_eq!(bench.working(), ["b"]);
+    assert_eq!(bench.work[0].1.copy_at, map_of_field("a"));
+    // It is reported once more before it is written.
+    let copies = bench.copies_of(Side::Hub, "configmaps").expect("they are read");
+    bench.says(copies, &changed(old, bench.world.version + 1));
+    bench.succeed(Change::Updated);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    let origins = bench.edge_origins();
+    bench.says(origins, &at_edge("b", 60));
     assert_eq!(bench.working(), ["b"]);
 }
