@@ -20,7 +20,7 @@ pub(super) async fn read(hub: &Cluster, types: Vec<ResourceType>, mut known: Typ
     }
     let mut answers = Vec::new();
     for resource in types {
-        let answer = known.read(hub, &resource).await;
+        let answer = known.learn(hub, &resource).await;
         answers.push((resource, answer));
     }
     TypeDefinitionAnswers {

@@ -184,6 +184,19 @@ impl TypeDefinitions {
         })
     }
 
+    /// What defines a type that is synced, to be known from now on. That nothing does is believed only of a type that the
+    /// hub serves after that was found: the CRD of one that was deleted a moment ago is not there either.
+    pub async fn learn(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<TypeDefinition>, Error> {
+        let found = self.read(hub, resource).await?;
+        if found.is_none() && resource.group.contains('.') {
+            match hub.find(resource, &ObjectName::new("", &resource.resource)).await {
+                Err(error) if !error.is_forbidden() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
     /// What defines a type; `None` if nothing that could be deleted does.
     pub async fn read(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<TypeDefinition>, Error> {
         let workspace = self.workspace(hub).await?;

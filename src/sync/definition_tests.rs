@@ -57,6 +57,28 @@ async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
     }
 }
 
+// What has been learnt is trusted for ever: a CRD that was away for a moment must not make of its type one that has none.
+#[tokio::test]
+async fn that_nothing_defines_a_type_is_believed_only_while_the_type_is_served() {
+    const LIST: &str = r#"{"kind":"GaugeList","metadata":{"resourceVersion":"50"},"items":[]}"#;
+    for (row, answers, expected) in [
+        ("a CRD", vec![(200, crd("d1", false))], Ok(Some("d1"))),
+        ("of another server", vec![(404, ABSENT), (200, LIST)], Ok(None)),
+        ("one that may not be listed", vec![(404, ABSENT), (403, FORBIDDEN)], Ok(None)),
+        ("gone", vec![(404, ABSENT), (404, "404 page not found")], Err(404)),
+        ("no answer of use", vec![(404, ABSENT), (503, "")], Err(503)),
+    ] {
+        let mut definitions = TypeDefinitions::default();
+        definitions.set_hub(Hub::Kubernetes);
+        let (hub, asked) = scripted(Side::Hub, &answers);
+        let found = definitions.learn(&hub, &of("example.org")).await;
+        let found = found.map(|found| found.map(|found| found.uid));
+        let found = found.map_err(|error| error.status().map_or(0, |status| status.code));
+        assert_eq!(found, expected.map(|uid| uid.map(str::to_owned)), "{row}");
+        assert_eq!(asked.borrow().len(), answers.len(), "{row}");
+    }
+}
+
 #[tokio::test]
 async fn what_people_have_confirmed_is_held_no_longer() {
     for (answer, withdrawal) in [
