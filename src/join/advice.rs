@@ -11,10 +11,7 @@ const NOT_ACCEPTED: &str =
 /// For the end of a line that says what has failed, and why.
 pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
     match error {
-        Error::Unauthorized(_) => {
-            "your credentials are not accepted: log in again, or name others with --kubeconfig, --context or --user"
-                .into()
-        }
+        Error::Unauthorized(_) => NOT_ACCEPTED.into(),
         Error::Unreachable(_) | Error::BadAnswer(_) => report::advice(error, place),
         Error::Status(status) => match status.code {
             401 => NOT_ACCEPTED.into(),
