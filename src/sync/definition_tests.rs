@@ -64,7 +64,11 @@ async fn that_nothing_defines_a_type_is_believed_only_while_the_type_is_served()
     for (row, answers, expected) in [
         ("a CRD", vec![(200, crd("d1", false))], Ok(Some("d1"))),
         ("of another server", vec![(404, ABSENT), (200, LIST)], Ok(None)),
-        ("one that may not be listed", vec![(404, ABSENT), (403, FORBIDDEN)], Ok(None)),
+        (
+            "one that may not be listed",
+            vec![(404, ABSENT), (403, FORBIDDEN)],
+            Ok(None),
+        ),
         ("gone", vec![(404, ABSENT), (404, "404 page not found")], Err(404)),
         ("no answer of use", vec![(404, ABSENT), (503, "")], Err(503)),
     ] {
