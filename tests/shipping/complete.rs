@@ -63,7 +63,7 @@ fn command(name: &str, description: &str, flags: Vec<FlagInfo<'static>>) -> Comm
     }
 }
 
-/// A flag; one with a short name that is not that of a long one counts as two.
+/// A flag under each of its long names. One without any has no completion: it is accepted for the sake of old scripts.
 fn flags(entry: &Entry) -> Vec<FlagInfo<'static>> {
     let names = entry.names();
     let short = names.iter().find(|name| !name.starts_with("--"));
