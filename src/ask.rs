@@ -6,10 +6,12 @@ use std::rc::Rc;
 
 use crate::cli::{RbacOptions, Settings};
 use crate::cluster::{Cluster, Error, Side};
-use crate::permissions::{needed, roles};
+use crate::permissions::{Situation, needed, roles};
+use crate::renewal::Keep;
 use crate::report::advice;
 use crate::sides;
-use crate::survey::{self, survey};
+use crate::survey::{Survey, View, survey};
+use crate::sync::ownership::SyncTarget;
 
 /// The namespace of the account, and of the syncer at the edge, unless `NAMESPACE` names another one.
 const NAMESPACE: &str = "edge-syncer";
@@ -44,6 +46,34 @@ impl fmt::Display for CannotAsk {
 
 impl StdError for CannotAsk {}
 
+/// How a syncer with these settings would see the configs.
+pub(crate) fn view<'a>(settings: &'a Settings, sync_target: &'a SyncTarget) -> View<'a> {
+    View {
+        sync_target,
+        filter: &settings.filter,
+        own_namespace: settings.own_namespace.as_deref(),
+        renaming: settings.renaming,
+    }
+}
+
+/// What decides on its permissions.
+pub(crate) fn situation<'a>(
+    found: &'a Survey,
+    settings: &'a Settings,
+    sync_target: &'a SyncTarget,
+    (own_namespace, polled): (&'a str, &'a [Side]),
+) -> Situation<'a> {
+    Situation {
+        has_heartbeat: settings.heartbeat_interval.is_some(),
+        elects_leader: settings.lease_duration.is_some(),
+        secret: match &settings.keep {
+            Some(Keep::Secret(name)) => Some(name),
+            Some(Keep::File(_)) | None => None,
+        },
+        ..found.situation(sync_target, own_namespace, polled)
+    }
+}
+
 /// The roles for one side, as YAML.
 pub async fn gen_rbac(mut settings: Settings, options: RbacOptions) -> Result<String, Box<dyn StdError>> {
     let namespace = settings
@@ -51,10 +81,10 @@ pub async fn gen_rbac(mut settings: Settings, options: RbacOptions) -> Result<St
         .get_or_insert_with(|| NAMESPACE.to_owned())
         .clone();
     let [hub, edge] = sides::open_both(&settings).await?.map(Rc::new);
-    let found = survey(&hub, &edge, &settings).await;
+    let (sync_target, polled) = (settings.sync_target(), settings.polled());
+    let found = survey(&hub, Some(&edge), &view(&settings, &sync_target)).await;
     let found = found.map_err(|(side, error)| CannotAsk::new(if side == Side::Edge { &edge } else { &hub }, error))?;
-    let (sync_target, polled) = (survey::sync_target(&settings), survey::polled(&settings));
-    let mut situation = found.situation(&settings, &sync_target, (&namespace, &polled));
+    let mut situation = situation(&found, &settings, &sync_target, (&namespace, &polled));
     situation.allows_escalation = options.allow_escalation;
     situation.account = settings
         .keep

@@ -9,15 +9,12 @@ use std::rc::Rc;
 use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::api::{GROUP, VERSION};
-use crate::cli::Settings;
 use crate::cluster::discovery::{self, Discovery, GroupVersion, Served};
 use crate::cluster::{Cluster, Content, Error, ListRequest, Scope, Side};
 use crate::engine::record;
 use crate::model::effect::{ConfigKind, Names};
 use crate::permissions::Situation;
 use crate::plan::{Filter, Plan, Wanted};
-use crate::renewal::Keep;
-use crate::source::Mode;
 use crate::sync::definition::{Hub, ask_hub};
 use crate::sync::ownership::SyncTarget;
 
@@ -48,29 +45,15 @@ pub(crate) struct Survey {
 
 /// How a syncer would see the configs.
 pub(crate) struct View<'a> {
-    pub(crate) sync_target: SyncTarget,
+    pub(crate) sync_target: &'a SyncTarget,
     pub(crate) filter: &'a Filter,
     pub(crate) own_namespace: Option<&'a str>,
     pub(crate) renaming: bool,
 }
 
-/// Looks at both sides. An error is about a side that says too little for a plan.
+/// Asks both sides. An edge that cannot be asked is taken to serve what the hub serves. An error is about a side that says too
+/// little for a plan.
 pub(crate) async fn survey(
-    hub: &Rc<Cluster>,
-    edge: &Rc<Cluster>,
-    settings: &Settings,
-) -> Result<Survey, (Side, Error)> {
-    let view = View {
-        sync_target: sync_target(settings),
-        filter: &settings.filter,
-        own_namespace: settings.own_namespace.as_deref(),
-        renaming: settings.renaming,
-    };
-    look(hub, Some(edge), &view).await
-}
-
-/// The same; an edge that cannot be asked is taken to serve what the hub serves.
-pub(crate) async fn look(
     hub: &Rc<Cluster>,
     edge: Option<&Rc<Cluster>>,
     view: &View<'_>,
@@ -123,7 +106,7 @@ pub(crate) async fn look(
     found.configs.extend(names);
     let mut wanted = Wanted::from_configs(&syncer_configs, &edge_sync_configs, view.renaming);
     // Copies of what was selected once may still be there, as far as the edge tells.
-    let names = Names::of(&view.sync_target, view.own_namespace.unwrap_or("default"));
+    let names = Names::of(view.sync_target, view.own_namespace.unwrap_or("default"));
     if let Some(edge) = edge
         && let Ok(kept) = record::read(edge, &names).await
     {
@@ -220,12 +203,12 @@ impl Survey {
         Ok(())
     }
 
-    /// What decides on the permissions.
+    /// What decides on the permissions, of a syncer alone with the usual flags, whose credentials nobody renews.
     pub(crate) fn situation<'a>(
         &'a self,
-        settings: &'a Settings,
         sync_target: &'a SyncTarget,
-        (own_namespace, polled): (&'a str, &'a [Side]),
+        own_namespace: &'a str,
+        polled: &'a [Side],
     ) -> Situation<'a> {
         Situation {
             plan: &self.plan,
@@ -234,30 +217,12 @@ impl Survey {
             is_kcp: self.is_kcp,
             // A hub without the CRDs will have those of this version.
             has_config_status: self.has_config_status || self.kinds.is_empty(),
-            has_heartbeat: settings.heartbeat_interval.is_some(),
-            elects_leader: settings.lease_duration.is_some(),
+            has_heartbeat: true,
+            elects_leader: false,
             polled,
             allows_escalation: false,
             account: None,
-            secret: match &settings.keep {
-                Some(Keep::Secret(name)) => Some(name),
-                Some(Keep::File(_)) | None => None,
-            },
+            secret: None,
         }
-    }
-}
-
-/// The sides that these settings poll.
-pub(crate) fn polled(settings: &Settings) -> Vec<Side> {
-    let sides = [(Side::Hub, settings.hub_mode), (Side::Edge, settings.edge_mode)];
-    let polled = sides.into_iter().filter(|(_, mode)| matches!(mode, Mode::Poll(_)));
-    polled.map(|(side, _)| side).collect()
-}
-
-/// Who the syncer is by these settings.
-pub(crate) fn sync_target(settings: &Settings) -> SyncTarget {
-    SyncTarget {
-        uid: settings.sync_target_uid.clone(),
-        former: settings.former_sync_target_uids.clone(),
     }
 }

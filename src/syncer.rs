@@ -17,7 +17,6 @@ use crate::serve::{self, Desk};
 use crate::shutdown::Shutdown;
 use crate::sync::job::Policy;
 use crate::sync::own_objects::lease_name;
-use crate::sync::ownership::SyncTarget;
 use crate::systemd::Manager;
 use crate::{renewal, sides, version};
 
@@ -78,10 +77,7 @@ fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Setup {
         .rate
         .map_or(MOST_WORKERS, |rate| rate.burst.clamp(1, MOST_WORKERS));
     let policy = Policy {
-        sync_target: SyncTarget {
-            uid: settings.sync_target_uid,
-            former: settings.former_sync_target_uids,
-        },
+        sync_target: settings.sync_target(),
         delete_adopted: settings.delete_adopted,
         revert_changes_from: settings.revert_changes_from,
     };

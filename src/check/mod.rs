@@ -16,13 +16,14 @@ use serde_json::{Value, json};
 
 use self::contact::contact;
 use self::points::{Points, Verdict};
+use crate::ask;
 use crate::cli::{self, Settings};
 use crate::cluster::{Cluster, Credentials, Error, Side};
 use crate::logging::LogFormat;
 use crate::model::OneCluster;
 use crate::permissions::{On, Permission, needed};
 use crate::report::advice;
-use crate::survey::{self, Survey, survey};
+use crate::survey::{Survey, survey};
 use crate::sync::identity;
 
 /// Questions about permissions in flight at once: enough for a link with much latency.
@@ -35,7 +36,8 @@ pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
     let edge = contact(Side::Edge, &settings, &mut points).await;
     if let (Some(hub), Some(edge)) = (hub, edge) {
         two_clusters(&hub, &edge, &mut points).await;
-        match survey(&hub, &edge, &settings).await {
+        let sync_target = settings.sync_target();
+        match survey(&hub, Some(&edge), &ask::view(&settings, &sync_target)).await {
             Ok(found) => {
                 configs(&found, &mut points);
                 types(&found, &mut points);
@@ -179,9 +181,9 @@ fn types(found: &Survey, points: &mut Points) {
 
 /// Whether each permission is there that the configs need.
 async fn permissions([hub, edge]: [&Rc<Cluster>; 2], found: &Survey, settings: &Settings, points: &mut Points) {
-    let (sync_target, polled) = (survey::sync_target(settings), survey::polled(settings));
+    let (sync_target, polled) = (settings.sync_target(), settings.polled());
     let own = settings.own_namespace.as_deref().unwrap_or("default");
-    let mut situation = found.situation(settings, &sync_target, (own, &polled));
+    let mut situation = ask::situation(found, settings, &sync_target, (own, &polled));
     situation.allows_escalation = true;
     if let (Some(_), Credentials::Token(_, claims)) = (&settings.keep, &*hub.in_force()) {
         situation.account = claims.account();

@@ -11,7 +11,7 @@ use super::duration;
 use super::klog::Klog;
 use super::usage::UsageError;
 use crate::cluster::access::AccessSource;
-use crate::cluster::{ObjectName, Rate};
+use crate::cluster::{ObjectName, Rate, Side};
 use crate::logging::LogFormat;
 use crate::model::Limits;
 use crate::plan::{Filter, is_label};
@@ -20,6 +20,7 @@ use crate::renewal::Keep;
 use crate::serve::ListenAddress;
 use crate::source::Mode;
 use crate::spelling;
+use crate::sync::ownership::SyncTarget;
 use crate::systemd::Asked;
 
 /// Requests per second and side, as in the Go syncer.
@@ -115,6 +116,21 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Who the syncer is.
+    pub(crate) fn sync_target(&self) -> SyncTarget {
+        SyncTarget {
+            uid: self.sync_target_uid.clone(),
+            former: self.former_sync_target_uids.clone(),
+        }
+    }
+
+    /// The sides that are polled.
+    pub(crate) fn polled(&self) -> Vec<Side> {
+        let sides = [(Side::Hub, self.hub_mode), (Side::Edge, self.edge_mode)];
+        let polled = sides.into_iter().filter(|(_, mode)| matches!(mode, Mode::Poll(_)));
+        polled.map(|(side, _)| side).collect()
+    }
+
     /// Checks raw values. Reads no file and no environment, so `filter` holds the rules of the flags alone, and
     /// what the environment says is empty.
     pub(super) fn check(raw: RunArgs, klog: Klog) -> Result<Self, UsageError> {

@@ -155,7 +155,7 @@ fn from_pod() -> Result<Loaded, BadField> {
     Ok((config, Vec::new(), format!("ca.crt in {POD_FILES}"), None))
 }
 
-/// What kube reads without reading what it is. A file that is missing is for kube to tell of.
+/// What kube reads without checking what it is. A file that is missing is for kube to tell of.
 fn check_pod_files(folder: &Path) -> Result<(), BadField> {
     for field in ["ca.crt", "namespace", "token"] {
         let path = folder.join(field);

@@ -17,7 +17,7 @@ const KEPT_WORDS: usize = 700;
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// The longest reason, kind or name in an error answer.
 const LONGEST_NAME: usize = 300;
-/// So many causes of one error are read.
+/// So many causes of one error are followed.
 const CAUSES: usize = 50;
 /// What the API server's validation says of a field that must not change.
 const IMMUTABLE: [&str; 5] = [
@@ -244,7 +244,7 @@ impl Error {
         }))
     }
 
-    /// True if the server has read the request and not done it: nothing has changed by it, and nobody need read whether
+    /// True if the server has read the request and not done it: nothing has changed by it, and nobody need ask whether
     /// something has.
     pub fn is_refusal(&self) -> bool {
         self.is_rejection() || self.status().is_some_and(|status| status.code == 403)

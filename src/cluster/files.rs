@@ -14,7 +14,7 @@ pub(super) const FILE_LIMIT: u64 = 1 << 20;
 pub(super) const TOKEN_LIMIT: usize = 64 << 10;
 
 /// `O_NONBLOCK` of Linux on amd64, arm64 and s390x: opening a pipe does not wait for whoever writes to it. Elsewhere it is only
-/// read what the file is before it is opened.
+/// checked what the file is before it is opened.
 const NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0 };
 
 /// What is in a regular file of at most [`FILE_LIMIT`] bytes; links are followed.

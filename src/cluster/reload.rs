@@ -99,7 +99,7 @@ impl Reloading {
         Rc::clone(&self.current.borrow())
     }
 
-    /// Looks at the files unless that was done less than `max_age` ago, and puts into force what is new in them.
+    /// Reads the files unless that was done less than `max_age` ago, and puts into force what is new in them.
     async fn reread_files(&self, max_age: Duration) {
         let current = self.current();
         if current.files.is_empty() || self.read_at.get().elapsed() < max_age || self.looking.replace(true) {
@@ -165,7 +165,7 @@ impl Reloading {
         self.renewed.borrow_mut().token = Some(token);
         let old = self.current();
         let renewed = self.renewed.borrow().clone();
-        // What the files hold is judged at the next read at them; a mistake in them keeps the old token in use until then.
+        // What the files hold is judged at the next read of them; a mistake in them keeps the old token in use until then.
         if let Ok(mut new) = load(self.side, &self.source, &renewed, &self.user_agent).await
             && new.address == old.address
             && Rc::ptr_eq(&old, &self.current.borrow())

@@ -62,7 +62,7 @@ impl TokenFile {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).end
     }
 
-    /// Looks at the file now, because the server does not accept the token `used`. True if there is another one.
+    /// Reads the file now, because the server does not accept the token `used`. True if there is another one.
     pub(super) fn is_renewed_since(&self, used: &HeaderValue) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.header == *used {

@@ -15,7 +15,7 @@ use super::{Format, JoinError, Settings};
 use crate::cluster::{ObjectName, Side};
 use crate::permissions::{Needed, Permission, Situation, needed, roles};
 use crate::plan::{Bounds, Filter};
-use crate::survey::{Survey, View, look};
+use crate::survey::{Survey, View, survey};
 use crate::sync::ownership::SyncTarget;
 
 /// The rules that the configs need.
@@ -67,12 +67,12 @@ pub(super) async fn scope(
     let mut filter = Filter::default();
     filter.keep_out_of(Bounds::new(Some(namespace), Some(&id)));
     let view = View {
-        sync_target: sync_target.clone(),
+        sync_target: &sync_target,
         filter: &filter,
         own_namespace: Some(namespace),
         renaming: true,
     };
-    let found = look(&Rc::new(hub), None, &view).await;
+    let found = survey(&Rc::new(hub), None, &view).await;
     let found = found.map_err(|(_, error)| work.failed(failed, &error))?;
     let polled: &[Side] = if settings.components.is_polled {
         &[Side::Hub]
@@ -81,17 +81,10 @@ pub(super) async fn scope(
     };
     let secret = ObjectName::new(namespace, &id);
     let situation = Situation {
-        plan: &found.plan,
-        own_namespace: namespace,
-        sync_target: &sync_target,
-        is_kcp: found.is_kcp,
-        has_config_status: found.has_config_status,
-        has_heartbeat: true,
         elects_leader: settings.components.is_ha,
-        polled,
-        allows_escalation: false,
         account: Some(ObjectName::new(&identity.namespace, &id)),
         secret: Some(&secret),
+        ..found.situation(&sync_target, namespace, polled)
     };
     let sides = [needed(Side::Hub, &situation), needed(Side::Edge, &situation)];
     for line in left_out(&found, &sides) {

@@ -399,7 +399,7 @@ impl Model {
         );
     }
 
-    /// The hold of a direction has ended: what it held is read again. How many that are.
+    /// The hold of a direction has ended: what it held is handled again. How many that are.
     fn release_copies(&mut self, direction: Direction, permit: Permit) -> usize {
         let holds_type = |type_id: &TypeId| self.guard.types.holds_type(*type_id);
         let types = self.types.iter();

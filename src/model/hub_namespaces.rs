@@ -23,7 +23,7 @@ use crate::sync::ownership::CopyState;
 
 /// How long a namespace of ours is kept after upsync has left it: what goes and comes back needs it again.
 const KEPT: Duration = Duration::from_secs(10);
-/// Until an unused namespace that turned out not to be empty is read again.
+/// Until an unused namespace that turned out not to be empty is checked again.
 const NOT_EMPTY_WAIT: Duration = Duration::from_secs(600);
 
 /// What is known of them.

@@ -263,7 +263,7 @@ impl Inventory {
         }
     }
 
-    /// The copies' side says that the object is gone. True if its origin wants it back, or if a worker has to read whether
+    /// The copies' side says that the object is gone. True if its origin wants it back, or if a worker has to ask whether
     /// it is.
     pub(super) fn copy_gone(&mut self, name: &ObjectName, version: u64) -> bool {
         let Some(link) = self.objects.get_mut(name) else {
@@ -339,8 +339,8 @@ impl Inventory {
             let named = link.copy_list == list && link.has_copy();
             named && link.seen.version > version && version != 0 && !link.is_busy()
         };
-        let looked_for = |link: &Link| unnamed(link) || is_older(link) || link.is_hidden() && !link.is_busy();
-        let mut names = self.names(looked_for);
+        let is_missing = |link: &Link| unnamed(link) || is_older(link) || link.is_hidden() && !link.is_busy();
+        let mut names = self.names(is_missing);
         names.retain(|name| {
             let link = self.objects.get_mut(name).expect("named above");
             if !link.has_copy() {

@@ -104,7 +104,7 @@ impl LinkStatus {
         self.written = None;
     }
 
-    /// True if there is something to write and nobody writes it: what comes meanwhile is read when the write ends, so
+    /// True if there is something to write and nobody writes it: what comes meanwhile is considered when the write ends, so
     /// that it keeps to the mode. The `last` one, of a copy that is gone, cannot be read any more, and is kept at hand.
     pub(super) fn wants_worker(&self, last: bool) -> bool {
         self.is_due() && (last || !self.under_way)

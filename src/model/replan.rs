@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    /// Looks at both sides of a type again, because what is selected of it has changed.
+    /// Reads both sides of a type again, because what is selected of it has changed.
     pub(super) fn restart_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
         self.queue.remove_where(|key| key.type_id == type_id);

@@ -89,25 +89,7 @@ impl TypeState {
 
     fn origin_name(&self, name: &ObjectName) -> Option<ObjectName> {
         let former = self.former_copies.get(name).cloned();
-        former.or_else(|| self.named_origin(name))
-    }
-
-    /// What a copy of that name is made of, as the conversions are now.
-    fn named_origin(&self, copy: &ObjectName) -> Option<ObjectName> {
-        match self.plan.direction {
-            Direction::Down => self.plan.naming.at_hub(copy),
-            Direction::Up => self.plan.naming.at_edge(copy),
-        }
-    }
-
-    /// What the copy of that origin is called, as the conversions are now; `None` if it is to have none.
-    fn named_copy(&self, origin: &ObjectName) -> Option<ObjectName> {
-        let copy = match self.plan.direction {
-            Direction::Down => self.plan.naming.at_edge(origin),
-            Direction::Up => self.plan.naming.at_hub(origin),
-        }?;
-        // A conversion may have given its name to the copy of another.
-        (self.named_origin(&copy).as_ref() == Some(origin)).then_some(copy)
+        former.or_else(|| self.plan.named_origin(name))
     }
 
     /// What the edge calls an object. Configs and the edge's owner mean that.
@@ -122,7 +104,7 @@ impl TypeState {
     pub(super) fn called_at_edge(&self, edge: &ObjectName) -> Option<ObjectName> {
         match self.plan.direction {
             Direction::Down => Some(edge.clone()),
-            Direction::Up => self.named_copy(edge),
+            Direction::Up => self.plan.named_copy(edge),
         }
     }
 
@@ -136,7 +118,7 @@ impl TypeState {
     /// it.
     pub(super) fn of_origin(&self, origin: &ObjectName) -> Vec<ObjectName> {
         // One whose place an earlier conversion has given to another has to wait for that.
-        let now = self.named_copy(origin);
+        let now = self.plan.named_copy(origin);
         let mut names: Vec<_> = now
             .into_iter()
             .filter(|name| !self.former_copies.contains_key(name))
@@ -161,7 +143,7 @@ impl TypeState {
         if self.former_copies.is_empty() {
             return None;
         }
-        let name = self.named_copy(origin)?;
+        let name = self.plan.named_copy(origin)?;
         let former = self.former_copies.get(&name)?;
         let (others, copy) = self.both(&name)?;
         (former != origin).then_some((copy, others))
@@ -169,7 +151,10 @@ impl TypeState {
 
     /// What goes up to a name has it, rather than that the name is kept for what an earlier conversion has brought there.
     pub(super) fn takes_its_name(&mut self, origin: &ObjectName) {
-        let name = self.named_copy(origin).filter(|_| self.plan.direction == Direction::Up);
+        let name = self
+            .plan
+            .named_copy(origin)
+            .filter(|_| self.plan.direction == Direction::Up);
         if let Some(name) = name
             && self.former_copies.contains_key(&name)
             && self.plan.selector.selects(origin) == Selection::Full
@@ -191,7 +176,7 @@ impl TypeState {
             None if ours && self.keeps_kind() => Some(copy.clone()),
             None => None,
         };
-        let now = self.named_origin(&copy);
+        let now = self.plan.named_origin(&copy);
         match origin {
             Some(origin) if ours && now.as_ref() != Some(&origin) => {
                 if !self.is_taken(&copy) {
@@ -222,7 +207,7 @@ impl TypeState {
         self.plan = planned;
         let mut others = Vec::new();
         for (name, origin) in names.into_iter().zip(origins) {
-            if origin == self.named_origin(&name) {
+            if origin == self.plan.named_origin(&name) {
                 self.former_copies.remove(&name);
                 continue;
             }
@@ -253,9 +238,9 @@ impl TypeState {
 
     /// How an object is selected.
     pub(super) fn selection(&self, name: &ObjectName) -> Selection {
-        let now = self.named_origin(name);
+        let now = self.plan.named_origin(name);
         let belongs = !self.former_copies.contains_key(name)
-            && now.is_some_and(|origin| self.named_copy(&origin).as_ref() == Some(name));
+            && now.is_some_and(|origin| self.plan.named_copy(&origin).as_ref() == Some(name));
         let Some(edge) = self.edge_name(name).filter(|_| belongs) else {
             return Selection::None;
         };
@@ -368,11 +353,13 @@ impl TypeState {
 
     /// The objects with a copy of ours that a complete list of origins in `scope` did not name.
     pub(super) fn origins_listed(&mut self, scope: &Scope, list: super::Generation) -> Vec<ObjectName> {
-        let mut inventory = std::mem::take(&mut self.inventory);
-        let covers = |name: &ObjectName| self.origin_name(name).is_some_and(|origin| scope.contains(&origin));
-        let missing = inventory.origins_listed(covers, list);
-        self.inventory = inventory;
-        missing
+        let (former_copies, plan) = (&self.former_copies, &self.plan);
+        let covers = |name: &ObjectName| {
+            let origin = former_copies.get(name).cloned();
+            let origin = origin.or_else(|| plan.named_origin(name));
+            origin.is_some_and(|origin| scope.contains(&origin))
+        };
+        self.inventory.origins_listed(covers, list)
     }
 
     /// Namespaces and CRDs first; last if they are to go, because they delete others too.

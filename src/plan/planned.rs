@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Direction, Naming, Place, Problem, Selector};
 use crate::cluster::discovery::{GroupVersion, ServedResource};
-use crate::cluster::{ResourceType, Side};
+use crate::cluster::{ObjectName, ResourceType, Side};
 
 /// What to sync now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +62,26 @@ pub struct TypePlan {
     pub gone_at_origin: bool,
     /// Where the status of hub objects is written.
     pub status: Option<StatusPath>,
+}
+
+impl TypePlan {
+    /// What a copy of that name is made of, as the conversions are now.
+    pub fn named_origin(&self, copy: &ObjectName) -> Option<ObjectName> {
+        match self.direction {
+            Direction::Down => self.naming.at_hub(copy),
+            Direction::Up => self.naming.at_edge(copy),
+        }
+    }
+
+    /// What the copy of that origin is called, as the conversions are now; `None` if it is to have none.
+    pub fn named_copy(&self, origin: &ObjectName) -> Option<ObjectName> {
+        let copy = match self.direction {
+            Direction::Down => self.naming.at_edge(origin),
+            Direction::Up => self.naming.at_hub(origin),
+        }?;
+        // A conversion may have given its name to the copy of another.
+        (self.named_origin(&copy).as_ref() == Some(origin)).then_some(copy)
+    }
 }
 
 /// Where the status of an object is written.

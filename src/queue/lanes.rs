@@ -7,7 +7,7 @@ use super::sides::Sides;
 use crate::few::Few;
 
 /// One lane for each class, turn and set of needed sides, so that what needs a side that is down is passed by without
-/// being read. None is empty.
+/// being visited. None is empty.
 pub(super) struct Lanes<K>(Few<(Class, Turn, Sides), Lane<K>>);
 
 /// Keys by the number under which they became ready.

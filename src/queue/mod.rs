@@ -116,7 +116,7 @@ pub trait QueueKey: Clone + Ord {
     /// What goes with a key.
     type Payload: Payload;
 
-    /// What is read whole again when keys of it found no room: the type.
+    /// What is visited whole again when keys of it found no room: the type.
     type Group: Copy + Ord;
 
     /// The group that the key belongs to. Always the same.
@@ -346,7 +346,7 @@ impl<K: QueueKey> Queue<K> {
         self.gates.back(side, parked, self.next_number, now, jitter)
     }
 
-    /// The groups that have lost keys and were not yet read whole.
+    /// The groups that have lost keys and were not yet visited whole.
     pub fn overflowed(&self) -> impl Iterator<Item = K::Group> {
         self.overflow.groups()
     }

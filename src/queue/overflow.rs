@@ -1,6 +1,6 @@
 //! The groups that have lost keys because room was missing, and how their keys come back.
 //!
-//! A group is read whole in rounds, each as long as there is room. A round continues at the key that the last one
+//! A group is visited whole in rounds, each as long as there is room. A round continues at the key that the last one
 //! had no room for, so that every key gets its turn, however many there are; a rotation is over when a round reaches
 //! the end. Whatever is lost while a rotation is under way calls for another one.
 
@@ -128,7 +128,7 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
         }
     }
 
-    /// For each group its needs, and the time before which it is not read.
+    /// For each group its needs, and the time before which it is not visited.
     pub(super) fn wakes_at(&self) -> impl Iterator<Item = (Sides, Option<Instant>)> {
         let groups = self.groups.iter();
         groups.map(|((_, needs), of_group)| (*needs, of_group.not_before()))

@@ -97,7 +97,7 @@ impl<K: QueueKey> Queue<K> {
         load.saturating_sub(self.refilled) < self.share(NEWS_SHARE) + firsts
     }
 
-    /// Half of what a refill fills its share up to, so that it does not read a whole group for each single key.
+    /// Half of what a refill fills its share up to, so that it does not visit a whole group for each single key.
     fn may_refill(&self) -> bool {
         self.refilled < self.share(REFILL_SHARE) / 2
     }

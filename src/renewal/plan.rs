@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::cluster::claims::Claims;
 use crate::cluster::{Standing, since_1970_of};
 
-/// How long nothing is read while nothing is due: clocks are set, and files are replaced.
+/// How long nothing is checked while nothing is due: clocks are set, and files are replaced.
 pub(super) const LOOK: Duration = Duration::from_secs(60);
 /// The same while it is due and the hub is away.
 const AWAY: Duration = Duration::from_secs(5);

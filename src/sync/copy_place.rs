@@ -1,4 +1,4 @@
-//! Looking at what is in the place of a copy.
+//! Reading what is in the place of a copy.
 
 use serde::Deserialize;
 

@@ -170,7 +170,7 @@ impl Seen {
         version: 0,
     };
 
-    /// Looks at an object in a copy's place, whole or metadata alone.
+    /// What is in a copy's place, by the object, whole or metadata alone.
     pub fn of(
         direction: Direction,
         resource: &ResourceType,

@@ -1,4 +1,4 @@
-//! Looking at one object of one side: what is there, what is proved not to be there, and what is too old to tell.
+//! Reading one object of one side: what is there, what is proved not to be there, and what is too old to tell.
 
 use bytes::Bytes;
 

@@ -115,7 +115,7 @@ async fn complete(hub: &Cluster, job: &Job, desired: &Desired, object: &[u8]) ->
     })
 }
 
-/// Looks at what has the copy's name, and continues from there. `None` if there is nothing.
+/// Reads what has the copy's name, and continues from there. `None` if there is nothing.
 async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Option<Outcome>, Failure> {
     let Some(meta) = read_meta(hub, job).await.map_err(failed(Side::Hub, "reading"))? else {
         return Ok(None);

@@ -18,7 +18,7 @@ use tokio::process::Command;
 
 use crate::bench::{Finished, IMAGE, finish, kubeconfig_in, new_name, of_kind, token_in};
 use crate::support::kubeconfig::ADMIN_TOKEN;
-use crate::support::manifests::documents;
+use crate::support::manifests::documents_in;
 use crate::support::process::Folder;
 use crate::support::stage::CONFIG_API;
 use crate::support::story::install_crd;
@@ -177,7 +177,7 @@ async fn joins_in_the_mailbox_workspace_and_nowhere_else() {
         };
         assert_eq!(workspace, expected, "{request}");
     }
-    let written = documents(&std::fs::read_to_string(&file).expect("it was written"));
+    let written = documents_in(&file);
     let kubeconfig = kubeconfig_in(&written);
     // This server's tokens name no workspace, so that the path is kept.
     let server_url = &kubeconfig["clusters"][0]["cluster"]["server"];

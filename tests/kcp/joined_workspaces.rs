@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::bench::{IMAGE, command, finish, generate, kubeconfig_in, kubectl_at, manifest, new_name, of_kind, write};
 use crate::provider::{Running, bind, provider};
 use crate::support::kcp::{Kcp, Workspace};
-use crate::support::manifests::documents;
+use crate::support::manifests::{documents, documents_in};
 use crate::support::objects::{config_map, namespace, syncer_config};
 use crate::support::pod::start_as_pod;
 use crate::support::process::Folder;
@@ -126,7 +126,7 @@ async fn gen_waits_until_the_types_of_configs_are_bound() {
         "{}",
         finished.stderr
     );
-    let documents = documents(&std::fs::read_to_string(&file).expect("it was written"));
+    let documents = documents_in(&file);
     of_kind(&documents, "Deployment");
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::bench::{Finished, IMAGE, finish, kubeconfig_in, new_name, of_kind};
 use crate::provider::{Running, bind, provider};
 use crate::support::kcp::{Kcp, Workspace};
-use crate::support::manifests::documents;
+use crate::support::manifests::documents_in;
 use crate::support::process::Folder;
 use crate::support::stage::CONFIG_API;
 use crate::support::story::{SOON, install_crd};
@@ -64,7 +64,7 @@ async fn an_edge_joins_in_the_mailbox_workspace_of_its_sync_target() {
     running.says("waiting for the hub to serve").await;
     bind(&folder, &mailbox, &provider).await;
     running.end().await.done();
-    let first = documents(&std::fs::read_to_string(&file).expect("it was written"));
+    let first = documents_in(&file);
     let id = text(&of_kind(&first, "Deployment")["metadata"]["name"]);
     let config = mailbox.objects.get(CONFIG_API, "edgesyncconfigs", "", &name).await;
     assert!(config.is_some(), "it is registered there");
@@ -79,7 +79,7 @@ async fn an_edge_joins_in_the_mailbox_workspace_of_its_sync_target() {
         .await
         .done();
     assert_eq!(again.stderr, "");
-    let second = documents(&std::fs::read_to_string(&file).expect("it was written"));
+    let second = documents_in(&file);
     assert_eq!(of_kind(&second, "Deployment"), of_kind(&first, "Deployment"));
     let gone = prepared(&inventory, &[&name, &espw, "--unregister"]).await.done();
     assert!(

@@ -26,6 +26,17 @@ fn shell(script: &str) -> String {
     run("bash", &["-euo", "pipefail", "-c", script])
 }
 
+/// What an administrator writes into the file of settings.
+const EDITED: &str = "SYNC_TARGET_UID=mine\n";
+
+fn edit(settings: &Path) {
+    std::fs::write(settings, EDITED).expect("the file is there");
+}
+
+fn assert_is_kept(settings: &Path) {
+    assert_eq!(std::fs::read_to_string(settings).expect("it is there"), EDITED);
+}
+
 /// The packages of a version that end so.
 fn packages(version: &str, end: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dist::folder()).expect("the folder can be read");
@@ -75,13 +86,10 @@ fn debian_installs_upgrades_removes_and_purges_it() {
     let version = in_root(&root, "edge-syncer --version");
     assert_eq!(version, concat!("edge-syncer ", env!("CARGO_PKG_VERSION")));
     let env = root.join("etc/edge-syncer/edge-syncer.env");
-    std::fs::write(&env, "SYNC_TARGET_UID=mine\n").expect("the file is there");
+    edit(&env);
     in_root(&root, "dpkg -i --force-confold /newer.deb");
     assert!(in_root(&root, "dpkg -s edge-syncer").contains(concat!("Version: ", env!("CARGO_PKG_VERSION"), "-1")));
-    assert_eq!(
-        std::fs::read_to_string(&env).expect("it is there"),
-        "SYNC_TARGET_UID=mine\n"
-    );
+    assert_is_kept(&env);
     std::fs::write(root.join("etc/edge-syncer/hub.kubeconfig"), "secret").expect("the folder is there");
 
     in_root(&root, "dpkg -r edge-syncer");
@@ -146,20 +154,14 @@ fn rpm_installs_upgrades_and_removes_it() {
     let version = run(&format!("{root}/usr/bin/edge-syncer"), &["--version"]);
     assert_eq!(version, concat!("edge-syncer ", env!("CARGO_PKG_VERSION")));
     let env = PathBuf::from(format!("{root}/etc/edge-syncer/edge-syncer.env"));
-    std::fs::write(&env, "SYNC_TARGET_UID=mine\n").expect("the file is there");
+    edit(&env);
     rpm(&format!("--noscripts --nodeps -U {}", newer.display()));
-    assert_eq!(
-        std::fs::read_to_string(&env).expect("it is there"),
-        "SYNC_TARGET_UID=mine\n"
-    );
+    assert_is_kept(&env);
     assert!(rpm("-q edge-syncer").contains(env!("CARGO_PKG_VERSION")));
     rpm("--noscripts -e edge-syncer");
     assert!(!Path::new(&format!("{root}/usr/bin/edge-syncer")).exists());
     let saved = PathBuf::from(format!("{root}/etc/edge-syncer/edge-syncer.env.rpmsave"));
-    assert_eq!(
-        std::fs::read_to_string(saved).expect("a remove saves it"),
-        "SYNC_TARGET_UID=mine\n"
-    );
+    assert_is_kept(&saved);
 }
 
 #[test]

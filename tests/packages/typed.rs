@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{debian, installed_files, packages, run, shell};
+use super::{assert_is_kept, debian, edit, installed_files, packages, run, shell};
 use crate::support::dist;
 use crate::support::process::Folder;
 
@@ -79,15 +79,12 @@ fn apt_does_what_the_page_says() {
     apt(install);
     is_installed(VERSION);
     let env = root.join("etc/edge-syncer/edge-syncer.env");
-    std::fs::write(&env, "SYNC_TARGET_UID=mine\n").expect("the file is there");
+    edit(&env);
     apt(&install.replace(VERSION, NEWER));
     is_installed(NEWER);
     apt(back);
     is_installed(VERSION);
-    assert_eq!(
-        std::fs::read_to_string(&env).expect("it is there"),
-        "SYNC_TARGET_UID=mine\n"
-    );
+    assert_is_kept(&env);
     apt(remove);
     assert!(env.exists() && !root.join("usr/bin/edge-syncer").exists());
     apt(purge);
@@ -153,20 +150,16 @@ fn dnf_does_what_the_page_says() {
     };
     typed(install);
     is_installed(VERSION);
-    let env = format!("{root}/etc/edge-syncer/edge-syncer.env");
-    std::fs::write(&env, "SYNC_TARGET_UID=mine\n").expect("the file is there");
+    let env = Path::new(&root).join("etc/edge-syncer/edge-syncer.env");
+    edit(&env);
     typed(&install.replace(VERSION, NEWER));
     is_installed(NEWER);
     typed(back);
     is_installed(VERSION);
-    assert_eq!(
-        std::fs::read_to_string(&env).expect("it is there"),
-        "SYNC_TARGET_UID=mine\n"
-    );
+    assert_is_kept(&env);
     typed(remove);
     assert!(!Path::new(&format!("{root}/usr/bin/edge-syncer")).exists());
-    let saved = std::fs::read_to_string(format!("{env}.rpmsave")).expect("a remove saves it");
-    assert_eq!(saved, "SYNC_TARGET_UID=mine\n");
+    assert_is_kept(&env.with_extension("env.rpmsave"));
     // Nothing of them is left in what is released.
     assert!(packages(NEWER, ".rpm").is_empty());
 }

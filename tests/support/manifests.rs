@@ -27,3 +27,8 @@ pub fn overlay(name: &str, values: &[(&str, &str)]) -> Vec<Value> {
 pub fn documents(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).expect("it is YAML")
 }
+
+/// The documents in a file that was written.
+pub fn documents_in(file: &Path) -> Vec<Value> {
+    documents(&std::fs::read_to_string(file).expect("it was written"))
+}

@@ -53,7 +53,7 @@ pub use pair::{
 pub use server::{Server, ServerOptions, TEST_USER_AGENT};
 pub use syncer::{SYNCER, Syncer};
 
-/// How often a condition is read.
+/// How often a condition is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Tries `attempt` until it succeeds and returns its result. Panics at the deadline with `what` was expected and why

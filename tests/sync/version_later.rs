@@ -7,7 +7,7 @@ use crate::support::wait_for_crd;
 use serde_json::{Value, json};
 
 /// Found with the `ClusterPolicies` of Kyverno, which exist at `v1` and `v2beta1`: an API server publishes the versions of a new
-/// CRD one after the other. read in between, the edge served `v2beta1` only, and the copies were refused for good.
+/// CRD one after the other. Read in between, the edge served `v2beta1` only, and the copies were refused for good.
 #[tokio::test]
 async fn a_version_that_the_edge_serves_later_than_another_is_used_from_then_on() {
     let Stage { pair, shop, hub, edge } = stage().await;

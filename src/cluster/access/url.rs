@@ -1,6 +1,6 @@
 //! URLs as people write them into kubeconfigs.
 //!
-//! Promises: what is accepted means what it says; each part is read, since [`http::Uri`] takes a port that is none for
+//! Promises: what is accepted means what it says; each part is checked, since [`http::Uri`] takes a port that is none for
 //! no port, drops what follows a `#`, and knows more characters than there are in names. No message holds user information.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_part_of_a_servers_url() {
+    fn checks_every_part_of_a_servers_url() {
         let long = format!("https://{}", "a.".repeat(127) + "b");
         for (url, why) in [
             ("https://host:99999", "port \"99999\" is no number from 1 to 65535"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_part_of_a_proxys_url_and_shows_nothing_of_it() {
+    fn checks_every_part_of_a_proxys_url_and_shows_nothing_of_it() {
         for url in [
             "http://proxy",
             "socks5://me:p@ss@proxy:1080",
