@@ -89,8 +89,17 @@ async fn a_syncer_can_be_watched_and_ended() {
     assert!(!polite.is_running());
 
     let mut other = Syncer::start_program(Path::new("/bin/sleep"), &["1000"], &[]);
-    let command = std::fs::read_to_string(format!("/proc/{}/comm", other.pid())).expect("it runs");
-    assert_eq!(command, "sleep\n", "the process id is that of the program");
+    // The leash is a shell that becomes the program a moment after the start.
+    let command = format!("/proc/{}/comm", other.pid());
+    eventually(
+        "the process id is that of the program",
+        SOON,
+        async || match std::fs::read_to_string(&command) {
+            Ok(name) if name == "sleep\n" => Ok(()),
+            other => Err(format!("{command}: {other:?}")),
+        },
+    )
+    .await;
     assert_eq!(other.kill().signal(), Some(9));
     let mut short = Syncer::start_program(Path::new("/bin/sh"), &["-c", "exit 3"], &[]);
     assert_eq!(short.wait(SOON).await.code(), Some(3));
