@@ -1,4 +1,4 @@
-//! `EdgeSyncConfig` (spec section 2), the legacy config: objects by kind, in both directions, and renaming.
+//! `EdgeSyncConfig`, the legacy config: objects by kind, in both directions, and renaming.
 //!
 //! Nothing is required by the schema; every list defaults to "selects nothing".
 

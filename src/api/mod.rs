@@ -10,38 +10,37 @@ pub const GROUP: &str = "edge.kubestellar.io";
 /// Served and stored version of the configs.
 pub const VERSION: &str = "v2alpha1";
 
-/// Annotation on the edge copy: `<Kind>/<namespace>/<name>` of the copy itself (spec 3.3). Also the key of the label
-/// that selects all copies, with the value [`DOWNSYNCED_LABEL_VALUE`].
+/// Annotation on the edge copy: `<Kind>/<namespace>/<name>` of the copy itself. Also the key of the label that selects
+/// all copies, with the value [`DOWNSYNCED_LABEL_VALUE`].
 pub const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
 /// Value of the label [`DOWNSYNCED`]. A label cannot hold slashes, so it selects and proves nothing.
 pub const DOWNSYNCED_LABEL_VALUE: &str = "true";
 /// The label selector of all copies.
 pub const DOWNSYNCED_SELECTOR: &str = "edge.kubestellar.io/downsynced=true";
-/// Annotation on the hub copy of an upsynced object: `<Kind>/<namespace>/<name>` of the copy itself (spec 3.3). Also the
-/// key of the label that selects all such copies, with the value [`UPSYNCED_LABEL_VALUE`].
+/// Annotation on the hub copy of an upsynced object: `<Kind>/<namespace>/<name>` of the copy itself. Also the key of
+/// the label that selects all such copies, with the value [`UPSYNCED_LABEL_VALUE`].
 pub const UPSYNCED: &str = "edge.kubestellar.io/upsynced";
 /// Value of the label [`UPSYNCED`].
 pub const UPSYNCED_LABEL_VALUE: &str = "true";
 /// The label selector of all upsynced copies.
 pub const UPSYNCED_SELECTOR: &str = "edge.kubestellar.io/upsynced=true";
 /// Annotation on every copy, at the edge and at the hub: `<origin UID>/<plural.group of the copy>/<sync target UID>`. It
-/// tells the copies of two syncers apart, and a copy from what a controller has made of it (DESIGN section 4).
+/// tells the copies of two syncers apart, and a copy from what a controller has made of it.
 pub const OWNER: &str = "edge.kubestellar.io/owner";
 /// Annotation on every copy, at the edge and at the hub: `<UID of the cluster>/<resource version>` of the origin when the copy
-/// was first made from it. So a copy itself tells when another cluster answers, or one that was restored from a backup
-/// (DESIGN section 4).
+/// was first made from it. So a copy itself tells when another cluster answers, or one that was restored from a backup.
 pub const SOURCE: &str = "edge.kubestellar.io/source";
 /// Annotation on a copy that a conversion has renamed: `<Kind>.<group>/<name>` of its origin. Without it a copy whose
 /// conversion was taken away would look as if its origin were gone.
 pub const RENAMED_FROM: &str = "edge.kubestellar.io/renamed-from";
-/// Annotation on a copy that existed at the edge before it was selected: released, not deleted (DESIGN section 4).
+/// Annotation on a copy that existed at the edge before it was selected: released, not deleted.
 pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
 /// Annotation on a copy of a `ServiceAccount`: the names, as a JSON list, of those of its `imagePullSecrets` that came from the
 /// origin. They go when the origin drops them.
 pub const PULL_SECRETS: &str = "edge.kubestellar.io/pull-secrets";
 /// Annotation on the record: what it is for, for people.
 pub const DESCRIPTION: &str = "edge.kubestellar.io/description";
-/// Annotation on a config: a token that lets deletes go on which are held (DESIGN section 4).
+/// Annotation on a config: a token that lets deletes go on which are held.
 pub const CONFIRM_DELETES: &str = "edge.kubestellar.io/confirm-deletes";
 /// Reason of the condition `DeletesHeld`: another cluster answers.
 pub const OTHER_CLUSTER: &str = "OtherCluster";
@@ -58,7 +57,7 @@ pub const HOLD_REASONS: [&str; 5] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY, TY
 /// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
 /// deleted and created again.
 pub const REPLACE: &str = "edge.kubestellar.io/replace";
-/// Annotation on the hub object: other than empty, absent or `true`, the copy is created once and then left (spec 3.6).
+/// Annotation on the hub object: other than empty, absent or `true`, the copy is created once and then left.
 pub const DOWNSYNC_OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
 /// Label on all that `edge-syncer gen` creates at the hub: the name of the sync target that it is for.
 pub const SYNC_TARGET_NAME: &str = "edge.kubestellar.io/sync-target-name";

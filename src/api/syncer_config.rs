@@ -1,4 +1,4 @@
-//! `SyncerConfig` (spec section 1), as far as the syncer reads it.
+//! `SyncerConfig`, as far as the syncer reads it.
 //!
 //! Every list is optional and defaults to "selects nothing", except [`ClusterScopeItem::objects`], where absent means
 //! all objects and empty means none.

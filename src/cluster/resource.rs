@@ -264,7 +264,7 @@ impl ObjectName {
         }
     }
 
-    /// `Kind/namespace/name`: the form of every log line and, exactly so, of the ownership annotation (spec 3.3).
+    /// `Kind/namespace/name`: the form of every log line and, exactly so, of the ownership annotation.
     pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl fmt::Display + 'a {
         struct OfKind<'a>(&'a ObjectName, &'a str);
         impl fmt::Display for OfKind<'_> {

@@ -29,7 +29,7 @@ use super::shared::SharedReads;
 use super::workspace::Workspaces;
 use super::{ApiServer, Error, RateLimit, Side, Standing};
 
-/// The field manager of every write (DESIGN section 4).
+/// The field manager of every write.
 pub const FIELD_MANAGER: &str = "edge-syncer";
 /// The field manager of status that is written to the hub.
 const STATUS_FIELD_MANAGER: &str = "edge-syncer-status";
@@ -320,7 +320,7 @@ impl Cluster {
     }
 
     /// Deletes one object if `only_if` still holds. What its controllers made of it goes with it, in the background: by the
-    /// server's default, the Pods of a Job would stay and run (spec 3.5).
+    /// server's default, the Pods of a Job would stay and run.
     pub async fn delete(
         &self,
         resource: &ResourceType,

@@ -44,7 +44,7 @@ pub(crate) fn check_uid(uid: &str) -> Result<(), String> {
     ))
 }
 
-/// `kubestellar-syncer-<name>-<hash of the UID>` (spec section 8).
+/// `kubestellar-syncer-<name>-<hash of the UID>`.
 pub(super) fn syncer_id(name: &str, uid: &str) -> String {
     let hash = base36(&Sha224::digest(uid.as_bytes()));
     format!("{PREFIX}-{name}-{}", &hash[..HASH])

@@ -1,7 +1,7 @@
 //! What an edge gets: the objects of `manifests/`, with the values of one registration.
 //!
 //! Promises: what is printed is what `kubectl kustomize` makes of the same base and components, with the same values; in
-//! the order of the KubeStellar-Syncer's manifest (spec section 8); no placeholder is left, and no value is empty.
+//! the order of the KubeStellar-Syncer's manifest; no placeholder is left, and no value is empty.
 
 use serde_json::{Value, json};
 

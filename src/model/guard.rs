@@ -1,4 +1,4 @@
-//! Guards before deletes: what may be an accident is held until it is proved, or confirmed by people (DESIGN section 4).
+//! Guards before deletes: what may be an accident is held until it is proved, or confirmed by people.
 //!
 //! Two things hold the deletes of a direction (and [`withdrawn`] those of a type). Its origins' side is not the one that the copies are from: another
 //! cluster answers, or the same one has gone back to older versions, restored from a backup; that lasts until it is

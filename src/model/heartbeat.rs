@@ -1,5 +1,5 @@
-//! The heartbeat: `status.lastSyncerHeartbeatTime` on every config, so that the centre sees since when an edge is silent
-//! (spec sections 1 and 2, scenario 42).
+//! The heartbeat: `status.lastSyncerHeartbeatTime` on every config, so that the centre sees since when an edge is
+//! silent.
 //!
 //! Its echo changes nothing that a plan is made of, so it causes no work.
 

@@ -1,5 +1,5 @@
 //! Namespaces at the hub that upsync needs: made when an object could not be created because its namespace is missing, and
-//! cleared away when upsync has nothing left in them (spec section 4).
+//! cleared away when upsync has nothing left in them.
 //!
 //! A namespace is deleted only if it carries our mark and the hub has answered, for every type that it serves, that
 //! nothing is in it but what every cluster puts there by itself.

@@ -1,5 +1,5 @@
 //! The record at the edge of the types that were ever synced: what a restart needs to find copies that no config
-//! selects any more (DESIGN section 4, Restart). Types, not objects; one small `ConfigMap`, written when a type is new.
+//! selects any more. Types, not objects; one small `ConfigMap`, written when a type is new.
 //!
 //! A type is synced only once the record names it, so that a copy whose type is forgotten cannot exist. Its form is that of
 //! [`kept`].

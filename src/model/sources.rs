@@ -328,7 +328,7 @@ impl Model {
     }
 
     /// Starts and ends sources for the objects of a type that carry no label of ours and whose status goes up all the
-    /// same (spec 3.6).
+    /// same.
     pub(super) fn watch_unlabelled(&mut self, type_id: TypeId) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;

@@ -216,7 +216,7 @@ impl super::TypeState {
         due.filter(|name| self.plan.status.is_some() && self.returns_status_of(name))
     }
 
-    /// True if the hub object is to have the edge object's status (spec sections 4 and 5).
+    /// True if the hub object is to have the edge object's status.
     fn returns_status_of(&self, name: &ObjectName) -> bool {
         let Some(record) = self.inventory.get(name) else {
             return false;

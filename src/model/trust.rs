@@ -1,4 +1,4 @@
-//! Whether a side still is what the copies are from: the same cluster, and no older state of it (DESIGN section 4).
+//! Whether a side still is what the copies are from: the same cluster, and no older state of it.
 //!
 //! Each cluster is known by the UID of a namespace, asked for at the start and whenever the side comes back; and by its
 //! versions, which only a restore from a backup reverts. Those are recognised by complete lists, and by the hub's answers to

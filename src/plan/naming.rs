@@ -1,4 +1,4 @@
-//! What an object of one type is called on each side (spec section 2, renaturing).
+//! What an object of one type is called on each side.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -54,7 +54,7 @@ pub struct TypePlan {
     pub selector: Selector,
     /// What their names are at the hub.
     pub naming: Naming,
-    /// What the other direction selects of the same type: upsync wins (spec 3.8).
+    /// What the other direction selects of the same type: upsync wins.
     pub yields_to: Selector,
     /// False if no config asks for it any more.
     pub selected: bool,
@@ -231,7 +231,7 @@ const BUILT_IN: [&str; 19] = [
     "storage.k8s.io",
 ];
 
-/// Where the status of hub objects of a type is written, if at all (spec section 5).
+/// Where the status of hub objects of a type is written, if at all.
 pub(super) fn status_path(hub: &ServedResource, edge: &ServedResource) -> Option<StatusPath> {
     let resource = &hub.resource;
     // Their status belongs to the API server on each side.

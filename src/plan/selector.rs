@@ -81,7 +81,7 @@ impl Names {
 pub enum Selection {
     /// Not selected.
     None,
-    /// A namespace that must exist for its contents, without its details (spec 3.2).
+    /// A namespace that must exist for its contents, without its details.
     Implied,
     /// Selected whole.
     Full,

@@ -73,7 +73,7 @@ pub enum Objects {
     In(Option<String>, Names),
     /// All that is in these namespaces.
     Within(Rc<BTreeSet<String>>),
-    /// Namespaces that have to exist for their contents, without their details (spec 3.2).
+    /// Namespaces that have to exist for their contents, without their details.
     Implied(Rc<BTreeSet<String>>),
     /// In these namespaces, or cluster-scoped, as the type may be.
     Anywhere {

@@ -126,8 +126,8 @@ pub(super) fn cut(word: &str) -> String {
     }
 }
 
-/// Types that belong to one side alone (spec 3.8): kcp's own APIs, the syncer's configs, and what controllers use to
-/// talk to each other.
+/// Types that belong to one side alone: kcp's own APIs, the syncer's configs, and what controllers use to talk to each
+/// other.
 pub(super) fn is_never_synced(group: &str, resource: &str) -> bool {
     belongs_to_one_side(group)
         || matches!(

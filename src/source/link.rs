@@ -13,7 +13,7 @@ use crate::cluster::{Cluster, Error, ListRequest, Listing};
 
 /// How long a server may take to set up a type before that is news.
 const SET_UP: Duration = Duration::from_secs(5);
-/// First wait after a failure, and the longest of a source that is never to wait longer (DESIGN section 4).
+/// First wait after a failure, and the longest of a source that is never to wait longer.
 const FIRST_WAIT: Duration = Duration::from_millis(800);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 

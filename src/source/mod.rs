@@ -111,8 +111,8 @@ pub enum Style {
     Labelled(&'static str),
     /// Names only: metadata of every object.
     Metadata,
-    /// One metadata-only poll of every object, to know what was there before (DESIGN section 4, Adoption), then a watch
-    /// (or polls) of whole objects with this label selector.
+    /// One metadata-only poll of every object, to know what was there before, then a watch (or polls) of whole objects
+    /// with this label selector.
     LookThenWatch(&'static str),
 }
 

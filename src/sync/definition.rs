@@ -1,4 +1,4 @@
-//! What defines a type at the hub: the proof that a delete needs beside the absence of an origin (spec scenario 30).
+//! What defines a type at the hub: the proof that a delete needs beside the absence of an origin.
 //!
 //! Who deletes a CRD, or in kcp an `APIBinding` or a workspace, has the server delete all objects of the type first, one by
 //! one and truthfully, and the type only then. So what defines a type is known by its UID, and a copy is deleted only after

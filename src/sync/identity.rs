@@ -1,4 +1,4 @@
-//! Which cluster answers: the proof that a delete needs beside the absence of an origin (DESIGN section 4).
+//! Which cluster answers: the proof that a delete needs beside the absence of an origin.
 //!
 //! Behind one URL there may be another workspace or cluster tomorrow. It answers, truthfully, that our objects do not
 //! exist. So each cluster is known by the UID of a namespace that lives as long as it does, and a copy is deleted only

@@ -1,4 +1,4 @@
-//! What of a hub object is synced, kind by kind (spec 3.8).
+//! What of a hub object is synced, kind by kind.
 //!
 //! What the hub's API server or its controllers filled in is not synced, so that the edge's own values stay: they
 //! belong to no field that is applied. What the hub's user set is synced. Kinds without rules pass as raw slices; of the

@@ -8,8 +8,7 @@
 //!
 //! Server-side apply removes a field only when its last owner stops applying it. So fields that people added with
 //! kubectl, and all fields of copies that the Go syncer wrote with plain updates, are first made ours by editing
-//! `metadata.managedFields`, and then fall away with the next apply, because the hub does not have them (DESIGN
-//! section 4; Flux does the same).
+//! `metadata.managedFields`, and then fall away with the next apply, because the hub does not have them.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -29,7 +28,7 @@ use crate::plan::Direction;
 const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", "before-first-apply"];
 
 /// Fields that API servers and controllers fill in. They may stand in the field set of whoever wrote the object first,
-/// but are not his to lose (spec 3.4, 3.8).
+/// but are not his to lose.
 const EDGES_OWN: [&str; 16] = [
     "f:finalizers",
     "f:ownerReferences",

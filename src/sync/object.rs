@@ -75,7 +75,7 @@ fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
 }
 
 impl Desired {
-    /// Cleans an origin for its copy (spec 3.4, 3.8, 4). `None` if it belongs to its own side alone.
+    /// Cleans an origin for its copy. `None` if it belongs to its own side alone.
     pub fn from_origin(
         origin: &Address,
         copy: &Address,
@@ -150,8 +150,7 @@ impl Desired {
         origin != 0 && copy.origin != 0 && copy.origin != origin
     }
 
-    /// Rewrites it for a copy of another name or kind (spec section 2). The group of a renamed CRD is its name without
-    /// the plural.
+    /// Rewrites it for a copy of another name or kind. The group of a renamed CRD is its name without the plural.
     fn rename(&mut self, origin: &Address, copy: &Address) -> Result<(), Error> {
         let Address { resource, name } = origin;
         let kind = crate::cluster::qualified(&resource.group, &resource.kind);
@@ -231,7 +230,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Reads the status of a whole object. `None` if it has none, or one that is no map (spec section 5).
+    /// Reads the status of a whole object. `None` if it has none, or one that is no map.
     pub fn of(object: &[u8]) -> Result<Option<Self>, Error> {
         #[derive(Deserialize)]
         struct Wire<'a> {
@@ -276,7 +275,7 @@ impl Desired {
     }
 
     /// What is still to be changed in a copy that was applied, as a patch: lists that name a key twice, and pull secrets of
-    /// a `ServiceAccount` (spec 3.8).
+    /// a `ServiceAccount`.
     pub fn addition(&self, resource: &ResourceType, copy: &[u8]) -> Result<Option<Bytes>, Error> {
         if pull_secrets::has_any(resource) {
             return pull_secrets::patch(&pull_secrets::split(&self.fields).1, copy);
@@ -292,7 +291,7 @@ fn is_synced_key(key: &str) -> bool {
     !kcp && ![DOWNSYNCED, UPSYNCED, OWNER, SOURCE, ADOPTED, RENAMED_FROM, PULL_SECRETS].contains(&key)
 }
 
-/// Objects that every cluster makes for itself (spec 3.8): they are never synced.
+/// Objects that every cluster makes for itself: they are never synced.
 fn is_system_object(resource: &ResourceType, meta: &Meta, top: &BTreeMap<String, &RawValue>) -> bool {
     if !resource.group.is_empty() {
         return false;

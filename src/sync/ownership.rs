@@ -1,4 +1,4 @@
-//! Whose a copy is, and what its marks say (spec 3.3, 3.6; DESIGN section 4).
+//! Whose a copy is, and what its marks say.
 //!
 //! A copy carries two marks. The first is that of the Go syncer, `<Kind>/<namespace>/<name>` of the copy itself: it tells a
 //! copy from what a controller has made of it, but says neither which syncer has made it, nor of which API group, nor from
@@ -206,14 +206,14 @@ pub fn has_mark(direction: Direction, kind: &str, meta: &Meta) -> bool {
     value.is_some_and(|value| *value == meta.object_name().of_kind(kind).to_string())
 }
 
-/// True if `downsync-overwrite` has any other value than empty, absent or `true` (spec 3.6).
+/// True if `downsync-overwrite` has any other value than empty, absent or `true`.
 pub fn is_create_only(annotations: &BTreeMap<String, String>) -> bool {
     annotations
         .get(DOWNSYNC_OVERWRITE)
         .is_some_and(|value| !value.is_empty() && value != "true")
 }
 
-/// Namespaces that are never deleted, whatever marks they carry (spec 3.2).
+/// Namespaces that are never deleted, whatever marks they carry.
 pub fn is_protected_namespace(name: &str, own: Option<&str>) -> bool {
     name == "default" || name.starts_with("kube-") || own == Some(name)
 }

@@ -151,7 +151,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
     let meta = Meta::of(name, &body)?;
     not_older(&meta, job.origin_seen_at)?;
     confirm_there(origins, &job.origin, &meta, job.origin_unnamed).await?;
-    // What the other direction has made is not synced back (spec section 4).
+    // What the other direction has made is not synced back.
     let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);
     if job.selection == Selection::None || is_copy {
         return Ok(Read::NotSelected);

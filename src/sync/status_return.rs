@@ -1,4 +1,4 @@
-//! Status return: the status of one object from edge to hub (spec section 5, and 4 for upsynced objects).
+//! Status return: the status of one object from edge to hub.
 //!
 //! The edge's `status` replaces the hub's as a whole, and nothing else of the hub object is touched.
 

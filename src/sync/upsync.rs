@@ -1,8 +1,8 @@
 //! Upsync: one object from edge to hub.
 //!
 //! The hub is everybody's: an object there that is not marked as ours is never touched, whatever the edge has under its
-//! name (spec section 4). So a copy is made by a create, which fails if there is anything, and changed by an apply that
-//! holds only for the version that was seen to be ours.
+//! name. So a copy is made by a create, which fails if there is anything, and changed by an apply that holds only for
+//! the version that was seen to be ours.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Conversions: objects that are called otherwise at the edge, or are of another kind there (spec section 2).
+//! Conversions: objects that are called otherwise at the edge, or are of another kind there.
 
 use std::collections::BTreeSet;
 
