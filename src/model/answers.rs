@@ -1,4 +1,4 @@
-//! What the engine answers when it is asked how it is: health, readiness, metrics.
+//! What is answered to questions about the state of the syncer: health, readiness, metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::cluster::Side;
 use crate::report::metrics::{Snapshot, render};
 use crate::serve::HealthQuery;
 
-/// How long a page of metrics is given out again: making one visits every object.
+/// How long a page of metrics is served again: making one visits every object.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// What was answered to probes, and what has to be remembered for it.
@@ -27,7 +27,7 @@ pub(super) struct Answered {
 
 impl Model {
     pub(super) fn asked(&mut self, question: HealthQuery) {
-        // Whoever asked may have gone.
+        // Whoever asked may not wait for the answer any more.
         match question {
             HealthQuery::Alive(answer) => drop(answer.send(())),
             HealthQuery::Ready(answer) => drop(answer.send(self.readiness())),
@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    /// Once it was ready it stays so: an outage is no reason to restart it, and a new config none to call it new.
+    /// Once it was ready it stays so: an outage is no reason to restart it, and a new config does not make it unready.
     fn readiness(&mut self) -> Result<(), &'static str> {
         if !self.answered.ready {
             if !self.selecting.are_known() || self.record.saved.is_none() {
@@ -82,7 +82,7 @@ impl Model {
             queue_capacity: self.settings.queue_capacity,
             queue_overflowed: self.queue.overflowed().count(),
             held: self.held_by_reason(),
-            // That both are one cluster stops all.
+            // That both are one cluster stops everything, so it counts as one more failure.
             failing: self.report.failing() + usize::from(self.clusters == Clusters::One),
             credentials_end: ids
                 .iter()

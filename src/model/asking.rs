@@ -13,17 +13,19 @@ use crate::plan::{Absence, Missing, SyncedType};
 use crate::report::{Subject, Topic};
 use crate::source::SourceId;
 
-/// Between a sign that a missing type may be there and asking for it: one CRD causes several events as it comes up.
+/// The wait between a sign that a missing type may be there and asking for it: one CRD causes several events as it
+/// comes up.
 const SETTLE: Duration = Duration::from_millis(100);
 /// Failures that the wait between two searches for a missing type starts from: about 6 s, growing to 5 minutes.
 const PATIENCE: u32 = 4;
-/// How often in a row the side of the origins must say that it does not serve a type before their copies go. With the
-/// waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
+/// How often in a row the side of the origins must say that it does not serve a type before their copies are deleted.
+/// With the waits in between this takes about a quarter of a minute, in which a hub that starts has all of its APIs.
 const GONE_ROUNDS: u32 = 3;
-/// The same for a type that is still selected, which only upsync takes for gone: an edge that starts on a slow board may
-/// serve its CRDs late. With the waits in between this takes about a minute.
+/// The same for a type that is still selected, where only upsync considers it gone: an edge that starts on a slow board
+/// may serve its CRDs late. With the waits in between this takes about a minute.
 const SELECTED_GONE_ROUNDS: u32 = 10;
-/// What is said sooner after the last time does not count: each watch of the type that ends is a reason to ask at once.
+/// An answer that comes sooner after the last one does not count: each watch of the type that ends is a reason to ask
+/// at once.
 const GONE_ROUND: Duration = Duration::from_secs(3);
 
 /// True if a side has said often enough that it lacks the origins of a type.
@@ -35,7 +37,7 @@ pub(super) fn is_gone(rounds: u32, selected: bool) -> bool {
 #[derive(Default)]
 pub(super) struct DiscoveryState {
     pub(super) discovery: Discovery,
-    /// Those of which the side has answered with an error last.
+    /// Those for which the last answer of the side was an error.
     refused: BTreeSet<GroupVersion>,
     /// CRDs, which are read while something is missing.
     pub(super) crds: Option<Crds>,
@@ -43,15 +45,15 @@ pub(super) struct DiscoveryState {
 
 /// What is to be asked of a side.
 pub(crate) struct DiscoveryRequest {
-    /// What it serves at these.
+    /// The group versions at which to ask what it serves.
     pub(crate) group_versions: BTreeSet<GroupVersion>,
-    /// Which groups it has.
+    /// Whether to ask which groups it has.
     pub(crate) of_groups: bool,
     /// Groups of which everything is wanted, at all their versions.
     pub(crate) open: BTreeSet<String>,
-    /// Types, by group, that would do at another version, where the asked one lacks them.
+    /// Types, by group, that can be used at another version, if the one that is asked for lacks them.
     pub(crate) elsewhere: BTreeMap<String, BTreeSet<String>>,
-    /// Types, by group and plural, that it may lack at every version.
+    /// Types, by group and plural, that the side may lack at every version, to be confirmed.
     pub(crate) to_confirm: BTreeSet<(String, String)>,
 }
 
@@ -75,7 +77,7 @@ impl Model {
         self.timers.set(Timer::Discovery(side), self.now + SETTLE);
     }
 
-    /// Something may have appeared that asking has not shown yet.
+    /// Something may have appeared that the last answer did not show.
     pub(super) fn ask_soon_unless_due(&mut self, side: Side) {
         if !self.timers.is_running(Timer::Discovery(side)) {
             self.timers.set_if_idle(Timer::Discovery(side), self.now + SETTLE);
@@ -91,7 +93,7 @@ impl Model {
             .collect()
     }
 
-    /// What a side is known to miss: where no version is given, it may come at any version of the group.
+    /// What a side is known to lack: where no version is given, it may appear at any version of the group.
     fn missing(&self, side: Side) -> BTreeSet<GroupVersion> {
         let discovery = self.discovery(side);
         let mut missing = BTreeSet::new();
@@ -108,7 +110,7 @@ impl Model {
         self.selecting.missing.iter().any(|missing| missing.side == side)
     }
 
-    /// What is to be asked of a side: what is not known, what is missing, and what `*` may have got since.
+    /// What is to be asked of a side: what is not known, what is missing, and what may have been added to `*` since.
     fn questions(&self, side: Side) -> (BTreeSet<GroupVersion>, bool) {
         let questions = self.unknown(side).union(&self.missing(side)).cloned().collect();
         let are_known = self.discovery(side).groups.is_some();
@@ -152,8 +154,8 @@ impl Model {
         open.map(|(_, group)| group.clone()).collect()
     }
 
-    /// Groups in which a side misses a type that would do at another version: what copies are to be made of, and what is
-    /// only retained.
+    /// Groups in which a side lacks a type that can be used at another version: types of which copies are to be made,
+    /// and types that are only retained.
     fn missing_at_one_version(&self, side: Side) -> BTreeMap<String, BTreeSet<String>> {
         let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let would_do = |missing: &&Missing| {
@@ -171,9 +173,9 @@ impl Model {
         groups
     }
 
-    /// Types that a side is thought to lack, where much follows from it: what is only retained, since its copies go with
-    /// its origins, and it is forgotten with its copies; and origins at the edge, selected or not. A core type never is:
-    /// the core group cannot go from a server that works.
+    /// Types that a side seems to lack, where much follows from that: those that are only retained, since their copies
+    /// are deleted with their origins and the types are forgotten with their copies; and those of origins at the edge,
+    /// selected or not. A core type is never one of them: a server that works always has the core group.
     fn to_confirm(&self, side: Side) -> BTreeSet<(String, String)> {
         let missing = self.selecting.missing.iter();
         missing
@@ -183,7 +185,7 @@ impl Model {
             .collect()
     }
 
-    /// Kinds of configs that a side's own answer to a list alone says it lacks.
+    /// Kinds of configs of which only the side's answer to a list says that it lacks them.
     fn config_kinds_in_doubt(&self, side: Side) -> Vec<ConfigKind> {
         let in_doubt = self.selecting.in_doubt();
         in_doubt.filter(|_| side == Side::Hub).collect()
@@ -265,7 +267,7 @@ impl Model {
         }
     }
 
-    /// What nothing needs any more is not asked for again, and fails no longer.
+    /// What nothing needs any more is not asked for again, and no longer counts as failing.
     pub(super) fn drop_needless_questions(&mut self) {
         if self.report.failing() == 0 {
             return;
@@ -290,8 +292,8 @@ impl Model {
         !self.unknown(side).is_empty() || self.selecting.unknown.groups.contains(&side)
     }
 
-    /// Types of which a side has confirmed that it lacks the copies, so that there are none. What it only does not serve now
-    /// keeps its objects as long as its CRD is there.
+    /// Types of which a side has confirmed that it lacks the copies, so that there are none. A type that it merely does
+    /// not serve at the moment keeps its objects as long as its CRD is there.
     fn note_without_copies(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {
         let copies = |known: &SyncedType| (known.group.clone(), known.resource.clone());
         let saved = self.record.saved.iter().flatten();
@@ -320,7 +322,7 @@ impl Model {
         }
     }
 
-    /// The plan has changed: asks at once for what it needs to know, and listens for what it misses.
+    /// The plan has changed: asks at once for what it needs to know, and watches for what is missing.
     pub(super) fn ask_for_what_is_unknown(&mut self, side: Side) {
         self.watch_crds_while_missing(side);
         let unknown = self.has_unknown(side);
@@ -343,7 +345,7 @@ impl Model {
         self.selecting.unknown.group_versions.insert((side, group_version));
     }
 
-    /// What this side was said to lack was said by another cluster.
+    /// It was another cluster that said what this side lacks.
     pub(super) fn reset_gone_types(&mut self, side: Side) {
         self.selecting.gone.retain(|known, _| known.direction.origin() != side);
         self.ask_again_soon(side);

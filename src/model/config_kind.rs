@@ -4,7 +4,7 @@ use crate::api::{GROUP, VERSION, edge_sync_config, syncer_config};
 use crate::cluster::{ResourceType, Side};
 use crate::report::{Subject, Topic};
 
-/// The kinds of configs. Objects of both count, added up.
+/// The kinds of configs. Objects of both count, as their union.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ConfigKind {
     SyncerConfig,
@@ -38,7 +38,7 @@ impl ConfigKind {
         }
     }
 
-    /// The heartbeat on one of them.
+    /// What the heartbeat on a config of this kind is called in the log.
     pub(super) fn heartbeat_on(self, config: &str) -> Subject {
         Subject::Thing(Side::Hub, Topic::Heartbeat, format!("{}//{config}", self.kind()))
     }

@@ -18,12 +18,12 @@ use crate::source::SourceId;
 use crate::source::{Reading, Style};
 use crate::sync::meta::Meta;
 
-/// Between two questions for a kind of configs that the hub does not serve, while it serves the other one.
+/// The time between two requests for a kind of configs that the hub does not serve, while it serves the other one.
 const KIND_INTERVAL: Duration = Duration::from_secs(600);
 /// Requests for a kind that the hub used to serve before they become rare: some minutes.
 const KIND_TRIES: u32 = 10;
-/// The same for one that it has not served so far: half a minute, in which a hub that starts, or what stands before it, has
-/// come to its senses. So often it must be said, too, to be believed of a hub whose discovery does not say so.
+/// The same for one that it has not served so far: half a minute, in which a hub that starts, or a proxy before it, is
+/// up. The hub must also say it so often if its discovery does not say the same.
 const FIRST_KIND_TRIES: u32 = 5;
 
 /// One config.
@@ -56,8 +56,8 @@ enum ConfigsKnown {
     /// They have not been read.
     #[default]
     No,
-    /// The hub has no such kind, as two of its answers say: the one to the list, and its discovery. A 404 alone may come
-    /// from whatever stands before it.
+    /// The hub has no such kind, as two of its answers say: the one to the list, and its discovery. A 404 alone may
+    /// come from a proxy before the hub.
     NotServed,
     /// They have been read completely.
     Yes,
@@ -67,16 +67,16 @@ enum ConfigsKnown {
 #[derive(Default)]
 pub(super) struct SelectedConfigs {
     configs: BTreeMap<ConfigName, Config>,
-    /// Names that the list of a kind under way has given so far.
+    /// Names that the list under way has given so far, by kind.
     listing: BTreeMap<ConfigKind, BTreeSet<String>>,
     known: BTreeMap<ConfigKind, ConfigsKnown>,
     /// How often in a row the hub has said that it does not serve a kind.
     not_served: BTreeMap<ConfigKind, u32>,
-    /// The configs are not what the plan was made from.
+    /// The configs have changed since the plan was made.
     pub(super) changed: bool,
     pub(super) wanted: Wanted,
     pub(super) missing: Vec<Missing>,
-    /// What was logged as missing, and its side has to be asked for again.
+    /// What was logged as missing, and of which its side has to be asked again.
     pub(super) unsure: Vec<Missing>,
     pub(super) unknown: Unknown,
     /// Groups of which everything is selected, also types that do not exist yet.
@@ -112,7 +112,7 @@ impl SelectedConfigs {
         !known.contains(&ConfigsKnown::No) && known.contains(&ConfigsKnown::Yes)
     }
 
-    /// False once the hub has said of every kind that it does not serve it, be it believed or not.
+    /// False once the hub has said of every kind that it does not serve it, whether or not that counts yet.
     fn may_serve_any(&self) -> bool {
         let is_denied = |kind| match self.known(kind) {
             ConfigsKnown::No => self.not_served.contains_key(&kind),
@@ -248,11 +248,11 @@ impl Model {
         self.config_confirms(full_name(name), None, false);
     }
 
-    /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait for its
-    /// end, which may never come.
+    /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait
+    /// until the list is complete, which may never happen.
     pub(super) fn configs_broke_off(&mut self, kind: ConfigKind, error: &Error) {
         let selecting = &mut self.selecting;
-        // A hub that sets the kind up has it after all.
+        // A hub that is still setting the kind up does have it.
         if error.is_too_many() && selecting.known(kind) == ConfigsKnown::NotServed {
             selecting.known.insert(kind, ConfigsKnown::No);
         }
@@ -274,7 +274,7 @@ impl Model {
         match self.selecting.known(kind) {
             ConfigsKnown::No if tries > FIRST_KIND_TRIES => self.config_kind_is_lacking(kind),
             ConfigsKnown::No => self.ask_soon_unless_due(Side::Hub),
-            // Few hubs get the other kind later, and asking costs.
+            // Few hubs get the other kind later, and each request costs something.
             ConfigsKnown::NotServed if tries > FIRST_KIND_TRIES => self.poll_config_kind_rarely(kind),
             // One that was served may come back soon.
             ConfigsKnown::Yes if tries > KIND_TRIES => self.poll_config_kind_rarely(kind),

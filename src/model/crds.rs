@@ -1,5 +1,5 @@
-//! CRDs of a side: their coming is what makes types appear. They are read, names only, while something is missing, and as
-//! long as `*` stands for what there may be.
+//! CRDs of a side: a type appears when its CRD does. They are read, names only, while something is missing, and as long
+//! as `*` selects types that do not exist yet.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::sync::meta::Meta;
 /// What is read of the CRDs of a side.
 pub(super) struct Crds {
     source: SourceId,
-    /// The side does not let them be read: what may have come is asked for from time to time.
+    /// The side does not let them be read: from time to time the side is asked for new types instead.
     refused: bool,
     /// Those that are there, as `plural.group`.
     names: BTreeSet<String>,
@@ -74,7 +74,8 @@ impl Model {
         }
     }
 
-    /// A CRD came or changed. Of those of the first list, each that matters is seen to have been asked for, or not.
+    /// A CRD was added or changed. For each of the first list that matters, it is checked whether its type was asked
+    /// for.
     pub(super) fn crd_changed(&mut self, id: SourceId, side: Side, object: &Bytes) -> Result<(), Error> {
         self.crd_seen(side, Meta::parse(object)?);
         if self.sources.get(&id).is_some_and(|source| source.settled) {

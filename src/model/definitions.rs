@@ -1,5 +1,5 @@
 //! What defines the types that come from the hub: read when a type is synced for the first time, and kept in the record,
-//! so that a type which was deleted and defined again meanwhile is known from the one that the copies are from.
+//! so that a type which was deleted and defined again meanwhile is distinguished from the one that the copies are from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -15,19 +15,19 @@ use crate::plan::Direction;
 use crate::report::{Subject, Topic};
 use crate::sync::definition::{DefinedBy, Hub, TypeDefinition, TypeDefinitions};
 
-/// Until what the hub refuses is asked for again: all continues without it.
+/// The wait before what the hub refuses is asked for again: everything continues without it.
 const REFUSED_WAIT: Duration = Duration::from_secs(600);
 
 /// Asking the hub what defines its types.
 #[derive(Default)]
 pub(super) struct TypeDefinitionReads {
-    /// Types, `resource.group`, of which the hub does not let it be read.
+    /// Types, `resource.group`, of which the hub does not allow the definition to be read.
     refused: BTreeSet<String>,
     /// When they are asked for again.
     again: Option<Instant>,
     /// It was logged that some are refused.
     is_logged: bool,
-    /// Those of which reading it has failed last.
+    /// Those of which the last read has failed.
     failing: BTreeSet<String>,
 }
 
@@ -64,7 +64,7 @@ impl Model {
                 && self.definitions.known(&name).is_none()
                 && !self.definition_reads.refused.contains(&name)
         });
-        // What is not asked for any more fails no longer.
+        // What is not asked for any more no longer counts as failing.
         let names: BTreeSet<String> = unknown.iter().map(ResourceType::qualified).collect();
         for name in std::mem::take(&mut self.definition_reads.failing).difference(&names) {
             self.report.clear(&definition_of(name));
@@ -79,7 +79,7 @@ impl Model {
         self.request(Request::Define(unknown, Rc::clone(&self.definitions)));
     }
 
-    /// True if copies are to be deleted and the hub has not said whether it is a workspace, which may be taken away as a
+    /// True if copies are to be deleted and the hub has not said whether it is a workspace, which may be deleted as a
     /// whole. Each worker asks for itself until that is known.
     fn needs_hub_kind(&self) -> bool {
         let mut types = self.types.values();
@@ -87,7 +87,7 @@ impl Model {
             && types.any(|state| state.plan.direction == Direction::Down && state.inventory.has_doomed())
     }
 
-    /// Copies are to be deleted: what proves that they may is asked for beside them.
+    /// Copies are to be deleted: what is needed to prove that they may be is asked for at the same time.
     pub(super) fn read_hub_kind(&mut self, direction: Direction) {
         if direction == Direction::Down && !self.definitions.knows_hub() && !self.timers.is_running(Timer::Definitions)
         {
@@ -108,7 +108,8 @@ impl Model {
             match answer {
                 Ok(found) => {
                     self.report.works(&subject);
-                    // That nothing does costs no more than to ask again, and is kept when there is more to keep.
+                    // That nothing defines a type is cheap to ask again, so it does not cause a write of the record by
+                    // itself.
                     if found.is_some() {
                         self.keep_guard_in_record();
                     }
@@ -156,19 +157,19 @@ impl Model {
         }
     }
 
-    /// Workers that have begun go on with what was known then.
+    /// Workers that have begun continue with what was known when they began.
     pub(super) fn definitions_mut(&mut self) -> &mut TypeDefinitions {
         Rc::make_mut(&mut self.definitions)
     }
 
-    /// What was known of the hub's types was known of another hub, or of another state of it.
+    /// What was known of the hub's types belongs to another hub, or to another state of it.
     pub(super) fn clear_definitions(&mut self) {
         self.definitions_mut().clear();
         self.timers.set(Timer::Definitions, self.now);
         self.keep_guard_in_record();
     }
 
-    /// An earlier run knew what defines these types.
+    /// What an earlier run knew of what defines these types.
     pub(super) fn restore_definitions(&mut self, definitions: BTreeMap<String, DefinedBy>) {
         for (resource, known) in definitions {
             self.definitions_mut().set(&resource, known);

@@ -12,7 +12,7 @@ use crate::sync::managed_fields::last_writer;
 
 /// Changes of one copy that are corrected without a wait.
 const PATIENCE: u32 = 3;
-/// A copy that nobody else has changed for so long starts again.
+/// A copy that nobody else has changed for so long starts at zero again.
 const FORGIVEN: Duration = Duration::from_secs(600);
 
 /// How often somebody else has changed one copy, or one status, lately.
@@ -92,7 +92,7 @@ impl Model {
     }
 
     /// Somebody else has changed a copy. The first few times it is corrected at once; then it is backed off, and who
-    /// does it is said once.
+    /// does it is logged once.
     pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8]) {
         let now = self.now;
         let Some(state) = self.types.get_mut(&type_id) else {
@@ -102,8 +102,8 @@ impl Model {
         let side = state.plan.direction.copy();
         let copy = name.of_kind(&state.copy_type().kind).to_string();
         let key = Key::new(type_id, Task::Object, name);
-        // Only a change of what was corrected is contention. While the hub is gone nothing is, and what happens
-        // meanwhile is not worth a line, nor a wait when the hub is back.
+        // Only a change of what was corrected is contention. While the hub is gone nothing is corrected, so changes in
+        // that time cause neither a line nor a wait when the hub is back.
         let counts = !self.queue.waits(&key);
         let changes = state.inventory.contention(&key.name).map_or(0, |contention| {
             if counts {

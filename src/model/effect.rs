@@ -23,7 +23,7 @@ pub(crate) enum Effect {
     Read(SourceId, Feed, Reading),
     /// A source ends.
     End(SourceId),
-    /// What a source would tell of an object next is known.
+    /// What a source would report next of an object is known already.
     Known(SourceId, ObjectName, Known),
     /// Something is asked or written, and ends with an [`Answer`].
     Request(Request),
@@ -50,17 +50,18 @@ pub(crate) enum Request {
     ReadRecord(Names),
     /// Write it.
     WriteRecord(ObjectName, Kept),
-    /// Ask a side who it is; the UID that is expected.
+    /// Ask a side which cluster it is; with the UID that is expected.
     Identify(Side, Option<String>),
     /// Ask the hub what defines these types.
     Define(Vec<ResourceType>, Rc<TypeDefinitions>),
-    /// Ask the hub whether it still takes a type away; true if it was gone already.
+    /// Ask the hub whether a type is still being deleted there; true if it was gone already.
     Verify(TypeId, ResourceType, bool, Rc<TypeDefinitions>),
-    /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer, and whose copies are these.
+    /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer; with the type of its
+    /// copies.
     SearchForLeft(String, ResourceType, Rc<TypeDefinitions>),
     /// Do something about a namespace at the hub.
     Namespace(String, Step),
-    /// Mark the configs with the time.
+    /// Write the heartbeat to the configs.
     Heartbeat(HeartbeatRequest),
 }
 
@@ -72,17 +73,17 @@ pub(crate) enum Answer {
     Discovered(Side, Answers),
     /// The record of synced types has been read (`true`) or written.
     Recorded(Result<Kept, Error>, bool),
-    /// A side has been asked who it is.
+    /// A side has been asked which cluster it is.
     Identified(Side, Result<Option<String>, Error>),
     /// The hub has been asked what defines its types.
     Defined(TypeDefinitionAnswers),
-    /// The hub has been asked whether it still takes a type away.
+    /// The hub has been asked whether a type is still being deleted there.
     Withdrawal(TypeId, Result<Option<Withdrawal>, Error>),
     /// Both sides have been asked what is left of a type that the hub has no longer.
     Vanished(String, Left),
-    /// A namespace at the hub has been made, or cleared away.
+    /// A namespace at the hub has been created or deleted, or the attempt has failed.
     Namespace(NamespaceDone),
-    /// The configs have been marked with the time.
+    /// The heartbeat has been written to the configs.
     Heartbeat(HeartbeatResult),
 }
 

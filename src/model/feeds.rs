@@ -1,5 +1,5 @@
-//! What sources tell, and what the events of each kind of feed do: one [`Handler`] a kind, so that a role adds a kind without
-//! touching anything else here.
+//! What sources report, and what the events of each kind of feed do: one [`Handler`] for each kind, so that a role adds
+//! a kind without touching anything else here.
 
 use bytes::Bytes;
 
@@ -34,7 +34,7 @@ trait Handler {
     /// The source cannot read now.
     fn breaks_off(&self, _model: &mut Model, _error: &Error) {}
 
-    /// The side refuses what the source reads. True if that is seen to; otherwise it is a failure.
+    /// The side refuses what the source reads. True if the handler has dealt with that; otherwise it is a failure.
     fn is_refused(&self, _model: &mut Model, _error: &Error) -> bool {
         false
     }
@@ -57,7 +57,7 @@ impl Feed {
 impl Model {
     pub(super) fn source_event(&mut self, id: SourceId, event: SourceEvent) {
         let Some(source) = self.sources.get(&id) else {
-            return; // Said before it was ended.
+            return; // Reported before it was ended.
         };
         let feed = source.feed;
         match event {
@@ -124,7 +124,7 @@ impl Model {
 
     fn source_down(&mut self, id: SourceId, feed: Feed, error: &Error) {
         if let Some(source) = self.sources.get_mut(&id) {
-            // What waits for this source to be read must not wait for ever.
+            // What waits until this source is read must not wait for ever.
             source.settled |= !error.is_unreachable();
         }
         self.start_origin_sources();
@@ -149,8 +149,8 @@ impl Model {
         self.fails(Subject::Thing(side, Topic::Watch, thing), "watching", error);
     }
 
-    /// True if another source fails that people know by the same name: of the same type at the same side, in one namespace
-    /// or all.
+    /// True if another source fails that has the same name in the log: of the same type at the same side, in one
+    /// namespace or all.
     pub(super) fn fails_in_another(&self, id: SourceId) -> bool {
         let name = self.source_name(id);
         let mut others = self
@@ -296,7 +296,7 @@ impl Handler for Copies {
     }
 }
 
-/// Objects of a type at the edge that no list by label names.
+/// Objects of a type at the edge that have no label of ours, so that no list by label names them.
 struct Unlabelled(TypeId);
 
 impl Handler for Unlabelled {

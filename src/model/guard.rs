@@ -1,12 +1,12 @@
-//! Guards before deletes: what may be an accident is held until it is proved, or confirmed by people.
+//! Guards before deletes: a delete that may be an accident is held until it is proved or confirmed by people.
+//! Two things hold the deletes of a direction ([`withdrawn`] holds those of a type). Either the origins' side is not
+//! the one that the copies are from: another cluster answers, or the same one was restored from a backup and has gone
+//! back to older versions. That lasts until it is confirmed. Or too many copies are to be deleted at once. That lasts
+//! until it is confirmed, or until that side has answered without a break for a certain time. Held copies stay as they
+//! are and cost no requests; everything else continues.
 //!
-//! Two things hold the deletes of a direction (and [`withdrawn`] those of a type). Its origins' side is not the one that the copies are from: another
-//! cluster answers, or the same one has gone back to older versions, restored from a backup; that lasts until it is
-//! confirmed. Or too many copies are to be deleted at once; that lasts for a time in which that side answers steadily, or until
-//! it is confirmed. Held copies are left as they are and cost no requests; everything else continues.
-//!
-//! To confirm, people set an annotation on a config to the token that the log and the condition name. A token holds for
-//! the one hold that it was made for.
+//! To confirm, people set an annotation on a config to the token that the log and the condition name. A token confirms
+//! only the hold that it was made for.
 
 mod cascades;
 mod counting;
@@ -34,15 +34,15 @@ use super::{Key, Model, Task, TypeId, Types};
 use crate::logging::log_line;
 use crate::plan::Direction;
 
-/// Deletes within this time are one pass, also when they come one by one.
+/// Deletes within this time are counted together, also when they come one by one.
 const PASS: Duration = Duration::from_secs(60);
-/// So many holds are listed in the condition, the gravest first.
+/// The most holds that are listed in the condition, the gravest first.
 const MESSAGES: usize = 8;
 
-/// When too many are too many.
+/// How many deletes are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// More deletes than this in a pass, and more than half of all copies, are held.
+    /// More deletes than this within a minute, and more than half of all copies, are held.
     pub most: usize,
     /// For how long; none are held if it is zero.
     pub grace: Duration,
@@ -54,9 +54,9 @@ struct Gate {
     hold: Option<Hold>,
     /// Deletes of the last minute.
     done: VecDeque<(Instant, Key)>,
-    /// Since when deletes wait for what may be to go, too.
+    /// Since when deletes wait until it is known whether other copies have to be deleted too.
     waits_since: Option<Instant>,
-    /// When it was counted what is to go.
+    /// When the copies that are to be deleted were last counted, and the result.
     counted: Option<(Instant, Count)>,
 }
 
@@ -99,7 +99,7 @@ impl Gate {
 }
 
 impl Guard {
-    /// When a hold ends by itself, or a side is to be asked again who it is.
+    /// When a hold ends by itself, or a side is to be asked again which cluster it is.
     pub(super) fn due(&self) -> Option<Instant> {
         let holds = self.gates.values().filter_map(|gate| gate.hold.as_ref()?.until);
         let types = self.types.due().into_iter().chain(self.vanished.due());
@@ -113,7 +113,7 @@ impl Guard {
         lines.collect()
     }
 
-    /// What holds, in which direction, and how many objects of these types.
+    /// All holds, with their direction and the number of objects that they hold.
     fn all_holds<'a>(&'a self, types: &'a Types) -> impl Iterator<Item = (Direction, &'a Hold, usize)> {
         let gates = self.gates.iter();
         let of_gates = gates.filter_map(move |(&direction, gate)| {
@@ -184,7 +184,7 @@ impl Guard {
 }
 
 impl Model {
-    /// True if a copy whose origin is gone may be deleted now. What may not is asked for again when its hold ends.
+    /// True if a copy whose origin is gone may be deleted now. One that may not be is handled again when its hold ends.
     pub(super) fn may_delete(&mut self, key: &Key, direction: Direction) -> bool {
         if self.guard.types.holds_type(key.type_id) {
             return false;
@@ -221,13 +221,13 @@ impl Model {
         gate.hold.is_none()
     }
 
-    /// It is logged, and a restart will know.
+    /// The change is logged, and written to the record for a restart.
     fn holds_have_changed(&mut self) {
         self.keep_guard_in_record();
         self.report_holds();
     }
 
-    /// An earlier run has held deletes, as the record says, and nobody has let them go.
+    /// An earlier run has held deletes, as the record says, and nobody has confirmed them.
     pub(super) fn restore_holds(&mut self, lines: &str) {
         let grace = self.settings.delete_limits.grace;
         for (direction, hold) in lines.lines().filter_map(|line| Hold::resume(line, grace, self.now)) {
@@ -257,7 +257,7 @@ impl Model {
         held
     }
 
-    /// What is held no longer is if its origin has come back, or its copy has gone.
+    /// Ends holds that hold nothing any more, since the origins are back or the copies gone.
     fn end_needless_holds(&mut self) {
         let types = &self.types;
         let is_doomed = |key: &Key| {
@@ -283,7 +283,7 @@ impl Model {
             }
             self.holds_have_changed();
             self.reread_side(direction.origin());
-            // One that has gone back may be another cluster altogether.
+            // A side that has gone back may be another cluster altogether.
             self.ask_identity(direction.origin());
         }
     }
@@ -301,7 +301,7 @@ impl Model {
         }
     }
 
-    /// Ends the holds whose time is over. It is not while the side that could prove anything does not answer.
+    /// Ends the holds whose time is over. None ends while the side of the origins does not answer.
     pub(super) fn end_holds(&mut self) {
         let now = self.now;
         self.end_type_holds(now);
@@ -315,7 +315,7 @@ impl Model {
             let soon = now + self.settings.delete_limits.grace.saturating_sub(PASS);
             if until.is_some_and(|until| until <= soon) && self.sides.of(direction.origin()).answering.is_silent() {
                 self.origins_are_unsteady(direction);
-                // What is held asks nothing, so it may be that nobody has asked since it came back.
+                // What is held causes no requests, so perhaps none was sent since the side came back.
                 self.ask_identity(direction.origin());
             }
         }
@@ -334,7 +334,7 @@ impl Model {
         }
     }
 
-    /// Lets go what has one of these tokens.
+    /// Releases the holds that have one of these tokens.
     fn confirm(&mut self, tokens: &BTreeSet<String>) {
         self.confirm_types(tokens);
         self.confirm_vanished(tokens);
@@ -368,7 +368,8 @@ impl Model {
         }
     }
 
-    /// The cluster that the copies are from answers again: what another one lacked may be there, and is searched for again.
+    /// The cluster that the copies are from answers again: what the other one lacked may be there, and is asked for
+    /// again.
     pub(super) fn judge_again(&mut self, direction: Direction) {
         let gate = self.guard.gates.entry(direction).or_default();
         gate.hold = None;
@@ -399,7 +400,7 @@ impl Model {
         );
     }
 
-    /// The hold of a direction has ended: what it held is handled again. How many that are.
+    /// The hold of a direction has ended: what it held is handled again. Returns how many objects that are.
     fn release_copies(&mut self, direction: Direction, permit: Permit) -> usize {
         let holds_type = |type_id: &TypeId| self.guard.types.holds_type(*type_id);
         let types = self.types.iter();

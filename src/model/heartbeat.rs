@@ -1,7 +1,7 @@
-//! The heartbeat: `status.lastSyncerHeartbeatTime` on every config, so that the centre sees since when an edge is
+//! The heartbeat: `status.lastSyncerHeartbeatTime` on every config, so that people at the hub see since when an edge is
 //! silent.
 //!
-//! Its echo changes nothing that a plan is made of, so it causes no work.
+//! The change that the hub then reports affects nothing that a plan is made from, so it causes no work.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,15 +18,15 @@ use crate::plan::StatusPath;
 use crate::queue::back_off;
 use crate::sync::meta::Meta;
 
-/// How long a new config waits for others that come with it.
+/// How long a heartbeat for a new config waits for others that come with it.
 const NEW_CONFIG: Duration = Duration::from_secs(1);
 
-/// What was reported to the configs, and where.
+/// What was written to the configs, and where.
 #[derive(Default)]
 pub(super) struct Heartbeat {
     /// A config has come since the heartbeat under way began.
     again: bool,
-    /// What was reported of holds in the configs, and since when.
+    /// The condition about holds on the configs, and since when it is so.
     condition: Option<(Condition, String)>,
     /// What was written last.
     body: Bytes,
@@ -44,7 +44,7 @@ struct Mark {
     is_kept: bool,
 }
 
-/// Where the status of each kind is written. Empty if discovery was not asked.
+/// Where the status of each kind is written. Empty if discovery has not said it yet.
 pub(crate) type Places = BTreeMap<ConfigKind, StatusPath>;
 
 /// What is to be written.
@@ -52,7 +52,7 @@ pub(crate) struct HeartbeatRequest {
     pub(crate) configs: Vec<ConfigToMark>,
     /// The status.
     pub(crate) body: Bytes,
-    /// Where it goes, as far as that is known.
+    /// Where it is written, as far as that is known.
     pub(crate) places: Places,
 }
 
@@ -95,14 +95,14 @@ impl Heartbeat {
 }
 
 impl Model {
-    /// The configs are known: the first heartbeat goes at once.
+    /// The configs are known: the first heartbeat is written at once.
     pub(super) fn begin_heartbeats(&mut self) {
         if self.settings.heartbeat.is_some() && !self.timers.is_running(Timer::Heartbeat) {
             self.timers.set_if_idle(Timer::Heartbeat, self.now);
         }
     }
 
-    /// Marks all configs with the time, where that is due.
+    /// Writes the heartbeat to all configs, if that is due.
     pub(super) fn send_heartbeat(&mut self) {
         if !self.timers.fires(Timer::Heartbeat, self.now) {
             return;
@@ -143,12 +143,12 @@ impl Model {
         self.request(Request::Heartbeat(HeartbeatRequest { configs, body, places }));
     }
 
-    /// What the configs say of holds is no longer so: they are corrected at once.
+    /// The holds have changed: the condition on the configs is updated at once.
     pub(super) fn report_holds(&mut self) {
         self.heartbeat_at_once();
     }
 
-    /// A config is new: it learns soon that it is seen, and what is held. Others may come with it.
+    /// A config is new: it gets a heartbeat soon, with what is held. Others may come with it.
     pub(super) fn heartbeat_soon(&mut self) {
         self.heartbeat.again = self.timers.is_running(Timer::Heartbeat);
         if self.timers.is_set(Timer::Heartbeat) {
@@ -175,7 +175,7 @@ impl Model {
         } else {
             NEW_CONFIG.min(interval)
         };
-        // A side that is back gets one at once.
+        // A hub that is back gets one at once.
         let has_failed = |config: &ConfigHeartbeat| match &config.result {
             Err(error) => !error.is_unreachable() && !error.proves_absent(&config.name),
             Ok(_) => false,
@@ -204,7 +204,8 @@ impl Model {
                     self.report.wrote(Side::Hub, "heartbeat");
                     self.answered.heartbeat = Some(self.now);
                     let version = meta.version_number();
-                    // A watch may have reported a newer one meanwhile. What was forgotten meanwhile was another hub's.
+                    // A watch may have reported a newer one meanwhile. A mark that was dropped meanwhile was another
+                    // hub's.
                     let known = self.heartbeat.marks.entry((kind, name)).or_default();
                     let before = if known.version < before { 0 } else { before };
                     known.version = version.max(known.version);
@@ -214,7 +215,7 @@ impl Model {
                 Err(error) if error.is_unreachable() => {
                     self.side_is_silent(Side::Hub, "writing the heartbeat", &error);
                 }
-                // It has gone meanwhile, or another hub answers.
+                // The config was deleted meanwhile, or another hub answers.
                 Err(error) if error.proves_absent(&name) => {
                     self.report.clear(&subject);
                     self.heartbeat.remove(&(kind, name));

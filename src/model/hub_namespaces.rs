@@ -1,5 +1,5 @@
-//! Namespaces at the hub that upsync needs: made when an object could not be created because its namespace is missing, and
-//! cleared away when upsync has nothing left in them.
+//! Namespaces at the hub that upsync needs: created when an object could not be created because its namespace is
+//! missing, and deleted when upsync has nothing left in them.
 //!
 //! A namespace is deleted only if it carries our mark and the hub has answered, for every type that it serves, that
 //! nothing is in it but what every cluster puts there by itself.
@@ -21,9 +21,10 @@ use crate::source::{Reading, SourceId, Style};
 use crate::sync::meta::Meta;
 use crate::sync::ownership::CopyState;
 
-/// How long a namespace of ours is kept after upsync has left it: what goes and comes back needs it again.
+/// How long a namespace of ours is kept after the last object of upsync in it is gone: one that comes back needs it
+/// again.
 const KEPT: Duration = Duration::from_secs(10);
-/// Until an unused namespace that turned out not to be empty is checked again.
+/// The wait before an unused namespace that turned out not to be empty is checked again.
 const NOT_EMPTY_WAIT: Duration = Duration::from_secs(600);
 
 /// What is known of them.
@@ -32,27 +33,27 @@ pub(super) struct HubNamespaces {
     source: Option<SourceId>,
     /// They have been read completely once.
     listed: bool,
-    /// Those of ours that are there.
+    /// Those that upsync has created and that are there.
     ours: BTreeMap<String, Ours>,
     /// Those that the list under way has not named yet.
     unnamed: BTreeSet<String>,
-    /// Those that have to be made.
+    /// Those that have to be created.
     needed: BTreeSet<String>,
-    /// With a task.
+    /// Those for which a request is under way.
     busy: BTreeSet<String>,
     /// Those that are being deleted.
     clearing: BTreeSet<String>,
-    /// Those of which the last task has failed.
+    /// Those of which the last request has failed.
     failing: BTreeSet<String>,
 }
 
 #[derive(Default)]
 struct Ours {
-    /// Since when nothing of upsync is in it, and when it may go.
+    /// Since when nothing of upsync is in it; for the time when it may be deleted.
     unused: Option<Instant>,
 }
 
-/// What a task ended with.
+/// What a request about a namespace ended with.
 pub(crate) struct NamespaceDone {
     pub(crate) namespace: String,
     pub(crate) result: Result<End, Error>,
@@ -74,14 +75,14 @@ pub(crate) enum End {
     Empty(Precondition),
     /// It was deleted.
     Cleared,
-    /// It is gone, being deleted or not ours, as a read has it, which may be that of a cache: the watch tells for certain.
+    /// By a read it is gone, being deleted or not ours. The read may be that of a cache: only the watch is certain.
     NotOurs,
-    /// There is something in it: this, for one.
+    /// There is something in it, such as this.
     NotEmpty(String),
 }
 
 impl HubNamespaces {
-    /// True if there are any of ours.
+    /// True if there are any that upsync has created.
     pub(super) fn are_left(&self) -> bool {
         !self.ours.is_empty()
     }
@@ -105,7 +106,7 @@ impl Model {
         self.timers.set(Timer::HubNamespaces, self.now);
     }
 
-    /// One is gone. When the last one is, what was remembered for their sake alone is dropped.
+    /// One is gone. With the last one, what was remembered only for these namespaces is dropped.
     pub(super) fn hub_namespace_gone(&mut self, namespace: &str) {
         let was_ours = self.hub_namespaces.ours.remove(namespace).is_some();
         if was_ours && !self.hub_namespaces.are_left() {
@@ -146,7 +147,7 @@ impl Model {
         }
     }
 
-    /// Makes what is needed, and searches for what is not needed any more, where that is due.
+    /// Creates those that are needed, and searches for those that are not needed any more, if that is due.
     pub(super) fn keep_hub_namespaces(&mut self) {
         let now = self.now;
         if !self.timers.fires(Timer::HubNamespaces, now) {
@@ -163,7 +164,7 @@ impl Model {
         known.failing.retain(|namespace| {
             let needed = used.contains(namespace) || known.ours.contains_key(namespace);
             if !needed {
-                // It could not be made, and nothing is to go into it any more.
+                // It could not be created, and is not needed any more.
                 self.report.clear(&keeping(namespace));
             }
             needed
@@ -190,7 +191,7 @@ impl Model {
         }
     }
 
-    /// A copy of upsync has gone: its namespace may be empty now.
+    /// A copy of upsync is gone: its namespace may be empty now.
     pub(super) fn upsync_left_a_namespace(&mut self) {
         if !self.hub_namespaces.ours.is_empty() || !self.hub_namespaces.failing.is_empty() {
             self.timers.set(Timer::HubNamespaces, self.now);
@@ -223,7 +224,7 @@ impl Model {
         used
     }
 
-    /// True while a namespace of the hub is being deleted: what is to go into it waits for that.
+    /// True while a namespace of the hub is being deleted: what is to be created in it waits for that.
     pub(super) fn is_being_cleared(&self, namespace: &str) -> bool {
         self.hub_namespaces.clearing.contains(namespace)
     }
@@ -252,12 +253,13 @@ impl Model {
                 self.report.works(&subject);
                 match end {
                     End::Made => {
-                        // Before the hub reports it: what is forgotten meanwhile must not forget this.
+                        // Noted before the hub reports it, so that the namespace is not forgotten if upsync ends in
+                        // between.
                         self.hub_namespaces.ours.entry(namespace.clone()).or_default();
                         self.namespace_is_there(Side::Hub, &namespace);
                     }
                     End::Empty(only_if) => {
-                        // Something may have come up for it while the hub was asked.
+                        // It may have become needed while the hub was asked.
                         if !self.used_hub_namespaces().contains(&namespace) {
                             self.start_namespace_task(namespace, Step::Clear(only_if));
                         }

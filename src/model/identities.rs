@@ -1,22 +1,22 @@
-//! Asking the sides who they are: how far that has come.
+//! Asking the sides which clusters they are: how far that has come.
 
-/// Asking a side who it is.
+/// Asking a side which cluster it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdentityCheck {
     /// The last answer was that of another cluster.
     pub(super) was_other: bool,
     pub(super) settled: Settled,
-    /// How often its address had changed when it was asked last.
+    /// How often its address had changed when it was last asked.
     pub(super) moves: u64,
 }
 
-/// Whether others may go on, as far as who a side is matters to them.
+/// Whether work that depends on which cluster a side is may continue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Settled {
     /// It has to be asked first.
     #[default]
     No,
-    /// It has said who it is, or does not seem to be able to.
+    /// It has said which cluster it is, or does not seem to be able to.
     Yes,
     /// It was logged that nothing distinguishes it from another.
     Nameless,
@@ -32,7 +32,7 @@ impl IdentityCheck {
         true
     }
 
-    /// True once the side has said who it is, or does not seem to be able to.
+    /// True once the side has said which cluster it is, or does not seem to be able to.
     pub(super) fn is_settled(&self) -> bool {
         self.settled != Settled::No
     }

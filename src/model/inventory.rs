@@ -1,6 +1,6 @@
 //! What is known of each object of one type: a name, a few hashes, no body.
 //!
-//! Plain data, changed by what sources and workers tell; each change says whether the object needs a worker.
+//! Plain data, changed by what sources and workers report; each change says whether the object needs a worker.
 
 mod asked;
 mod link;
@@ -25,14 +25,14 @@ use crate::source::Covers;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
 
-/// Namespaces in memory before those are forgotten for the first time that nothing is in; later, twice as many as were
+/// How many namespaces are in memory before the empty ones are dropped for the first time; later, twice as many as were
 /// left.
 const MANY: usize = 256;
 
 /// The number of one complete list of one source; objects remember the list that named them last. 0 is never used.
 pub(super) type Generation = u32;
 
-/// The same in every run, so that a run can be repeated.
+/// A hasher that is the same in every run, so that a run can be repeated.
 type Hashing = BuildHasherDefault<DefaultHasher>;
 
 /// All objects of one type.
@@ -40,7 +40,7 @@ type Hashing = BuildHasherDefault<DefaultHasher>;
 pub(super) struct Inventory {
     objects: HashMap<ObjectName, Link, Hashing>,
     namespaces: HashSet<Rc<Within>, Hashing>,
-    /// How many namespaces were left after those were forgotten that nothing is in.
+    /// How many namespaces were left when the empty ones were last dropped.
     namespaces_left: usize,
 }
 
@@ -58,13 +58,13 @@ impl Inventory {
         self.objects.get(name).is_some_and(Link::has_ours)
     }
 
-    /// True if there is a copy of ours, or a worker has to find out.
+    /// True if there is a copy of ours, or a worker has to find out whether there is.
     pub(super) fn may_have_ours(&self) -> bool {
         let may_have = |link: &Link| link.has_ours() || link.is_busy() || link.needs_worker();
         self.objects.values().any(may_have)
     }
 
-    /// The highest version that any copy was seen at, or seen to go at.
+    /// The highest version at which any copy was seen, or was deleted.
     pub(super) fn copies_reached(&self) -> u64 {
         let versions = self.objects.values().map(|link| link.seen.version);
         versions.max().unwrap_or_default()
@@ -75,8 +75,9 @@ impl Inventory {
         self.objects.get(name).is_some_and(|link| link.wanted != 0)
     }
 
-    /// There is a selected origin that wants its copy to have `hash`. True if it needs a worker. So does one that a worker
-    /// has, whatever it was settled at before: that worker changes it, and what came before this is to be forgotten.
+    /// There is a selected origin that wants its copy to have `hash`. True if it needs a worker. So does one that a
+    /// worker has, whatever it was settled at before: that worker changes it, and an earlier result does not count any
+    /// more.
     pub(super) fn at_origin(&mut self, name: &ObjectName, list: Generation, hash: u64) -> bool {
         let link = self.entry(name);
         link.origin_reports(list, hash);
@@ -90,7 +91,7 @@ impl Inventory {
         }
     }
 
-    /// The origin's side has reported the object, or that it went, at this version.
+    /// The origin's side has reported the object, or its deletion, at this version.
     pub(super) fn origin_seen_at(&mut self, name: &ObjectName, version: u64) {
         if let Some(link) = self.objects.get_mut(name) {
             link.origin_version = version;
@@ -135,7 +136,7 @@ impl Inventory {
         false
     }
 
-    /// A copy has turned up after the list of origins had begun that covers it: its origin has to be asked for.
+    /// A copy has turned up after the beginning of the list of origins that covers it: its origin has to be asked for.
     pub(super) fn suspect(&mut self, name: &ObjectName) {
         if let Some(link) = self.objects.get_mut(name) {
             link.origin_is(News::CopyTurnedUp);
@@ -164,8 +165,8 @@ impl Inventory {
         link.is_some_and(|link| link.has_ours() && link.reported.of_copy())
     }
 
-    /// These are no longer selected. What has no copy is forgotten, since nothing will tell of it any more; a copy that may
-    /// be there all the same is searched for.
+    /// These are no longer selected. What has no copy is forgotten, since nothing will report it any more; a copy that
+    /// may still be there is searched for.
     pub(super) fn deselect(&mut self, names: &[ObjectName]) {
         for name in names {
             let Some(link) = self.objects.get_mut(name) else {
@@ -180,7 +181,7 @@ impl Inventory {
         }
     }
 
-    /// Sources begin again, and nothing is queued: what was judged to be missing is to be judged again.
+    /// Sources begin again, and nothing is queued: whether an origin is gone has to be decided again.
     pub(super) fn list_again(&mut self) {
         for link in self.objects.values_mut() {
             // No list of copies names one that may have lost its label.
@@ -189,8 +190,8 @@ impl Inventory {
         }
     }
 
-    /// A list of the origins that `covers` is true for is complete: gives every object with a copy of ours that it did not
-    /// name, once. All are doomed but those that are suspect, whose copies may be newer than the list.
+    /// A list of the origins that `covers` is true for is complete: returns every object with a copy of ours that it
+    /// did not name, once. All are doomed except the suspect ones, whose copies may be newer than the list.
     pub(super) fn origins_listed(&mut self, covers: impl Fn(&ObjectName) -> bool, list: Generation) -> Vec<ObjectName> {
         let mut missing = Vec::new();
         for (name, link) in &mut self.objects {
@@ -211,14 +212,14 @@ impl Inventory {
         missing
     }
 
-    /// The origins' side has proved that it has no object of the type: gives those with a copy of ours.
+    /// The origins' side has proved that it has no object of the type: returns those with a copy of ours.
     pub(super) fn origin_has_none(&mut self) -> Vec<ObjectName> {
         let list = self.objects.values().map(Link::origin_list).max().unwrap_or_default();
         self.origins_listed(|_| true, list.wrapping_add(1))
     }
 
-    /// A copy of ours is seen for the first time, whole: it already is what an origin would want it to be that wants
-    /// `content`.
+    /// A copy of ours is seen as a whole for the first time: it is already as an origin with the hash `content` wants
+    /// it.
     pub(super) fn copy_is(&mut self, name: &ObjectName, content: u64) {
         if let Some(link) = self.objects.get_mut(name)
             && link.has_ours()
@@ -230,7 +231,8 @@ impl Inventory {
         }
     }
 
-    /// There is an object in a copy's place. `keep` is false for somebody else's that nothing selects. True if it needs a worker.
+    /// There is an object in a copy's place. `keep` is false for an object of somebody else that nothing selects. True
+    /// if it needs a worker.
     pub(super) fn copy_seen(&mut self, name: &ObjectName, list: Generation, seen: Seen, keep: bool) -> bool {
         if !keep && !self.objects.contains_key(name) {
             return false;
@@ -251,7 +253,7 @@ impl Inventory {
         if link.is_lost() {
             link.trace = Trace::Seen;
         }
-        // Also a refused object, of which nothing was written, gets another try when its copy changes.
+        // A refused object, of which nothing was written, also gets another try when its copy changes.
         let changed = link.drifted() || link.written == 0;
         !link.is_busy() && link.settled != 0 && link.origin_list() != 0 && changed
     }
@@ -263,8 +265,8 @@ impl Inventory {
         }
     }
 
-    /// The copies' side says that the object is gone. True if its origin wants it back, or if a worker has to ask whether
-    /// it is.
+    /// The copies' side says that the object is gone. True if its origin wants it back, or if a worker has to find out
+    /// whether it really is gone.
     pub(super) fn copy_gone(&mut self, name: &ObjectName, version: u64) -> bool {
         let Some(link) = self.objects.get_mut(name) else {
             return false;
@@ -279,7 +281,7 @@ impl Inventory {
         if link.is_orphan() {
             link.origin_is(News::CopyTurnedUp);
         }
-        // Its origin is gone, not selected or unknown, and it may have lost no more than its label.
+        // Its origin is gone, not selected or unknown, and perhaps it has only lost its label.
         let hidden = link.has_open_origin() && !link.is_busy() && link.has_ours();
         // The version stays, so that a worker's older answer does not bring the copy back.
         link.seen = Seen {
@@ -302,7 +304,7 @@ impl Inventory {
         false
     }
 
-    /// The origin wants a Job that has run to its end, as this hash says: as long as it is the same, it needs no copy.
+    /// The origin is a Job that has finished, with this hash: as long as it is the same, it needs no copy.
     pub(super) fn has_finished(&mut self, name: &ObjectName, wanted: u64) {
         if let Some(link) = self.objects.get_mut(name)
             && wanted != 0
@@ -312,8 +314,8 @@ impl Inventory {
         }
     }
 
-    /// What the origin wants, if a copy that was made from an object with this [`origin_hash`] (0 if unknown) is of it, and
-    /// not of one that had its name before.
+    /// What the origin wants, if a copy that was made from an object with this [`origin_hash`] (0 if unknown) is a copy
+    /// of it, and not of an earlier object of that name.
     pub(super) fn wanted_by(&self, name: &ObjectName, origin: u32) -> u64 {
         let link = self.objects.get(name);
         let same = link.filter(|link| origin == 0 || link.origin_uid == 0 || link.origin_uid == origin);
@@ -326,10 +328,11 @@ impl Inventory {
         link.is_some_and(|link| link.wanted != 0 && link.has_ours() && !link.is_busy())
     }
 
-    /// A list of copies is complete at `version`: gives the objects that it did not name and that need a worker.
+    /// A list of copies is complete at `version`: returns the objects that it did not name and that need a worker.
     ///
-    /// A copy that a worker has made since the list was read is not missing, nor is one that it has changed since as the list
-    /// has it; both are read once more, since the list may as well be that of a server that was restored from a backup.
+    /// A copy that a worker has made since the list was read is not missing, and one that it has changed since is not
+    /// as the list has it; both are read once more, since the list may as well be that of a server that was restored
+    /// from a backup.
     pub(super) fn copies_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
         let unnamed = |link: &Link| {
             let covered = covers == Covers::Everything || link.seen.labelled;
@@ -356,7 +359,7 @@ impl Inventory {
         names
     }
 
-    /// The copies' side says of an object that we take to be there that it is not. True if a worker has to see to it.
+    /// The copies' side says that an object which counts as present is not there. True if a worker has to handle it.
     pub(super) fn was_wrong_about(&mut self, name: &ObjectName) -> bool {
         let wrong = self
             .objects
@@ -386,24 +389,24 @@ impl Inventory {
         self.objects.get(name).is_some_and(unlabelled)
     }
 
-    /// True if the copy is to go: its origin is gone.
+    /// True if the copy is to be deleted or released: its origin is gone.
     pub(super) fn is_doomed(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(Link::is_retiring)
     }
 
-    /// True if there are copies of ours that are to go.
+    /// True if there are copies of ours that are to be deleted.
     pub(super) fn has_doomed(&self) -> bool {
         let mut all = self.objects.values();
         all.any(|link| link.is_retiring() && link.has_ours())
     }
 
-    /// True if there are copies of ours that may be to go.
+    /// True if there are copies of ours that may have to be deleted.
     pub(super) fn has_suspects(&self) -> bool {
         let mut all = self.objects.values();
         all.any(|link| link.is_doubtful() && link.has_ours())
     }
 
-    /// How many copies of ours are to go, how many may be, and how many there are.
+    /// How many copies of ours are to be deleted, how many may have to be, and how many there are.
     pub(super) fn count_doomed(&self) -> Count {
         let ours = self.objects.values().filter(|link| link.has_ours());
         Count {
@@ -435,7 +438,8 @@ impl Inventory {
         self.in_order(is_due, from)
     }
 
-    /// Names of the objects that `are` such, in order, from the given one on. Only as many as are asked for are sorted.
+    /// Names of the objects for which `are` is true, in order, from the given one on. Only as many as are asked for are
+    /// sorted.
     pub(super) fn in_order<'a, F: Fn(&Link) -> bool>(
         &'a self,
         are: F,
@@ -447,7 +451,7 @@ impl Inventory {
         std::iter::from_fn(move || such.pop().map(|Reverse(name)| name))
     }
 
-    /// Names of all objects that `are` such, in order.
+    /// Names of all objects for which `are` is true, in order.
     pub(super) fn names(&self, are: impl Fn(&Link) -> bool) -> Vec<ObjectName> {
         self.in_order(are, None).cloned().collect()
     }
@@ -457,25 +461,26 @@ impl Inventory {
         self.objects.get(name)
     }
 
-    /// True if nothing is to be done for the object, now or once what is in the copy's place is gone, or it is unknown.
+    /// True if nothing is to be done for the object now (perhaps only once what is in the copy's place is gone), or if
+    /// it is unknown.
     pub(super) fn is_done(&self, name: &ObjectName) -> bool {
         let link = self.objects.get(name);
         link.is_none_or(|link| link.is_synced() && !link.has_to_end())
     }
 
-    /// What is known of the status of an object, to be changed; begun on demand. `None` for an unknown object.
+    /// What is known of the status of an object, to be changed; created on demand. `None` for an unknown object.
     pub(super) fn status(&mut self, name: &ObjectName) -> Option<&mut LinkStatus> {
         let link = self.objects.get_mut(name)?;
         Some(link.status.get_or_insert_default())
     }
 
-    /// The contention with who else changes or deletes a copy; begun on demand. `None` for an unknown object.
+    /// The contention with others that change or delete a copy; created on demand. `None` for an unknown object.
     pub(super) fn contention(&mut self, name: &ObjectName) -> Option<&mut Contention> {
         let link = self.objects.get_mut(name)?;
         Some(link.contention.get_or_insert_default())
     }
 
-    /// True if there is a status that `is` such.
+    /// True if there is a status for which `is` is true.
     pub(super) fn any_status(&self, is: impl Fn(&LinkStatus) -> bool) -> bool {
         let mut statuses = self.objects.values().filter_map(|link| link.status.as_ref());
         statuses.any(|status| is(status))
@@ -497,8 +502,8 @@ impl Inventory {
             .map(|(name, _)| name)
     }
 
-    /// Namespaces in which there is an object, or may be. A copy that has lost its label and that nothing wants is none: nobody
-    /// tells when it is gone.
+    /// Namespaces in which there is an object, or may be. A copy that has lost its label and that nothing wants does
+    /// not count: its end is not reported.
     pub(super) fn namespaces_in_use(&self) -> impl Iterator<Item = String> {
         let is_reported = |link: &Link| link.wanted != 0 || !link.has_copy() || link.seen.labelled;
         let reported_of = self.objects.iter().filter(|(_, link)| is_reported(link));
@@ -522,7 +527,7 @@ impl Inventory {
         if let Some(link) = self.objects.get_mut(name) {
             link.work = Work::Idle(link.work.left_open().max(left_open));
             if link.wanted == 0 {
-                // Its copy has gone meanwhile, and nobody would search for it.
+                // Its copy was reported as gone meanwhile, and nothing else would search for it.
                 if link.is_lost() && link.is_seen_to() {
                     link.trace = Trace::Seen;
                 }
@@ -541,8 +546,8 @@ impl Inventory {
         link.settled = wanted;
         let is_late = link.reported.of_origin();
         if !is_late {
-            // The worker may have read the origin, and nobody knows anything newer. If it is gone and the copy stays, there is
-            // nothing more to ask.
+            // The worker may have read the origin, and nothing newer is known. If it is gone and the copy stays, there
+            // is nothing more to ask.
             link.wants(wanted);
         }
         link.origin_is(match wanted {
@@ -562,12 +567,12 @@ impl Inventory {
             }
             None => link.written = link.seen.hash,
         }
-        // Its side has reported that it is gone, and the worker saw it before that: it may have lost no more than its label.
+        // Its side has reported that it is gone, and the worker saw it before that: perhaps it has only lost its label.
         if !link.is_finished() {
             let is_lost = !link.has_copy() && (link.wanted != 0 || lost);
             link.trace = if is_lost { Trace::Lost } else { Trace::Seen };
         }
-        // The same of a worker that has not read the copy at all.
+        // The same for a worker that has not read the copy at all.
         let is_unseen = seen.is_none() && link.reported.of_copy() && link.is_lost();
         let again = link.wanted != 0 && (link.wanted != link.settled || link.drifted() || lost || is_unseen);
         self.drop_if_nothing(name);

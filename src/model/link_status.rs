@@ -13,18 +13,18 @@ pub(super) struct LinkStatus {
     edge: Option<u64>,
     /// At the hub; absent if not known.
     pub(super) hub: Option<u64>,
-    /// The resource version of the hub object that `hub` was seen in.
+    /// The resource version of the hub object in which `hub` was seen.
     hub_version: u64,
     written: Option<Written>,
     /// When that was, or when the hub refused one.
     last: Option<Instant>,
     /// A worker has it.
     under_way: bool,
-    /// The edge has reported it since a worker took it, so that the worker may know less.
+    /// The edge has reported it since a worker took it, so the worker may know less.
     reported: bool,
     /// The side at which the last try failed.
     failed_at: Option<Side>,
-    /// With who else writes it at the hub.
+    /// The contention with others that write it at the hub.
     contention: Option<Box<Contention>>,
 }
 
@@ -46,7 +46,7 @@ impl LinkStatus {
         self.reported = true;
     }
 
-    /// The contention with who else writes it; begun on demand.
+    /// The contention with others that write it; created on demand.
     pub(super) fn contention(&mut self) -> &mut Contention {
         self.contention.get_or_insert_default()
     }
@@ -104,13 +104,14 @@ impl LinkStatus {
         self.written = None;
     }
 
-    /// True if there is something to write and nobody writes it: what comes meanwhile is considered when the write ends, so
-    /// that it keeps to the mode. The `last` one, of a copy that is gone, cannot be read any more, and is kept at hand.
+    /// True if there is something to write and nobody writes it: what comes meanwhile is considered when the write
+    /// ends, so that the interval is kept. The `last` status of a copy that is gone cannot be read any more, so it is
+    /// kept in memory.
     pub(super) fn wants_worker(&self, last: bool) -> bool {
         self.is_due() && (last || !self.under_way)
     }
 
-    /// True if the hub does not have what the edge has, or either is not known.
+    /// True if the hub does not have the status of the edge, or one of the two is not known.
     pub(super) fn is_due(&self) -> bool {
         let Some(edge) = self.edge else { return true };
         if edge == 0 || self.hub == Some(edge) {
@@ -128,7 +129,7 @@ impl LinkStatus {
         self.written.as_ref().is_some_and(ours) && self.is_due()
     }
 
-    /// True if it does not get to the hub because of that side.
+    /// True if it could not be returned because of that side.
     pub(super) fn fails_at(&self, side: Side) -> bool {
         self.failed_at == Some(side) && self.is_due()
     }

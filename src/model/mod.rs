@@ -1,16 +1,16 @@
 //! The model: what is known of both sides, what follows from it, and what is to be done next. Plain data: it waits for
-//! nothing, talks to nobody, and has neither a clock nor chance of its own. The shell ([`crate::engine`]) tells it what
-//! happens ([`Event`]), when, and how the contact with both sides is ([`Moment`]); it answers with what is to be done
+//! nothing, talks to nobody, and has neither a clock nor a source of randomness. The shell ([`crate::engine`]) gives it
+//! what happens ([`Event`]), the time, and the contact with both sides ([`Moment`]); it answers with what is to be done
 //! ([`Effect`]) and when to be woken ([`Model::next_due`]).
 //!
-//! Configs and discovery make the plan ([`replan`]); the plan starts and stops sources; what sources tell is held
-//! against the inventory ([`inventory`]) and puts keys into the queue; workers get keys, sync the object and
-//! give back an outcome ([`work`]).
+//! Configs and discovery make the plan ([`replan`]); the plan starts and stops sources; what sources report is compared
+//! with the inventory ([`inventory`]) and puts keys into the queue; workers get keys, sync the object and return an
+//! outcome ([`work`]).
 //!
 //! Back-pressure: origins are taken in only while the bodies that wait for a worker are within [`PAYLOAD_BYTES`] and the
-//! queue has room ([`Model::has_room`]). Copies and configs always are, so a full queue never keeps their news out, and
-//! waiting keys hold no body, so a full queue always drains. What finds no room all the same is taken from the inventory
-//! later: every reason to queue a key can be seen there ([`Inventory::out_of_sync`]).
+//! queue has room ([`Model::has_room`]). Copies and configs always are, so a full queue does not delay news of them,
+//! and it always drains. What finds no room is taken from the inventory later: every reason to queue a key can be seen
+//! there ([`Inventory::out_of_sync`]).
 
 mod answers;
 mod asking;
@@ -81,7 +81,7 @@ use crate::sync::job::Policy;
 use crate::sync::object::Desired;
 
 /// Bytes of objects that may wait for a worker: enough to keep all workers busy over a link with 300 ms of latency,
-/// little beside the memory the process needs anyway.
+/// and little compared with the memory that the process needs anyway.
 const PAYLOAD_BYTES: usize = 256 << 10;
 /// Bytes of objects that workers may have before no more origins are taken in: more than one of the largest that etcd
 /// stores, so that a single one that does not get through holds up nothing. Each takes several times its size, and large
@@ -91,7 +91,7 @@ const WORK_BYTES: usize = 2 << 20;
 /// Numbers types through the life of the process.
 pub(crate) type TypeId = u32;
 
-/// All types that are synced, or have copies left that were.
+/// All types that are synced, or of which copies are left.
 type Types = BTreeMap<TypeId, TypeState>;
 
 /// What has to be done for an object. Each is queued, tried and backed off by itself.
@@ -137,7 +137,7 @@ impl QueueKey for Key {
         self.type_id
     }
 
-    /// Both: an object is read where it comes from and written where it goes.
+    /// Both: an object is read at one side and written at the other.
     fn needs(&self) -> &[Side] {
         &[Side::Hub, Side::Edge]
     }
@@ -152,13 +152,13 @@ impl Key {
 /// What the model needs to know from the start. Cheap to clone.
 #[derive(Clone)]
 pub struct Settings {
-    /// How often the hub is polled.
+    /// Whether the hub is watched, or how often it is polled.
     pub hub_mode: Mode,
-    /// How often the edge is polled.
+    /// The same of the edge.
     pub edge_mode: Mode,
     /// The namespace that the syncer itself runs in, if it runs in one. It is never deleted.
     pub own_namespace: Option<String>,
-    /// Requests in flight at once, but for as many again that take long.
+    /// Requests in flight at once, apart from as many again that take long.
     pub workers: usize,
     /// Entries of the queue.
     pub queue_capacity: usize,
@@ -166,9 +166,9 @@ pub struct Settings {
     pub policy: Rc<Policy>,
     /// What may be synced at all.
     pub filter: Rc<Filter>,
-    /// Between two writes of one object's status to the hub.
+    /// The shortest time between two writes of one object's status to the hub.
     pub status_interval: Duration,
-    /// Between two heartbeats on the configs; none if absent.
+    /// The time between two heartbeats on the configs; none if absent.
     pub heartbeat: Option<Duration>,
     /// The time of the wall clock in RFC 3339, for people; nothing is decided by it.
     pub clock: fn() -> String,
@@ -179,7 +179,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How often a side is polled.
+    /// Whether a side is watched, or how often it is polled.
     pub(crate) fn mode(&self, side: Side) -> Mode {
         match side {
             Side::Hub | Side::Shard(_) => self.hub_mode,
@@ -212,28 +212,28 @@ pub(crate) struct Model {
     queue: Queue<Key>,
     workers: Workers,
     clusters: Clusters,
-    /// Since when there is always something that takes others along and has to wait.
+    /// Since when a delete that deletes others too has been waiting without a break.
     last_waits_since: Option<Instant>,
     report: Report,
     answered: Answered,
 }
 
-/// What wakes the model. Closed: this is all that can.
+/// What wakes the model. Nothing else does.
 pub(crate) enum Event {
     /// A request has ended.
     Answer(Answer),
     /// A source has reported something.
     Source(SourceId, SourceEvent),
-    /// Somebody asks how it is.
+    /// Health, readiness or metrics are asked for.
     Asked(HealthQuery),
     /// It is time, or there is room.
     Due,
 }
 
-/// How it continues after an event.
+/// How the shell continues after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Course {
-    /// As before.
+    /// With the same model.
     On,
     /// With a model that is recreated: another cluster had answered as one of the sides, and the right one is back. Nothing
     /// that was read meanwhile, and that is queued or on its way from a source, may be acted on.
@@ -249,7 +249,7 @@ pub(crate) struct Moment {
 }
 
 impl Model {
-    /// Knows nothing yet. `seed` is where all chance comes from.
+    /// Knows nothing yet. All random numbers come from `seed`.
     pub(crate) fn new(settings: Settings, seed: u64, moment: Moment) -> Self {
         let queue = Queue::new(settings.queue_capacity);
         let workers = Workers::new(settings.workers);
@@ -283,13 +283,13 @@ impl Model {
         }
     }
 
-    /// Starts what all else follows from.
+    /// Starts what everything else follows from.
     pub(crate) fn begin(&mut self) {
         self.read_record();
         self.watch_configs();
     }
 
-    /// The same sides, known for what they are, and nothing else.
+    /// A new model that knows the same about which clusters the sides are, and nothing else.
     pub(crate) fn restarted(mut self, moment: Moment) -> Self {
         let mut model = Self::new(self.settings, self.chance.u64(..), moment);
         for &side in &*model.sides.ids() {
@@ -301,7 +301,7 @@ impl Model {
         model
     }
 
-    /// Does what is due at the moment of the last event, or of the beginning, and finds what is to be done.
+    /// Does what is due at the moment of the last event, or at the start, and determines what is to be done.
     pub(crate) fn advance(&mut self) {
         self.notice_moves();
         self.ask_who_came_back();
@@ -315,7 +315,7 @@ impl Model {
         self.end_holds();
         self.ask_identities_again();
         self.poll_config_kinds();
-        // Last, because the others find what is to be done, and nothing wakes it for that.
+        // Last, because the calls above create work, and nothing else would wake it for that.
         self.refill();
         if self.may_write() {
             self.start_work();
@@ -323,7 +323,7 @@ impl Model {
         self.report.sum_up(false);
     }
 
-    /// Takes in what has happened. An error says that hub and edge are the same cluster.
+    /// Handles an event. An error says that hub and edge are the same cluster.
     pub(crate) fn handle(&mut self, event: Event, moment: Moment) -> Result<Course, OneCluster> {
         self.now = moment.now;
         self.report.it_is(moment.now);
@@ -358,12 +358,12 @@ impl Model {
         Ok(Course::On)
     }
 
-    /// What is to be done now, in this order, since this was asked last.
+    /// What is to be done now, in this order, since the last call.
     pub(crate) fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// True if origins may be taken in: others wait while there is no room for them.
+    /// True if there is room for origins; otherwise they wait.
     pub(crate) fn has_room(&self) -> bool {
         self.queue.payload_bytes() < PAYLOAD_BYTES && self.workers.payload() < WORK_BYTES && self.queue.has_room()
     }
@@ -387,7 +387,7 @@ impl Model {
         others.into_iter().flatten().min()
     }
 
-    /// Has a request made.
+    /// Adds a request to the effects.
     fn request(&mut self, request: Request) {
         self.effects.push(Effect::Request(request));
     }

@@ -1,5 +1,5 @@
-//! Logging what in the configs cannot be followed: what is new in it, and what no longer stands in the way, in a few
-//! lines for each config however much there is.
+//! Logging what in the configs cannot be followed: what is new in it, and what is not a problem any more, in a few
+//! lines for each config, however much there is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use crate::cluster::discovery::Discovery;
 use crate::logging::{Maybe, log_line};
 use crate::plan::{Absence, Direction, Missing, Place, Plan, Problem, Unknown};
 
-/// Lines about one config. What is beyond is logged as a number.
+/// Lines about one config. Of the rest, only the number is logged.
 const LINES: usize = 5;
 
 impl Model {
-    /// Logs what is new in what cannot be followed, and what no longer stands in the way.
+    /// Logs what cannot be followed and is new, and what is not a problem any more.
     pub(super) fn report_plan(&mut self, plan: &Plan) {
         self.report_problems(plan);
         self.report_missing(plan);
@@ -152,7 +152,7 @@ fn placed(missing: &Missing) -> Option<(&Place, &Missing)> {
     missing.place.as_ref().map(|place| (place, missing))
 }
 
-/// Logs that something is missing: nobody has it, if no side is named.
+/// Logs that something is missing: at both sides, if no side is named.
 fn log_missing(Place { config, field }: &Place, missing: &Missing) {
     let meant = missing.meant.as_ref();
     log_line!(
@@ -190,7 +190,7 @@ enum Became {
     Otherwise,
 }
 
-/// `now` is how far it is missing now, if it is.
+/// What has become of something that was missing; `now` says how it is missing now, if it is.
 fn what_became_of(
     missing: &Missing,
     now: Option<Absence>,
@@ -230,7 +230,7 @@ fn serves(side: &Discovery, missing: &Missing) -> bool {
     }
 }
 
-/// Gives each config its first lines, and the number of those that it has no lines for.
+/// Writes the first lines of each config, and passes the number of those that have no line.
 fn log_each<'a, T>(
     news: impl Iterator<Item = (&'a Place, T)>,
     mut line: impl FnMut(&Place, T),

@@ -1,4 +1,4 @@
-//! What is reported of objects, held against the inventory.
+//! What is reported of objects, compared with the inventory.
 
 use std::rc::Rc;
 
@@ -76,8 +76,8 @@ impl Model {
         self.drop_type_without_copies(type_id);
     }
 
-    /// A Job has run to its end and was deleted at the edge, by its time to live: it does not run again, and its last status
-    /// goes up, by which a later run knows that too.
+    /// A Job has finished and was deleted at the edge by its `ttlSecondsAfterFinished`: it does not run again, and its
+    /// last status is returned, so that a later run knows that too.
     fn job_is_over(&mut self, type_id: TypeId, name: &ObjectName, (version, wanted): (u64, u64), last: Bytes) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
@@ -91,7 +91,8 @@ impl Model {
         self.return_status(type_id, name, Some(last));
     }
 
-    /// If a copy that a former conversion made is gone, its name is free for what it belongs to now, which is searched for.
+    /// If a copy that a former conversion made is gone, its name is free for the object that has it now, which is
+    /// queued.
     pub(super) fn former_copy_may_be_deleted(&mut self, type_id: TypeId, name: &ObjectName) {
         if let Some(state) = self.types.get_mut(&type_id)
             && state.is_rid_of_former_copy(name)
@@ -122,13 +123,13 @@ impl Model {
         };
         let mut names = state.of_origin(&meta.object_name());
         if is_once {
-            // The other source may have reported what came after this list.
+            // The other source may have reported something newer than this list.
             let is_older = |known: &super::inventory::Link| meta.version_number() < known.origin_version;
             names.retain(|name| !state.inventory.get(name).is_some_and(is_older));
         }
         for name in names {
-            // It counts as named by the source that continues to tell of it, but not by a list of that which is under way: that
-            // may know that it is gone.
+            // It counts as named by the source that continues to report it, but not by the list of that source which is
+            // under way: that list may know that it is gone.
             let state = self.types.get(&type_id).filter(|_| is_once);
             let teller = state.and_then(|state| state.origin_source(&name));
             let teller = teller
@@ -161,7 +162,7 @@ impl Model {
         if let Some(why) = state.refusal(name) {
             self.report.refused(&origin.for_people(), &why);
         }
-        // What the other direction has made is not synced back.
+        // What the other direction has created is not synced back.
         let is_copy = meta.is_copy_of(state.plan.direction.other(), &origin.resource.kind);
         let selection = state.allowed(name);
         let desired = if selection == Selection::None || is_copy || state.is_record(name) {
@@ -169,7 +170,7 @@ impl Model {
         } else {
             Desired::from_origin(&origin, &copy, selection, object)?
         };
-        // While the copies are read again, because more is selected, not all of what is there is known.
+        // While the copies are read again, because more is selected, not all existing objects are known.
         let is_listed = self
             .types
             .get(&type_id)
@@ -215,7 +216,7 @@ impl Model {
         }
     }
 
-    /// What is in the copy's place of `name`; without a `list` it says nothing about lists.
+    /// What is in the place of the copy of `name`; without `list`, no list has named it.
     pub(super) fn copy_seen(
         &mut self,
         type_id: TypeId,
@@ -268,9 +269,9 @@ impl Model {
         Ok(())
     }
 
-    /// Copies of ours that have turned up after the lists had begun that would have named their origins. As far as these
-    /// lists go, the origins are gone; but whoever made the copies may have seen newer ones. A worker asks for each,
-    /// and those whose origins are gone indeed count as doomed from then on.
+    /// Copies of ours that turned up after the beginning of the lists that would have named their origins. By these
+    /// lists the origins are gone, but whatever made the copies may have seen newer ones. A worker asks for each, and
+    /// those whose origins are really gone count as doomed from then on.
     fn judge_orphans(&mut self, type_id: TypeId, names: impl IntoIterator<Item = ObjectName>) {
         let mut unread = false;
         for name in names {
@@ -360,7 +361,7 @@ impl Model {
         let known = self.known_version(feed);
         self.source_has_listed(id, versions);
         if self.is_read_once(type_id, id) {
-            // What is not there is the other source's to tell.
+            // The other source reports what is not there.
             self.has_read_once(type_id, id, versions.list, known);
         } else {
             self.origins_listed(id, type_id);
@@ -376,7 +377,7 @@ impl Model {
             return;
         };
         let direction = state.plan.direction;
-        // A type that cannot be read says nothing of the others.
+        // One type that cannot be read says nothing about the others.
         if error.is_unreachable()
             || self.guard.held_of(type_id, direction) == Held::WithoutPermit && state.inventory.has_doomed()
         {
@@ -396,7 +397,7 @@ impl Model {
             self.enqueue(type_id, name, None);
         }
         if direction == Direction::Up {
-            // Which namespaces at the hub are not used is known only once all of upsync is listed.
+            // Which namespaces at the hub are unused is known only once everything that is upsynced has been listed.
             self.upsync_left_a_namespace();
         }
     }

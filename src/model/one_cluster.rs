@@ -1,6 +1,6 @@
 //! Hub and edge have to be two: where both kubeconfigs lead to one cluster, its own objects would be marked as copies of
-//! themselves. Each side is asked who it is anyway; nothing is written before both have answered, at the start and after
-//! another address has taken the place of one.
+//! themselves. Each side is asked which cluster it is anyway. Nothing is written before both have answered, at the
+//! start and after an address has changed.
 
 use std::fmt;
 
@@ -33,21 +33,21 @@ impl fmt::Display for OneCluster {
 
 impl std::error::Error for OneCluster {}
 
-/// What is known of it.
+/// Whether hub and edge are two clusters, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Clusters {
     /// They have not both been asked.
     #[default]
     Unknown,
-    /// They are two, or cannot tell.
+    /// They are two, or cannot say.
     Two,
-    /// They were two, and lead to one cluster now.
+    /// They were two, and both kubeconfigs lead to one cluster now.
     One,
 }
 
 impl Clusters {
     /// What follows from who answers at hub and edge, where that is known. `are_asked` says that both have answered, or
-    /// will not. `None` is the end: the syncer was started with one cluster.
+    /// will not. `None` ends the program: it was started with one cluster.
     fn follow(self, hub: Option<&str>, edge: Option<&str>, are_asked: bool) -> Option<Self> {
         let is_one = hub.is_some() && hub == edge;
         match self {
@@ -69,7 +69,7 @@ impl Model {
         self.sides.all(|side| side.question.is_settled())
     }
 
-    /// Asks a side who it is that has another address now.
+    /// Asks a side that has another address now which cluster it is.
     pub(super) fn notice_moves(&mut self) {
         for &side in &*self.sides.ids() {
             let state = self.sides.of_mut(side);
@@ -82,7 +82,7 @@ impl Model {
         }
     }
 
-    /// A side has said who it is. True if they were one cluster and are two again.
+    /// A side has said which cluster it is. True if they were one cluster and are two again.
     pub(super) fn compare_sides(&mut self) -> Result<bool, OneCluster> {
         let [hub, edge] = [Side::Hub, Side::Edge].map(|side| self.identity(side).present().map(str::to_owned));
         let now = self.clusters.follow(hub.as_deref(), edge.as_deref(), self.are_asked());

@@ -1,4 +1,4 @@
-//! Whether each side answers, as the engine takes it: reported once when it changes, and what follows from it.
+//! Whether each side answers, as far as the model knows: logged once when it changes, and what follows from it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::plan::Direction;
 use crate::queue::{back_off, probe_wait};
 use crate::report::{Peer, Subject};
 
-/// A side that comes back within this time after it last did is unsteady.
+/// A side that comes back twice within this time is unsteady.
 const STEADY: Duration = Duration::from_secs(60);
 
 /// How one side has answered.
@@ -36,7 +36,7 @@ enum Is {
     Answering,
     /// It was last found to be silent.
     Silent,
-    /// It answers again, and the queue does not believe it yet.
+    /// It answers again, but its gate in the queue is not open yet.
     Returning,
 }
 
@@ -65,8 +65,8 @@ impl Reachability {
         self.is = Is::Silent;
     }
 
-    /// It is back. A link that lets some answers through and not others makes it so with every question; so the questions
-    /// that this gives rise to wait longer each time: so long.
+    /// It is back. A link that passes only some answers makes it come back again and again, so the requests that follow
+    /// from this wait longer each time. Returns that wait.
     fn comes_back(&mut self, now: Instant, jitter: f64) -> Duration {
         let is_steady = self.back.is_none_or(|back| now.duration_since(back) >= STEADY);
         self.back = Some(now);
@@ -86,7 +86,7 @@ impl Model {
         self.fails(Subject::Side(side), doing, error);
     }
 
-    /// Tells that something failed, if that is new.
+    /// Logs that something failed, if that is new.
     pub(super) fn fails(&mut self, subject: Subject, doing: &str, error: &Error) {
         let contact = &self.sides.of(subject.side()).contact;
         let peer = Peer {
@@ -96,7 +96,7 @@ impl Model {
         self.report.failed(subject, doing, error, peer);
     }
 
-    /// Sees whether sides that were silent answer again: then what waits for them continues.
+    /// Checks whether sides that were silent answer again: then what waits for them continues.
     pub(super) fn notice_answers(&mut self) {
         for &side in &*self.sides.ids() {
             let state = self.sides.of_mut(side);
@@ -110,7 +110,7 @@ impl Model {
                 self.report.works(&Subject::Credentials(side));
                 self.comes_back(side);
             }
-            // What was refused may be needed no more, while watches go on: then nobody else would ever ask.
+            // What was refused may not be needed any more, while watches continue: then no other request would be sent.
             if refuses && !self.timers.is_running(Timer::Identity(side)) {
                 let due = self.now + back_off(u32::MAX, self.chance.f64());
                 self.timers.set_if_idle(Timer::Identity(side), due);
@@ -151,7 +151,7 @@ impl Model {
             self.ask_again_soon(side);
             self.ask_identity(side);
             if side == Side::Hub {
-                // The answer to a heartbeat tells whether it has gone back to older versions.
+                // The answer to a heartbeat shows whether it has gone back to older versions.
                 self.heartbeat_at_once();
             }
         }

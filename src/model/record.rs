@@ -26,28 +26,28 @@ const RENEWAL: Duration = Duration::from_secs(7200);
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Record {
-    /// The types that the edge has; absent until it was read. While the edge refuses to keep a record, those that it
-    /// should have.
+    /// The types in the record at the edge; absent until it was read. While the edge refuses to keep a record, those
+    /// that should be in it.
     pub(super) saved: Option<BTreeSet<SyncedType>>,
-    /// Types that have left it, since no copy of them was left.
+    /// Types that were dropped from it, since no copy of them was left.
     dropped: BTreeSet<SyncedType>,
     /// It has been read, and the edge has not gone back since.
     is_read: bool,
     /// What it says of the hub is known.
     hub_is_known: bool,
-    /// The types that it should have: those that copies may be of, once it was read. What the edge has is older while a
-    /// write is under way, and where the edge has gone back.
+    /// The types that it should have: those of which there may be copies, once it was read. The record at the edge is
+    /// older while a write is under way, and after the edge has gone back.
     wanted: BTreeSet<SyncedType>,
-    /// The edge refuses to keep a record, and this was said. It is asked again from time to time.
+    /// The edge refuses to keep a record, and that was logged. It is asked again from time to time.
     refused: bool,
-    /// The versions that the edge has.
+    /// The versions in the record at the edge.
     saved_versions: BTreeMap<String, u64>,
     /// The first lists of this run were complete.
     has_first_versions: bool,
 }
 
 impl Record {
-    /// The edge has these types in it, as was read: copies may be of them, beside those that are known already, where it
+    /// These types were read from it: there may be copies of them, beside those that are known already if the record
     /// was refused until now or the edge has gone back.
     fn was_read(&mut self, types: BTreeSet<SyncedType>) {
         self.is_read = true;
@@ -55,12 +55,12 @@ impl Record {
         self.saved = Some(types);
     }
 
-    /// The edge has these types in it, as was written. Which it should have may have changed meanwhile.
+    /// These types were written to it. Those that should be in it may have changed meanwhile.
     fn was_written(&mut self, types: BTreeSet<SyncedType>) {
         self.saved = Some(types);
     }
 
-    /// The types that copies may be of; absent until it was read.
+    /// The types of which there may be copies; absent until it was read.
     pub(super) fn types(&self) -> Option<BTreeSet<SyncedType>> {
         self.saved.is_some().then(|| self.wanted.clone())
     }
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// It is written now, though it may have been planned for later. A failed write keeps its back-off.
+    /// It is written now, even if that was planned for later. A failed write keeps its back-off.
     fn hasten_record(&mut self) {
         if self.timers.failures(Timer::Record) == 0 {
             self.timers.set(Timer::Record, self.now);
@@ -102,7 +102,8 @@ impl Model {
         }
     }
 
-    /// It is read whatever the sides are, since it says which hub is expected.
+    /// True if it may be read or written. It is read whichever clusters the sides are, since it says which hub is
+    /// expected.
     pub(super) fn may_keep_record(&self) -> bool {
         !self.record.is_read || self.may_write()
     }
@@ -130,7 +131,7 @@ impl Model {
         is_to_be_written.then_some((name, kept))
     }
 
-    /// It lies in the syncer's own namespace, or in `default` where it has none.
+    /// It is in the syncer's own namespace, or in `default` if there is none.
     fn record_names(&self) -> Names {
         let namespace = self.settings.own_namespace.as_deref().unwrap_or("default");
         Names::of(&self.settings.policy.sync_target, namespace)
@@ -155,14 +156,14 @@ impl Model {
         self.guard.versions.of_hub(self.guard.distrusts(Direction::Down))
     }
 
-    /// What tells a restored or another hub is no longer what the record says.
+    /// What identifies a restored or another hub has changed since the record was written.
     pub(super) fn keep_guard_in_record(&mut self) {
         if self.record.saved.is_some() && !self.record.refused {
             self.hasten_record();
         }
     }
 
-    /// The versions of the hub have grown: the record learns it in a while.
+    /// The versions of the hub have grown: they are written to the record after a while.
     pub(super) fn keep_versions_in_record(&mut self) {
         let is_kept = self.record.saved.is_some() && !self.record.refused;
         if is_kept && !self.timers.is_running(Timer::Record) {
@@ -170,7 +171,7 @@ impl Model {
         }
     }
 
-    /// The first lists are complete: the record learns their versions at once, since a run may be short.
+    /// The first lists are complete: their versions are written to the record at once, since a run may be short.
     pub(super) fn keep_first_versions_in_record(&mut self) {
         let is_first = !std::mem::replace(&mut self.record.has_first_versions, true);
         if is_first && self.record.saved_versions != self.hub_versions() {
@@ -226,8 +227,9 @@ impl Model {
         }
     }
 
-    /// The edge has gone back to older versions, and the record with it: it may lack types, or name some whose copies are
-    /// there again. Others that have left it may have done so since, before that was noticed.
+    /// The edge has gone back to older versions, and the record with it: it may lack types, or name some whose copies
+    /// are there again. Types that were dropped from it may have been dropped after the edge had gone back, before that
+    /// was noticed.
     pub(super) fn read_record_again(&mut self) {
         let dropped = std::mem::take(&mut self.record.dropped);
         self.record.wanted.extend(dropped);
@@ -256,8 +258,8 @@ impl Model {
     }
 }
 
-/// True if the edge refuses to keep a record: it may not be read or written, or its namespace is not there. A 404 that says
-/// nothing of either is that of something that stands before the edge.
+/// True if the edge refuses to keep a record: it may not be read or written, or its namespace is not there. A 404 that
+/// names neither comes from something else, such as a proxy before the edge.
 fn is_refusal(error: &Error) -> bool {
     let code = error.status().map(|status| status.code);
     matches!(code, Some(403 | 404 | 422)) && !error.is_type_not_served()

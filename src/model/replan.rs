@@ -1,4 +1,4 @@
-//! From what configs ask for and discovery has to running sources.
+//! From what configs select and what discovery has found to running sources.
 
 use super::asking::is_gone;
 use super::timers::Timer;
@@ -47,7 +47,7 @@ impl Model {
     }
 
     /// Brings the record up to date, and takes out of the plan what has to wait for that: types that it does not name
-    /// yet, and types that the side of their origins has not said often enough that it lacks.
+    /// yet, and types of which the side of their origins has not yet said often enough that it lacks them.
     fn update_record(&mut self, plan: &mut Plan) {
         let mut record = self.record.types().unwrap_or_default();
         record.extend(plan.types.values().filter(|planned| planned.selected).map(synced_type));
@@ -134,7 +134,8 @@ impl Model {
         self.start_copy_source(type_id);
     }
 
-    /// The same, and what is known of its copies counts for nothing: no version can be held against theirs.
+    /// The same, and nothing that is known of its copies counts any more: their versions cannot be compared with new
+    /// ones.
     pub(super) fn restart_type_with_nothing_known(&mut self, type_id: TypeId) {
         self.clear_failures(type_id, true);
         if let Some(state) = self.types.get_mut(&type_id) {
@@ -185,7 +186,7 @@ impl Model {
         let (resource, is_down) = (state.plan.at_hub.qualified(), state.plan.direction == Direction::Down);
         self.drop_type(type_id);
         if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {
-            // A later run has to know that there was upsync, to clear them away.
+            // A later run has to know that there was upsync, to delete these namespaces.
             return;
         }
         let mut record = self.record.types().unwrap_or_default();
@@ -208,7 +209,7 @@ fn pair_of(plan: &TypePlan) -> Pair {
     }
 }
 
-/// What the record says of a type: it finds the copies.
+/// What the record keeps of a type, so that a later run finds its copies.
 pub(super) fn synced_type(plan: &TypePlan) -> SyncedType {
     let (copies, origins) = match plan.direction {
         Direction::Down => (&plan.at_edge, &plan.at_hub),

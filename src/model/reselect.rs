@@ -1,5 +1,5 @@
-//! A config that selects more, or less, of a type that is synced already: what runs continues, and what is new in it is read
-//! by name or by scope, so that an edit of a config costs what it adds and not what there is.
+//! A config that selects more, or less, of a type that is synced already: what runs continues, and what is newly
+//! selected is read by name or by scope, so that the cost of an edit depends on what it adds, not on what there is.
 
 use super::{Model, TypeId, TypeState};
 use crate::cluster::ObjectName;
@@ -9,8 +9,8 @@ use crate::plan::{Added, Direction, Selection, TypePlan};
 const NAMES: usize = 200;
 
 impl Model {
-    /// Takes over a plan of the same type. What its sources do not tell is read beside them; where more has changed than what
-    /// is selected, both sides are read again.
+    /// Takes over a plan of the same type. What its sources do not report is read beside them. If more has changed than
+    /// what is selected, both sides are read again.
     pub(super) fn change_plan(&mut self, type_id: TypeId, planned: TypePlan) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
@@ -38,7 +38,7 @@ impl Model {
             return;
         };
         if state.plan.direction == Direction::Down {
-            // What is at the edge already has to be known, also of origins that come later. This asks for metadata alone.
+            // What is at the edge already has to be known, also for origins that come later. This reads metadata alone.
             if let Some(id) = state.copy_source.take() {
                 self.end_source(id);
             }
@@ -48,7 +48,7 @@ impl Model {
         self.read_once(type_id, added.scopes);
     }
 
-    /// Reads what the edge is to call so.
+    /// Reads the objects that have these names at the edge.
     fn read_by_name(&mut self, type_id: TypeId, names: &[ObjectName]) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
@@ -70,7 +70,7 @@ impl Model {
 }
 
 impl TypeState {
-    /// True if what reads the type can go on with another plan: nothing but what is selected changes.
+    /// True if the sources of the type can continue with another plan: nothing but what is selected changes.
     fn goes_on_with(&self, planned: &TypePlan) -> bool {
         let only_selector = TypePlan {
             selector: self.plan.selector.clone(),

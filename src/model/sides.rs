@@ -1,5 +1,6 @@
-//! All that is known of each side itself, in one record a side: whether it answers, who it is, what it serves. A side is an
-//! id ([`Side`]), so that there may be more than two; which there are, the shell says at each moment.
+//! All that is known of each side itself, in one record a side: whether it answers, which cluster it is, what it
+//! serves. A side is an id ([`Side`]), so that there may be more than two; the shell says at each moment which ones
+//! there are.
 
 use std::rc::Rc;
 
@@ -16,13 +17,13 @@ use crate::sync::identity::Identity;
 pub(super) struct SideState {
     /// The contact with it as it is now.
     pub(super) contact: Standing,
-    /// Whether it answers, as the model takes it.
+    /// Whether it answers, as far as the model knows.
     pub(super) answering: Reachability,
     /// What it serves.
     pub(super) asking: DiscoveryState,
-    /// Who it is. Workers that have begun go on with what was known then.
+    /// Which cluster it is. Workers that have begun continue with what was known when they began.
     pub(super) identity: Rc<Identity>,
-    /// How far asking who it is has come.
+    /// How far asking which cluster it is has come.
     pub(super) question: IdentityCheck,
 }
 
@@ -32,7 +33,7 @@ impl SideState {
         &self.asking.discovery
     }
 
-    /// Who it is, to be changed.
+    /// Which cluster it is, to be changed.
     pub(super) fn identity_mut(&mut self) -> &mut Identity {
         Rc::make_mut(&mut self.identity)
     }
@@ -43,12 +44,12 @@ impl SideState {
 pub(super) struct Sides {
     states: Few<Side, SideState>,
     ids: Rc<[Side]>,
-    /// What is known of one that is not there.
+    /// What is returned for a side that is not there: nothing is known of it.
     unknown: SideState,
 }
 
 impl Sides {
-    /// These are all there are now, and how the contact with them is. What was known of others is dropped.
+    /// These are all sides that there are now, with the contact with each. What was known of others is dropped.
     pub(super) fn meet(&mut self, contacts: Vec<(Side, Standing)>) {
         let is_same = contacts.iter().map(|(side, _)| side).eq(self.ids.iter());
         if !is_same {

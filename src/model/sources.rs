@@ -29,7 +29,7 @@ pub(crate) enum Feed {
     Origins(TypeId, Side),
     /// Copies of a type.
     Copies(TypeId, Side),
-    /// Objects of a type at the edge that no list by label names, and whose status goes up all the same.
+    /// Objects of a type at the edge that no list by label names, and whose status is still returned.
     Unlabelled(TypeId),
     /// Namespaces at the hub that upsync has made.
     HubNamespaces,
@@ -54,22 +54,22 @@ pub(super) struct SourceState {
     pub(super) listing: bool,
     /// What that list covers.
     pub(super) covers: Covers,
-    /// It has completed a list, or has said that it cannot.
+    /// It has completed a list, or has reported that it cannot.
     pub(super) settled: bool,
-    /// It has said that it cannot read, and not that it can since.
+    /// It has reported that it cannot read, and not since then that it can.
     pub(super) fails: bool,
-    /// What the server is known to have reached before this source began.
+    /// The version that the server is known to have reached before this source began.
     pub(super) known: u64,
     /// The version of its last complete list; 0 before.
     pub(super) listed_at: u64,
-    /// When a read has shown last what is older than what was reported.
+    /// When a read last showed something older than what was reported.
     pub(super) doubted: Option<Instant>,
     /// Objects without our label that the list under way has not named yet.
     pub(super) unnamed: BTreeSet<ObjectName>,
 }
 
 impl SourceState {
-    /// True if what it tells now is whole objects, not their metadata alone.
+    /// True if it now reports whole objects, not their metadata alone.
     pub(super) fn has_bodies(&self) -> bool {
         match self.reading.style {
             Style::Whole | Style::Labelled(_) => true,
@@ -106,7 +106,7 @@ impl Model {
     pub(super) fn start_origin_sources(&mut self) {
         let read = |id: &SourceId| self.sources.get(id).is_some_and(|source| source.settled);
         let first_read = self.types.values().filter(|state| state.is_first()).all(|state| {
-            // Without permission to look at the edge there is nothing to wait for.
+            // Without permission to read at the edge there is nothing to wait for.
             let refused = !state.copies_listed && state.copy_source.as_ref().is_some_and(read);
             let started = !state.origin_sources.is_empty() || !state.plan.selected || state.origin_scopes().is_empty();
             refused || state.copies_listed && started && state.origin_sources.values().all(read)
@@ -136,8 +136,8 @@ impl Model {
         }
     }
 
-    /// Reads the origins in these scopes once, beside the sources that tell of them but have passed over what was not
-    /// selected. What is not read yet at all is left to its source.
+    /// Reads the origins in these scopes once, beside the sources that report them but have passed over what was not
+    /// selected. What was not read at all yet is left to its source.
     pub(super) fn read_once(&mut self, type_id: TypeId, scopes: BTreeSet<Scope>) {
         let Some(state) = self.types.get(&type_id) else {
             return;
@@ -172,8 +172,8 @@ impl Model {
         }
     }
 
-    /// A source that is about to watch, and that is reading the scope, or will, reads it from the beginning, and passes over
-    /// nothing that is selected now. True if there is such a one.
+    /// A source that is about to watch, and that is reading the scope, or will, reads it from the beginning, and passes
+    /// over nothing that is selected now. True if there is such a source.
     fn lists_again(&mut self, type_id: TypeId, scope: &Scope) -> bool {
         let Some(state) = self.types.get_mut(&type_id) else {
             return false;
@@ -204,7 +204,7 @@ impl Model {
         true
     }
 
-    /// A source that watches begins another list: nobody else needs to read what is in it.
+    /// A source that watches begins another list: what is in it need not be read by another source.
     pub(super) fn reads_all_again(&mut self, type_id: TypeId, side: Side, id: SourceId) {
         if self.settings.mode(side) != Mode::Watch {
             return;
@@ -233,8 +233,8 @@ impl Model {
         state.is_some_and(|state| state.read_once.values().any(|&known| known == id))
     }
 
-    /// Ends such a source if it has come as far, at this version, as others had: of all that comes later they tell. One that
-    /// was shown older things continues until then.
+    /// Ends such a source if it has reached, with this version, the one that the other sources had: they report all
+    /// that comes later. One that was shown an older state continues until then.
     pub(super) fn has_read_once(&mut self, type_id: TypeId, id: SourceId, version: u64, known: u64) {
         if version < known {
             return;
@@ -266,7 +266,7 @@ impl Model {
         now
     }
 
-    /// What nothing selects any more fails no longer; with `all`, nor does anything else of the type.
+    /// What nothing selects any more no longer counts as failing; with `all`, nor does anything else of the type.
     pub(super) fn clear_failures(&mut self, type_id: TypeId, all: bool) {
         let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
             return;
@@ -288,7 +288,7 @@ impl Model {
         }
     }
 
-    /// Ends a source. That it fails is no longer so.
+    /// Ends a source. It no longer counts as failing.
     pub(super) fn end_source(&mut self, id: SourceId) {
         if let Some((side, thing)) = self.source_name(id)
             && !self.fails_in_another(id)
@@ -298,7 +298,7 @@ impl Model {
         self.remove_source(id);
     }
 
-    /// Ends a source, whatever was said of it.
+    /// Ends a source, and keeps what was logged about it.
     pub(super) fn remove_source(&mut self, id: SourceId) {
         if self.sources.remove(&id).is_some() {
             self.effects.push(Effect::End(id));
@@ -327,8 +327,8 @@ impl Model {
         }
     }
 
-    /// Starts and ends sources for the objects of a type that carry no label of ours and whose status goes up all the
-    /// same.
+    /// Starts and ends sources for the objects of a type that carry no label of ours and whose status is still
+    /// returned.
     pub(super) fn watch_unlabelled(&mut self, type_id: TypeId) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;

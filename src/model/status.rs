@@ -1,8 +1,8 @@
-//! Status on its way to the hub: noticing that it differs, and keeping to a mode.
+//! Status on its way to the hub: noticing that it differs, and limiting how often it is written.
 //!
-//! The first change of an object goes at once; further ones wait until [`super::Settings::status_interval`] after the last
-//! write, and then the newest goes. What somebody else keeps writing to the hub's status is written over ever more
-//! rarely, as with copies.
+//! The first change of an object is written at once; further ones wait until [`super::Settings::status_interval`] after
+//! the last write, and then the newest is written. What somebody else keeps writing to the hub's status is overwritten
+//! with increasing back-off, as with copies.
 
 use std::rc::Rc;
 
@@ -20,12 +20,12 @@ use crate::sync::job::Failure;
 use crate::sync::ownership::CopyState;
 use crate::sync::status_return::{Returned, StatusJob};
 
-/// Between two tries of a status whose object is not there, or is another one. Whatever reports either object brings it back
-/// before that; who polls may tell late.
+/// Between two tries of a status whose object is not there, or is another one. A report of either object causes a try
+/// before that; with polls, it may come late.
 const UNTOLD_WAIT: Duration = Duration::from_secs(300);
 
 impl Model {
-    /// Brings the status of an object to the hub, if the hub does not have it. `body` is the edge object, if it is at
+    /// Writes the status of an object to the hub, if the hub does not have it. `body` is the edge object, if it is at
     /// hand.
     pub(super) fn return_status(&mut self, type_id: TypeId, name: &ObjectName, body: Option<Bytes>) {
         let Some(state) = self.types.get_mut(&type_id) else {
@@ -57,8 +57,8 @@ impl Model {
         }
     }
 
-    /// The hub has gone back to older versions: statuses that were written to it since are not there. Its objects tell
-    /// nothing of that where they are what they were when they were last reported.
+    /// The hub has gone back to older versions: statuses that were written to it since are not there. Its objects do
+    /// not show that if they are as they were when last reported.
     pub(super) fn statuses_may_be_lost(&mut self, type_id: TypeId) {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
@@ -122,7 +122,7 @@ impl Model {
                     self.void_discovery_of(side, &resource);
                 }
                 if matches!(error, Error::Outdated { .. }) {
-                    // A list tells more, to people too.
+                    // A list finds out more, and logs it.
                     log_line!(
                         Debug,
                         ObjectOutdated,
@@ -140,7 +140,7 @@ impl Model {
         }
     }
 
-    /// A worker has brought a status to the hub, or found that there is nothing to bring.
+    /// A worker has written a status to the hub, or found that there is nothing to write.
     fn status_has_gone_up(&mut self, key: &Key, returned: Returned) -> queue::Done {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
@@ -178,8 +178,8 @@ impl Model {
 }
 
 impl Model {
-    /// A status of the type has got through. There is one line for all, so it ends when none of them fails any more: what
-    /// one of them meets must not be logged again each time that another one gets through.
+    /// A status of the type was written. There is one line for all, so it ends when none of them fails any more: the
+    /// failure of one must not be logged again each time that another one is written.
     fn statuses_work(&mut self, type_id: TypeId, side: Side) {
         let Some(state) = self.types.get(&type_id) else {
             return;
@@ -203,13 +203,13 @@ impl Model {
     }
 }
 
-/// One line a type: what is wrong with one status, a permission mostly, is wrong with all.
+/// One line for each type: what is wrong with one status, mostly a permission, is wrong with all.
 pub(super) fn status_of(side: Side, resource: &ResourceType) -> Subject {
     Subject::Thing(side, Topic::Status, resource.qualified())
 }
 
 impl super::TypeState {
-    /// Names of the objects whose status is to go to the hub, in order, from the given one on.
+    /// Names of the objects whose status is to be written to the hub, in order, from the given one on.
     pub(super) fn status_due(&self, from: Option<&ObjectName>) -> impl Iterator<Item = &ObjectName> + use<'_> {
         let is_due = |link: &Link| link.status.as_ref().is_some_and(|status| status.is_due());
         let due = self.inventory.in_order(is_due, from);

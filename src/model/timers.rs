@@ -1,6 +1,8 @@
-//! One table of what is done when its time has come, one thing at a time, and with increasing back-off while it fails.
+//! One table of what is done at certain times: each thing runs once at a time, and with increasing back-off while it
+//! fails.
 //!
-//! What follows from other facts (the end of a hold, a key's back-off, what is slow) is no row: it is asked for there.
+//! What follows from other facts (the end of a hold, a key's back-off, what is slow) has no row: those facts themselves
+//! are queried.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +12,22 @@ use super::config_kind::ConfigKind;
 use crate::cluster::Side;
 use crate::queue::back_off;
 
-/// What is done at a time.
+/// What is done at a certain time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     /// A side is asked what it serves.
     Discovery(Side),
-    /// A side is asked who it is.
+    /// A side is asked which cluster it is.
     Identity(Side),
-    /// A side has come back: it is asked what may be another than before.
+    /// A side has come back: it is asked for what may have changed.
     Return(Side),
     /// The record is read or written.
     Record,
     /// The hub is asked what defines its types.
     Definitions,
-    /// Namespaces at the hub are made, or cleared away.
+    /// Namespaces at the hub are created or deleted.
     HubNamespaces,
-    /// The configs are marked with the time.
+    /// The heartbeat is written to the configs.
     Heartbeat,
     /// The hub is asked for a kind of configs that it did not serve.
     Configs(ConfigKind),
@@ -36,7 +38,7 @@ pub(super) enum Timer {
 struct Row {
     due: Option<Instant>,
     is_running: bool,
-    /// In a row.
+    /// How often in a row it has failed.
     failures: u32,
 }
 
@@ -90,7 +92,7 @@ impl Timers {
         *failures = least.max(*failures);
     }
 
-    /// True if its time has come. It is planned no longer then.
+    /// True if its time has come. It is then not planned any more.
     pub(super) fn fires(&mut self, timer: Timer, now: Instant) -> bool {
         let row = self.row(timer);
         !row.is_running && row.due.take_if(|due| *due <= now).is_some()
@@ -125,7 +127,7 @@ impl Timers {
         self.get(timer).failures
     }
 
-    /// When the first of those is due that `may` be done.
+    /// When the first of those that `may` be done is due.
     pub(super) fn next(&self, may: impl Fn(Timer) -> bool) -> Option<Instant> {
         let rows = self.0.iter().filter(|(timer, row)| !row.is_running && may(**timer));
         rows.filter_map(|(_, row)| row.due).min()

@@ -1,8 +1,8 @@
-//! Whether a side still is what the copies are from: the same cluster, and no older state of it.
+//! Whether a side still is the one that the copies are from: the same cluster, and no older state of it.
 //!
 //! Each cluster is known by the UID of a namespace, asked for at the start and whenever the side comes back; and by its
-//! versions, which only a restore from a backup reverts. Those are recognised by complete lists, and by the hub's answers to
-//! heartbeats, since a watch from a version that a server does not have yet hears nothing.
+//! versions, which only a restore from a backup sets back. That is recognised by complete lists, and by the hub's
+//! answers to heartbeats, since a watch from a version that a server does not have yet reports nothing.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -22,17 +22,17 @@ use crate::source::{SourceId, Versions};
 use crate::sync::identity;
 use crate::sync::job::HeldFor;
 
-/// How often in a row a side is asked that cannot tell who it is. A new cluster can after a few seconds.
+/// How often in a row a side is asked that cannot say which cluster it is. A new cluster can after a few seconds.
 const TRIES: u32 = 10;
-/// How often it is asked before others go on without its answer.
+/// How often it is asked before work continues without its answer.
 const PATIENCE: u32 = 3;
-/// How often a type is listed again while reads of it show what is too old.
+/// How often a type is listed again, at most, while reads of it show something too old.
 const DOUBT_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Model {
     /// A source has completed a list. One of origins or configs that is older than what the same source reported before, or
-    /// than what was known when it began, comes from a restored backup. (What other sources tell meanwhile may well be
-    /// newer, and so may what is read beside a list.)
+    /// than what was known when it began, comes from a restored backup. (What other sources report meanwhile may well
+    /// be newer, and so may what is read beside a list.)
     pub(super) fn source_has_listed(&mut self, id: SourceId, versions: Versions) {
         let Some(source) = self.sources.get_mut(&id) else {
             return;
@@ -61,13 +61,13 @@ impl Model {
         };
         let is_higher = self.guard.versions.is_at(direction, resource, version);
         // Those of configs grow with every heartbeat, and are written with others or at the end. Those of the edge are
-        // not in the record, which lies there and may be among them itself.
+        // not in the record, which is itself at the edge and may be one of these objects.
         if is_higher && direction == Direction::Down && matches!(feed, Feed::Origins(..)) {
             self.keep_versions_in_record();
         }
     }
 
-    /// What the versions that a source reports are kept by; `None` if they do not matter.
+    /// The key by which the versions that a source reports are kept; `None` if they do not matter.
     fn versions_key(&self, feed: Feed) -> Option<(Direction, String)> {
         match feed {
             Feed::Origins(type_id, _) => {
@@ -84,7 +84,7 @@ impl Model {
         self.hold_deletes(direction, reason);
     }
 
-    /// The version that what a source reads is known to have reached.
+    /// The version that the objects of a source are known to have reached.
     pub(super) fn known_version(&self, feed: Feed) -> u64 {
         if let Feed::Copies(type_id, _) = feed {
             let state = self.types.get(&type_id);
@@ -110,7 +110,7 @@ impl Model {
     }
 
     /// An earlier run knew the hub at these versions. The configs may have been listed before this was known, and another
-    /// syncer may have written the record since: a list that begins now tells whether the hub has gone back.
+    /// syncer may have written the record since: a list that begins now shows whether the hub has gone back.
     pub(super) fn restore_versions(&mut self, versions: BTreeMap<String, u64>) {
         for (resource, version) in versions {
             let configs = self.sources.iter_mut().find(|(_, source)| {
@@ -139,10 +139,10 @@ impl Model {
         self.keep_guard_in_record();
     }
 
-    /// All sources of a side begin again with a list: what they know of it proves nothing.
+    /// All sources of a side begin again with a list, since what they know of it proves nothing.
     pub(super) fn reread_side(&mut self, side: Side) {
         if side == Side::Hub {
-            // Whether statuses that were written to it are there, the lists tell.
+            // The lists will show whether the statuses that were written to it are there.
             let inventories = self.types.values_mut().map(|state| &mut state.inventory);
             inventories.for_each(super::inventory::Inventory::drop_written_statuses);
         }
@@ -153,8 +153,8 @@ impl Model {
         }
     }
 
-    /// A read of an object of the type has shown something older than what this side has reported. A watch of a side that was
-    /// restored from a backup may hear nothing for an hour: a list shows it.
+    /// A read of an object of the type has shown something older than what this side has reported. A watch of a side
+    /// that was restored from a backup may report nothing for an hour; a list shows it.
     pub(super) fn doubt(&mut self, type_id: TypeId, side: Side) {
         let now = self.now;
         let is_of_type =
@@ -182,7 +182,7 @@ impl Model {
         self.effects.push(Effect::Read(id, feed, reading));
     }
 
-    /// Asks a side who it is: at the start, when it comes back, and when it may be another.
+    /// Asks a side which cluster it is: at the start, when it comes back, and when it may be another.
     pub(super) fn ask_identity(&mut self, side: Side) {
         self.timers.clear(Timer::Identity(side));
         if !self.timers.starts(Timer::Identity(side)) {
@@ -194,7 +194,7 @@ impl Model {
         self.request(Request::Identify(side, expected));
     }
 
-    /// Asks a side again that could not tell, where that is due.
+    /// Asks a side again that could not say which cluster it is, if that is due.
     pub(super) fn ask_identities_again(&mut self) {
         for &side in &*self.sides.ids() {
             if self.timers.fires(Timer::Identity(side), self.now) {
@@ -203,7 +203,7 @@ impl Model {
         }
     }
 
-    /// A side was asked who it is. True if it is the right one again, after another.
+    /// A side was asked which cluster it is. True if it is the right one again, after another.
     pub(super) fn identified(&mut self, side: Side, result: Result<Option<String>, Error>) -> bool {
         let timer = Timer::Identity(side);
         self.timers.ends(timer);
@@ -221,8 +221,8 @@ impl Model {
                 self.ask_identity_later(side);
                 self.warn_of_a_nameless(side);
             }
-            // It is asked when it comes back. It may have done so before this question was given up, and nobody asks it
-            // anything for an hour.
+            // It is asked when it comes back. It may have come back before this request was given up, and then nothing
+            // might be sent to it for an hour.
             Err(error) if error.is_unreachable() => {
                 self.ask_identity_later(side);
                 self.side_is_silent(side, "asking", &error);
@@ -234,7 +234,7 @@ impl Model {
                 } else {
                     self.ask_identity_later(side);
                 }
-                // Nothing tells when what has held up one question no longer does, or when it is allowed.
+                // Nothing reports when a request that is not answered now would be, or when it is allowed.
                 if error.is_forbidden() || matches!(error, Error::Unanswered(_)) {
                     let due = self.now + back_off(u32::MAX, self.chance.f64());
                     self.timers.set_if_idle(timer, due);
@@ -249,7 +249,7 @@ impl Model {
         is_back
     }
 
-    /// Says that nothing distinguishes a side from another one, when it has been asked often enough.
+    /// Logs that nothing distinguishes a side from another one, when it has been asked often enough.
     fn warn_of_a_nameless(&mut self, side: Side) {
         let question = &mut self.sides.of_mut(side).question;
         if self.timers.failures(Timer::Identity(side)) == TRIES
@@ -288,7 +288,7 @@ impl Model {
         match self.identity(side).expected().map(str::to_owned) {
             None => {
                 self.identity_mut(side).expect(found);
-                // The record lies at the edge, so it says nothing of the edge.
+                // The record is at the edge, so it says nothing about the edge.
                 if side == Side::Hub {
                     self.keep_guard_in_record();
                 }
@@ -322,7 +322,7 @@ impl Model {
         }
     }
 
-    /// True if what holds a delete has been confirmed.
+    /// True if what holds a delete was confirmed while a worker was under way.
     pub(super) fn confirmed_meanwhile(&self, origins: Side, resource: &str, held: &HeldFor) -> bool {
         let identity = self.identity(origins);
         match held {

@@ -92,7 +92,7 @@ impl TypeState {
         former.or_else(|| self.plan.named_origin(name))
     }
 
-    /// What the edge calls an object. Configs and the edge's owner mean that.
+    /// The name of an object at the edge. Configs and the rules of the edge's owner mean that name.
     fn edge_name(&self, name: &ObjectName) -> Option<ObjectName> {
         match self.plan.direction {
             Direction::Down => Some(name.clone()),
@@ -100,7 +100,7 @@ impl TypeState {
         }
     }
 
-    /// The object that the edge is to call so, as the conversions are now.
+    /// The object that is to have this name at the edge, by the conversions as they are now.
     pub(super) fn called_at_edge(&self, edge: &ObjectName) -> Option<ObjectName> {
         match self.plan.direction {
             Direction::Down => Some(edge.clone()),
@@ -114,10 +114,10 @@ impl TypeState {
         name.is_some_and(|name| is_record(&self.plan.at_edge, &name.name))
     }
 
-    /// The objects that an origin is about: the one it is copied to, first, and copies that earlier conversions made of
-    /// it.
+    /// The objects that an origin affects: first the one that it is copied to, then copies that earlier conversions
+    /// made of it.
     pub(super) fn of_origin(&self, origin: &ObjectName) -> Vec<ObjectName> {
-        // One whose place an earlier conversion has given to another has to wait for that.
+        // If an earlier conversion has given its place to another object, it has to wait for that.
         let now = self.plan.named_copy(origin);
         let mut names: Vec<_> = now
             .into_iter()
@@ -149,7 +149,7 @@ impl TypeState {
         (former != origin).then_some((copy, others))
     }
 
-    /// What goes up to a name has it, rather than that the name is kept for what an earlier conversion has brought there.
+    /// What is upsynced under a name gets it; the name is not kept for what an earlier conversion has put there.
     pub(super) fn takes_its_name(&mut self, origin: &ObjectName) {
         let name = self
             .plan
@@ -163,7 +163,8 @@ impl TypeState {
         }
     }
 
-    /// The object that a copy is of; `None` if it is no copy of this type. Remembers what an earlier conversion made.
+    /// The object that a copy belongs to; `None` if it is no copy of this type. Remembers what an earlier conversion
+    /// made.
     pub(super) fn of_copy(&mut self, meta: &Meta, we: &SyncTarget) -> Option<ObjectName> {
         let copy = meta.object_name();
         let origin_type = self.origin_type();
@@ -196,7 +197,7 @@ impl TypeState {
         self.plan.direction == Direction::Up && !self.former_copies.contains_key(copy) && self.inventory.is_wanted(copy)
     }
 
-    /// Another plan holds from now on. A copy stays that of its origin, whatever the conversions call it then.
+    /// Another plan applies from now on. A copy still belongs to its origin, whatever name the new conversions give it.
     pub(super) fn follow(&mut self, planned: TypePlan) {
         let names = if planned.naming == self.plan.naming {
             Vec::new()
@@ -231,7 +232,7 @@ impl TypeState {
         self.former_copies.keys().filter(known).cloned().collect()
     }
 
-    /// True if such a copy is there no longer, for the first time.
+    /// True if such a copy has just disappeared.
     pub(super) fn is_rid_of_former_copy(&mut self, name: &ObjectName) -> bool {
         self.inventory.get(name).is_none() && self.former_copies.remove(name).is_some()
     }
@@ -244,14 +245,15 @@ impl TypeState {
         let Some(edge) = self.edge_name(name).filter(|_| belongs) else {
             return Selection::None;
         };
-        // One that is implied does not yield: what is in it needs it, and one that is not at the edge has nothing to go up.
+        // An implied namespace does not give way to upsync: what is in it needs it, and if it is not at the edge, it
+        // cannot be upsynced.
         match self.plan.selector.selects(&edge) {
             Selection::Full if self.plan.yields_to.selects(&edge) == Selection::Full => Selection::None,
             selected => selected,
         }
     }
 
-    /// What is selected has changed: what no longer is, is wanted no longer.
+    /// What is selected has changed: an object that is not selected any more is not wanted any more.
     pub(super) fn deselect(&mut self) {
         let mut wanted = self.inventory.names(|record| record.wanted != 0);
         wanted.retain(|name| self.selection(name) == Selection::None);
@@ -307,7 +309,7 @@ impl TypeState {
         }
     }
 
-    /// Namespaces and CRDs at the edge: what other objects need before they can be.
+    /// Namespaces and CRDs at the edge: what other objects need before they can be created.
     pub(super) fn is_first(&self) -> bool {
         let resource = &self.plan.at_edge;
         self.plan.direction == Direction::Down
@@ -328,7 +330,7 @@ impl TypeState {
         scopes.into_iter().map(|scope| self.at_origin(scope)).collect()
     }
 
-    /// A scope of names at the edge in the names of the origins.
+    /// A scope with names at the edge, translated to the names of the origins.
     pub(super) fn at_origin(&self, scope: Scope) -> Scope {
         let name = scope.name.as_ref().filter(|_| self.plan.direction == Direction::Down);
         let Some(name) = name else { return scope };
@@ -362,7 +364,7 @@ impl TypeState {
         self.inventory.origins_listed(covers, list)
     }
 
-    /// Namespaces and CRDs first; last if they are to go, because they delete others too.
+    /// Namespaces and CRDs first; last if they are to be deleted, because that deletes others too.
     pub(super) fn class(&self, name: &ObjectName) -> Class {
         match (self.is_first(), self.inventory.is_wanted(name)) {
             (false, _) => Class::Normal,

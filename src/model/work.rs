@@ -19,14 +19,14 @@ use crate::sync::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Seen, Why
 use crate::sync::object::Address;
 use crate::sync::ownership::is_protected_namespace;
 
-/// Conflicts in a row before one is a failure that is reported: somebody changes the object all the time.
+/// Conflicts in a row before one counts as a failure that is logged: somebody changes the object all the time.
 const LASTING_CONFLICT: u32 = 4;
 
 /// How long what deletes others too waits for a moment in which there is nothing else to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Model {
-    /// Asks for what found no room in the queue.
+    /// Queues what found no room before.
     pub(super) fn refill(&mut self) {
         let (types, guard, now) = (&self.types, &self.guard, self.now);
         let out_of_sync = |type_id: TypeId, from: Option<Key>| {
@@ -44,8 +44,8 @@ impl Model {
     pub(super) fn start_work(&mut self) {
         self.workers.mark_slow(self.now);
         while self.workers.have_room() {
-            // Others wait while a namespace or CRD is on its way: they would only be refused. what deletes others too
-            // when it goes waits until there is nothing else to do, and nothing more to be expected from first lists.
+            // Others wait while a namespace or CRD is being written: they would only be refused. A delete that deletes
+            // others too waits until there is nothing else to do, and nothing more to be expected from first lists.
             let last = match () {
                 () if self.workers.have_first() => Class::First,
                 () if !self.all_listed() => Class::Normal,
@@ -71,8 +71,8 @@ impl Model {
         }
     }
 
-    /// Where there is nothing to do, nothing fails either: an object may have failed after it was deselected, or gone or been
-    /// changed back before it was tried again.
+    /// An object for which there is nothing to do does not count as failing: it may have failed after it was
+    /// deselected, or have been deleted or changed back before it was tried again.
     fn nothing_fails_of(&mut self, key: &Key) {
         let state = self.types.get(&key.type_id).filter(|_| key.task == Task::Object);
         let done = state.filter(|state| state.inventory.is_done(&key.name));
@@ -98,8 +98,8 @@ impl Model {
         now.duration_since(*self.last_waits_since.get_or_insert(now)) >= LAST_PATIENCE
     }
 
-    /// True for what goes up into a namespace that is being deleted, which is woken when that has ended, and for what may be
-    /// one of too many that are to go.
+    /// True for what is to be upsynced into a namespace that is being deleted, which is woken when that has ended, and
+    /// for what may be one of too many deletes.
     fn has_to_wait(&mut self, key: &Key) -> bool {
         let Some(state) = self.types.get(&key.type_id) else {
             return false;
@@ -305,7 +305,7 @@ impl Model {
         }
     }
 
-    /// An origin and its copy no longer fail, but for what is in the copy's place and is to go first.
+    /// An origin and its copy no longer fail, except for an object in the copy's place that has to be deleted first.
     fn both_work(&mut self, direction: Direction, origin: String, copy: String, waits_for: &[String]) {
         self.report.works(&Subject::object(direction.origin(), origin));
         let copy = Subject::object(direction.copy(), copy);
@@ -316,7 +316,7 @@ impl Model {
         }
     }
 
-    /// True for an outcome that cannot be the last word, though nobody would tell of another one: it is to be tried again.
+    /// True for an outcome that cannot be final, though nothing would report a change of it: the object is tried again.
     fn says_too_little(&mut self, key: &Key, outcome: &Outcome) -> bool {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return false;
@@ -326,11 +326,12 @@ impl Model {
         };
         let inventory = &mut state.inventory;
         let wants_nothing = outcome.desired_hash == 0;
-        // Without its label nothing reports it when the copy is gone.
+        // Without its label, the end of the copy is not reported.
         let goes_unseen = *why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
-        // Its origin's side has reported that it is there, and will report that it is gone. Who says so now may be another cluster.
+        // Its origin's side has reported that it is there, and will report that it is gone. Whatever says now that it
+        // is gone may be another cluster.
         let is_denied = *why != Why::NotSelected && wants_nothing && inventory.is_reported(&key.name);
-        // The copies' side has reported it since the worker asked: whoever answered may know less, as a cache does.
+        // The copies' side has reported it since the worker asked: what answered may be older, such as a cache.
         let is_back = *why == Why::Gone && wants_nothing && inventory.has_copy_turned_up(&key.name);
         if goes_unseen || is_denied || is_back {
             let left_open = if goes_unseen {
@@ -347,8 +348,9 @@ impl Model {
         goes_unseen || is_denied || is_back
     }
 
-    /// Takes in what a worker has brought to an end. Whether it is to be done again, and whether it was a copy that nobody
-    /// waits for, nor tells when it is gone: one without its label that is being deleted. `list` is what it began with.
+    /// Takes in what a worker has brought to an end. Returns whether it is to be done again, and whether it was a copy
+    /// that nothing waits for and whose end nothing reports: one without its label that is being deleted. `list` is
+    /// what it began with.
     fn settle(&mut self, key: &Key, copy_at: &ObjectName, outcome: &Outcome, list: Generation) -> (bool, bool) {
         let Key { type_id, name, .. } = key;
         let Some(state) = self.types.get_mut(type_id) else {
@@ -359,7 +361,8 @@ impl Model {
         if outcome.ending == Why::Finished {
             state.inventory.has_finished(name, outcome.desired_hash);
         }
-        // What is reported of a deleted one from now on is news, also at the version that it had: a backup may bring it back.
+        // Whatever is reported of a deleted copy from now on is new, also at the version that it had: a restore may
+        // bring it back.
         let deleted = outcome.ending == Change::Deleted;
         let gone = (deleted || forsaken).then_some(Seen::ABSENT);
         let copy = outcome.copy.or(gone);
@@ -381,7 +384,7 @@ impl Model {
         (again, forsaken)
     }
 
-    /// A copy whose origin is gone was held back from its end.
+    /// The delete of a copy whose origin is gone was held.
     fn delete_held(&mut self, key: &Key, outcome: &Outcome, held: &HeldFor) -> queue::Done {
         let Some(state) = self.types.get_mut(&key.type_id) else {
             return queue::Done::Finished;
@@ -393,7 +396,7 @@ impl Model {
         if self.confirmed_meanwhile(direction.origin(), &resource, held) {
             return queue::Done::Again;
         }
-        // One that was to be replaced is still wanted, and its turn comes without anybody's word.
+        // One that was to be replaced is still wanted, and its turn comes without a confirmation.
         let is_wanted = outcome.desired_hash != 0;
         let reason = match held {
             HeldFor::OtherCluster(found) => Reason::OtherCluster {
@@ -484,7 +487,7 @@ impl Model {
         }
     }
 
-    /// A namespace has come: what could not be created without it continues.
+    /// A namespace is there: what could not be created without it continues.
     pub(super) fn namespace_is_there(&mut self, side: Side, namespace: &str) {
         let types = &self.types;
         self.queue.wake_where(|waiting| {
@@ -494,7 +497,7 @@ impl Model {
     }
 
     /// An object could not be created because its namespace is missing. At the edge, one that was there before carries no
-    /// label, so that the edge does not report when it goes; at the hub it is made when it is needed.
+    /// label, so that the edge does not report when it is deleted; at the hub it is created when it is needed.
     fn namespace_is_missing(&mut self, side: Side, namespace: &str) {
         if side == Side::Hub {
             self.need_hub_namespace(namespace);
@@ -601,7 +604,7 @@ impl Model {
     }
 }
 
-/// What a source would tell next, as far as a worker has seen it.
+/// What a source would report next, as far as a worker has seen it.
 fn known_by(outcome: &Outcome) -> Option<Known> {
     match outcome.copy {
         Some(seen) if seen.version != 0 => Some(Known::At(seen.version)),
@@ -610,8 +613,8 @@ fn known_by(outcome: &Outcome) -> Option<Known> {
     }
 }
 
-/// The tasks of a type that have to be done, in the order of their keys, from the given one on. Those that are held are asked
-/// for when the hold ends; before that, they would only be asked for again and again.
+/// The tasks of a type that have to be done, in the order of their keys, from the given one on. Those that are held are
+/// queued when the hold ends; before that, they would only be queued again and again.
 fn out_of_sync<'a>(
     type_id: TypeId,
     state: &'a TypeState,

@@ -1,16 +1,16 @@
-//! Who has the workers: which keys are being worked on, for how long, and which others may be begun with.
+//! Who has the workers: which keys are being worked on, for how long, and which others may be started.
 //!
 //! A request that hangs, in a webhook first of all, would keep its worker for half a minute, and where a type or a
 //! namespace is full of such objects, they would keep all workers for good. So:
-//! - A key that takes longer than [`SLOW`] gives its worker to others. There are never more such keys than workers: what
-//!   is more keeps them busy.
-//! - What has been slow is begun a few at a time, until one of it has been done in time: keys of one type in one namespace
-//!   [`OF_ONE_LOT`], and those of one type in many namespaces, or of many types in one namespace, [`OF_MANY_LOTS`].
+//! - A key that takes longer than [`SLOW`] gives its worker to others. There are never more such keys than workers: any
+//!   more of them keep workers busy.
+//! - What has been slow is started a few keys at a time, until one of them is done in time: of one type in one
+//!   namespace [`OF_ONE_LOT`], of one type in many namespaces, or of many types in one namespace, [`OF_MANY_LOTS`].
 //!
-//! So who is not slow waits for those who are once, for [`SLOW`]. Where nothing takes that long, as over a link with
-//! seconds of latency, nothing is held back. But a type or a namespace that has half of the workers is passed by as long
-//! as others have something to do ([`Workers::rank`]): what takes a little less than [`SLOW`] would keep all of them busy
-//! for as long as there is more of it.
+//! So what is not slow waits for what is slow once, for [`SLOW`]. Where nothing takes that long, as over a link with
+//! seconds of latency, nothing is held back. But a type or a namespace that has half of the workers gets no more of
+//! them as long as others have something to do ([`Workers::rank`]): objects that take a little less than [`SLOW`] would
+//! otherwise keep all workers busy for as long as there are more of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -27,14 +27,14 @@ pub(super) const SLOW: Duration = Duration::from_secs(5);
 const OF_ONE_LOT: usize = 2;
 /// Keys at once of a type, or of a namespace, in which several lots were slow.
 const OF_MANY_LOTS: usize = 4;
-/// So many lots that are slow show that it is not for themselves.
+/// So many slow lots show that the cause is not in one of them.
 const MANY_LOTS: usize = 3;
 /// What has not been found slow again in this time no longer is. Longer than the longest back-off.
 const MEMORY: Duration = Duration::from_secs(600);
-/// How long a key waits that is not begun with.
+/// How long a key waits that may not be started.
 pub(super) const HELD_BACK: Duration = Duration::from_secs(15);
 
-/// What may be slow for one reason.
+/// A group of keys that may be slow for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scope {
     /// A type in a namespace.
@@ -80,7 +80,7 @@ pub(super) struct Workers {
 
 struct Running {
     since: Instant,
-    /// Others wait for its kind.
+    /// It is a Namespace or CRD, for which others wait.
     first: bool,
     /// Bytes of the body that it was given.
     payload: usize,
@@ -98,8 +98,8 @@ impl Workers {
         }
     }
 
-    /// A worker begins with a key. What it finds of the origin is as old as that: `list` is the list of origins that would
-    /// have named it and that is complete; 0 if there is none, or another one under way.
+    /// A worker begins with a key. What it finds of the origin may be as old as this moment: `list` is the complete
+    /// list of origins that would have named it; 0 if there is none, or another one is under way.
     pub(super) fn begin(&mut self, key: &Key, first: bool, payload: usize, list: Generation, now: Instant) {
         let running = Running {
             since: now,
@@ -111,7 +111,8 @@ impl Workers {
         self.running.insert(key.clone(), running);
     }
 
-    /// It has ended; with `success`, what it is in is not slow any more if this was not. Gives the list that it began with.
+    /// It has ended; with `success`, its scopes are not slow any more, if this key was not. Returns the list that it
+    /// began with.
     pub(super) fn end(&mut self, key: &Key, success: bool, now: Instant) -> Generation {
         self.mark_slow(now);
         let ended = self.running.remove(key);
@@ -142,19 +143,19 @@ impl Workers {
         self.slow.retain(|_, at| now.duration_since(*at) < MEMORY);
     }
 
-    /// When [`Workers::look`] finds what is slow next.
+    /// When [`Workers::mark_slow`] finds the next slow key.
     pub(super) fn due(&self) -> Option<Instant> {
         let quick = self.running.values().filter(|running| !running.slow);
         quick.map(|running| running.since + SLOW).min()
     }
 
-    /// True if a key may be begun with.
+    /// True if a key may be started.
     pub(super) fn have_room(&self) -> bool {
         let slow = self.running.values().filter(|running| running.slow).count();
         self.running.len() - slow.min(self.most) < self.most
     }
 
-    /// True if this one may: not if too many like it are under way and have been slow.
+    /// True if this key may be started: not if too many like it are under way and have been slow.
     pub(super) fn may_begin(&self, key: &Key) -> bool {
         let is_full = |scope: &Scope| {
             let like_it = self.running.keys().filter(|running| scope.has(running));
@@ -186,7 +187,8 @@ impl Workers {
         self.running.values().any(|running| running.first && !running.slow)
     }
 
-    /// Bytes of the bodies under way that new ones have to wait for. Those of slow keys are not, up to as much again.
+    /// Bytes of the bodies under way that new ones have to wait for. Those of slow keys do not count, up to as much
+    /// again.
     pub(super) fn payload(&self) -> usize {
         let of = |slow| self.running.values().filter(move |running| running.slow == slow);
         let sum = |slow| of(slow).map(|running| running.payload).sum::<usize>();

@@ -8,7 +8,8 @@
 //!
 //! Server-side apply removes a field only when its last owner stops applying it. So fields that people added with
 //! kubectl, and all fields of copies that the Go syncer wrote with plain updates, are first made ours by editing
-//! `metadata.managedFields`, and then fall away with the next apply, because the hub does not have them.
+//! `metadata.managedFields`, and then fall away with the next apply, because the hub does not have them. (Flux does the
+//! same.)
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

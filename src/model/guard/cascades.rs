@@ -1,8 +1,8 @@
-//! Deletes of single objects whose end would delete others too: a Namespace with all that is in it, a CRD with all objects of
-//! its type.
+//! Deletes of single objects that would delete others too: a Namespace with all that is in it, a CRD with all objects
+//! of its type.
 //!
 //! Such a copy stays as long as there is anything that is not itself to be deleted. It is inspected again from time to
-//! time, and goes once that is gone, or once people have confirmed that it may take it along.
+//! time, and deleted once that is gone, or once people have confirmed that it may be deleted too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::model::{Key, Model, TypeId};
 use crate::plan::Direction;
 use crate::queue;
 
-/// The shortest time between two inspections of what would be taken along.
+/// The shortest time between two inspections of what would be deleted too.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 /// The longest one.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
@@ -27,11 +27,11 @@ struct CascadeHold {
     hold: Hold,
     direction: Direction,
     since: Instant,
-    /// People have let it go.
+    /// People have confirmed it.
     is_confirmed: bool,
 }
 
-/// Those of all objects.
+/// The holds of all objects.
 #[derive(Debug, Default)]
 pub(super) struct CascadeHolds(BTreeMap<Key, CascadeHold>);
 
@@ -51,7 +51,7 @@ impl CascadeHolds {
 }
 
 impl super::Guard {
-    /// True if people have confirmed that the end of a copy may delete others too.
+    /// True if people have confirmed that deleting a copy may delete others too.
     pub(in crate::model) fn may_cascade(&self, key: &Key) -> bool {
         self.cascades.0.get(key).is_some_and(|known| known.is_confirmed)
     }
@@ -80,19 +80,19 @@ impl Model {
             self.guard.cascades.0.insert(key.clone(), known);
             self.report_holds();
         }
-        // What has been so for long is so for longer: what ends it is noticed in about the time that it has lasted.
+        // The wait grows with the time that it has been held, so that the end is noticed within about as long again.
         let held = self.guard.cascades.0.get(key).map_or(now, |known| known.since);
         queue::Done::Later(now.duration_since(held).clamp(SHORTEST_WAIT, LONGEST_WAIT))
     }
 
-    /// What was said to hold the end of a copy does so no longer, since the copy was seen to.
+    /// The copy was dealt with, so its delete is no longer held.
     pub(in crate::model) fn cascade_is_over(&mut self, key: &Key) {
         if self.guard.cascades.0.remove(key).is_some() {
             self.report_holds();
         }
     }
 
-    /// Lets go what people have confirmed.
+    /// Releases what people have confirmed.
     pub(super) fn confirm_cascades(&mut self, tokens: &BTreeSet<String>) {
         let mut confirmed = Vec::new();
         for (key, known) in &mut self.guard.cascades.0 {

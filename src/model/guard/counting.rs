@@ -1,4 +1,4 @@
-//! How many copies are to go, and whether that is known yet.
+//! How many copies are to be deleted, and whether that is known yet.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::model::count::Count;
 use crate::model::{Key, Model};
 use crate::plan::Direction;
 
-/// How often what is doomed is counted.
+/// How often the doomed copies are counted, at most.
 const COUNTED: Duration = Duration::from_millis(200);
 
 impl Model {
-    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to go. What cannot
-    /// be found out in the time of a hold is waited for no longer.
+    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to be deleted.
+    /// What cannot be found out in the time of a hold is not waited for any longer.
     pub(in crate::model) fn may_be_one_of_too_many(&mut self, key: &Key, direction: Direction) -> bool {
         let now = self.now;
         let count = self.counted(direction, now);
@@ -32,8 +32,7 @@ impl Model {
         now.duration_since(since) < limits.grace
     }
 
-    /// A copy of which it was not known whether it is to go is no longer such. With the last one, what waits for that goes
-    /// on.
+    /// One copy less is suspect. When none is left, the deletes that waited for that continue.
     pub(in crate::model) fn suspect_is_judged(&mut self, direction: Direction) {
         let Some(gate) = self.guard.gates.get_mut(&direction) else {
             return;
@@ -54,7 +53,7 @@ impl Model {
         });
     }
 
-    /// So many more copies are to go than were counted last.
+    /// So many more copies are to be deleted than were counted last.
     pub(in crate::model) fn more_are_doomed(&mut self, direction: Direction, more: usize) {
         if more > 0 {
             self.read_hub_kind(direction);
@@ -92,7 +91,7 @@ impl Model {
         let Some(gate) = self.guard.gates.get(&direction) else {
             return count;
         };
-        // The copies' side may not have reported yet that they are gone, and they count as done.
+        // The copies' side may not have reported yet that these are gone, and they count as deleted already.
         let is_ours = |key: &Key| {
             let state = self.types.get(&key.type_id);
             state.is_some_and(|state| state.inventory.has_ours(&key.name))

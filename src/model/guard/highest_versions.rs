@@ -16,7 +16,7 @@ pub(in crate::model) struct HighestVersions {
 }
 
 impl HighestVersions {
-    /// True if that is higher than before.
+    /// Origins were seen at this version. True if that is higher than before.
     pub(in crate::model) fn is_at(&mut self, direction: Direction, resource: String, version: u64) -> bool {
         let known = self.now.entry((direction, resource)).or_default();
         let is_higher = version > *known;
@@ -24,7 +24,7 @@ impl HighestVersions {
         is_higher
     }
 
-    /// An earlier run has proved it.
+    /// An earlier run has proved that origins have reached this version.
     pub(in crate::model) fn was_at(&mut self, direction: Direction, resource: String, version: u64) {
         self.proved.insert((direction, resource.clone()), version);
         self.is_at(direction, resource, version);
@@ -50,7 +50,7 @@ impl HighestVersions {
         self.proved.retain(|(of, _), _| *of != direction);
     }
 
-    /// Those of the hub, to be kept; only the proved ones if another one answers.
+    /// Those of the hub, for the record; only the proved ones if another cluster answers.
     pub(in crate::model) fn of_hub(&self, proved: bool) -> BTreeMap<String, u64> {
         let versions = if proved { &self.proved } else { &self.now };
         let of_hub = versions

@@ -8,10 +8,10 @@ use crate::api::{OLDER_VERSIONS, TOO_MANY};
 use crate::logging::log_line;
 use crate::plan::Direction;
 
-/// Tokens are shorter.
+/// The longest token that is read.
 const LONGEST_TOKEN: usize = 16;
 
-/// What has become of a type that the hub takes away.
+/// What has become of a type that the hub deletes as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum TypeIs {
     /// It is being deleted, and its objects with it.
@@ -29,9 +29,9 @@ pub(in crate::model) enum Reason {
     OtherCluster { expected: String, found: String },
     /// A type has gone back to an older version.
     WentBack { resource: String, from: u64, to: u64 },
-    /// Too many are to go.
+    /// Too many copies are to be deleted.
     TooMany { doomed: usize, of: usize },
-    /// The hub takes a type away, and its objects with it.
+    /// The hub deletes a type, and its objects with it.
     Withdrawn { resource: String, is: TypeIs },
     /// The delete of an object would cascade to what is not to be deleted, this first of all.
     NotEmpty { object: String, first: String },
@@ -49,7 +49,8 @@ impl Reason {
         }
     }
 
-    /// True if it takes the place of what deletes are held for already: whoever confirms that has not confirmed this.
+    /// True if it replaces the reason for which deletes are held already: whoever confirms that one has not confirmed
+    /// this one.
     pub(super) fn is_graver_than(&self, known: &Self) -> bool {
         match (self, known) {
             (Self::WentBack { .. }, Self::TooMany { .. }) => true,
@@ -98,7 +99,7 @@ impl std::fmt::Display for Reason {
 pub(super) struct Hold {
     pub(super) reason: Reason,
     pub(super) token: String,
-    /// When they go on by themselves; never if absent.
+    /// When the deletes continue by themselves; never if absent.
     pub(super) until: Option<Instant>,
 }
 
@@ -109,14 +110,15 @@ impl Hold {
         until: Option<Instant>,
         chance: &mut fastrand::Rng,
     ) -> Self {
-        // By chance, so that what confirmed one hold, and still stands on a config, does not confirm the next one.
+        // Random, so that what confirmed one hold, and is still on a config, does not confirm the next one.
         let token = format!("{:08x}", chance.u32(..));
         let hold = Self { reason, token, until };
         hold.log(direction);
         hold
     }
 
-    /// The same deletes are held for another reason, until people or that reason let them go. What confirms them stays.
+    /// The same deletes are held for another reason, until people or that reason release them. Their token stays the
+    /// same.
     pub(super) fn go_on(direction: Direction, reason: Reason, token: String) -> Self {
         let hold = Self {
             reason,
@@ -127,7 +129,7 @@ impl Hold {
         hold
     }
 
-    /// Tells people of it.
+    /// Logs it.
     pub(super) fn log(&self, direction: Direction) {
         let Self { reason, token, .. } = self;
         log_line!(
@@ -145,14 +147,14 @@ impl Hold {
         );
     }
 
-    /// What the configs say about it.
+    /// The sentence about it in the condition on the configs.
     pub(super) fn message(&self, direction: Direction, held: usize) -> String {
         let Self { reason, token, .. } = self;
         let confirm = crate::api::CONFIRM_DELETES;
         format!("{direction}: {reason}; {held} objects are held; confirm with the annotation {confirm}={token}")
     }
 
-    /// What the record says of it; `None` of what a restart finds out by itself.
+    /// The line about it in the record; `None` if a restart finds it out by itself.
     pub(super) fn line(&self, direction: Direction) -> Option<String> {
         let Self { reason, token, .. } = self;
         let words = match reason {
@@ -163,7 +165,7 @@ impl Hold {
         Some(format!("{direction} {} {token} {words}\n", reason.word()))
     }
 
-    /// Goes on with what such a line says, and is over after `grace` if time ends it; a line of another form says nothing.
+    /// Makes a hold from such a line. It ends after `grace` if it ends by time. `None` if the line has another form.
     pub(super) fn resume(line: &str, grace: Duration, now: Instant) -> Option<(Direction, Self)> {
         let words: Vec<&str> = line.split(' ').collect();
         let (&[direction, reason, token], words) = words.split_first_chunk::<3>()?;

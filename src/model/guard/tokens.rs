@@ -1,8 +1,8 @@
-//! Tokens that stand on configs: which of them let deletes go on, and which fit nothing that is held.
+//! Tokens on configs: which of them release deletes, and which fit nothing that is held.
 //!
-//! An annotation is read when it is set. Left in place it is no mistake: a token that has let deletes go on is never
-//! called wrong, nor is one that stood there when the syncer began and nothing was held, since an earlier run may have used
-//! it, nor one that another config has been heard by: people annotate all configs at once.
+//! An annotation is read when it is set. Left in place it is no mistake: a token that has released deletes is never
+//! called wrong. Nor is one that was there when the syncer began and nothing was held, since an earlier run may have
+//! used it, nor one that has worked on another config, since people annotate all configs at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::logging::log_line;
 use crate::model::Model;
 use crate::plan::Direction;
 
-/// So many tokens of one config are read, and so much of each: no hold has a longer one.
+/// The most tokens of one config that are read. Of each only the beginning is, since no hold has a longer one.
 const MOST: usize = 32;
 const LONGEST: usize = 16;
 
@@ -24,15 +24,15 @@ pub(super) struct Tokens(BTreeMap<String, BTreeMap<String, Standing>>);
 enum Standing {
     /// It has fitted nothing so far.
     New,
-    /// It has let deletes go on.
+    /// It has released deletes.
     Used,
-    /// It fitted nothing when it was set, and that was logged, or it stood there when the syncer began.
+    /// It fitted nothing when it was set, and that was logged, or it was there when the syncer began.
     Seen,
 }
 
 impl Tokens {
-    /// What the annotation of a config says now: a token, or several with commas or spaces between. True if there is one
-    /// that it has not said before.
+    /// What the annotation of a config says now: a token, or several separated by commas or spaces. True if there is
+    /// one that was not there before.
     pub(super) fn set(&mut self, config: String, value: Option<&str>) -> bool {
         let before = self.0.remove(&config).unwrap_or_default();
         let words = value
@@ -40,7 +40,7 @@ impl Tokens {
             .split(|letter: char| letter == ',' || letter.is_whitespace());
         let mut now = BTreeMap::new();
         for word in words.filter(|word| !word.is_empty()).take(MOST) {
-            // What is cut fits no hold either.
+            // A token that was cut off fits no hold either.
             let word: String = word.chars().take(LONGEST + 1).collect();
             let standing = before.get(&word).copied().unwrap_or(Standing::New);
             now.insert(word, standing);
@@ -52,7 +52,7 @@ impl Tokens {
         is_new
     }
 
-    /// Those of the tokens of holds that stand on a config.
+    /// Those tokens of holds that are on a config.
     pub(super) fn fitting(&mut self, held: &BTreeSet<String>) -> BTreeSet<String> {
         let mut fitting = BTreeSet::new();
         for (word, standing) in self.0.values_mut().flatten() {
@@ -64,7 +64,7 @@ impl Tokens {
         fitting
     }
 
-    /// Configs with the tokens that fit nothing, of which that was not seen before.
+    /// Configs with their new tokens that fit nothing.
     pub(super) fn wrong(&mut self) -> Vec<(String, Vec<String>)> {
         let used = |(word, standing): (&String, &Standing)| (*standing == Standing::Used).then(|| word.clone());
         let used: BTreeSet<String> = self.0.values().flatten().filter_map(used).collect();
@@ -85,7 +85,7 @@ impl Tokens {
     }
 }
 
-/// What confirms what is held, for people of which the tokens fit nothing.
+/// The tokens that would confirm what is held, for the line about those that fit nothing.
 fn what_fits<'a>(holds: impl Iterator<Item = (Direction, &'a Hold)>) -> String {
     let mut holds: Vec<String> = holds
         .map(|(direction, Hold { reason, token, .. })| format!("{token} ({direction}: {reason})"))
@@ -113,8 +113,8 @@ impl Model {
         }
     }
 
-    /// Lets go what people have confirmed, and tells them of tokens that confirm nothing. What stood there when the syncer
-    /// `begins` may have let go what an earlier run has held.
+    /// Releases what people have confirmed, and logs tokens that confirm nothing. A token that is there when the syncer
+    /// `begins` may have released what an earlier run has held.
     pub(super) fn check_confirmation(&mut self, begins: bool) {
         let held: BTreeSet<String> = self
             .guard

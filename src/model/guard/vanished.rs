@@ -1,8 +1,8 @@
 //! Types that the hub no longer has and that configs still select: their copies stay, and this is reported until the hub
 //! has the type again, or nothing selects it any more.
 //!
-//! Nothing of such a type is synced, so the edge is asked now and then whether any copies are left. A type whose definition
-//! is in its place at the hub, which only does not serve it at the moment, is none of them.
+//! Nothing of such a type is synced, so the edge is asked now and then whether any copies are left. A type whose
+//! definition is still at the hub, which merely does not serve it at the moment, is not one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -17,15 +17,14 @@ use crate::model::{Effect, Model, Request};
 use crate::plan::{Direction, Plan};
 use crate::report::{Subject, Topic};
 
-/// Between two checks of a type, at first; later about as long as it has been gone, so that what ends it is noticed in about
-/// the time that it has lasted.
+/// Between two checks of a type, at first; later about as long as it has been gone.
 const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// One such type.
 #[derive(Debug)]
 struct Vanished {
-    /// What its copies are at the edge.
+    /// The type of its copies at the edge.
     copies: ResourceType,
     /// Absent as long as it is not known that the hub has it no longer, and that there are copies.
     hold: Option<Hold>,
@@ -40,7 +39,7 @@ struct Vanished {
 #[derive(Debug, Default)]
 pub(in crate::model) struct VanishedTypes {
     types: BTreeMap<String, Vanished>,
-    /// Types whose copies people have released: they count as not selected until the hub has them again.
+    /// Types whose held deletes people have confirmed: they count as not selected until the hub has them again.
     let_go: BTreeSet<String>,
 }
 
@@ -63,8 +62,8 @@ impl VanishedTypes {
 }
 
 impl Model {
-    /// Takes in from a new plan which types are such now, and which no longer. Types that are not in the plan still run: what is
-    /// held of them continues to be held.
+    /// A new plan says which types have vanished, and which no longer. Types that are not in the plan still run: what
+    /// is held of them continues to be held.
     pub(in crate::model) fn note_vanished(&mut self, plan: &Plan) {
         let known = &mut self.guard.vanished;
         known.let_go.retain(|resource| !plan.has_at_hub(resource));
@@ -116,7 +115,7 @@ impl Model {
         self.guard.vanished.types.insert(resource.to_owned(), vanished);
     }
 
-    /// Asks both sides about the types of which that is due.
+    /// Asks both sides about the types for which that is due.
     pub(super) fn ask_about_vanished(&mut self, now: Instant) {
         for (resource, known) in &mut self.guard.vanished.types {
             if known.due.is_none_or(|due| due > now) {
@@ -168,7 +167,7 @@ impl Model {
         }
     }
 
-    /// Lets go what people have confirmed, as if nothing selected it any more.
+    /// Releases what people have confirmed, as if nothing selected it any more.
     pub(super) fn confirm_vanished(&mut self, tokens: &BTreeSet<String>) {
         let VanishedTypes { types, let_go } = &mut self.guard.vanished;
         let before = types.len();

@@ -1,8 +1,9 @@
-//! Deletes of single types: of one that the hub takes away as a whole, and of one that it has defined again.
+//! Holds on the deletes of single types: of one that the hub deletes as a whole, and of one that it has defined again.
 //!
-//! What defines the type is being deleted, and has taken the objects along: their copies stay, until the type is no longer
-//! selected or is defined again ([`super::vanished`] while the hub has none). From then on they stay for the time of a hold in
-//! which the hub answers steadily, in which whoever has defined the type again can bring its objects back.
+//! What defines the type is being deleted, and its objects were deleted with it. Their copies stay until the type is no
+//! longer selected or is defined again ([`super::vanished`] while the hub has no definition). Once it is defined again,
+//! they stay until the hub has answered without a break for the time of a hold. In that time its objects can be
+//! restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use crate::plan::Direction;
 use crate::queue;
 use crate::sync::definition::Withdrawal;
 
-/// How often the hub is asked whether it still takes a type away.
+/// How often the hub is asked whether a type is still being deleted.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Deletes of one type that are held.
@@ -30,7 +31,7 @@ pub(super) struct TypeHold {
     resource: String,
 }
 
-/// Those of all types.
+/// The holds of all types.
 #[derive(Debug, Default)]
 pub(in crate::model) struct TypeHolds(BTreeMap<TypeId, TypeHold>);
 
@@ -68,7 +69,7 @@ impl TypeHolds {
 }
 
 impl Model {
-    /// A copy is held back from its end, because the hub takes its type away or has done so.
+    /// The delete of a copy is held, because the hub deletes its type as a whole or has done so.
     pub(in crate::model) fn hold_type(&mut self, key: &Key, resource: String, withdrawal: &Withdrawal) -> queue::Done {
         if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Redefined(_)) {
             self.definitions_mut().accept(&resource, withdrawal.clone());
@@ -80,7 +81,7 @@ impl Model {
         queue::Done::Finished
     }
 
-    /// A hold for this reason, from now on, in the place of a known one.
+    /// A hold for this reason, from now on, which replaces a known one.
     fn hold_still(&mut self, known: Option<TypeHold>, resource: String, withdrawal: &Withdrawal) -> TypeHold {
         self.definitions_mut().note_withdrawal(&resource, withdrawal);
         let redefined = matches!(withdrawal, Withdrawal::Redefined(_));
@@ -110,14 +111,14 @@ impl Model {
         }
     }
 
-    /// Ends the holds of types whose time is over. Of a type that is being taken away the hub is asked again.
+    /// Ends the holds of types whose time is over. The hub is asked again about a type that is being deleted.
     pub(super) fn end_type_holds(&mut self, now: Instant) {
         if self.guard.types.due().is_none_or(|due| due > now) {
             return;
         }
         if self.sides.of(Side::Hub).answering.is_silent() {
             self.guard.types.are_unsteady(now, self.settings.delete_limits.grace);
-            // What is held asks nothing, so it may be that nobody has asked since it came back.
+            // What is held causes no requests, so perhaps none was sent since the hub came back.
             self.ask_identity(Side::Hub);
         }
         let is_over = |known: &TypeHold| known.hold.until.is_some_and(|until| until <= now);
@@ -142,7 +143,7 @@ impl Model {
         self.request(Request::Verify(type_id, resource, gone, Rc::clone(&self.definitions)));
     }
 
-    /// The hub has been asked whether it still takes a type away.
+    /// The hub has been asked whether a type is still being deleted.
     pub(in crate::model) fn withdrawal_is(&mut self, type_id: TypeId, result: Result<Option<Withdrawal>, Error>) {
         let Some(mut known) = self.guard.types.0.remove(&type_id) else {
             return; // It was confirmed meanwhile, or the type is gone.
@@ -170,7 +171,7 @@ impl Model {
         self.guard.types.0.insert(type_id, known);
     }
 
-    /// Lets go what people have confirmed.
+    /// Releases what people have confirmed.
     pub(super) fn confirm_types(&mut self, tokens: &BTreeSet<String>) {
         let is_confirmed = |known: &TypeHold| tokens.contains(&known.hold.token);
         let confirmed = self.guard.types.0.iter().filter(|(_, known)| is_confirmed(known));
@@ -210,7 +211,7 @@ impl Model {
                 && self.has_listed_origins(state)
                 && origins.all(|source| !source.listing)
                 && !state.inventory.has_suspects()
-                // One may be out of sight, without its label.
+                // One may be hidden, without its label.
                 && state.inventory.count_held(Held::All) == 0
         };
         let types = self.guard.types.0.iter();

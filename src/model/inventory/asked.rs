@@ -1,11 +1,11 @@
-//! Objects that are selected again, whose origins have been there all the time without being wanted: what they want is not
-//! known, and nothing will tell of it, so a worker reads them by their names.
+//! Objects that are selected again, whose origins have been there all the time without being wanted: what they want is
+//! not known, and nothing will report it, so a worker reads them by their names.
 
 use super::{Inventory, Link};
 use crate::cluster::ObjectName;
 
-/// In place of the hash of what an origin wants: it has to be read. As a hash it would be as rare as any other, and would
-/// cost one read.
+/// In place of the hash of what an origin wants: it has to be read. A real hash with this value would be as rare as any
+/// other, and would cost one read.
 const UNREAD: u64 = 1;
 
 impl Inventory {
@@ -33,7 +33,7 @@ impl Link {
         self.wanted == UNREAD
     }
 
-    /// What its copy was synced with, if the origin has to be read to tell whether that is still so: 0 if the copy
+    /// The hash that its copy was synced with, if the origin has to be read to know whether it still is; 0 if the copy
     /// is not known to be synced with anything.
     pub(in crate::model) fn unread(&self) -> Option<u64> {
         let undisturbed =

@@ -13,15 +13,15 @@ use crate::sync::ownership::CopyState;
 #[derive(Debug)]
 pub(in crate::model) struct Link {
     pub(super) origin: Origin,
-    /// The version of the origin that its side reported last, or at which it said that it went; 0 if unknown.
+    /// The version of the origin that its side reported last, or at which it reported its deletion; 0 if unknown.
     pub(in crate::model) origin_version: u64,
     /// [`origin_hash`](crate::sync::ownership::origin_hash) of the origin, as last seen; 0 if it has no UID.
     pub(super) origin_uid: u32,
     /// The list of copies that named it last; 0 if there is no copy.
     pub(super) copy_list: Generation,
-    /// Hash of what the origin wants, as last seen.
+    /// Hash of what the copy is to be, as the origin was last seen.
     pub(in crate::model) wanted: u64,
-    /// The `wanted` that was last brought to an end: applied, or refused by the copies' side.
+    /// The `wanted` that was last settled: applied, or refused by the copies' side.
     pub(in crate::model) settled: u64,
     /// The marks of the copy as our last write left it.
     pub(super) written: u64,
@@ -34,7 +34,7 @@ pub(in crate::model) struct Link {
     pub(super) reported: Reported,
     /// Its status on both sides, where it has one.
     pub(in crate::model) status: Option<Box<LinkStatus>>,
-    /// With who else changes or deletes the copy.
+    /// The contention with others that change or delete the copy.
     pub(super) contention: Option<Box<Contention>>,
 }
 
@@ -73,13 +73,13 @@ impl Link {
         self.origin_is(News::Gone);
     }
 
-    /// What the origin wants has been reported: a worker that has it may know less.
+    /// What the origin wants has been reported: a worker that has the object may know less.
     pub(super) fn is_to_want(&mut self, wanted: u64) {
         self.wants(wanted);
         self.reported = self.reported.and_origin();
     }
 
-    /// The origin wants this, as far as is known now. A Job that is another one has not run to its end.
+    /// The origin wants this, as far as is known now. A Job that is another one has not finished.
     pub(super) fn wants(&mut self, wanted: u64) {
         if self.is_finished() && self.wanted != wanted {
             self.trace = Trace::Seen;
@@ -87,7 +87,7 @@ impl Link {
         self.wanted = wanted;
     }
 
-    /// Takes in what is reported of the origin.
+    /// Applies what is reported of the origin.
     pub(super) fn origin_is(&mut self, news: News) {
         self.origin = self.origin.after(news);
         if !self.is_retiring() {
@@ -109,12 +109,12 @@ impl Link {
         self.origin.list()
     }
 
-    /// True if its origin has to be asked for: nothing has reported it, though a list should have.
+    /// True if its origin has to be asked for: nothing has reported it, though a list should have named it.
     pub(in crate::model) fn is_doubtful(&self) -> bool {
         self.origin == Origin::Doubtful
     }
 
-    /// True if its origin is gone and the copy has not been seen to.
+    /// True if its origin is gone and the copy still has to be handled.
     pub(super) fn is_retiring(&self) -> bool {
         self.origin.is_retiring()
     }
@@ -124,20 +124,22 @@ impl Link {
         !matches!(self.origin, Origin::Unknown | Origin::Absent(Retirement::Done))
     }
 
-    /// True if it is proved that there is no origin, and a worker has seen to the copy: no list of origins judges it again.
+    /// True if it is proved that there is no origin, and a worker has handled the copy: later lists of origins change
+    /// nothing.
     pub(super) fn is_seen_to(&self) -> bool {
         self.origin == Origin::Absent(Retirement::Done)
     }
 
-    /// True if a list of origins that did not name it says something new of it. One that has been selected since may have
-    /// passed by before that, and whoever reads it will know.
+    /// True if it is news that this list of origins did not name it. The list may have passed the place of an object
+    /// that was selected since; whatever reads that object will report it.
     pub(super) fn awaits(&self, list: Generation) -> bool {
         use Retirement::{Done, Due};
         self.origin != Origin::Named(list) && !matches!(self.origin, Origin::Absent(Due | Done)) && !self.is_unread()
     }
 
-    /// True if a list that did not name it says no more than that: it may have passed by before it was selected. What an
-    /// earlier list said counts no longer then, so that a worker which finds no origin is believed.
+    /// True if it proves nothing that this list did not name it, since the list may have passed its place before it was
+    /// selected. What an earlier list said does not count any more then, so that a worker which finds no origin is
+    /// believed.
     pub(super) fn is_passed_by(&self, list: Generation) -> bool {
         self.is_unread() && self.origin != Origin::Named(list)
     }
@@ -147,12 +149,12 @@ impl Link {
         self.work.is_running()
     }
 
-    /// True if its origin is a Job that has run to its end: it needs no copy any more.
+    /// True if its origin is a Job that has finished: it needs no copy any more.
     pub(in crate::model) fn is_finished(&self) -> bool {
         self.trace == Trace::NotNeeded
     }
 
-    /// True if the copies' side said that the copy is gone: it may have lost no more than its label.
+    /// True if the copies' side said that the copy is gone: perhaps it has only lost its label.
     pub(super) fn is_lost(&self) -> bool {
         self.trace == Trace::Lost
     }
@@ -171,7 +173,7 @@ impl Link {
         self.seen.copy.state != CopyState::Absent
     }
 
-    /// True if the last try has not come to an end.
+    /// True if the last try has left something open.
     pub(super) fn has_open_try(&self) -> bool {
         self.work.left_open() != LeftOpen::Nothing
     }
@@ -186,7 +188,7 @@ impl Link {
         self.is_lost() || self.work.left_open() == LeftOpen::Unsure
     }
 
-    /// True if there is a copy, or may be: a worker may be making one, or it has lost no more than its label.
+    /// True if there is a copy, or may be: a worker may be making one, or it has only lost its label.
     pub(super) fn may_have_copy(&self) -> bool {
         self.has_copy() || self.has_open_try() || self.is_busy() || self.is_lost()
     }
@@ -197,7 +199,7 @@ impl Link {
     }
 
     pub(super) fn is_orphan(&self) -> bool {
-        // One that is being deleted goes anyway.
+        // One that is being deleted will be gone anyway.
         self.origin == Origin::Unknown
             && self.wanted == 0
             && self.has_ours()
@@ -205,8 +207,8 @@ impl Link {
             && !self.seen.copy.terminating
     }
 
-    /// True if its origin is gone, unknown or selected by nothing, and it has a copy of which it is not known whether it is gone or has
-    /// lost no more than its label.
+    /// True if its origin is gone, unknown or selected by nothing, and it has a copy of which it is not known whether
+    /// it is gone or has only lost its label.
     pub(super) fn is_hidden(&self) -> bool {
         self.is_lost() && self.wanted == 0 && self.has_open_origin()
     }
@@ -217,14 +219,15 @@ impl Link {
         self.wanted != 0 && !self.is_synced() || to_be_asked_for || self.is_hidden()
     }
 
-    /// True if there is nothing to do: the copy was brought to what its origin wants, nobody has changed it since, and no
-    /// write without an answer may have.
+    /// True if there is nothing to do: the copy was brought to what its origin wants, nobody has changed it since, and
+    /// no write without an answer may have changed it.
     pub(super) fn is_synced(&self) -> bool {
         let is_settled = self.wanted != 0 && self.wanted == self.settled && !self.has_open_try();
         is_settled && (self.is_finished() || self.has_copy() && self.written != 0 && !self.drifted())
     }
 
-    /// True if the copy is being deleted, and another one has to take its place. There is nothing to do before that.
+    /// True if the copy is being deleted, and another one has to take its place. There is nothing to do until it is
+    /// gone.
     pub(super) fn has_to_end(&self) -> bool {
         self.wanted != 0 && self.seen.copy.terminating
     }

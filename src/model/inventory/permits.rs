@@ -1,7 +1,7 @@
 //! Which copies wait for the end of a hold before they are deleted.
 //!
-//! Whoever holds keeps no list: what is held follows from the hold and the links. When a hold ends, all that it kept may go,
-//! whether or not anybody had come to ask for it.
+//! A hold keeps no list: what is held follows from the hold and the links. When a hold ends, all that it kept may be
+//! deleted, whether or not a worker has asked for it.
 
 use super::states::Permit;
 use super::{Inventory, Link};
@@ -12,20 +12,20 @@ use crate::cluster::ObjectName;
 pub(in crate::model) enum Held {
     /// None.
     Nothing,
-    /// Those that no ended hold has let go: deletes of the direction are held.
+    /// Those without a permit from a hold that has ended: deletes of the direction are held.
     WithoutPermit,
     /// All: deletes of the type are held.
     All,
 }
 
 impl Inventory {
-    /// True if people or time have let the copy go.
+    /// True if people or time have ended the hold of the copy.
     pub(in crate::model) fn may_go(&self, name: &ObjectName) -> bool {
         let link = self.objects.get(name);
         link.is_some_and(|link| link.permit == Permit::Given)
     }
 
-    /// What was let go has to wait after all.
+    /// Copies that had a permit have to wait after all.
     pub(in crate::model) fn revoke_permits(&mut self) {
         for link in self.objects.values_mut() {
             link.permit = Permit::Needed;
@@ -38,7 +38,7 @@ impl Inventory {
         self.objects.values().filter(waits).count()
     }
 
-    /// A hold has ended: the copies that it kept, in order, with this permit from now on.
+    /// A hold has ended: gives the copies that it kept this permit, and returns them in order.
     pub(in crate::model) fn release(&mut self, held: Held, permit: Permit) -> Vec<ObjectName> {
         let links = self.objects.iter_mut();
         let mut released: Vec<ObjectName> = links

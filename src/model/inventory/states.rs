@@ -1,6 +1,6 @@
-//! The states that a link goes through, and how it gets from one to the next.
+//! The states of a link, and how it gets from one to the next.
 //!
-//! Every change of what is known of an origin is a [`News`] taken in by [`Origin::after`], which is the whole table.
+//! Every change of what is known of an origin is a [`News`] for [`Origin::after`], which is the whole table.
 
 use super::Generation;
 
@@ -9,37 +9,37 @@ use super::Generation;
 pub(in crate::model) enum Origin {
     /// Nothing has reported it.
     Unknown,
-    /// Its copy has turned up after a list of origins had begun, which did not name it: somebody else has made the copy,
-    /// perhaps of what is newer than that list. It has to be asked for.
+    /// Its copy has turned up after a list of origins had begun, which did not name it: somebody else has made the
+    /// copy, perhaps from an origin that is newer than that list. It has to be asked for.
     Doubtful,
-    /// It is there. The list that named it last; what it wants is [`Link::wanted`](super::Link::wanted), nothing if nothing
-    /// selects it.
+    /// It is there; with the list that named it last. What it wants is in [`Link::wanted`](super::Link::wanted):
+    /// nothing, if it is not selected.
     Named(Generation),
     /// It is not there, as its side has reported.
     Absent(Retirement),
 }
 
-/// How far the copy of an absent origin has been seen to.
+/// How far the copy of an absent origin has been handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum Retirement {
     /// It has to be deleted or released.
     Due,
-    /// The same, and the copies' side has reported it since, so that the next list of origins judges it again.
+    /// The same, and the copies' side has reported it since, so that the next list of origins decides again.
     DueAgain,
-    /// A worker has seen to it.
+    /// A worker has handled it.
     Done,
 }
 
 /// Whether a copy whose origin is gone may be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum Permit {
-    /// Unless a hold keeps it.
+    /// It may be deleted unless a hold keeps it.
     Needed,
     /// People or time have ended the hold that kept it.
     Given,
 }
 
-/// What changes what is known of an origin.
+/// News about an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// A list or watch has named it, or a worker has found it where this list was complete.
@@ -48,24 +48,24 @@ pub(super) enum News {
     Found,
     /// Its side has reported that it is not there.
     Gone,
-    /// A list has not named it, which may have passed it by before it was selected.
+    /// A list has not named it, but may have passed its place before it was selected.
     PassedBy,
-    /// A copy has turned up of which a list should have shown the origin.
+    /// A copy has turned up, and a list should have shown its origin.
     CopyTurnedUp,
     /// The copies' side has reported a change of the copy, or everything is read again.
     CopyChanged,
     /// Everything is read again, and a list of copies will name the copy.
     LooksAgain,
-    /// A worker has seen to it. Its side has reported nothing meanwhile, and there is no origin.
+    /// A worker has handled it. Its side has reported nothing meanwhile, and there is no origin.
     SeenToWithoutOrigin,
-    /// A worker has seen to it. Its side has reported nothing meanwhile, and the origin wants a copy.
+    /// A worker has handled it. Its side has reported nothing meanwhile, and the origin wants a copy.
     SeenTo,
-    /// A worker has seen to it, and its side has reported something meanwhile, which counts.
+    /// A worker has handled it, but its side has reported something meanwhile, which counts instead.
     SeenToLate,
 }
 
 impl Origin {
-    /// The state that follows from one with what has come.
+    /// The state that follows from this one and the news.
     #[expect(clippy::match_same_arms, reason = "a table has a row for each case")]
     pub(super) fn after(self, news: News) -> Self {
         use Origin::{Absent, Doubtful, Named, Unknown};
@@ -79,7 +79,7 @@ impl Origin {
 
             (Unknown, News::CopyTurnedUp) => Doubtful,
             (Absent(Due), News::CopyChanged | News::LooksAgain) => Absent(DueAgain),
-            // Nothing is known of what goes with it as it is now.
+            // Nothing is known of the origin of the copy as it is now.
             (Absent(Done), News::CopyChanged | News::LooksAgain) => Unknown,
             (Doubtful, News::LooksAgain) => Unknown,
 
@@ -106,32 +106,33 @@ impl Origin {
     }
 }
 
-/// Where the copy is, beyond what was seen of it last.
+/// What is known of the copy, apart from how it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::model) enum Trace {
     /// It is as it was seen last.
     Seen,
-    /// The copies' side said that it is gone. It may have lost no more than the label by which it is watched.
+    /// The copies' side said that it is gone. Perhaps it has only lost the label by which it is watched.
     Lost,
-    /// Its origin is a Job that has run to its end: it needs no copy any more.
+    /// Its origin is a Job that has finished: it needs no copy any more.
     NotNeeded,
 }
 
 /// Whether a worker has it, and what the last try has left open at the copies' side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// None has.
+    /// No worker has it.
     Idle(LeftOpen),
-    /// One has. What the copies' side reports meanwhile may be the worker's own write, so it is judged by the outcome.
+    /// A worker has it. What the copies' side reports meanwhile may be the worker's own write, so it is judged by the
+    /// outcome.
     Running(LeftOpen),
 }
 
 /// What a try has left open at the copies' side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::model) enum LeftOpen {
-    /// It came to an end.
+    /// Nothing: it came to an end.
     Nothing,
-    /// It was refused: nothing has changed, and a worker has to see to the object again.
+    /// It was refused: nothing has changed, and a worker has to handle the object again.
     Refused,
     /// A write may have taken effect without an answer, or there may be what was not reported: a worker reads first.
     Unsure,
@@ -192,7 +193,7 @@ mod tests {
 
     const FROM: [Origin; 6] = [Unknown, Doubtful, Named(1), Absent(Due), Absent(DueAgain), Absent(Done)];
 
-    // Each row: what comes, and what each of `FROM` becomes by it.
+    // Each row: the news, and what each state of `FROM` becomes by it.
     #[test]
     fn an_origin_goes_from_state_to_state_as_the_table_says() {
         let table = [

@@ -21,11 +21,12 @@ const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up
 const HUB: &str = "hub";
 /// Key of the versions that its types were seen at, one `resource.group version` a line.
 const HUB_VERSIONS: &str = "hub-versions";
-/// Key of what defines its types, one `resource.group uid` a line; the UID is `-` where nothing does that could be deleted.
+/// Key of what defines its types, one `resource.group uid` a line; the UID is `-` for a type that nothing defines which
+/// could be deleted.
 const HUB_DEFINITIONS: &str = "hub-definitions";
 const NOTHING: &str = "-";
 
-/// Key of the holds that only people or time end, a line each; what is in it, the guard knows.
+/// Key of the holds that only people or time end, a line each, in the form of the guard.
 const HOLDS: &str = "holds";
 
 /// What the record says.
@@ -44,7 +45,7 @@ pub(crate) struct Kept {
 pub(crate) struct Names {
     /// Its own, which it reads and writes.
     pub(crate) own: ObjectName,
-    /// The one of versions from before each sync target had its own: read as long as there is no own one.
+    /// The one of versions in which sync targets did not have their own yet: read as long as there is no own one.
     pub(crate) legacy: ObjectName,
     /// Those of the sync targets whose copies it has taken over: their types are its own.
     pub(crate) former: Vec<ObjectName>,
