@@ -74,7 +74,7 @@ async fn ask_other_versions(
 }
 
 /// Which of the types a side lacks, by what it does serve: it has listed its groups, and the type's is not among them, or
-/// each of the group's versions has been read and lacks the type. A 404 alone may come from whatever stands before it.
+/// each of the group's versions has been read and lacks the type. A 404 alone may come from a proxy before the side.
 pub(super) async fn confirm_lacking(
     cluster: &Cluster,
     types: BTreeSet<(String, String)>,

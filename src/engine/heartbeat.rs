@@ -2,9 +2,10 @@
 //!
 //! A type either has a `/status` subresource or not, and writes to the other place change nothing: without it there is no
 //! such path, and with it the server drops the status from any other write silently (Kubernetes API conventions).
-//! Discovery says which. That can change while the syncer runs, when somebody applies another CRD; the signs are a path that
-//! is not there, and a write after which the object has the version that it had. That is also so where somebody has just
-//! written the same, as a syncer that was ended in the same second: a read of the config shows.
+//! Discovery says which. That can change while the syncer runs, when somebody applies another CRD; the signs are a path
+//! that is not there, and a write after which the object has the same version as before. The version also stays the
+//! same if somebody has just written the same, such as a syncer that was ended in the same second: a read of the config
+//! shows that.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -41,7 +42,8 @@ pub(super) async fn write(hub: &Cluster, beat: HeartbeatRequest) -> HeartbeatRes
     }
 }
 
-/// Writes statuses of configs, and asks where they go when that is not known or seems to have changed: once at most.
+/// Writes statuses of configs, and asks where they have to be written if that is not known or seems to have changed:
+/// once at most.
 struct Writer<'a> {
     hub: &'a Cluster,
     places: Places,
@@ -57,8 +59,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a status, and gives the metadata that the config has with it. A config that has its former version still has
-    /// not taken it, unless it had it already.
+    /// Writes a status, and returns the metadata that the config then has. A config that still has its former version
+    /// has not stored the status, unless it had it already.
     async fn write(&mut self, config: &ConfigToMark, body: &Bytes) -> Result<Meta, Error> {
         let (kind, name) = (config.kind, config.name.as_str());
         let place = self.place(kind).await?;

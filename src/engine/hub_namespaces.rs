@@ -1,4 +1,4 @@
-//! Making namespaces at the hub, and clearing them away.
+//! Creating and deleting namespaces at the hub.
 
 use std::rc::Rc;
 
@@ -69,7 +69,7 @@ async fn inspect(hub: &Rc<Cluster>, namespace: &str, we: &SyncTarget) -> Result<
     }))
 }
 
-/// Deletes a namespace if it is as it was.
+/// Deletes a namespace if it has not changed since it was inspected.
 async fn clear_namespace(hub: &Cluster, namespace: &str, only_if: &Precondition) -> Result<End, Error> {
     let name = ObjectName::new("", namespace);
     match hub.delete(&ResourceType::namespaces(), &name, only_if).await {

@@ -27,7 +27,7 @@ pub(super) async fn count(
     }
     match definitions.read(hub, &copies).await {
         Ok(Some(definition)) if !definition.being_deleted => return Ok(0),
-        // What may not be read is as good as absent: the hub does not serve it.
+        // A definition that may not be read counts as absent: the hub does not serve the type.
         Err(error) if !error.is_forbidden() => return Err(at_hub(error)),
         _ => {}
     }

@@ -1,5 +1,5 @@
-//! The engine: the shell around the [model](crate::model). One loop, woken by a closed set of events: it tells the model
-//! what happens, and does what that wants done. Sources and requests are its tasks; nothing is decided here.
+//! The engine: the shell around the [model](crate::model). One loop, woken by a fixed set of events: it passes to the
+//! model what happens, and does what the model wants done. Sources and requests are its tasks; nothing is decided here.
 
 mod definitions;
 mod discover;
@@ -28,7 +28,8 @@ use crate::model::{Course, Event, Model, Moment, OneCluster, Settings};
 use crate::serve::HealthQuery;
 use crate::source::{self, Reading, SourceEvent, SourceHandle, SourceId};
 
-/// Events on their way from sources to the engine. Each may hold an object, so few; sources wait when it is full.
+/// How many events fit into the channel from sources to the engine. Few, since each may hold an object; sources wait
+/// when it is full.
 const CHANNEL: usize = 4;
 /// How long the end of the process may wait for the last write.
 const LAST_WRITE: Duration = Duration::from_secs(2);
@@ -47,7 +48,7 @@ pub struct Setup {
 pub struct Clusters(Rc<Few<Side, Rc<Cluster>>>);
 
 impl Clusters {
-    /// These, each by its side.
+    /// These servers, each by its side.
     pub fn new(clusters: impl IntoIterator<Item = Cluster>) -> Self {
         let clusters = clusters.into_iter().map(|cluster| (cluster.side(), Rc::new(cluster)));
         Self(Rc::new(clusters.collect()))
@@ -67,7 +68,7 @@ impl Clusters {
     }
 }
 
-/// Where sources send to, by what they are for.
+/// The channels that sources send to, by what they are for.
 struct Outlets {
     control: Sender<(SourceId, SourceEvent)>,
     copies: Sender<(SourceId, SourceEvent)>,
@@ -112,12 +113,12 @@ struct Shell<'a> {
     setup: &'a Setup,
     outlets: Outlets,
     inlets: Inlets,
-    /// Sources end when they leave it.
+    /// A source ends when it is removed from here.
     sources: BTreeMap<SourceId, SourceHandle>,
     requests: FuturesUnordered<LocalBoxFuture<'static, Answer>>,
 }
 
-/// Syncs until `stop` resolves, and at most [`LAST_WRITE`] longer; answers questions about how it is. Needs a tokio
+/// Syncs until `stop` resolves, and at most [`LAST_WRITE`] longer; answers questions about its state. Needs a tokio
 /// `LocalSet`. Requests in flight are abandoned then, which every later run can cope with.
 ///
 /// An error, before anything is written, says that hub and edge are the same cluster.
@@ -155,7 +156,7 @@ pub async fn run_and_answer(
 enum End {
     /// It was asked to stop.
     Stopped,
-    /// What runs belongs to what is no longer so.
+    /// What runs belongs to a state that is void now.
     Again,
 }
 

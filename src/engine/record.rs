@@ -4,7 +4,7 @@ use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::logging::log_line;
 use crate::model::effect::{Kept, Names, parse_record, render_record};
 
-/// Reads it from the edge, with what others have left to it; an empty one if there is none.
+/// Reads it from the edge, with the records that it takes over; an empty one if there is none.
 pub(crate) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
     let mut kept = match read_one(edge, &names.own).await? {
         Some(kept) => kept,
@@ -16,7 +16,7 @@ pub(crate) async fn read(edge: &Cluster, names: &Names) -> Result<Kept, Error> {
     Ok(kept)
 }
 
-/// Reads what others have left. That this syncer may not is no reason to keep no record of its own.
+/// Reads a record to take over. If this syncer may not read it, it still keeps a record of its own.
 async fn read_left(edge: &Cluster, name: &ObjectName) -> Result<Kept, Error> {
     match read_one(edge, name).await {
         Err(error) if error.status().is_some_and(|status| status.code == 403) => {

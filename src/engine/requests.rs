@@ -1,4 +1,4 @@
-//! Making the requests that the model wants made.
+//! Sending the requests that the model asks for.
 
 use std::rc::Rc;
 

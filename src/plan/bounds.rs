@@ -1,8 +1,9 @@
-//! What no config may touch by default: what the edge's cluster and the syncer itself live on.
+//! What no config may touch by default: what the edge's cluster and the syncer itself need to work.
 //!
-//! The hub's word is law for the copies, and a hub, or somebody who writes to it, must not become the owner of the edge by
-//! way of its system namespace, nor take from the syncer what it runs by. It is recognised by names alone: whoever may write
-//! any role may grant anything to anybody, so that narrowing the syncer's own role, or `--deny`, is what bounds that.
+//! The hub decides what copies are. But a hub, or somebody who may write to it, must not take over the edge through its
+//! system namespace, nor take away what the syncer needs to run. These objects are recognised by their names alone:
+//! whoever may write other roles may still grant anything to anybody, and only a narrower role of the syncer, or
+//! `--deny`, limits that.
 
 use super::Direction;
 use crate::cluster::{ObjectName, ResourceType};

@@ -1,4 +1,4 @@
-//! What the edge does not let the hub do: rules of the edge's owner that stand above every config.
+//! What the edge does not let the hub do: rules of the edge's owner, which no config can override.
 //!
 //! Promises: a rule whose spelling cannot be right is an error, never a rule without effect (no server is asked, so a
 //! misspelt group is not noticed); where two rules disagree, the one that refuses wins; without rules nothing is
@@ -39,7 +39,7 @@ const CORE: [&str; 17] = [
     "services",
 ];
 
-/// What kubectl calls them for short.
+/// Short names that kubectl has for them.
 const SHORT: [(&str, &str); 14] = [
     ("cm", "configmaps"),
     ("cs", "componentstatuses"),
@@ -83,7 +83,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A rule that cannot be followed. Do not start: without the rule, the filter would let through what it is to stop.
+/// A rule that cannot be followed. The program must not start then: without the rule, the filter would allow what it is
+/// to refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 
@@ -95,8 +96,8 @@ impl fmt::Display for RuleError {
 
 impl Error for RuleError {}
 
-/// The rules that bound what the hub may do at this edge: the owner's, and those that hold unless he lifts them. By default
-/// there are none and everything is allowed.
+/// The rules that bound what the hub may do at this edge: the owner's, and those that apply unless the owner lifts
+/// them. By default there are none and everything is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     rules: Vec<Rule>,
@@ -104,7 +105,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads one rule as a line of a filter file states it, `deny secrets`.
+    /// Reads one rule in the form of a line of a filter file, `deny secrets`.
     pub fn parse_rule(text: &str) -> Result<Rule, RuleError> {
         let text = text.trim();
         let (word, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -138,7 +139,7 @@ impl Filter {
         Ok(())
     }
 
-    /// Keeps the configs out of what the system and the syncer live on.
+    /// Keeps the configs out of what the system and the syncer need.
     pub fn keep_out_of(&mut self, bounds: Bounds) {
         self.bounds = Some(bounds);
     }
@@ -199,8 +200,8 @@ fn bounding_namespace<'a>(resource: &ResourceType, name: &'a ObjectName) -> Opti
     }
 }
 
-/// True if a deny rule for `resource` means the types of its group that are called so. The kind counts as a name too, since
-/// it is the singular that people confuse with the plural.
+/// True if a deny rule for `resource` means a type of its group with the name `name`. The kind counts as a name too,
+/// since people confuse the singular with the plural.
 fn names(resource: &str, name: &str) -> bool {
     resource == ALL || name.eq_ignore_ascii_case(resource)
 }

@@ -1,10 +1,10 @@
 //! What is to be synced: all configs merged with what both sides serve, as plain data.
 //!
 //! Two pure steps. [`Wanted::from_configs`] puts the configs together into one list of what they ask for, without
-//! knowing any server. [`Plan::resolve`] holds that against discovery and gives the types that can be synced now, which
-//! way and under which names, and what is missing where. Neither does I/O; the same input gives the same plan, whatever
-//! the order of the configs.
-//! Above both stands [`Filter`]: what the owner of the edge does not let any config do.
+//! knowing any server. [`Plan::resolve`] compares that with discovery and gives the types that can be synced now, in
+//! which direction and under which names, and what is missing where. Neither does I/O; the same input gives the same
+//! plan, whatever the order of the configs. Above both stands [`Filter`]: what the owner of the edge does not let any
+//! config do.
 
 mod bounds;
 mod direction;
@@ -30,7 +30,7 @@ pub use planned::{Absence, Missing, Pair, Plan, StatusPath, TypePlan, Unknown};
 pub use selector::{Added, Names, Selection, Selector};
 pub use wanted::{Origins, Place, SyncedType, Types, Wanted};
 
-/// Something in a config that cannot be followed. The rest of the config is.
+/// Something in a config that cannot be followed. The rest of the config is followed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// Where.

@@ -1,4 +1,4 @@
-//! What an object of one type is called on each side.
+//! The names of the objects of one type on each side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::cluster::ObjectName;
 pub struct Naming {
     to_edge: BTreeMap<String, String>,
     to_hub: BTreeMap<String, String>,
-    /// Names that another type has taken: objects that a conversion gives another kind.
+    /// Names of objects that belong to another type, since a conversion gives them another kind.
     elsewhere: BTreeSet<String>,
     /// There are no other objects than the renamed ones.
     only_renamed: bool,
@@ -35,7 +35,7 @@ impl Naming {
         self.elsewhere.insert(name.to_owned());
     }
 
-    /// What a hub object is called at the edge; `None` if it does not belong there under this type.
+    /// The name of a hub object at the edge; `None` if it does not belong there under this type.
     pub fn at_edge(&self, hub: &ObjectName) -> Option<ObjectName> {
         if let Some(edge) = self.to_edge.get(&*hub.name) {
             return Some(renamed(hub, edge));
@@ -44,7 +44,7 @@ impl Naming {
         (!self.is_left_out(&hub.name) && !self.to_hub.contains_key(&*hub.name)).then(|| hub.clone())
     }
 
-    /// What an edge object is called at the hub; `None` if it does not belong there under this type.
+    /// The name of an edge object at the hub; `None` if it does not belong there under this type.
     pub fn at_hub(&self, edge: &ObjectName) -> Option<ObjectName> {
         if let Some(hub) = self.to_hub.get(&*edge.name) {
             return Some(renamed(edge, hub));
@@ -52,8 +52,8 @@ impl Naming {
         (!self.is_left_out(&edge.name)).then(|| edge.clone())
     }
 
-    /// The objects that an entry may mean by a name, by their names at the edge: the one that the hub calls so, if the edge
-    /// calls it otherwise, and the one that the edge calls so.
+    /// The objects that an entry may mean by a name, by their names at the edge: the one that has it at the hub, if it
+    /// has another name at the edge, and the one that has it at the edge.
     pub(super) fn meant_by(&self, name: &str) -> impl Iterator<Item = String> {
         let renamed = self.to_edge.get(name);
         let at_edge = renamed.is_none() || self.to_hub.contains_key(name);

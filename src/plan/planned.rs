@@ -14,8 +14,8 @@ pub struct Plan {
     pub types: BTreeMap<Pair, TypePlan>,
     /// What is selected and cannot be synced because a side does not serve it.
     pub missing: Vec<Missing>,
-    /// Types, `resource.group`, of which there may be copies and that are selected though the hub does not serve them: what
-    /// the copies are at the edge.
+    /// Types, `resource.group`, that are selected though the hub does not serve them, and of which there may be copies;
+    /// each with the type of the copies at the edge.
     pub vanished: BTreeMap<String, ResourceType>,
     /// What in the configs cannot be followed.
     pub problems: BTreeSet<Problem>,
@@ -24,8 +24,9 @@ pub struct Plan {
     /// Groups of which everything is selected, also types that do not exist yet: what appears at that side has to be
     /// noticed.
     pub open: BTreeSet<(Side, String)>,
-    /// Types that are selected and that the edge's owner does not allow, as people call them, and the rule. Nothing is planned
-    /// of them, so that nothing is asked about them, nor of those that were synced before they were denied.
+    /// Types that are selected and that the edge's owner does not allow, by their names in the log, and the rule.
+    /// Nothing is planned for them, so that nothing is asked about them, nor for those that were synced before they
+    /// were denied.
     pub denied: BTreeMap<String, String>,
 }
 
@@ -65,7 +66,7 @@ pub struct TypePlan {
 }
 
 impl TypePlan {
-    /// What a copy of that name is made of, as the conversions are now.
+    /// The origin of a copy of that name, by the conversions as they are now.
     pub fn named_origin(&self, copy: &ObjectName) -> Option<ObjectName> {
         match self.direction {
             Direction::Down => self.naming.at_hub(copy),
@@ -73,7 +74,7 @@ impl TypePlan {
         }
     }
 
-    /// What the copy of that origin is called, as the conversions are now; `None` if it is to have none.
+    /// The name of the copy of that origin, by the conversions as they are now; `None` if it is to have no copy.
     pub fn named_copy(&self, origin: &ObjectName) -> Option<ObjectName> {
         let copy = match self.direction {
             Direction::Down => self.naming.at_edge(origin),
@@ -173,7 +174,7 @@ impl Missing {
         self.side == self.direction.origin()
     }
 
-    /// True if it is logged. What both sides lack is logged once, and what another version is used for is not.
+    /// True if it is logged. What both sides lack is logged once, and what is synced at another version is not logged.
     pub fn is_reported(&self) -> bool {
         let once = match self.absence {
             Absence::Side => true,

@@ -1,4 +1,4 @@
-//! The second step: what is wanted, held against what both sides serve.
+//! The second step: what is wanted, compared with what both sides serve.
 
 mod denied;
 mod kinds;
@@ -19,7 +19,7 @@ use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::cluster::{ResourceType, Side, qualified};
 
 impl Plan {
-    /// Holds `wanted` against what is known of each side. What a side has not answered for yet is neither planned nor
+    /// Compares `wanted` with what is known of each side. What a side has not answered for yet is neither planned nor
     /// missing, nor is what `filter` refuses. Nothing is upsynced from the namespace `own` unless it is named.
     pub fn resolve(wanted: &Wanted, filter: &Filter, hub: &Discovery, edge: &Discovery, own: Option<&str>) -> Self {
         let mut resolver = Resolver {
@@ -58,11 +58,11 @@ impl Plan {
 
 /// One type on its way into the plan.
 struct Draft {
-    /// At the origin's side, or as it was there.
+    /// The type at the origin's side, or as it was there.
     origin: ServedResource,
     /// That side does not serve it.
     gone_at_origin: bool,
-    /// At the copy's side.
+    /// The type at the copy's side.
     copy: ServedResource,
     selector: Selector,
     naming: Naming,
@@ -80,7 +80,8 @@ struct Resolver<'a> {
     /// The version that counts for each of them.
     versions: Chosen<'a>,
     drafts: BTreeMap<Pair, Draft>,
-    /// Where what is missing stands in the plan: side, direction, the config that asks for it, group, version, resource.
+    /// The index in the plan of what is missing: side, direction, the config that asks for it, group, version,
+    /// resource.
     missing_at: BTreeMap<(Side, Direction, Option<String>, [String; 3]), usize>,
     plan: Plan,
 }
@@ -174,7 +175,7 @@ impl<'a> Resolver<'a> {
                 return;
             }
             if edge.resources(group, version).next().is_none() {
-                // The edge lists the version and lacks it: whatever said so is asked again.
+                // The edge lists the version and does not serve it: it is asked again.
                 self.missing(Side::Edge, entry.direction, group, version, "*", Some(&entry.place));
             }
             for served in edge.resources(group, version) {
@@ -226,7 +227,7 @@ impl<'a> Resolver<'a> {
         if version == asked.version {
             self.note_missing(asked, origin.as_ref(), copy.as_ref());
         }
-        // What is selected at the hub and not served there may come back; what the edge does not have is gone.
+        // What is selected at the hub and not served there may come back; what the edge does not serve is gone.
         let Some(copy) = copy else { return };
         if origin.is_none() && direction == Direction::Down {
             self.vanished(&copy.resource);
@@ -371,7 +372,7 @@ impl<'a> Resolver<'a> {
         &mut missing[at]
     }
 
-    /// Notes that neither side serves what an entry names, where it is one side that is asked for it again.
+    /// Notes that neither side serves what an entry names. `side` is the one that is asked for it again.
     fn missing_everywhere(&mut self, side: Side, entry: &Entry, group: &str, version: &str, word: &str) {
         let is_reported = side == entry.direction.origin();
         let meant = if is_reported {
@@ -447,7 +448,7 @@ fn add(into: &mut Selector, objects: &Objects, namespaced: bool) -> Option<&'sta
     None
 }
 
-/// Why a resource that both sides serve cannot be synced all the same. With `same`, it has to be the same on both.
+/// Why a resource cannot be synced though both sides serve it. With `same`, it has to be the same on both.
 fn mismatch(same: bool, origin: &ServedResource, copy: &ServedResource) -> Option<String> {
     let (watchable, origin, copy) = (origin.watchable && copy.watchable, &origin.resource, &copy.resource);
     let name = origin.qualified();

@@ -9,10 +9,10 @@ use crate::cluster::{ObjectName, Scope};
 /// The config's word for "all".
 pub(super) const ALL: &str = "*";
 
-/// Above this many namespaces of one resource, one list over all namespaces is asked for instead of one a namespace:
-/// each open watch costs the hub memory and the link bookmarks.
+/// Above this many namespaces of one resource, one list over all namespaces is requested instead of one for each
+/// namespace: each open watch costs the hub memory and the link bookmarks.
 const NAMESPACE_SCOPES: usize = 4;
-/// What a resource selects is written out for it up to so many words; more than that is shared with others.
+/// Up to so many names, the selection of a resource is stored with it; a larger one is shared with others.
 const WRITTEN_OUT: usize = 64;
 
 /// A set of names.
@@ -52,7 +52,7 @@ impl Names {
         matches!(self, Self::These(names) if names.is_empty())
     }
 
-    /// How many words it takes.
+    /// How many names it contains.
     fn size(&self) -> usize {
         match self {
             Self::All => 1,
@@ -91,17 +91,17 @@ pub enum Selection {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     by_namespace: BTreeMap<String, Names>,
-    /// In every namespace but `spared`.
+    /// Names that are selected in every namespace but `spared`.
     everywhere: Names,
-    /// What is too much to be written out for each resource.
+    /// What is too large to be stored for each resource.
     shared: Vec<Shared>,
     /// A namespace that "every namespace" leaves out: the syncer's own, with its credentials.
     spared: Option<String>,
     implied: Vec<Rc<BTreeSet<String>>>,
 }
 
-/// Each of these names in each of these namespaces. Every resource of an entry shares them: a config that names a thousand
-/// of each is small, and what it means is not.
+/// Each of these names in each of these namespaces. Every resource of an entry shares them: a config that names a
+/// thousand of each is small, but all combinations of them are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shared {
     /// Absent: in every namespace but the spared one.
@@ -114,7 +114,7 @@ impl Shared {
         Self { namespaces, names }
     }
 
-    /// How many words it would take if it were written out.
+    /// How many names it would contain if it were not shared.
     fn size(&self) -> usize {
         let namespaces = self.namespaces.as_ref().map_or(1, |namespaces| namespaces.len());
         namespaces.saturating_mul(self.names.size())
@@ -154,7 +154,7 @@ impl Selector {
         }
     }
 
-    /// What is selected by a name at the hub is selected by that at the edge.
+    /// What is selected by its name at the hub becomes selected by its name at the edge.
     pub(super) fn rename(&mut self, naming: &Naming) {
         let has_renamed = |names: &Names| match names {
             Names::All => false,
@@ -174,7 +174,8 @@ impl Selector {
         }
     }
 
-    /// The part of the selection that is about `name`, called `to` there. With `all`, the part that selects it by `*` too.
+    /// The part of the selection that is about `name`, under the name `to`. With `all`, the part that selects it by `*`
+    /// too.
     pub(super) fn part_of(&self, name: &str, to: &str, all: bool) -> Self {
         let selects = |names: &Names| match names {
             Names::All => all,
@@ -212,7 +213,7 @@ impl Selector {
         other.implied.into_iter().for_each(|names| self.imply(names));
     }
 
-    /// What it selects and another one does not, or not so.
+    /// What it selects and another one does not, or not in the same way.
     pub fn added_to(&self, other: &Self) -> Added {
         let mut added = Added::default();
         if self.spared != other.spared {
@@ -292,7 +293,7 @@ impl Selector {
             return;
         }
         match self.implied.first_mut() {
-            // Few are put together, so that there are not many sets.
+            // Small sets are merged, so that there are not many of them.
             Some(first) if namespaces.len() <= WRITTEN_OUT => Rc::make_mut(first).extend(namespaces.iter().cloned()),
             _ => self.implied.push(namespaces),
         }
@@ -316,7 +317,7 @@ impl Selector {
     }
 
     /// The fewest list scopes that contain every selected object and every one of `others` (copies at the edge that are
-    /// no longer selected, whose origin must still be watched). Scopes never overlap; they may contain more.
+    /// no longer selected, but whose origins must still be watched). Scopes never overlap; they may contain more.
     pub fn scopes<'a>(&self, others: impl Iterator<Item = &'a ObjectName>) -> BTreeSet<Scope> {
         let named = self.by_namespace.iter();
         let named = named.map(|(namespace, names)| (namespace.as_str(), names.single()));
@@ -327,7 +328,7 @@ impl Selector {
             namespaces.map(|namespace| (namespace.as_str(), shared.names.single()))
         });
         let others = others.map(|object| (object.namespace(), Some(&*object.name)));
-        // Of each namespace the one name, or none for more.
+        // For each namespace its only name, or `None` if there are more.
         let mut all: BTreeMap<String, Option<String>> = BTreeMap::new();
         for (namespace, name) in named.chain(implied).chain(shared).chain(others) {
             match all.get_mut(namespace) {
@@ -353,12 +354,12 @@ impl Selector {
     }
 }
 
-/// What one selection has more than another.
+/// What one selection has in addition to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// Objects that are selected by their names.
     pub names: Vec<ObjectName>,
-    /// Where any object may be selected that was not.
+    /// Scopes in which objects may be selected that were not selected before.
     pub scopes: BTreeSet<Scope>,
 }
 

@@ -21,8 +21,8 @@ pub struct Wanted {
     pub conversions: Vec<Conversion>,
     /// Types that were synced once: their copies may still be there.
     pub retained: BTreeSet<SyncedType>,
-    /// Types, `resource.group`, of which people have let the copies go, though they are selected and the hub does not serve
-    /// them.
+    /// Types, `resource.group`, of which people have confirmed the held deletes, though they are selected and the hub
+    /// does not serve them.
     pub let_go: BTreeSet<String>,
     /// What in the configs cannot be followed, whatever the servers serve.
     pub problems: BTreeSet<Problem>,
@@ -37,7 +37,7 @@ pub struct Entry {
     pub types: Types,
     /// Which objects.
     pub objects: Objects,
-    /// Where it stands.
+    /// Its place in the config.
     pub place: Place,
 }
 
@@ -168,8 +168,8 @@ impl SyncedType {
 }
 
 impl Wanted {
-    /// Puts the configs together. The result does not depend on their order. Without `renaming`, conversions count for
-    /// nothing.
+    /// Puts the configs together. The result does not depend on their order. Without `renaming`, conversions are
+    /// ignored.
     pub fn from_configs<'a>(
         syncer_configs: impl IntoIterator<Item = &'a SyncerConfig>,
         edge_sync_configs: impl IntoIterator<Item = &'a EdgeSyncConfig>,

@@ -1,4 +1,4 @@
-//! Namespaces that configs put objects into at the edge and that no config brings there.
+//! Namespaces at the edge that selected objects need and that no config selects.
 //!
 //! A `SyncerConfig` implies the namespaces of its objects; an `EdgeSyncConfig` has to name them, which is easily forgotten.
 
@@ -87,7 +87,7 @@ mod tests {
         check(&down(&space("other")), &json!({"clusterScope": [cluster]}), None);
         let scope = json!({"namespaceScope": {"namespaces": ["shop"], "resources": [resource("configmaps")]}});
         check(&down(&space("other")), &scope, None);
-        // One that another kind becomes on its way.
+        // An object of another kind that a conversion makes a Namespace.
         let mut converted = down(&space("other"));
         converted["conversions"] = json!([{
             "upstream": {"kind": "Namespace", "name": "other"}, "downstream": {"kind": "Namespace", "name": "shop"}}]);

@@ -1,4 +1,5 @@
-//! The words of a config, before anything is asked for by them: what nothing can be called selects nothing, and is reported.
+//! The words of a config, checked before they are used in requests: a name that nothing can have selects nothing, and
+//! is reported.
 
 use super::selector::{ALL, Names};
 use crate::api::edge_sync_config::Ref;
@@ -6,9 +7,9 @@ use crate::cluster::{is_path_segment, is_word};
 
 /// The longest name of a namespace (a DNS label).
 const LONGEST_NAMESPACE: usize = 63;
-/// The group of roles, which may be called whatever is a part of a path.
+/// The group of roles, whose names may be anything that can be a part of a path.
 const ROLES: &str = "rbac.authorization.k8s.io";
-/// So much of a word is printed.
+/// The most of a word that is printed.
 const SHOWN: usize = 60;
 
 /// Why nothing has that group; `None` if something may.
@@ -45,8 +46,8 @@ pub(super) fn bad_namespace(name: &str) -> Option<String> {
     (!can_be).then(|| format!("{} is no name of a namespace", cut(name)))
 }
 
-/// Why no object of the group has that name; `None` if one may. Only roles, and perhaps what another server serves, may be
-/// called more than the small letters, digits, `-`, `.` that other objects are.
+/// Why no object of the group has that name; `None` if one may. Only roles, and perhaps objects of another server, may
+/// have other characters in their names than small letters, digits, `-` and `.`.
 fn bad_name(group: &str, name: &str) -> Option<String> {
     let is_strict = matches!(group, "" | "apps" | "batch");
     let is_usual = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
@@ -61,7 +62,7 @@ fn bad_name(group: &str, name: &str) -> Option<String> {
     }
 }
 
-/// The part of a reference that nothing is called by, and why; `None` if something may be meant.
+/// The part of a reference that nothing can have as name, and why; `None` if there is none.
 pub(super) fn bad_reference(item: &Ref) -> Option<(&'static str, String)> {
     let namespace = match item.namespace.as_str() {
         "" | ALL => None,

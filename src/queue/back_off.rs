@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(super) const FIRST_WAIT: Duration = Duration::from_millis(800);
 /// The longest wait of a key.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// The longest wait that a server's `Retry-After` is believed for.
+/// The longest `Retry-After` of a server that is respected.
 pub(super) const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// The longest wait between two probes of a side: a link that returns is noticed within it.
 const LONGEST_PROBE_WAIT: Duration = Duration::from_secs(30);

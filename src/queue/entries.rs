@@ -13,7 +13,7 @@ pub(super) struct Entry<P> {
     /// What the key needs, and what it was found to need.
     pub(super) needs: Sides,
     pub(super) failures: u32,
-    /// It came back by a refill, and could be taken ever since.
+    /// It came back by a refill, and could be taken since then.
     pub(super) refilled: bool,
     pub(super) payload: Option<P>,
 }
@@ -27,7 +27,7 @@ pub(super) enum State {
     Waiting {
         due: Instant,
         number: u64,
-        /// A server has asked not to be asked before.
+        /// A server has asked for no request before this.
         not_before: Option<Instant>,
     },
     /// With a worker that began at this number; `again` if it was added since.
@@ -136,7 +136,7 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Moves a key to another class, behind those that are there.
+    /// Moves a key to another class, behind the keys there.
     pub(super) fn set_class(&mut self, key: &K, class: Class) {
         if self.entry(key).class == class {
             return;
@@ -164,7 +164,7 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Gives the old payload.
+    /// Sets the payload; returns the old one.
     pub(super) fn set_payload(&mut self, key: &K, payload: Option<K::Payload>) -> Option<K::Payload> {
         self.payload_bytes += payload.as_ref().map_or(0, Payload::bytes);
         let old = std::mem::replace(&mut self.entry(key).payload, payload);

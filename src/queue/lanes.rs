@@ -6,8 +6,8 @@ use super::Class;
 use super::sides::Sides;
 use crate::few::Few;
 
-/// One lane for each class, turn and set of needed sides, so that what needs a side that is down is passed by without
-/// being visited. None is empty.
+/// One lane for each class, turn and set of needed sides, so that what needs a side that is down is skipped without
+/// being visited. No lane is empty.
 pub(super) struct Lanes<K>(Few<(Class, Turn, Sides), Lane<K>>);
 
 /// Keys by the number under which they became ready.
@@ -18,7 +18,7 @@ type Lane<K> = BTreeMap<u64, K>;
 pub(super) enum Turn {
     /// Something about it is new.
     News,
-    /// It has failed, and its back-off is over: nothing says that it would succeed now.
+    /// It has failed, and its back-off is over; there is no sign that it would succeed now.
     Retry,
 }
 
@@ -104,7 +104,7 @@ impl<K> Lanes<K> {
             .map(|(_, place)| place)
     }
 
-    /// The key of `class` that was ready last, among those whose needs `are` such.
+    /// The key of `class` that became ready last, among those for whose needs `are` is true.
     pub(super) fn newest(&self, class: Class, are: impl Fn(Sides) -> bool) -> Option<&K> {
         let lanes = self.of(class).filter(|&((_, _, needs), _)| are(needs));
         let newest = lanes.filter_map(|(_, lane)| lane.last_key_value());
@@ -116,7 +116,7 @@ impl<K> Lanes<K> {
         self.0.keys().map(|(_, _, needs)| needs)
     }
 
-    /// How many keys there are whose needs `are` such.
+    /// How many keys there are for whose needs `are` is true.
     pub(super) fn count(&self, are: impl Fn(Sides) -> bool) -> usize {
         self.count_up_to(Class::Last, are)
     }
@@ -128,7 +128,7 @@ impl<K> Lanes<K> {
         lanes.map(|(_, lane)| lane.len()).sum()
     }
 
-    /// All keys whose needs `are` such.
+    /// All keys for whose needs `are` is true.
     pub(super) fn keys(&self, are: impl Fn(Sides) -> bool) -> impl Iterator<Item = &K> {
         let lanes = self.0.iter().filter(move |&((_, _, needs), _)| are(needs));
         lanes.flat_map(|(_, lane)| lane.values())
@@ -147,7 +147,7 @@ impl<K> Lanes<K> {
     }
 }
 
-/// The first of the lowest rank. None is lower than 0, so that it ends there.
+/// The first of the lowest rank. No rank is lower than 0, so the search ends there.
 fn best(keys: impl Iterator<Item = (usize, u64)>) -> Option<(usize, u64)> {
     let mut best: Option<(usize, u64)> = None;
     for (rank, number) in keys {

@@ -9,17 +9,18 @@
 //! - A key is never taken twice at once. Adding it while a worker has it makes it ready again when that worker is
 //!   done.
 //!
-//! **Order.** Keys of an earlier [`Class`] go before those of a later one; within each class those of a lower rank, which
-//! the caller gives when it takes one, so that he can share his workers out; else first ready, first served, whatever
-//! its group. A key that is added again keeps its turn; one that comes back goes behind all others.
-//! So no key and no group keeps another one waiting for longer than one turn of the queue. Of keys whose back-off is over,
-//! one is taken for [`NEWS_PER_RETRY`] others: many objects that fail neither keep good ones waiting nor wait for ever.
+//! **Order.** Keys of an earlier [`Class`] come before those of a later one; within each class those of a lower rank,
+//! which the caller gives when it takes one, so that it can distribute its workers; otherwise first ready, first
+//! served, whatever the group. A key that is added again keeps its turn; one that comes back is put behind all others.
+//! So no key and no group keeps another one waiting for longer than one turn of the queue. Of keys whose back-off is
+//! over, one is taken for [`NEWS_PER_RETRY`] others: many objects that fail neither keep good ones waiting nor wait for
+//! ever.
 //!
 //! **Back-off.**
 //! - A failed key waits an exponentially growing, jittered time (0.8 s to 5 min); success forgets its failures.
 //! - A key that is handed out at a bad moment ([`Done::Later`]) waits for a better one without having failed.
 //! - A key that is added again while it waits becomes ready at once, because something about it has changed, but its
-//!   failures count on. Only what a server has asked for with `Retry-After` is waited for in any case.
+//!   failures still count. Only a `Retry-After` of a server is waited for in any case.
 //!
 //! **Sides.** A key [needs](QueueKey::needs) a side, or both, or none.
 //! - While a side is down, what needs it is not handed out, and what was tried without success has spent no attempt.
@@ -27,10 +28,10 @@
 //!   to 30 s, jittered). A key that needs two sides which are both down is a probe of both.
 //! - What waited for a side that is back is handed out over a short time, 10 ms for each key and at most 5 s, and not
 //!   all at once.
-//! - What an attempt says that began before a side was back is old: it does not make the side go down again. A side
+//! - The result of an attempt that began before a side was back is old: it does not make the side go down again. A side
 //!   that goes down within half a minute of its return is flapping: each time its back-off begins one step higher, and
-//!   nobody is believed that it is back before the end of it. So a side that answers watches and nothing else costs
-//!   little.
+//!   reports that it is back are ignored before the back-off is over. So a side that answers watches and nothing else
+//!   costs little.
 //!
 //! **Bounds.** There are never more entries than the capacity, and what is kept of the keys that found no room is a
 //! few words for each group.
@@ -84,7 +85,7 @@ use crate::cluster::Side;
 /// Entries of a queue unless set otherwise: each takes 80 bytes and its key twice, so a full queue is a few
 /// hundred kB, and more of them would only wait for the same few workers.
 pub const CAPACITY: usize = 1024;
-/// With fewer entries the shares below are too small to tell them apart.
+/// With fewer entries, the shares below are too small to make a difference.
 pub const LEAST_CAPACITY: usize = 32;
 /// One in so many entries is for new keys that can be taken.
 pub const NEWS_SHARE: usize = 2;
@@ -113,10 +114,10 @@ impl Payload for Bytes {
 
 /// What the queue has to know of its keys.
 pub trait QueueKey: Clone + Ord {
-    /// What goes with a key.
+    /// What a worker is given with a key.
     type Payload: Payload;
 
-    /// What is visited whole again when keys of it found no room: the type.
+    /// What is visited as a whole when keys of it found no room: the type.
     type Group: Copy + Ord;
 
     /// The group that the key belongs to. Always the same.
@@ -129,7 +130,7 @@ pub trait QueueKey: Clone + Ord {
 /// What became of a key that a worker had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
-    /// In order: its failures are forgotten.
+    /// It has succeeded: its failures are forgotten.
     Finished,
     /// Failed: again after its back-off or when it is added again, but in any case not before the given time, if the
     /// server has asked for one.
@@ -143,14 +144,14 @@ pub enum Done {
     Unreachable(Side),
 }
 
-/// Which keys go before which.
+/// Which keys come before which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// What others need before they can be: namespaces and CRDs.
+    /// What others need before they can be created: namespaces and CRDs.
     First,
     /// All else.
     Normal,
-    /// what deletes others too when it goes: namespaces and CRDs to be deleted.
+    /// What deletes others too when it is deleted: namespaces and CRDs.
     Last,
 }
 
@@ -161,9 +162,10 @@ impl Class {
 
 /// See the module's promises.
 ///
-/// Before it sleeps, the caller calls [`Queue::refill`] until it says false and [`Queue::take`] until it says `None` or
-/// there is no worker; then it sleeps until [`Queue::next_due`] or any event. It tells [`Queue::side_is_back`] when
-/// something answers on a side that is down, since the queue cannot know whether a key that is [`Done`] has made a request.
+/// Before it sleeps, the caller calls [`Queue::refill`] until it returns false and [`Queue::take`] until it returns
+/// `None` or there is no worker; then it sleeps until [`Queue::next_due`] or any event. It calls
+/// [`Queue::side_is_back`] when something answers on a side that is down, since the queue cannot know whether a key
+/// that is [`Done`] has made a request.
 pub struct Queue<K: QueueKey> {
     capacity: usize,
     entries: BTreeMap<K, Entry<K::Payload>>,
@@ -181,7 +183,7 @@ pub struct Queue<K: QueueKey> {
     /// Entries with state `Running`.
     running: usize,
     payload_bytes: usize,
-    /// The time of the last take. A gate that was open then needs no timer: something else keeps its keys.
+    /// The time of the last take. A gate that was open then needs no timer: its keys wait for something else.
     taken_at: Option<Instant>,
 }
 
@@ -304,7 +306,7 @@ impl<K: QueueKey> Queue<K> {
             }
         }
         if !matches!(done, Done::Finished | Done::Unreachable(_)) {
-            // Were it back, the queue would know by now. Another key at once would be put off just as this one.
+            // If the side were back, the queue would know by now. Another key would be put off like this one.
             self.gates.learnt_nothing(probed, now, jitter);
         }
         let failures = self.entry(key).failures;
@@ -313,7 +315,7 @@ impl<K: QueueKey> Queue<K> {
             _ => None,
         };
         let wait = match done {
-            // It has changed since: only the server's word keeps it waiting.
+            // It has changed since: only a `Retry-After` keeps it waiting.
             _ if again => asked,
             Done::Retry(_) => Some(back_off(failures, jitter).max(asked.unwrap_or_default())),
             Done::Later(wait) => Some(spread(wait, jitter)),
@@ -346,7 +348,7 @@ impl<K: QueueKey> Queue<K> {
         self.gates.back(side, parked, self.next_number, now, jitter)
     }
 
-    /// The groups that have lost keys and were not yet visited whole.
+    /// The groups that have lost keys and were not yet visited as a whole.
     pub fn overflowed(&self) -> impl Iterator<Item = K::Group> {
         self.overflow.groups()
     }
@@ -386,8 +388,8 @@ impl<K: QueueKey> Queue<K> {
         });
     }
 
-    /// True if a new key would find a place, or could not be taken now anyway. While it is false, who can wait with its
-    /// news should.
+    /// True if a new key would find a place, or could not be taken now anyway. While it is false, callers should hold
+    /// back news that can wait.
     pub fn has_room(&self) -> bool {
         self.gates.is_any_down() || self.may_have_news(Class::Normal)
     }

@@ -1,8 +1,8 @@
 //! The groups that have lost keys because room was missing, and how their keys come back.
 //!
-//! A group is visited whole in rounds, each as long as there is room. A round continues at the key that the last one
-//! had no room for, so that every key gets its turn, however many there are; a rotation is over when a round reaches
-//! the end. Whatever is lost while a rotation is under way calls for another one.
+//! A group is visited as a whole in rounds, each as long as there is room. A round continues at the key that the last
+//! one had no room for, so that every key gets its turn, however many there are; a rotation is over when a round
+//! reaches the end. Whatever is lost while a rotation is under way calls for another one.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl<K> Group<K> {
     /// Not before this; `None` is at once.
     ///
     /// A rotation that only brings back what was waiting has to wait as long as that. Keys that were ready do not wait
-    /// for those that failed: rather is one of those tried early, once a rotation.
+    /// for those that failed; instead, one that failed may be tried early, once in each rotation.
     fn not_before(&self) -> Option<Instant> {
         let at_once = self.from.is_some() || self.lost_ready;
         self.lost_waiting.map(|(due, _)| due).filter(|_| !at_once)
@@ -104,7 +104,8 @@ impl<G: Copy + Ord, K> Overflow<G, K> {
         self.next_turn += 1;
         let from = of_group.from.take();
         if from.is_none() {
-            // Ready keys have no failures that anybody remembers, and nobody can tell them from the others.
+            // The failures of ready keys are not known any more, and these keys cannot be distinguished from the
+            // others.
             let failures = of_group.lost_waiting.take().map_or(0, |(_, failures)| failures);
             of_group.failures = if of_group.lost_ready { 0 } else { failures };
             of_group.lost_ready = false;

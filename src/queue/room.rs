@@ -11,10 +11,10 @@ use super::sides::{Gate, Sides};
 use super::{Class, FIRST_SHARE, NEWS_SHARE, Queue, QueueKey, REFILL_SHARE, WAITING_SHARE};
 
 impl<K: QueueKey> Queue<K> {
-    /// Looks whole at one group that has lost keys, if there is room and one whose turn has come. False if not.
+    /// Visits one group that has lost keys as a whole, if there is room and the turn of one has come. False if not.
     ///
     /// `out_of_sync` gives all keys of a group that need a worker, in ascending order, from the given key on, or from
-    /// the first one. Nothing more than there is room for is taken from it. For a group that is no more it gives
+    /// the first one. Nothing more than there is room for is taken from it. For a group that no longer exists it gives
     /// nothing.
     pub fn refill<I>(&mut self, now: Instant, out_of_sync: impl FnOnce(K::Group, Option<K>) -> I) -> bool
     where
@@ -71,7 +71,7 @@ impl<K: QueueKey> Queue<K> {
             .filter(|_| self.may_refill())
     }
 
-    /// True if a key with these needs could be taken now, or would be a probe that nobody else can be.
+    /// True if a key with these needs could be taken now, or would be a probe for which there is no other key.
     fn may_run(&self, needs: Sides, now: Instant) -> bool {
         let may_probe = || self.parked(needs) == 0 && self.gates.gate(needs, now) != Gate::Shut;
         self.gates.all_up(needs) || may_probe()
@@ -82,8 +82,8 @@ impl<K: QueueKey> Queue<K> {
         self.capacity / parts
     }
 
-    /// True if a new key of `class` may have a place among those that could be taken at once. Keys of class Last are in the
-    /// way of no others: they may have to wait for these.
+    /// True if a new key of `class` may have a place among those that could be taken at once. Keys of class Last do not
+    /// take the room of others, since they may have to wait for these.
     pub(super) fn may_have_news(&self, class: Class) -> bool {
         let ready = self
             .ready

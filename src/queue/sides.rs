@@ -1,7 +1,7 @@
 //! Which sides answer, and what may be tried on one that does not.
 //!
-//! A side is up until somebody says otherwise. While it is down it is tried by one probe at a time, with increasing back-off.
-//! When it is back, what waited for it goes through a gate that opens at a pace.
+//! A side is up until it is reported as down. While it is down it is tried by one probe at a time, with increasing
+//! back-off. When it is back, what waited for it goes through a gate that opens at a pace.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const LONGEST_RETURN: Duration = Duration::from_secs(5);
 /// A side that goes down so soon after its return is flapping: its back-off begins one step higher each time.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// The sides that a key needs, in their order: where it comes from and where it goes, at most.
+/// The sides that a key needs, in their order: the one where it is read and the one where it is written, at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sides([Option<Side>; 2]);
 
@@ -33,7 +33,7 @@ impl Sides {
             [None, _] => Self([Some(side), None]),
             [Some(first), None] if first < side => Self([Some(first), Some(side)]),
             [Some(first), None] => Self([Some(side), Some(first)]),
-            // No request of a key goes to a third one.
+            // No key sends requests to a third side.
             [Some(_), Some(_)] => self,
         }
     }
@@ -69,7 +69,7 @@ struct SideGate {
     failures: u32,
     /// How often in a row it went down again before it was steady.
     flaps: u32,
-    /// The number that the queue had reached when the side was last back. What an attempt says that began before is
+    /// The number that the queue had reached when the side was last back. The result of an attempt that began before is
     /// old.
     back: u64,
 }

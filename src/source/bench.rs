@@ -37,7 +37,7 @@ pub(super) struct Script {
 
 impl ApiServer for Script {
     fn send(&self, request: Request<Bytes>) -> LocalBoxFuture<'_, Answer> {
-        // Whether a failure is the whole side's: whatever the script says next, the question is answered alike.
+        // The probe whether the whole side has failed: it is always answered, whatever the script says next.
         if request.uri() == "/api" {
             let next = self
                 .answers

@@ -1,4 +1,5 @@
-//! What both modes of a source share: where it sends to, how it reports on the link, and how it reads pages.
+//! What both modes of a source share: where it sends events, how it reports the state of the link, and how it reads
+//! pages.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::cluster::{Cluster, Error, ListRequest, Listing};
 
 /// How long a server may take to set up a type before that is news.
 const SET_UP: Duration = Duration::from_secs(5);
-/// First wait after a failure, and the longest of a source that is never to wait longer.
+/// First wait after a failure, and the longest wait of a source that has to try often.
 const FIRST_WAIT: Duration = Duration::from_millis(800);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -40,7 +41,7 @@ impl From<Error> for End {
     }
 }
 
-/// The way to the engine, and how the link to the server has been of late.
+/// The channel to the engine, and how the link to the server was lately.
 pub(super) struct Link {
     id: SourceId,
     events: Sender<(SourceId, SourceEvent)>,
@@ -76,7 +77,7 @@ impl Link {
         self.events.send((self.id, event)).await.map_err(|_| Closed)
     }
 
-    /// Tells that the side answers, once per streak.
+    /// Reports that the side answers, once until it fails again.
     pub(super) async fn works(&mut self) -> Result<(), Closed> {
         self.probe = None;
         if self.up {
@@ -86,7 +87,7 @@ impl Link {
         self.send(SourceEvent::Up).await
     }
 
-    /// A success: failures are counted from here. What a success is, the mode knows.
+    /// A success: failures are counted from here. The mode decides what counts as a success.
     pub(super) fn succeeds(&mut self) {
         self.failures = 0;
         self.expired = false;
@@ -98,12 +99,12 @@ impl Link {
         error.is_expired() && !std::mem::replace(&mut self.expired, true)
     }
 
-    /// Reports a failure and waits its back-off, at most `longest`, added to what the server asks for, so that the
-    /// edges it asked at once do not come back at once. While the side is away, one of its sources keeps asking, and
-    /// the others wait for what comes of that.
+    /// Reports a failure and waits its back-off, at most `longest`. That is added to what the server asks for, so that
+    /// edges which it asked at the same time do not all come back at the same time. While the side is away, one of its
+    /// sources keeps asking, and the others wait for what comes of that.
     pub(super) async fn fail(&mut self, error: Error, longest: Duration) -> Result<(), Closed> {
-        // A server that has denied something for a while and is only busy with it now has come to know it: API servers
-        // answer so while they set up a type. It is there in a moment, so it is no news before that has passed.
+        // API servers answer "too busy" while they set up a type, also one that they did not serve before. It is
+        // usually there in a moment, so that is not reported before the time has passed.
         let is_being_set_up = error.is_too_many() && !std::mem::replace(&mut self.busy, true);
         if is_being_set_up {
             self.failures = 0;
@@ -127,7 +128,7 @@ impl Link {
     }
 }
 
-/// A list that is read page by page. Its first answer is what [`SourceEvent::Begin`] is sent at.
+/// A list that is read page by page. [`SourceEvent::Begin`] is sent at its first answer.
 pub(super) struct Pages {
     listing: Listing,
     covers: Covers,
@@ -199,7 +200,7 @@ mod tests {
         }
         assert!(wait_after(&mut link, 404).await >= LONGEST_WAIT / 2);
         assert!(wait_after(&mut link, 429).await <= FIRST_WAIT);
-        // Whoever answers now so and now so is not asked all the time.
+        // A server whose answers alternate is not asked all the time.
         for _ in 0..10 {
             wait_after(&mut link, 404).await;
         }

@@ -12,7 +12,7 @@ use crate::cluster::ObjectName;
 pub(super) struct Memory {
     /// By the hash of a name: the version, and in the lowest bit the round that named the object last.
     known: HashMap<u64, u64>,
-    /// Each complete list is a round, 0 and 1 in turn; one that fails is repeated, and what it named counts for nothing.
+    /// Each complete list is a round, 0 and 1 in turn; one that fails is repeated, and what it named does not count.
     round: u64,
     under_way: bool,
 }
@@ -36,7 +36,7 @@ impl Memory {
         self.under_way = false;
         let round = self.round;
         self.known.retain(|_, version| *version & 1 == round);
-        // A first list may have been many times longer than what stays.
+        // A first list may have been many times longer than what remains.
         if self.known.capacity() > 4 * self.known.len() {
             self.known.shrink_to_fit();
         }

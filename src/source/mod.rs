@@ -1,4 +1,4 @@
-//! Sources: one task per type, side and scope, telling the engine what a side holds, by watching or by polling.
+//! Sources: one task per type, side and scope, reporting to the engine what a side holds, by watching or by polling.
 //!
 //! A source promises, whatever happens to the link:
 //! - Between [`SourceEvent::Begin`] and [`SourceEvent::Complete`] it names every object of its scope; what it did not
@@ -28,7 +28,7 @@ use self::link::Link;
 use self::memory::Memory;
 use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
-/// Numbers sources through the life of the process, so that what an ended one left behind is recognised.
+/// The number of a source, unique in the process, so that late events of an ended one are recognised.
 pub type SourceId = u64;
 
 /// What a source reports.
@@ -50,12 +50,13 @@ pub enum SourceEvent {
     Down(Error),
 }
 
-/// Where a complete list stands. A number is 0 where the server's versions are none.
+/// The version of a complete list. A number is 0 if the server's versions are not numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
     /// The resource version of the list: it knows of nothing later.
     pub list: u64,
-    /// What the source knew the server to have reached before. A list that is older comes from a restored backup.
+    /// The version that the source knew the server to have reached before. A list that is older comes from a restored
+    /// backup.
     pub before: u64,
 }
 
@@ -162,8 +163,8 @@ pub struct SourceHandle {
 
 impl SourceHandle {
     /// The engine has the whole object at this version (its own write was answered with it), so that a poll need not
-    /// read it. A write that does not touch what others may have changed meanwhile says nothing of the kind, unless all of
-    /// the answer was read. A hint; 0 is no version.
+    /// read it. Not to be called after a write that leaves what others may have changed meanwhile, unless all of the
+    /// answer was read. A hint; 0 is no version.
     pub fn is_known(&self, name: &ObjectName, version: u64) {
         if let Some(memory) = &self.memory
             && version != 0
@@ -172,8 +173,8 @@ impl SourceHandle {
         }
     }
 
-    /// The engine has seen that the object is gone, and knows nothing of it any more: one that a backup brings back at the
-    /// version it had is news.
+    /// The engine has seen that the object is gone, and knows nothing of it any more: if a restore brings it back at
+    /// the same version, it has to be reported.
     pub fn is_gone(&self, name: &ObjectName) {
         if let Some(memory) = &self.memory {
             memory.borrow_mut().remove(name);

@@ -1,4 +1,5 @@
-//! Poll mode: one complete list, then one poll of metadata each interval; what a poll finds changed is read by itself.
+//! Poll mode: one complete list, then one poll of metadata each interval; each object that a poll finds changed is read
+//! with a request of its own.
 //!
 //! Beyond what every source promises: between two polls there is no request; a poll in which nothing has changed is one
 //! request a page; an object that cannot be read does not keep the others from being reported; what a failed poll has found
@@ -139,7 +140,8 @@ impl Source {
         meta.labels.get(key).is_some_and(|found| found == value)
     }
 
-    /// Passes on an object that a poll has named, whole if it has changed. Gives the error if it alone cannot be read.
+    /// Passes on an object that a poll has named, as a whole if it has changed. Returns the error if only this object
+    /// cannot be read.
     async fn read_metadata(&mut self, metadata: Bytes) -> Result<Option<Error>, End> {
         let Ok(meta) = Meta::parse_at(self.cluster.workspaces(), &metadata) else {
             // No API server sends such a thing. The engine logs it.

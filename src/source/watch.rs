@@ -10,8 +10,8 @@ use super::{Covers, Reading, SourceEvent, Style, Versions};
 use crate::cluster::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
 use crate::logging::log_line;
 
-/// How long the server keeps a watch open, in seconds, plus up to a tenth. Renewals cost a request each, so rarely;
-/// servers and proxies that want it shorter cut earlier, which costs no more than a resume.
+/// How long the server keeps a watch open, in seconds, plus up to a tenth. Long, since each renewal costs a request;
+/// servers and proxies that want a shorter one end it earlier, which costs no more than a resume.
 const WATCH_SECONDS: u32 = 3300;
 /// How long a streaming list may be silent before pages are taken instead: servers from before streaming lists ignore
 /// the request for one and never send its end.
@@ -19,28 +19,28 @@ const STREAM_SILENCE: Duration = Duration::from_secs(60);
 /// Broken streaming lists in a row before pages are taken instead: a server closes a stream whose reader is slow, and
 /// pages are not closed.
 const BROKEN_STREAMS: u32 = 2;
-/// Refusals of a watch from the same version, in a row, before a list is taken instead of it: whatever the server has
-/// against that version, it may have nothing against the next one. From then on after twice as many each time, so that a
-/// type whose watches are always refused is still synced now and then, and does not cost a list each minute.
+/// Refusals of a watch from the same version, in a row, before a list is taken instead of it: the server may refuse
+/// that version and accept the next one. Each time the number doubles, so that a type whose watches are always refused
+/// is still synced now and then, and does not cost a list each minute.
 const REFUSALS: u32 = 3;
-/// The most, which is half an hour of waits.
+/// The highest number of refusals, which is half an hour of waits.
 const MOST_REFUSALS: u32 = 96;
 /// A watch that ended sooner than this is not renewed at once, so that a server that closes each one is not flooded. One
 /// that lived longer is the success that failures are counted from.
 const SHORT_WATCH: Duration = Duration::from_secs(5);
-/// The longest wait after such watches, and how many of them in a row are worth a line.
+/// The longest wait after such watches.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 const SHORT_ONES: u32 = 4;
 /// A watch without an event for this long, when API servers send a bookmark about once a minute, may wait for a version
 /// that the server does not have yet (restored from a backup): the API lets it wait without an error.
 const DEAF_WATCH: Duration = Duration::from_secs(150);
-/// The longest that such a watch is kept. Each time that a list shows that it had nothing to tell, it is for twice as
-/// long as before: some servers (kcp 0.32) send no bookmarks of a type in which nothing happens.
+/// The longest that such a watch is kept. Each time that a list shows that the watch had missed nothing, the time is
+/// doubled: some servers (kcp 0.32) send no bookmarks of a type in which nothing happens.
 const LONGEST_SILENCE: Duration = Duration::from_secs(900);
 
 pub(super) struct Source {
     cluster: Rc<Cluster>,
-    /// What is listed is what is watched, so that one stream can do both.
+    /// The same objects are listed and watched, so that one stream can do both.
     streams: bool,
     list: ListRequest,
     watch: ListRequest,
@@ -111,8 +111,8 @@ impl Source {
         sleep(wait.mul_f64(jitter())).await;
     }
 
-    /// Gets ready for the next pass: at once with a new list after the first version that was too old, otherwise after
-    /// a back-off.
+    /// Prepares the next pass: at once with a new list after the first version that was too old, otherwise after a
+    /// back-off.
     async fn recover(&mut self, error: Error) -> Result<(), Closed> {
         if error.is_expired() || self.is_refused_for_good(&error) {
             self.version = None;
@@ -129,7 +129,7 @@ impl Source {
         self.link.fail(error, LONGEST_WAIT).await
     }
 
-    /// Counts what a server has answered to a watch from a version, and tells whether that is enough.
+    /// Counts the refusals of a watch from a version. True if there are enough of them for a list.
     fn is_refused_for_good(&mut self, error: &Error) -> bool {
         if self.version.is_none() || !is_about_the_watch(error) {
             return false;
@@ -156,7 +156,7 @@ impl Source {
         self.patience = REFUSALS;
     }
 
-    /// One connection's worth: a list if there is nowhere to resume, then a watch until it ends.
+    /// One pass: a list if there is no version to resume from, then a watch until it ends.
     async fn pass(&mut self) -> Result<(), End> {
         match self.version.clone() {
             Some(version) => self.watch(&version).await,
@@ -189,7 +189,8 @@ impl Source {
         let mut watching = match self.cluster.watch(&self.list, None, watch_seconds()).await {
             Ok(watching) => watching,
             Err(error) if is_status(&error, &[400, 422]) => return Ok(self.no_streams(&error.to_string())),
-            // A list may be allowed all the same, and then the watch is what is refused. It says nothing of streams.
+            // A list may still be allowed, if only the watch is refused. This answer says nothing about streaming
+            // lists.
             Err(error) if error.is_forbidden() => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -220,7 +221,7 @@ impl Source {
                     self.broken_streams += 1;
                     return Err(Error::Unanswered("the streaming list ended early".into()).into());
                 }
-                // Its storage cannot tell when the list is complete (etcd 3.4 under a newer API server).
+                // Its storage cannot say when the list is complete (etcd 3.4 under a newer API server).
                 Err(error) if is_status(&error, &[400, 422, 500]) => return Ok(self.no_streams(&error.to_string())),
                 Err(error) => {
                     self.broken_streams += 1;
@@ -249,7 +250,7 @@ impl Source {
         self.follow(watching).await
     }
 
-    /// Passes on what a watch says until it ends, and judges by its life how to go on.
+    /// Passes on the events of a watch until it ends, and decides by how long it lasted how to continue.
     async fn follow(&mut self, mut watching: Watching) -> Result<(), End> {
         let opened = Instant::now();
         let mut heard = false;
@@ -279,14 +280,14 @@ impl Source {
         }
     }
 
-    /// Passes on one event. What was passed on is never asked for again.
+    /// Passes on one event. An event that was passed on is never requested again.
     async fn pass_on(&mut self, event: WatchEvent) -> Result<(), End> {
         let version = match event {
             WatchEvent::Applied(object) => {
                 let version = resource_version(&object)?;
                 let number = version_number(&version);
                 if number != 0 && number < self.reached {
-                    // Whoever sends it has lost the order, so nobody knows what else is old, or is missing.
+                    // What sends this has lost the order, so it is not known what else is old or missing.
                     self.version = None;
                     let why = format!("a watch event at version {number} after {}", self.reached);
                     return Err(Error::BadAnswer(why).into());
@@ -325,12 +326,12 @@ fn is_status(error: &Error, codes: &[u16]) -> bool {
     error.status().is_some_and(|status| codes.contains(&status.code))
 }
 
-/// True for an answer that another version may change: neither that of a side that is away or busy, nor one about who asks.
-/// client-go's reflector lists after every one of them.
+/// True for an answer that another version may change: neither that of a side that is unreachable or busy, nor one
+/// about the credentials or permissions. (client-go's reflector lists again after each of them.)
 fn is_about_the_watch(error: &Error) -> bool {
     match error {
         Error::Status(status) => !error.is_unreachable() && !matches!(status.code, 401 | 403 | 429),
-        // No request could be made of the version.
+        // No request could be made with the version.
         Error::BadAnswer(_) | Error::NotSent(_) => true,
         _ => false,
     }

@@ -7,7 +7,7 @@ use crate::plan::selector::ALL;
 use crate::plan::wanted::{Entry, Objects, SyncedType, Types};
 
 impl Resolver<'_> {
-    /// True if all that an entry names is denied, as far as its own words tell.
+    /// True if all that an entry names is denied, as far as the entry itself says.
     pub(super) fn denies_entry(&mut self, entry: &Entry) -> bool {
         match &entry.types {
             Types::Plural { group, resource, .. } => self.denies(entry, group, resource),
@@ -42,7 +42,7 @@ impl Resolver<'_> {
         self.filter.refuses_named(group, resource).is_some()
     }
 
-    /// The same of a type on its way into the plan, by what it is at the edge.
+    /// The same of a type that is about to be planned, by its type at the edge.
     pub(super) fn denies_draft(&mut self, direction: Direction, draft: &Draft) -> bool {
         let at_edge = match direction {
             Direction::Down => &draft.copy.resource,

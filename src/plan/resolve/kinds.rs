@@ -1,4 +1,4 @@
-//! Conversions: objects that are called otherwise at the edge, or are of another kind there.
+//! Conversions: objects that have another name or another kind at the edge.
 
 use std::collections::BTreeSet;
 
@@ -109,7 +109,8 @@ impl Resolver<'_> {
                 }
                 continue;
             }
-            // Of the kind at the origin's side whatever selects the name is meant, of the other only the name itself.
+            // For the kind at the origin's side, everything that selects the name counts; for the other kind, only the
+            // name itself.
             let (origin, copy) = match pair.direction {
                 Direction::Down => (hub, edge),
                 Direction::Up => (edge, hub),
@@ -132,8 +133,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Entries may have named objects as either side does; selected they are by their names at the edge. All conversions at
-    /// once, once they are known: what one has renamed, another one does not rename again.
+    /// Entries may name objects by their names on either side; the selection has their names at the edge. All
+    /// conversions are applied at once, once they are known: what one has renamed, another one does not rename again.
     pub(super) fn select_by_names_at_edge(&mut self) {
         let same = self.drafts.iter_mut().filter(|(pair, _)| pair.hub == pair.edge);
         for (_, draft) in same {

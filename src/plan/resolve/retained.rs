@@ -116,8 +116,8 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// The type of the origins of what was synced once, which their side no longer serves; `None` if its kind, which copies of
-/// another kind say they are of, was not kept.
+/// The type of the origins of what was synced once, which their side no longer serves; `None` if its kind was not kept,
+/// which the marks of copies of another kind contain.
 fn as_it_was(known: &SyncedType, copy: &ServedResource) -> Option<ServedResource> {
     let mut origin = copy.clone();
     if let Some(of) = &known.of {

@@ -1,7 +1,7 @@
-//! Which version counts for a resource: entries may name several, and some that nobody serves.
+//! Which version counts for a resource: entries may name several, and some that no side serves.
 //!
-//! A version that neither side serves counts for nobody but the entry that names it. Of those that the origins' side serves,
-//! the one that it prefers counts for all entries, whatever their order, so that each object is synced once.
+//! A version that neither side serves affects only the entry that names it. Of those that the origins' side serves, the
+//! one that it prefers counts for all entries, whatever their order, so that each object is synced once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,8 +70,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The version that counts for what an entry names; `None` if nothing can be planned for it. Notes what stands in the
-    /// way.
+    /// The version that counts for what an entry names; `None` if nothing can be planned for it. Notes why not.
     pub(super) fn counts(&mut self, asked: &Asked<'a>) -> Option<&'a str> {
         let Asked {
             entry,

@@ -12,7 +12,7 @@ use crate::plan::{Direction, Problem, words};
 /// What is wrong with a field that has to be there.
 const NOTHING: &str = "is empty; the entry selects nothing";
 
-/// One config on its way into the whole.
+/// One config that is being merged.
 pub(super) struct Merge<'a> {
     wanted: &'a mut Wanted,
     config: String,
