@@ -28,7 +28,7 @@ const MOST_REFUSALS: u32 = 96;
 /// A watch that ended sooner than this is not renewed at once, so that a server that closes each one is not flooded. One
 /// that lived longer is the success that failures are counted from.
 const SHORT_WATCH: Duration = Duration::from_secs(5);
-/// The longest wait after such watches.
+/// The longest wait after such watches, and how many of them in a row are logged.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 const SHORT_ONES: u32 = 4;
 /// A watch without an event for this long, when API servers send a bookmark about once a minute, may wait for a version

@@ -1,10 +1,10 @@
-//! JSON text taken apart without recursion, so that how deeply it is nested says nothing about the stack: API servers
-//! allow 10,000 levels, and a parse into values is refused after 128.
+//! JSON text taken apart without recursion, so that deep nesting does not exhaust the stack: API servers allow 10,000
+//! levels, and a parse into values is refused after 128.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-/// One piece of JSON text. Commas and colons are none.
+/// One piece of JSON text. Commas and colons are not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// `{` or `[`.
@@ -70,7 +70,7 @@ fn string_length(text: &[u8]) -> usize {
     text.len()
 }
 
-/// What has come so far of a value with values in it.
+/// What was read so far of a value with values in it.
 enum Open {
     /// Its fields added up, so that their order does not count, and the key of the next one.
     Object { fields: u64, key: Option<u64> },
@@ -120,7 +120,7 @@ fn hash(value: &impl Hash) -> u64 {
 
 fn hash_of_scalar(text: &str) -> u64 {
     if text.starts_with('"') {
-        // Half a character is no text; then it is as it is written.
+        // Half a surrogate pair is no text; then it is hashed as it is written.
         return match serde_json::from_str::<String>(text) {
             Ok(text) => hash(&('"', text)),
             Err(_) => hash(&('\\', text)),

@@ -1,7 +1,8 @@
-//! What the delete of a copy cascades to: a namespace all that is in it, a CRD all objects of its type.
+//! What the delete of a copy cascades to: for a namespace all that is in it, for a CRD all objects of its type.
 //!
-//! Such a copy is deleted only when nothing is left that is not itself to be deleted. What is to be deleted goes first (the
-//! queue has these copies last), so whatever is found here is somebody else's, is left to the edge, or is held.
+//! Such a copy is deleted only when nothing is left that is not itself to be deleted. What is to be deleted itself is
+//! deleted before (the queue has these copies last), so whatever is found here is somebody else's, is left to the edge,
+//! or is held.
 
 use std::rc::Rc;
 
@@ -12,8 +13,8 @@ use super::object::Address;
 use crate::cluster::discovery::{self, Served};
 use crate::cluster::{Cluster, Error, ResourceType, Scope};
 
-/// The first object that would be taken along and is not to be deleted itself, as `Kind/namespace/name`; or what else stands
-/// in the way. `None` if nothing does. An error proves nothing.
+/// The first object that would be deleted too and is not to be deleted itself, as `Kind/namespace/name`; or another
+/// reason against the delete. `None` if nothing does. An error proves nothing.
 pub(super) async fn first_in_cascade(cluster: &Rc<Cluster>, at: &Address) -> Result<Option<String>, Error> {
     let Address { resource, name } = at;
     match () {
@@ -23,7 +24,8 @@ pub(super) async fn first_in_cascade(cluster: &Rc<Cluster>, at: &Address) -> Res
     }
 }
 
-/// What goes by itself, with its owner or already, and what the cluster itself puts into every namespace.
+/// Objects that are deleted anyway, with their owners or already, and those that the cluster itself puts into every
+/// namespace.
 fn goes_anyway(resource: &ResourceType, meta: &Meta) -> bool {
     meta.deletion_timestamp.is_some() || meta.of_workload || is_in_every_namespace(resource, meta)
 }
@@ -43,7 +45,7 @@ async fn first_of_definition(cluster: &Rc<Cluster>, name: &str) -> Result<Option
             return first_of_type(cluster, served.resource, Scope::default(), &is_going).await;
         }
     }
-    // Not shown at any version: nobody has any use of it, or the server has just started.
+    // Not served at any version: nobody can use it, or the server has just started.
     let crd = Crd::read(cluster, name).await?;
     Ok(crd.filter(Crd::is_in_use).map(|_| Crd::words(name)))
 }

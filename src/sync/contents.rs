@@ -1,4 +1,4 @@
-//! What is in a namespace: asked before one is deleted, since its deletion takes everything in it along.
+//! What is in a namespace: asked before one is deleted, since everything in it is deleted too.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -8,11 +8,11 @@ use super::meta::Meta;
 use crate::cluster::discovery::{self, Served};
 use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope};
 
-/// Names, as `Kind/namespace/name`, the first object found in a namespace that `ignore` does not let pass, or says which
-/// type cannot be listed; `None` if the side has answered for every type that nothing else is there.
+/// The first object found in a namespace for which `ignore` is false, as `Kind/namespace/name`, or which type cannot be
+/// listed; `None` if the side has answered for every type that nothing else is there.
 ///
 /// An error proves nothing. Each version of a group is asked for, since not every type of a group is served at the one
-/// that it prefers. Events are not searched for: they tell of other objects.
+/// that it prefers. Events are not searched for: they are about other objects.
 pub(crate) async fn first_in_namespace(
     cluster: &Rc<Cluster>,
     namespace: &str,
@@ -28,7 +28,7 @@ pub(crate) async fn first_in_namespace(
     let mut not_listable = None;
     for group_version in group_versions {
         let Served::Resources(resources) = discovery::discover(cluster, &group_version).await? else {
-            // The side has just listed it: that may be the 404 of something that stands before it.
+            // The side has just listed it: this may be the 404 of a proxy before it.
             return Err(Error::BadAnswer(format!("{group_version:?} is listed and not served")));
         };
         for served in resources.into_values() {
@@ -63,7 +63,7 @@ pub(crate) fn is_in_every_namespace(resource: &ResourceType, meta: &Meta) -> boo
         || resource.is("", "serviceaccounts") && meta.name == "default"
 }
 
-/// Views on what others measure. One whose server is away must not keep a namespace.
+/// Views on what others measure. One whose server is unavailable must not keep a namespace.
 fn is_of_metrics(group: &str) -> bool {
     group == "metrics.k8s.io" || group.ends_with(".metrics.k8s.io")
 }

@@ -21,7 +21,7 @@ pub(super) async fn read_copy(copies: &Cluster, job: &Job) -> Result<Option<Seen
     Ok(found.map(|(_, seen)| seen))
 }
 
-/// The copy of the job's origin, as it is now; `None` if there is none, whatever else has its place.
+/// The copy of the job's origin, as it is now; `None` if there is none, whatever else is in its place.
 pub(super) async fn read_copy_of_origin(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
     let found = read_place(copies, job).await?;
     Ok(found.filter(|(meta, _)| is_of(meta, job)).map(|(_, seen)| seen))
@@ -40,8 +40,8 @@ async fn read_place(copies: &Cluster, job: &Job) -> Result<Option<(Meta, Seen)>,
     Ok(Some((meta, seen)))
 }
 
-/// True if the copy was made of the job's origin. A conversion may have given its place to another one: then it is that
-/// one's, and goes when that does.
+/// True if the copy was made of the job's origin. A conversion may have given its place to another origin: then it
+/// belongs to that one, and is deleted with it.
 pub(super) fn is_of(copy: &Meta, job: &Job) -> bool {
     let Address { resource, name } = &job.origin;
     match copy.renamed_from() {
@@ -50,8 +50,8 @@ pub(super) fn is_of(copy: &Meta, job: &Job) -> bool {
     }
 }
 
-/// The finalizers of what is being deleted in the copy's place: what has to be done before it is gone, by whoever removes
-/// each of these.
+/// The finalizers of what is being deleted in the copy's place: it is gone only when whatever is responsible for each
+/// of these has removed it.
 pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<String>, Error> {
     #[derive(Deserialize)]
     struct Wire {
@@ -82,8 +82,8 @@ pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<Str
 /// More than any object has.
 const MOST_FINALIZERS: usize = 1000;
 
-/// A read has not found a copy that was there when it was last reported: either nothing has reported yet that it went, or what
-/// was read is older than the copy. A list says how old it is. Gives what is there meanwhile.
+/// A read has not found a copy that was there when it was last reported: either its deletion was not reported yet, or
+/// what was read is older than the copy. A list shows how old it is. Returns what is there meanwhile.
 pub(super) async fn confirm_gone(copies: &Cluster, job: &Job) -> Result<Option<Meta>, Error> {
     let Address { resource, name } = &job.copy_at;
     match copies.find(resource, name).await? {

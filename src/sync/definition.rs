@@ -1,9 +1,8 @@
 //! What defines a type at the hub: the proof that a delete needs beside the absence of an origin.
-//!
-//! Who deletes a CRD, or in kcp an `APIBinding` or a workspace, has the server delete all objects of the type first, one by
-//! one and truthfully, and the type only then. So what defines a type is known by its UID, and a copy is deleted only after
-//! the same definition has been found in place, asked for after the hub has said that the origin does not exist. Those who
-//! ask at once share an answer.
+//! When somebody deletes a CRD, or in kcp an `APIBinding` or a workspace, the server first deletes all objects of the
+//! type, one by one, and reports each. Only then is the type gone. So what defines a type is known by its UID, and a
+//! copy is deleted only after the same definition was found in place, by a request that was sent after the hub had said
+//! that the origin does not exist. Workers that ask at the same time share an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,22 +13,22 @@ use super::read::read_metadata_shared;
 use crate::cluster::discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word};
 
-/// kcp's API group of what binds APIs, which it serves in every workspace.
+/// kcp's API group for bindings of APIs, which it serves in every workspace.
 const BINDINGS: &str = "apis.kcp.io";
 
 /// What defines a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeDefinition {
-    /// UID of the CRD or `APIBinding`, or of the workspace where that is being deleted.
+    /// UID of the CRD or `APIBinding`, or of the workspace, if that is being deleted.
     pub uid: String,
     /// It is being deleted.
     pub being_deleted: bool,
 }
 
-/// Why a type proves nothing by lacking an object.
+/// Why it proves nothing that the hub has no such object of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// What defines it is being deleted, its UID, or is gone.
+    /// What defines it is being deleted (its UID), or is gone (`None`).
     Going(Option<String>),
     /// It was deleted and defined again: the new UID.
     Redefined(String),
@@ -46,13 +45,13 @@ pub enum DefinedBy {
 
 type Answer = Result<Option<Withdrawal>, Error>;
 
-/// What defines the types of the hub. A worker has what was known when it began: what is known meanwhile is held against
-/// what it found ([`TypeDefinitions::confirms`]).
+/// What defines the types of the hub. A worker has what was known when it began; what has become known since is
+/// compared with what it found ([`TypeDefinitions::confirms`]).
 #[derive(Clone, Debug, Default)]
 pub struct TypeDefinitions {
     /// By `resource.group`.
     known: BTreeMap<String, DefinedBy>,
-    /// UIDs of what people have released.
+    /// UIDs of definitions for which people have confirmed the deletes.
     confirmed: BTreeSet<String>,
     /// What the hub is; absent as long as it has not said so.
     hub: Option<Hub>,
@@ -105,10 +104,10 @@ impl TypeDefinitions {
         self.known.remove(resource);
     }
 
-    /// A type is being taken away. One that nothing was known to define is known by what is being deleted: soon that is
+    /// A type is being deleted. If its definition was not known, the one that is being deleted is noted: soon it is
     /// gone, and what comes after it is another one.
     pub fn note_withdrawal(&mut self, resource: &str, withdrawal: &Withdrawal) {
-        // What is of the core group only a whole workspace takes away.
+        // A type of the core group is only deleted with a whole workspace.
         let is_of_core = !resource.contains('.');
         if let Withdrawal::Going(Some(uid)) = withdrawal
             && !is_of_core
@@ -118,7 +117,7 @@ impl TypeDefinitions {
         }
     }
 
-    /// The copies may be deleted all the same.
+    /// The copies may still be deleted.
     pub fn accept(&mut self, resource: &str, withdrawal: Withdrawal) {
         match withdrawal {
             Withdrawal::Going(Some(uid)) => {
@@ -129,7 +128,7 @@ impl TypeDefinitions {
         }
     }
 
-    /// True if that a type is withdrawn in this way holds no delete any more.
+    /// True if this withdrawal of a type does not hold deletes any more.
     pub fn confirms(&self, resource: &str, withdrawal: &Withdrawal) -> bool {
         match withdrawal {
             Withdrawal::Going(Some(uid)) => self.confirmed.contains(uid),
@@ -138,17 +137,17 @@ impl TypeDefinitions {
         }
     }
 
-    /// Another cluster is the hub from now on, or another state of it. What people have confirmed stays so.
+    /// Another cluster is the hub from now on, or another state of it. What people have confirmed stays confirmed.
     pub fn clear(&mut self) {
         self.known.clear();
         self.hub = None;
     }
 
-    /// Asks the hub why it lacks objects of a type, or the type itself; `None` if that is no other reason than that they
-    /// were deleted. The question begins after the call. An error proves nothing.
+    /// Asks the hub why it lacks objects of a type, or the type itself; `None` if the reason is just that they were
+    /// deleted. The requests are sent after the call. An error proves nothing.
     pub async fn verify(&self, hub: &Cluster, resource: &ResourceType, type_gone: bool) -> Answer {
         if type_gone {
-            // What nothing selects goes with its type, but not with everything else.
+            // An object that nothing selects is deleted with its type, but not with the whole workspace.
             let workspace = self.workspace(hub).await?;
             let ends = ending_workspace(hub, workspace.as_ref()).await?;
             return Ok(ends.and_then(|uid| self.unless_confirmed(uid)));
@@ -164,7 +163,7 @@ impl TypeDefinitions {
     async fn ask(&self, hub: &Cluster, resource: &ResourceType) -> Answer {
         let known = self.known(&resource.qualified());
         let found = match self.read(hub, resource).await {
-            // What may not be read could not be learnt either.
+            // What may not be read could not be read before either.
             Err(error) if known.is_none() && error.is_forbidden() => return Ok(None),
             found => found?,
         };
@@ -184,8 +183,8 @@ impl TypeDefinitions {
         })
     }
 
-    /// What defines a type that is synced, to be known from now on. That nothing does is believed only of a type that the
-    /// hub serves after that was found: the CRD of one that was deleted a moment ago is not there either.
+    /// What defines a type that is synced, to be remembered. That nothing defines it counts only if the hub still
+    /// serves the type after that answer: the CRD of a type that was deleted a moment ago is missing too.
     pub async fn learn(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<TypeDefinition>, Error> {
         let found = self.read(hub, resource).await?;
         if found.is_none() && resource.group.contains('.') {

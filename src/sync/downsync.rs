@@ -1,7 +1,8 @@
 //! Downsync: one object from hub to edge.
 //!
-//! [`decide`] is the whole policy, as a pure function. Every apply holds for the version alone that was seen, and where
-//! nothing was seen, for nothing: whatever came in between is read before any of it is overwritten.
+//! [`decide`] is the whole policy, as a pure function. Every apply is valid only for the version that was seen or, if
+//! nothing was there, only for an absent object: whatever was created or changed in between is read before it is
+//! overwritten.
 
 use std::rc::Rc;
 
@@ -37,14 +38,14 @@ pub enum Action {
     },
     /// Set the copy's `downsync-overwrite` to the hub's value and touch nothing else.
     MarkCreateOnly,
-    /// Leave another syncer's copy alone, and report it.
+    /// Do not touch another syncer's copy, and report it.
     Conflict,
     /// Nothing.
     Leave(Why),
 }
 
-/// The policy of spec 3.2 to 3.6 and DESIGN section 4 for an object that the hub wants. What becomes of a copy that it
-/// does not want any more is for [`super::retire::retirement`] to say.
+/// What to do for an object that the hub wants. [`super::retire::retirement`] says what becomes of a copy that it does
+/// not want any more.
 pub fn decide(whole: bool, create_only: bool, copy: Copy) -> Action {
     use CopyState::{Absent, Anothers, Foreign, Ours};
     match copy.state {
@@ -59,7 +60,7 @@ pub fn decide(whole: bool, create_only: bool, copy: Copy) -> Action {
     }
 }
 
-/// What stands in the copy's place.
+/// What is in the copy's place.
 struct Standing {
     copy: Copy,
     /// At which resource version that was; absent if it is not known.
@@ -100,7 +101,7 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
     loop {
         let brought = bring_to(hub, edge, job, desired, &standing).await;
         let has_changed = match &brought {
-            // It may have gone since, or changed hands, and nothing reports what is not ours.
+            // It may have been deleted since, or belong to another syncer now, and nothing reports what is not ours.
             Ok(outcome) => matches!(outcome.ending, Ending::Skipped(Why::Conflict(_))) && reads == 0,
             Err(failure) => failure.side == Side::Edge && failure.error.is_conflict() && reads < READS,
         };
@@ -112,7 +113,7 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
     }
 }
 
-/// The same where this stands in its place.
+/// The same, with this object in its place.
 async fn bring_to(
     hub: &Cluster,
     edge: &Rc<Cluster>,
@@ -139,7 +140,7 @@ async fn apply(
 ) -> Result<Outcome, Failure> {
     let copy = standing.copy;
     let may_go = is_ours_alone(copy);
-    // Its origin was deleted, and this is another one, which has to be begun again or has other values from the beginning.
+    // Its origin was deleted, and this is another one, which has to run again or has other immutable values.
     let is_another = may_go && desired.is_another_than(copy);
     if is_another && (runs_once(&job.copy_at.resource) || has_what_stays(edge, job, desired).await?) {
         let why = Replacing {
@@ -192,7 +193,7 @@ async fn write(
         () => Change::Updated,
     };
     if created && adopted {
-        // What was there before has gone meanwhile: this one is ours.
+        // What was there before is gone meanwhile: this one is ours.
         object = apply_again(edge, job, desired, &object, marks(false)).await?;
     }
     let Address { resource, name } = &job.copy_at;
@@ -208,7 +209,7 @@ async fn write(
     }
     let mut outcome = done_with(job, change, &object, true)?;
     if outcome.copy.is_some_and(|seen| seen.copy.create_only) && !desired.create_only {
-        // The hub dropped the annotation. It was written by a patch, so applying without it leaves it there.
+        // The hub dropped the annotation. It was written by a patch, so an apply without it does not remove it.
         outcome = set_create_only(edge, job, change, None).await?;
     }
     if outcome.ending == Change::Updated && outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
@@ -230,7 +231,7 @@ async fn apply_again(
     Ok(object)
 }
 
-/// Applies to the copy as it was at `version`. Gives it, and whether that has created it.
+/// Applies to the copy as it was at `version`. Returns the copy, and whether the apply has created it.
 async fn apply_at(
     edge: &Cluster,
     job: &Job,

@@ -1,10 +1,10 @@
-//! Lists of a pod that name a key twice: API servers take them from everybody but from an apply.
+//! Lists of a pod that name a key twice: API servers accept them in any request but an apply.
 //!
 //! To server-side apply these lists are maps: an environment variable or a port that is there twice makes it refuse the
-//! whole object with code 500 (structured-merge-diff). Where one entry says the same as the two, it takes their place.
-//! Where it does not (two names for one port), all entries of that key are left out of the apply, which leaves what it does
-//! not name alone, and a patch after it sets the whole list ([`Duplicates::patch`]). Pods and Jobs, of which nothing can be
-//! set later, keep the list, and the server's refusal shows it.
+//! whole object with code 500 (structured-merge-diff). If one entry means the same as the two, it replaces them. If not
+//! (two names for one port), all entries of that key are left out of the apply, which does not touch what it does not
+//! name, and a patch after it sets the whole list ([`Duplicates::patch`]). Pods and Jobs, of which nothing can be set
+//! later, keep the list, and the server's refusal shows it.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::ResourceType;
 
-/// Group, plural and the way to the spec of the pods.
+/// Group, plural and the path to the spec of the pods.
 type PodSpec = (&'static str, &'static str, &'static [&'static str]);
 
 const POD_SPECS: &[PodSpec] = &[
@@ -31,7 +31,7 @@ const POD_SPECS: &[PodSpec] = &[
     ),
     ("batch", "jobs", &["spec", "template", "spec"]),
 ];
-/// Lists of a pod and of its containers in which a key may be there twice (the others are validated), and their keys.
+/// Lists of a pod and of its containers in which a key may be there twice (other lists are validated), and their keys.
 const OF_PODS: [(&str, &[&str]); 2] = [("hostAliases", &["ip"]), ("imagePullSecrets", &["name"])];
 const OF_CONTAINERS: [(&str, &[&str]); 2] = [("env", &["name"]), ("ports", &["containerPort", "protocol"])];
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
@@ -105,7 +105,7 @@ impl Duplicates {
                 Some((containers, name)) => {
                     let all = copy.pointer(&format!("{pod}/{containers}"))?.as_array()?;
                     let index = all.iter().position(|container| container["name"] == **name)?;
-                    // Others may put containers before it meanwhile.
+                    // Others may insert containers before it meanwhile.
                     let container = format!("{pod}/{containers}/{index}");
                     patch.push(json!({"op": "test", "path": format!("{container}/name"), "value": name}));
                     format!("{container}/{}", list.field)
@@ -122,7 +122,7 @@ impl Duplicates {
 }
 
 struct Settling {
-    /// What one entry cannot say is left out of the apply.
+    /// Entries that one entry cannot replace are left out of the apply.
     splits: bool,
     changed: bool,
     lists: Vec<List>,
@@ -182,7 +182,7 @@ impl Settling {
     }
 }
 
-/// What the API server tells entries apart by.
+/// What distinguishes the entries for the API server.
 fn key(item: &Value, keys: &[&str]) -> String {
     let part = |key: &&str| match &item[key] {
         Value::Null if *key == "protocol" => "\"TCP\"".to_owned(),
@@ -192,13 +192,13 @@ fn key(item: &Value, keys: &[&str]) -> String {
     keys.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// A list with each key once that means the same; `None` if there is none.
+/// A list that has each key once and means the same; `None` if there is none.
 fn say_the_same(field: &str, items: &[Value], keys: &[String]) -> Option<Vec<Value>> {
     let mut kept: Vec<Value> = Vec::new();
     let mut place: HashMap<&str, usize> = HashMap::new();
     for (index, (item, key)) in items.iter().zip(keys).enumerate() {
         if field == "env" {
-            // The last one counts, but what stands before it may have been made of an earlier one.
+            // The last one counts, but entries before it may refer to an earlier one.
             let name = item["name"].as_str().unwrap_or_default();
             let refers = |other: &Value| {
                 other["value"]

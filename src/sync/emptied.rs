@@ -1,11 +1,10 @@
-//! Objects and lists that are emptied at the origin: an apply alone loses them.
-//!
-//! Server-side apply takes out of a copy what its manager applies no longer, and what has nothing left by that is lost
-//! with it (structured-merge-diff): `{}` over an `{a: b}` of ours gives null or nothing, and so does `[]` over `[x]`. Where a
-//! schema wants an object there, the whole apply is refused for it, as often as it is sent; elsewhere the same apply finds
-//! nothing to take out the next time, and so sets it. [`apply`] does both in its one run: after a refusal, a patch first
-//! takes out what is ours there, which leaves `{}`; and what an answer shows as lost is applied once more. It asks for no
-//! more than an apply unless something empty is applied and is lost by that.
+//! Objects and lists that are emptied at the origin: with an apply alone they would disappear from the copy.
+//! Server-side apply removes from a copy what its manager no longer applies, and also what becomes empty by that
+//! (structured-merge-diff): `{}` over an `{a: b}` of ours gives null or nothing, and so does `[]` over `[x]`. If a
+//! schema requires an object there, the whole apply is refused, however often it is sent; otherwise the same apply
+//! finds nothing to remove the next time, and so sets the empty value. [`apply`] handles both in one run: after a
+//! refusal, a patch first removes what is ours there, which leaves `{}`; and what an answer shows as lost is applied
+//! once more. It needs only one request unless something empty is applied and is lost by that.
 //!
 //! Nested more deeply than `serde_json` reads into values (128 levels), objects are applied as they are.
 
@@ -20,7 +19,8 @@ use super::meta::Meta;
 use super::object::{Address, Desired};
 use crate::cluster::{Cluster, Content, Error};
 
-/// Applies through `once`, which applies to the copy as it was at a version and gives it, and whether that has created it.
+/// Applies through `once`, which applies to the copy as it was at a version and returns the copy, and whether the apply
+/// has created it.
 pub(super) async fn apply(
     copies: &Cluster,
     at: &Address,
@@ -43,7 +43,7 @@ pub(super) async fn apply(
         return Ok((object, created));
     }
     let now = Meta::of(&at.name, &object)?.resource_version;
-    // What has changed nothing would change nothing the next time either.
+    // An apply that has changed nothing would change nothing the next time either.
     let is_new = cleared.as_deref().or(version) != Some(&*now);
     if is_new && has_lost(&desired.fields, &object) {
         return once(Some(&now)).await;
@@ -51,8 +51,8 @@ pub(super) async fn apply(
     Ok((object, false))
 }
 
-/// Takes out of the copy as it was at a version what we own where nothing is to be. Gives the version that it has then;
-/// `None` if there is no such thing, or it may not be taken out.
+/// Removes from the copy, as it was at a version, what we own where something empty is wanted. Returns the version that
+/// the copy then has; `None` if there is nothing to remove, or it may not be removed.
 async fn clear(
     copies: &Cluster,
     at: &Address,
@@ -62,7 +62,7 @@ async fn clear(
     let Address { resource, name } = at;
     let copy = match copies.get(resource, name, Content::Full).await {
         Ok(copy) => copy,
-        // Then it is the refusal that is logged.
+        // Then the refusal of the apply is logged.
         Err(error) if error.status().is_some() => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -84,7 +84,7 @@ impl Desired {
     }
 }
 
-/// What is wanted of a copy, of fields that each have a comma before them, and the copy itself.
+/// What the copy is to be, from fields that each have a comma before them, and the copy itself.
 fn read(fields: &str, copy: &[u8]) -> Option<(Value, Value)> {
     let wanted = serde_json::from_str(&format!("{{{}}}", fields.trim_start_matches(','))).ok()?;
     Some((wanted, serde_json::from_slice(copy).ok()?))
@@ -109,7 +109,7 @@ fn lacks(wanted: &Value, found: &Value, ours: &FieldSet, node: Option<usize>) ->
             let parts = |list| node.map(|node| parts(list, ours, node)).unwrap_or_default();
             let merged = parts(found);
             if merged.is_empty() {
-                // A list that is applied as one is the same list.
+                // A list that is applied as a whole is the same list.
                 let mut pairs = items.iter().zip(others);
                 return items.len() == others.len() && pairs.any(|(item, other)| lacks(item, other, ours, None));
             }
@@ -124,7 +124,7 @@ fn lacks(wanted: &Value, found: &Value, ours: &FieldSet, node: Option<usize>) ->
     }
 }
 
-/// True for what holds nothing but what is empty.
+/// True for a value that contains nothing but empty values.
 fn is_hollow(value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.values().all(is_hollow),
@@ -133,8 +133,8 @@ fn is_hollow(value: &Value) -> bool {
     }
 }
 
-/// The JSON patch that takes out of a copy at a version what we alone own where `fields` have something empty; `None` if
-/// there is no such thing.
+/// The JSON patch that removes from a copy at a version what only we own where `fields` have something empty; `None` if
+/// there is nothing to remove.
 fn clearing(fields: &str, copy: &[u8], version: &str) -> Option<Bytes> {
     let (wanted, found) = read(fields, copy)?;
     let (ours, others) = owned(copy).ok()?;
@@ -162,7 +162,7 @@ struct Clearing<'a> {
 struct At {
     /// As a JSON pointer.
     path: String,
-    /// In the field set of what we own, and in that of all others if they own anything there.
+    /// Its node in the field set of what we own, and in that of all others if they own anything there.
     ours: usize,
     others: Option<usize>,
 }
@@ -229,8 +229,8 @@ struct Part<'a> {
     below: usize,
 }
 
-/// The parts of a value that a node of a field set names, those of a list from its end, so that none is at another place
-/// once those before it are taken out.
+/// The parts of a value that a node of a field set names, those of a list from its end, so that removing one does not
+/// move those that follow.
 fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec<Part<'a>> {
     let named = set.fields(node).filter_map(|(key, below)| {
         let text: String = serde_json::from_str(key).ok()?;
@@ -263,7 +263,7 @@ fn parts<'a>(value: &'a Value, set: &'a FieldSet, node: usize) -> Vec<Part<'a>> 
     }
 }
 
-/// The items of a list that have these marks: values, or objects of the fields that tell items apart.
+/// The items of a list that these keys name: values, or objects with the fields that distinguish items.
 fn items_of<'a>(items: &'a [Value], named: &[(&'a str, usize, Value)]) -> Vec<Part<'a>> {
     let first = named.first().and_then(|(_, _, mark)| mark.as_object());
     let fields: Option<Vec<&String>> = first.map(|mark| mark.keys().collect());

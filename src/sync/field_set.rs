@@ -1,5 +1,5 @@
-//! A field set of `managedFields` (`fieldsV1`): objects within objects, where an empty one is a leaf. As deep as the object
-//! that it is about, so without recursion.
+//! A field set of `managedFields` (`fieldsV1`): objects within objects, where an empty one is a leaf. It is as deep as
+//! the object that it is about, so it is handled without recursion.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;

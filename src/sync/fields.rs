@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::cluster::Error;
 
-/// An object with one field set to that JSON, whatever the others hold.
+/// An object with one field set to that JSON, whatever the other fields contain.
 pub(super) fn with_field(object: &RawValue, field: &str, value: &str) -> Result<String, Error> {
     let mut fields: BTreeMap<String, &RawValue> =
         serde_json::from_str(object.get()).map_err(|error| no_object(&error))?;
@@ -15,7 +15,7 @@ pub(super) fn with_field(object: &RawValue, field: &str, value: &str) -> Result<
     serde_json::to_string(&fields).map_err(|error| no_object(&error))
 }
 
-/// What is no object.
+/// The error for something that is no object.
 pub(super) fn no_object(error: &serde_json::Error) -> Error {
     Error::BadAnswer(format!("an object: {error}"))
 }

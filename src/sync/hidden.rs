@@ -1,5 +1,5 @@
-//! Types that a side defines and does not show: a server that has just started shows the types of CRDs late, and their
-//! objects are there all the same.
+//! Types that a side defines and does not serve yet: a server that has just started serves the types of CRDs late, but
+//! their objects are there.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::meta::Meta;
 use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
-/// Names to people what is of the first namespaced type that the side defines, and that is not among those `shown`
+/// Names the objects of the first namespaced type that the side defines and that is not among those `shown`
 /// (`resource.group`).
 pub(super) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>) -> Result<Option<String>, Error> {
     let mut listing = cluster.list(ListRequest {
@@ -23,7 +23,7 @@ pub(super) async fn first_hidden(cluster: &Rc<Cluster>, shown: &BTreeSet<String>
         match listing.next().await {
             Ok(Some(object)) => hidden.extend(Some(Meta::parse(&object)?.name).filter(|name| !shown.contains(&**name))),
             Ok(None) => break,
-            // Whoever may not read the CRDs believes what is shown.
+            // A syncer that may not read the CRDs has to rely on what is shown.
             Err(error) if error.is_forbidden() || error.is_type_not_served() => return Ok(None),
             Err(error) => return Err(error),
         }
@@ -83,14 +83,14 @@ impl Crd {
         }
     }
 
-    /// True if its objects can be used, so that there may be some: its names were accepted, once and for all, and it says
+    /// True if its objects can be used, so that there may be some: its names were accepted, which is final, and it says
     /// that it is served.
     pub(super) fn is_in_use(&self) -> bool {
         let is_established = |one: &Condition| one.r#type == "Established" && one.status == "True";
         self.status.conditions.iter().any(is_established) && self.spec.versions.iter().any(|version| version.served)
     }
 
-    /// Names the objects of the CRD `name` to people, where its type is not shown.
+    /// Names the objects of the CRD `name`, if its type is not shown.
     pub(super) fn words(name: &str) -> String {
         format!("objects of {name}, which is defined and not served at the moment")
     }

@@ -1,9 +1,9 @@
 //! Which cluster answers: the proof that a delete needs beside the absence of an origin.
 //!
-//! Behind one URL there may be another workspace or cluster tomorrow. It answers, truthfully, that our objects do not
+//! Behind one URL there may be another workspace or cluster tomorrow. It answers, correctly, that our objects do not
 //! exist. So each cluster is known by the UID of a namespace that lives as long as it does, and a copy is deleted only
-//! after the same cluster has answered again, asked after it has said that the origin does not exist: it may have been
-//! replaced in the moment before. Those who ask at once share an answer.
+//! if that UID is read again after the cluster has said that the origin does not exist: it may have been replaced just
+//! before. Workers that ask at the same time share an answer.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +11,22 @@ use super::ownership::Source;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
 use crate::sync::meta::Meta;
 
-/// Namespaces whose UID names a cluster, the first that there is. kcp workspaces have no `kube-system`, and some not even
-/// `default`: those are named by the UID of the object that stands for the workspace itself.
+/// Namespaces whose UID identifies a cluster: the first one that exists. kcp workspaces have no `kube-system`, and some
+/// not even `default`: those are identified by the UID of the object that represents the workspace itself.
 const NAMESPACES: [&str; 2] = ["kube-system", "default"];
-/// kcp's API group of what describes a workspace itself, and its version.
+/// kcp's API group of what describes a workspace itself.
 pub(super) const WORKSPACE: &str = "core.kcp.io";
 const WORKSPACE_VERSION: &str = "v1alpha1";
 
-/// What is known of the identity of one side. A worker has what was known when it began: what is known meanwhile is held
-/// against what it found ([`Identity::confirms`]).
+/// What is known of the identity of one side. A worker has what was known when it began; what has become known since is
+/// compared with what it found ([`Identity::confirms`]).
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// The cluster that the copies are from; absent as long as it is not known.
     expected: Option<String>,
     /// The one that has answered last.
     found: Option<String>,
-    /// Clusters that copies are from too, and which people have confirmed not to be waited for.
+    /// Other clusters that copies are from, and of which people have confirmed that they do not come back.
     former: BTreeSet<String>,
     /// People have confirmed that it has gone back to older versions.
     may_be_older: bool,
@@ -35,7 +35,7 @@ pub struct Identity {
 /// Who answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The expected cluster: its UID; `None` if it was not known who is expected.
+    /// The expected cluster: its UID; `None` if it was not known which one is expected.
     Same(Option<String>),
     /// Another one: its UID.
     Other(String),
@@ -86,7 +86,7 @@ impl Identity {
         self.may_be_older = true;
     }
 
-    /// What the mark of a copy says against an answer of this cluster at `version` (0 if unknown).
+    /// What in the mark of a copy contradicts an answer of this cluster at `version` (0 if unknown).
     pub fn doubt(&self, source: Source<'_>, cluster: &str, version: u64) -> Option<Doubt> {
         if cluster != source.cluster {
             let doubt = Doubt::MadeFrom(source.cluster.to_owned());
@@ -107,7 +107,7 @@ impl Identity {
         }
     }
 
-    /// Asks the side who it is. What answers begins after the call. An error proves nothing.
+    /// Asks the side which cluster it is. The request is sent after the call. An error proves nothing.
     pub async fn verify(&self, cluster: &Cluster) -> Result<Verdict, Error> {
         let Some(expected) = self.expected() else {
             return Ok(Verdict::Same(None));
@@ -121,8 +121,8 @@ impl Identity {
     }
 }
 
-/// The UID that names a cluster; `None` if it has nothing that does. One that is known by the UID `expected` may have got
-/// another name as well since.
+/// The UID that identifies a cluster; `None` if it has none. A cluster that is known by the UID `expected` may since
+/// have got another one that would come first.
 pub async fn read(cluster: &Cluster, expected: Option<&str>) -> Result<Option<String>, Error> {
     let mut first = None;
     let workspace = (logical_clusters(WORKSPACE_VERSION), "cluster");
@@ -132,7 +132,7 @@ pub async fn read(cluster: &Cluster, expected: Option<&str>) -> Result<Option<St
         let uid = match cluster.get_shared(&resource, &at, Content::Metadata).await {
             Ok(object) => Meta::parse(&object)?.uid,
             Err(error) if error.proves_absent(name) => continue,
-            // An ordinary cluster, or one that does not tell.
+            // An ordinary cluster, or one that does not let it be read.
             Err(error) if resource.group == WORKSPACE && (error.is_type_not_served() || error.is_forbidden()) => {
                 continue;
             }
@@ -146,7 +146,7 @@ pub async fn read(cluster: &Cluster, expected: Option<&str>) -> Result<Option<St
     Ok(first)
 }
 
-/// The type of the object that stands for a kcp workspace in itself, called `cluster`.
+/// The type of the object, called `cluster`, that represents a kcp workspace in itself.
 pub(super) fn logical_clusters(version: &str) -> ResourceType {
     ResourceType {
         group: WORKSPACE.into(),

@@ -24,7 +24,7 @@ pub enum Why {
     Protected,
     /// It is being deleted already; when it is gone, it will be read again.
     Terminating,
-    /// It is a Job that has run to its end, and whose copy is gone: it is not to run again.
+    /// It is a Job that has finished, and whose copy is gone: it is not to run again.
     Finished,
     /// It exists on neither side.
     Gone,
@@ -36,7 +36,7 @@ pub enum Why {
 /// What the edge's owner has chosen.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Who this syncer is in the owner marks of its copies.
+    /// The sync target in the owner marks of this syncer's copies.
     pub sync_target: SyncTarget,
     /// Delete adopted objects instead of releasing them, as the Go syncer did (`--delete-adopted`).
     pub delete_adopted: bool,
@@ -45,8 +45,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whose fields are reverted in a copy that is selected so. One that only has to be there is the edge's to label: its
-    /// Pod Security labels, for one.
+    /// Whose fields are reverted in a copy that is selected in this way. A namespace that is only implied may be
+    /// labelled at the edge, for example with Pod Security labels.
     pub fn reverts(&self, selection: Selection) -> RevertFrom<'_> {
         (selection != Selection::Implied).then_some(&*self.revert_changes_from)
     }
@@ -68,17 +68,17 @@ pub struct Job {
     pub policy: Rc<Policy>,
     /// How it is selected now.
     pub selection: Selection,
-    /// What the copy is to be, where the origin was at hand; otherwise that is read.
+    /// What the copy is to be, if the origin was at hand; otherwise the origin is read.
     pub desired: Option<Rc<Desired>>,
     /// The copy as last seen.
     pub copy: Copy,
-    /// Resource version of the copy as last seen, or at which it was seen to go; 0 if unknown.
+    /// Resource version of the copy as last seen, or at which its deletion was seen; 0 if unknown.
     pub copy_version: u64,
     /// The same of the origin: what is older is not what is there now.
     pub origin_seen_at: u64,
     /// The version of the last list that would have named the origin and did not; 0 if it did, or there was none.
     pub origin_unnamed: u64,
-    /// What is known of the copy is not certain: it is said to be gone, but may have lost no more than its label, or an
+    /// What is known of the copy is not certain: it was reported as gone, but perhaps it has only lost its label, or an
     /// earlier write may have taken effect without an answer. It is read first.
     pub read_first: bool,
     /// It is not known whether there is an origin.
@@ -87,27 +87,28 @@ pub struct Job {
     pub protected: bool,
     /// The edge's owner does not allow that the namespace of the copy is made for it.
     pub namespace_refused: bool,
-    /// Who the origins' side has to be for the copy to be deleted, as far as it was known when the job began.
+    /// Which cluster the origins' side has to be for the copy to be deleted, as far as that was known when the job
+    /// began.
     pub identity: Rc<Identity>,
     /// What has to define the type at the hub for the copy of one of its objects to be deleted, in the same way.
     pub definitions: Rc<TypeDefinitions>,
     /// The version that origins of the type are known to have reached: one that is at an older one was restored from a
     /// backup, and what it lacks has not been deleted.
     pub origin_version: u64,
-    /// What may not be deleted now is left, whatever the origins' side says.
+    /// False if the copy may not be deleted now, whatever the origins' side says.
     pub may_delete: bool,
-    /// People have confirmed that the copy may delete too what it contains.
+    /// People have confirmed that what the copy contains may be deleted with it.
     pub may_cascade: bool,
     /// Deletes of the direction or of the type are held: a copy is not replaced by one of another origin either.
     pub deletes_are_held: bool,
-    /// Nothing has reported what the origin wants. The hash of what the copy was synced with, and still is; 0 if that is
+    /// Nothing has reported what the origin wants. The hash that the copy was synced with and still has; 0 if that is
     /// not known.
     pub unread: Option<u64>,
 }
 
 impl Job {
-    /// The mark that says where the origin is; it stays as it is as long as the copy is of the same origin. `None` as long as
-    /// nobody knows which cluster that is.
+    /// The mark that says where the origin is; it stays as it is as long as the copy is of the same origin. `None` as
+    /// long as it is not known which cluster that is.
     pub(super) fn source_mark(&self, desired: &Desired, copy: Copy) -> Option<String> {
         let is_known = copy.state == CopyState::Ours && copy.made_at != 0 && !desired.is_another_than(copy);
         let (cluster, version) = if is_known {
@@ -118,7 +119,7 @@ impl Job {
         Some(Source { cluster, version }.mark())
     }
 
-    /// What an existing object in the copy's place is.
+    /// The marks of an existing object in the copy's place.
     pub(super) fn copy_of(&self, meta: &Meta) -> Copy {
         meta.copy(self.direction, &self.copy_at.resource, &self.policy.sync_target)
     }
@@ -170,7 +171,7 @@ impl Seen {
         version: 0,
     };
 
-    /// What is in a copy's place, by the object, whole or metadata alone.
+    /// What is in a copy's place; `object` may be metadata alone.
     pub fn of(
         direction: Direction,
         resource: &ResourceType,
@@ -184,7 +185,7 @@ impl Seen {
         Ok(Self {
             copy,
             labelled: meta.is_labelled(direction),
-            // A patch may have marked it as create only, and so it is among nobody's applied fields.
+            // A patch may have marked it as create only, so that no manager has applied that field.
             hash: if copy.create_only { (!hash).max(1) } else { hash },
             version: meta.version_number(),
         })
@@ -194,11 +195,11 @@ impl Seen {
 /// What a job came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The copy is as its origin wants it: what was done for that.
+    /// The copy is as its origin wants it; with what was done for that.
     Changed(Change),
     /// Nothing was done, for a reason that lasts until something changes.
     Skipped(Why),
-    /// The origin is gone, and the copy is held back from its end all the same.
+    /// The origin is gone, but the delete of the copy is held.
     Held(HeldFor),
 }
 
@@ -217,26 +218,27 @@ pub enum Change {
     MarkedCreateOnly,
     /// The copy was deleted.
     Deleted,
-    /// Our marks were taken off an adopted object.
+    /// Our marks were removed from an adopted object.
     Released,
     /// The copy could not be updated and was deleted and created again.
     Replaced,
 }
 
-/// Why a copy is held back from its end.
+/// Why the delete of a copy is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeldFor {
-    /// Both are read once more first: nothing had reported that the origin is gone, or somebody has changed the copy meanwhile.
+    /// Both objects have to be read once more: it was not reported that the origin is gone, or somebody has changed the
+    /// copy meanwhile.
     AnotherLook,
     /// Another cluster answered: its UID.
     OtherCluster(String),
     /// The origins' side has gone back to this version.
     WentBack(u64),
-    /// What the copy says of where it is from.
+    /// The mark of the copy, which says where it is from.
     Doubted(Doubt),
-    /// The hub takes the whole type away, or has done so.
+    /// The hub deletes the whole type, or has done so.
     Withdrawn(Withdrawal),
-    /// Its end would take this along, which is not itself to be deleted: an object, or what is known of it.
+    /// Its delete would also delete this, which is not itself to be deleted: an object, or what is known of it.
     WouldCascade(String),
 }
 

@@ -1,12 +1,12 @@
 //! What of a hub object is synced, kind by kind.
 //!
 //! What the hub's API server or its controllers filled in is not synced, so that the edge's own values stay: they
-//! belong to no field that is applied. What the hub's user set is synced. Kinds without rules pass as raw slices; of the
-//! others only the field that a rule names is taken apart, since a CRD can be a megabyte of schema.
+//! belong to no field that is applied. What the hub's user set is synced. Objects of kinds without rules are passed on
+//! as raw slices; of the others only the field that a rule names is parsed, since a CRD can be a megabyte of schema.
 //!
 //! Who set a field is in the object's `managedFields`. Seen on kube-apiserver 1.36, for POST, PUT, patch and apply alike:
 //! what the server allocates (`clusterIP`, `nodePort`), what admission adds (a storage class, a pod's tolerations) and
-//! what a binding sets (`nodeName`) is owned by nobody, also after a client has read the object and sent it back. A
+//! what a binding sets (`nodeName`) is owned by nobody, also after a client has read the object and written it. A
 //! default of the schema (`replicas: 1`) is owned by the client that sends whole objects, and by nobody after an apply.
 
 use std::borrow::Cow;
@@ -43,7 +43,7 @@ const RULES: &[Rule] = &[
     (ADMISSION, "validatingwebhookconfigurations", &["webhooks"], ca_bundles),
     ("apiextensions.k8s.io", "customresourcedefinitions", &["spec", "conversion"], ca_bundles),
     ("apiregistration.k8s.io", "apiservices", &["spec"], ca_bundles),
-    // A default that nobody asked for; an autoscaler at the edge decides then.
+    // A default that nobody asked for; so an autoscaler at the edge can decide.
     ("apps", "deployments", &["spec", "replicas"], |value, hub| hub.drop_if_unset(value, &["f:spec", "f:replicas"])),
     ("apps", "statefulsets", &["spec", "replicas"], |value, hub| hub.drop_if_unset(value, &["f:spec", "f:replicas"])),
     (BATCH, "jobs", &["spec"], job),
@@ -54,7 +54,7 @@ const RULES: &[Rule] = &[
 
 /// Annotations that the hub's controllers write, by group, plural and prefix.
 const HUB_ANNOTATIONS: &[(&str, &str, &str)] = &[
-    // OpenShift allots ranges of user ids to namespaces, and registry credentials to service accounts.
+    // OpenShift assigns ranges of user ids to namespaces, and registry credentials to service accounts.
     ("", "namespaces", "openshift.io/sa.scc."),
     ("", "persistentvolumeclaims", "pv.kubernetes.io/"),
     (
@@ -83,7 +83,7 @@ const JOB_LABELS: [&str; 4] = [
     "job-name",
 ];
 
-/// Annotations that ask a controller to fill in `caBundle`: what the hub's filled in is not for the edge.
+/// Annotations that ask a controller to fill in `caBundle`: the value from the hub's controller is not for the edge.
 const CA_INJECTIONS: [&str; 4] = [
     "cert-manager.io/inject-apiserver-ca",
     "cert-manager.io/inject-ca-from",
@@ -135,7 +135,8 @@ pub(crate) fn is_synced_annotation(resource: &ResourceType, key: &str) -> bool {
         .any(|(group, plural, prefix)| resource.is(group, plural) && key.starts_with(prefix))
 }
 
-/// True for types whose objects run once, so that another object of the same name is to run again, and cannot be an update.
+/// True for types whose objects run once, so that another object of the same name has to run again, and must not be an
+/// update of the former.
 pub(crate) fn runs_once(resource: &ResourceType) -> bool {
     resource.is(BATCH, "jobs") || resource.is("", "pods")
 }
@@ -173,7 +174,7 @@ pub(crate) fn keeps_silently(
     Ok(stays_headless.then_some("spec.clusterIP"))
 }
 
-/// True if `status` is that of a Job which has run to its end, well or not: it does not run again.
+/// True if `status` is that of a Job which has finished, successfully or not: it does not run again.
 pub(crate) fn has_finished(resource: &ResourceType, status: Option<&RawValue>) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -196,7 +197,8 @@ pub(crate) fn has_finished(resource: &ResourceType, status: Option<&RawValue>) -
     status.conditions.iter().flatten().any(ends)
 }
 
-/// Cleans the value at `path` within `raw` and leaves all around it as raw slices. `None` if there is no such value.
+/// Cleans the value at `path` within `raw` and leaves everything around it as raw slices. `None` if there is no such
+/// value.
 fn edit(raw: &RawValue, path: &[&str], clean: &dyn Fn(&mut Value)) -> serde_json::Result<Option<Box<RawValue>>> {
     let Some((&key, rest)) = path.split_first() else {
         let mut value: Value = serde_json::from_str(raw.get())?;
@@ -273,7 +275,7 @@ impl Hub<'_> {
     fn meta(&self) -> &HubMeta {
         self.meta.get_or_init(|| {
             let metadata = self.top.get("metadata").map_or("{}", |metadata| metadata.get());
-            // What is unreadable is as good as absent: the rules have an answer for that.
+            // Metadata that cannot be read counts as absent: the rules handle that.
             serde_json::from_str(metadata).unwrap_or_default()
         })
     }
@@ -315,7 +317,7 @@ fn remove_nulls(fields: &mut Map<String, Value>) {
     fields.retain(|_, value| !value.is_null());
 }
 
-/// Keeps the items of the list `key` that `keep` says, and no empty list.
+/// Keeps the items of the list `key` for which `keep` is true; an empty list is removed.
 fn retain_items(fields: &mut Map<String, Value>, key: &str, keep: impl Fn(&Value) -> bool) {
     if let Some(Value::Array(items)) = fields.get_mut(key) {
         items.retain(keep);
@@ -354,7 +356,7 @@ fn service(spec: &mut Value, hub: &Hub<'_>) {
     }
 }
 
-/// `OpenShift` makes a secret for each registry and lists it. What becomes of the rest is for [`super::pull_secrets`] to say.
+/// `OpenShift` makes a secret for each registry and lists it. [`super::pull_secrets`] handles the rest.
 fn pull_secrets(secrets: &mut Value, hub: &Hub<'_>) {
     let generated = format!("{}-dockercfg-", hub.meta().name);
     if let Value::Array(items) = secrets {
@@ -412,7 +414,7 @@ fn pod(spec: &mut Value, hub: &Hub<'_>) {
     }
 }
 
-/// The selector that the API server makes of a Job's UID, and the labels that go with it.
+/// The selector that the API server makes from a Job's UID, and the labels that go with it.
 fn job(spec: &mut Value, _: &Hub<'_>) {
     let Value::Object(fields) = spec else { return };
     if fields.get("manualSelector") == Some(&Value::Bool(true)) {
@@ -434,7 +436,7 @@ fn job(spec: &mut Value, _: &Hub<'_>) {
     }
 }
 
-/// A volume's claim: the user's wish without the identity of the hub's claim, nothing if the hub's controller chose it.
+/// A volume's claim: what the user chose, without the UID of the hub's claim; nothing if the hub's controller chose it.
 fn claim_ref(claim: &mut Value, hub: &Hub<'_>) {
     if hub.is_annotated(BOUND_BY_CONTROLLER) {
         *claim = Value::Null;
@@ -459,8 +461,8 @@ fn ca_bundles(value: &mut Value, hub: &Hub<'_>) {
     }
 }
 
-/// The rules of an aggregated role are gathered by each cluster's controller. One that is no longer aggregated and has none
-/// is to grant nothing at the edge either, where null would keep what was gathered there.
+/// The rules of an aggregated role are gathered by each cluster's controller. A role that is no longer aggregated and
+/// has no rules must grant nothing at the edge either; null would keep the rules that were gathered there.
 fn aggregated_rules(rules: &mut Value, hub: &Hub<'_>) {
     if hub.top.get("aggregationRule").is_some_and(|rule| rule.get() != "null") {
         *rules = Value::Null;

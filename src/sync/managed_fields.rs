@@ -2,9 +2,9 @@
 //!
 //! The API server keeps for each field manager the set of fields that it owns. Whoever changes or removes a field that
 //! we applied takes it out of our set; what others add beside our fields, and status, leaves it as it is. So a change
-//! of our set is drift, and nothing else is but an apply of other values under our own name: that of a syncer that leads
-//! no longer, whose request came late. The server gives our entry a new time then, and only then. [`marks`] tells both from
-//! one version of a copy to the next, without knowing any value, also from metadata alone.
+//! of our set is drift. The only other drift is an apply of other values under our own name: the late request of a
+//! syncer that is no longer the leader. The server gives our entry a new time then, and only then. [`marks`] detects
+//! both between one version of a copy and the next, without knowing any value, also from metadata alone.
 //!
 //! Server-side apply removes a field only when its last owner stops applying it. So fields that people added with
 //! kubectl, and all fields of copies that the Go syncer wrote with plain updates, are first made ours by editing
@@ -28,8 +28,8 @@ use crate::plan::Direction;
 /// `managedFields`; the API server then names what it finds at the first apply `before-first-apply`.
 const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", "before-first-apply"];
 
-/// Fields that API servers and controllers fill in. They may stand in the field set of whoever wrote the object first,
-/// but are not his to lose.
+/// Fields that API servers and controllers fill in. They may be in the field set of the manager that wrote the object
+/// first, but must stay when its fields are removed.
 const EDGES_OWN: [&str; 16] = [
     "f:finalizers",
     "f:ownerReferences",
@@ -43,14 +43,14 @@ const EDGES_OWN: [&str; 16] = [
     "f:volumeName",
     "f:secrets",
     "f:imagePullSecrets",
-    // What is in it is the syncer's own, and is patched together with those, not applied.
+    // Its value is the syncer's own, and is patched together with the pull secrets, not applied.
     "f:edge.kubestellar.io/pull-secrets",
     "f:caBundle",
     "f:controller-uid",
     "f:status",
 ];
 
-/// More field managers than anything has.
+/// More field managers than any object has.
 const MOST_MANAGERS: usize = 1000;
 /// Paths named in a log line.
 const NAMED_FIELDS: usize = 3;
@@ -67,7 +67,7 @@ struct WireMeta {
     managed_fields: Vec<Value>,
 }
 
-/// The same with its entries unread: one is as deep as the object.
+/// The same with its entries unparsed: an entry is as deep as the object.
 #[derive(Deserialize)]
 struct RawWire<'a> {
     #[serde(borrow)]
@@ -83,7 +83,7 @@ struct RawMeta<'a> {
     managed_fields: Vec<&'a RawValue>,
 }
 
-/// One entry of `managedFields`, its field set unread.
+/// One entry of `managedFields`, its field set unparsed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Owner<'a> {
@@ -100,11 +100,11 @@ struct Owner<'a> {
 }
 
 /// Whose fields are reverted in a copy: of these field managers, names or prefixes that end in `*`, and of the Go syncer;
-/// `None` takes nobody's.
+/// with `None`, nobody's.
 pub type RevertFrom<'a> = Option<&'a [String]>;
 
-/// A hash of what makes an edge copy ours: the fields that we own, those that people own and that are to be reverted,
-/// and whether it is being deleted. Another value means that somebody interfered. Never 0.
+/// A hash of what we control in a copy: the fields that we own, those that people own and that are to be reverted, and
+/// whether it is being deleted. Another value means that somebody else has changed it. Never 0.
 pub fn marks(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
     #[derive(Deserialize)]
     struct Marked<'a> {
@@ -141,8 +141,8 @@ pub fn is_syncer(manager: &str) -> bool {
 
 /// The patch that makes the fields of taken-over managers ours, to be followed by an apply. `None` if there are none.
 ///
-/// Entries of subresources (`status`, `scale`) are not touched. The patch holds only as long as nobody changes the object
-/// (its resource version is in it).
+/// Entries of subresources (`status`, `scale`) are not touched. The patch is valid only as long as nobody changes the
+/// object (its resource version is in it).
 pub fn take_over(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Result<Option<String>, Error> {
     if direction == Direction::Down && !names_any(object, revert_from) {
         return Ok(None);
@@ -179,7 +179,7 @@ pub fn take_over(object: &[u8], direction: Direction, revert_from: RevertFrom) -
     )))
 }
 
-/// The fields that we have applied, and those that anybody else owns or that we have written otherwise.
+/// The fields that we have applied, and those that others own or that we have written in another way.
 pub(super) fn owned(object: &[u8]) -> Result<(FieldSet, FieldSet), Error> {
     let wire: RawWire<'_> = parse(object)?;
     let (mut ours, mut others) = (FieldSet::default(), FieldSet::default());
@@ -365,7 +365,7 @@ mod tests {
         deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         let taken = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
         let people = entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}}));
-        // Other values of the same fields, applied under our own name by a syncer that leads no longer.
+        // Other values of the same fields, applied under our own name by a syncer that is no longer the leader.
         for other in [
             deleted,
             copy(&[taken]),

@@ -12,10 +12,10 @@ use crate::api::RENAMED_FROM;
 use crate::bounded::at_most;
 use crate::cluster::{Error, LONGEST_VERSION, ObjectName, Workspaces, is_path_segment, is_word};
 
-/// More metadata is no API server's: beside annotations, of which they take 256 KiB, there are labels and field managers.
-/// It is checked of larger objects alone.
+/// No API server sends more metadata: apart from annotations, of which they accept 256 KiB, there are only labels and
+/// field managers. Checked only for larger objects.
 const METADATA_LIMIT: usize = 2 << 20;
-/// More owners than anything has.
+/// More owners than any object has.
 const MOST_OWNERS: usize = 10_000;
 
 /// The metadata fields that decisions need.
@@ -49,7 +49,7 @@ pub struct Meta {
     /// syncer's updates empty the list; whatever else creates or changes an object is in it.
     #[serde(default = "yes", rename = "managedFields", deserialize_with = "names_a_syncer")]
     pub by_syncer: bool,
-    /// A workload or a Service has made it and takes it along (`controller: true` in its `ownerReferences`).
+    /// A workload or a Service has made it, and it is deleted with that (`controller: true` in its `ownerReferences`).
     #[serde(default, rename = "ownerReferences", deserialize_with = "names_a_workload")]
     pub of_workload: bool,
 }
@@ -73,7 +73,7 @@ fn names_a_syncer<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<b
     Ok(entries.is_empty() || entries.iter().any(|entry| is_syncer(&entry.manager)))
 }
 
-/// Controllers that own what they make, all of them namespaced and built in: what they own goes with them.
+/// Controllers that own what they make, all of them namespaced and built in: what they own is deleted with them.
 fn names_a_workload<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     const WORKLOADS: [(&str, &[&str]); 3] = [
         ("apps", &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
@@ -122,14 +122,14 @@ impl Meta {
         wire.metadata.checked()
     }
 
-    /// The same of an object of a side with so many workspaces.
+    /// The same for an object of a side with one workspace or many.
     pub fn parse_at(workspaces: Workspaces, object: &[u8]) -> Result<Self, Error> {
         let mut meta = Self::parse(object)?;
         meta.workspace = workspaces.of(&meta.annotations).to_owned();
         Ok(meta)
     }
 
-    /// The same, if it can be what an API server says: names become paths, and the UID a part of annotations.
+    /// The same, if an API server can have sent it: names become parts of paths, and the UID a part of annotations.
     fn checked(self) -> Result<Self, Error> {
         let wrong = match () {
             () if !is_path_segment(&self.name) => ("name", &self.name),
@@ -143,8 +143,8 @@ impl Meta {
         Err(Error::BadAnswer(format!("an object with the {field} {text:?}")))
     }
 
-    /// Reads the metadata of an answer that has to be about `name`: one about anything else, such as a proxy's page with
-    /// status 200, is no answer.
+    /// Reads the metadata of an answer that has to be about `name`: anything else, such as a proxy's page with status
+    /// 200, is an error.
     pub fn of(name: &ObjectName, answer: &[u8]) -> Result<Self, Error> {
         let mut meta = Self::parse(answer)?;
         name.workspace().clone_into(&mut meta.workspace);

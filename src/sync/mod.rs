@@ -1,4 +1,4 @@
-//! One object at a time: what it should be, whose it is, and bringing it there.
+//! One object at a time: what it should be, whose it is, and making it so.
 
 mod canonical;
 mod cascade;

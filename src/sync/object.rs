@@ -1,8 +1,8 @@
 //! One object as JSON: its metadata, its cleaned form for the other side, and the hashes of that and of its status.
 //!
-//! Bodies are handled as raw JSON slices; only metadata is taken apart. A hash covers the server's own serialization,
-//! which is stable for an unchanged object; where it is not (another server version), the cost is one apply that
-//! changes nothing.
+//! Bodies are handled as raw JSON slices; only metadata is parsed. A hash covers the server's own serialization, which
+//! is stable for an unchanged object; where it is not (another server version), the cost is one apply that changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -45,7 +45,7 @@ impl Address {
 /// What the copy is to be: the cleaned origin, not yet marked.
 #[derive(Debug)]
 pub struct Desired {
-    /// Hash of all that is enforced in the copy, and of which object it is. Never 0.
+    /// Hash of all that is enforced in the copy, and of the identity of its origin. Never 0.
     pub hash: u64,
     /// UID of the origin; empty if it has none.
     pub origin: String,
@@ -63,7 +63,7 @@ pub struct Desired {
     pub(super) fields: String,
     /// What of it is set by a patch after an apply.
     duplicates: Duplicates,
-    /// [`purpose`] that it was made for.
+    /// The [`purpose`] for which it was made.
     purpose: u64,
 }
 
@@ -75,7 +75,7 @@ fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
 }
 
 impl Desired {
-    /// Cleans an origin for its copy. `None` if it belongs to its own side alone.
+    /// Cleans an origin for its copy. `None` if the object belongs to its own side alone.
     pub fn from_origin(
         origin: &Address,
         copy: &Address,
@@ -123,7 +123,7 @@ impl Desired {
         Ok(Some(desired))
     }
 
-    /// True if it is what this copy of this origin is to be as long as it is selected so.
+    /// True if it was made for this copy of this origin and this selection.
     pub fn is_for(&self, origin: &Address, copy: &Address, selection: Selection) -> bool {
         self.purpose == purpose(origin, copy, selection)
     }
@@ -135,7 +135,7 @@ impl Desired {
         self.fields.len() + of(&self.labels) + of(&self.annotations)
     }
 
-    /// What an origin with the UID `origin` wants whose copy has this content.
+    /// Makes it that of an origin with the UID `origin`, with the same content.
     pub fn made_from(&mut self, origin: String) {
         let mut hasher = DefaultHasher::new();
         hasher.write(json!([origin, self.labels, self.annotations]).to_string().as_bytes());
@@ -247,7 +247,7 @@ impl Status {
         }))
     }
 
-    /// The `status` of a whole object as it stands there, if it has one that can be read.
+    /// The unparsed `status` of a whole object, if it has one that can be read.
     pub fn raw(object: &[u8]) -> Option<&RawValue> {
         #[derive(Deserialize)]
         struct Wire<'a> {
@@ -269,7 +269,8 @@ impl Desired {
         pull_secrets::has_any(resource) && self.fields.contains("imagePullSecrets") || self.duplicates.are_any()
     }
 
-    /// True if the answer to an apply is needed whole for [`Self::addition`]: there may be something to set, or to take away.
+    /// True if the answer to an apply is needed whole for [`Self::addition`]: there may be something to set, or to
+    /// remove.
     pub fn may_have_addition(&self, resource: &ResourceType) -> bool {
         pull_secrets::has_any(resource) || self.has_addition(resource)
     }

@@ -1,5 +1,5 @@
-//! What a syncer keeps for itself at the edge, and how that is called: the record of synced types and the Lease. Syncers of
-//! other sync targets, in the same namespace, have their own.
+//! What a syncer keeps for itself at the edge, and under which names: the record of synced types and the Lease. Syncers
+//! of other sync targets, in the same namespace, have their own.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub fn record_name(sync_target_uid: &str) -> String {
     name_with(RECORD, sync_target_uid)
 }
 
-/// Name of the record of versions from before each sync target had its own.
+/// Name of the record that older versions kept, before each sync target had its own.
 pub const LEGACY_RECORD: &str = RECORD;
 
 /// True for the record of any syncer, in whichever namespace.
@@ -29,8 +29,8 @@ pub fn is_record(at_edge: &ResourceType, name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// A UID that can stand in the name of an object stands in it as it is, so that a person finds the object and a role can
-/// name it; of any other the name has a hash, which all versions of this program must compute alike.
+/// A UID that can be part of the name of an object is used as it is, so that a person finds the object and a role can
+/// name it; of any other UID the name has a hash, which all versions of this program must compute alike.
 fn name_with(prefix: &str, sync_target_uid: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let fits = prefix.len() + 1 + sync_target_uid.len() <= LONGEST_NAME

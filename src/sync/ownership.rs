@@ -1,9 +1,10 @@
 //! Whose a copy is, and what its marks say.
 //!
-//! A copy carries two marks. The first is that of the Go syncer, `<Kind>/<namespace>/<name>` of the copy itself: it tells a
-//! copy from what a controller has made of it, but says neither which syncer has made it, nor of which API group, nor from
-//! which object. So there is a second one, the owner mark: UID of the origin, type of the copy, UID of the sync target.
-//! A copy is ours if both fit. One that another syncer has made is foreign: it is neither deleted nor overwritten.
+//! A copy carries two marks. The first is that of the Go syncer, `<Kind>/<namespace>/<name>` of the copy itself: it
+//! distinguishes a copy from what a controller has made from it, but does not say which syncer has made it, of which
+//! API group it is, or from which object it was made. So there is a second one, the owner mark: UID of the origin, type
+//! of the copy, UID of the sync target. A copy is ours if both fit. One that another syncer has made is foreign: it is
+//! neither deleted nor overwritten.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -32,18 +33,18 @@ pub fn mark_selector(direction: Direction) -> &'static str {
     }
 }
 
-/// Who this syncer is in owner marks.
+/// The sync target of this syncer, as owner marks name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncTarget {
     /// Its UID (`--sync-target-uid`).
     pub uid: String,
-    /// UIDs that it had before (`--former-sync-target-uid`): copies with them are its own, and get the present one.
+    /// UIDs that it had before (`--former-sync-target-uid`): copies with these are its own, and get the present UID.
     pub former: Vec<String>,
 }
 
 impl SyncTarget {
-    /// The owner mark of a copy of that type, made from the object with the UID `origin` (empty where it was made from
-    /// none, as the namespaces that upsync makes): `<origin UID>/<plural.group>/<sync target UID>`.
+    /// The owner mark of a copy of that type, made from the object with the UID `origin` (empty if it was made from
+    /// none, like the namespaces that upsync creates): `<origin UID>/<plural.group>/<sync target UID>`.
     pub fn owner_mark(&self, origin: &str, copy: &ResourceType) -> String {
         format!("{origin}/{}/{}", copy.qualified(), self.uid)
     }
@@ -65,7 +66,7 @@ pub struct Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    /// Reads the owner mark among annotations. `None` if there is none, or one that nobody could have written.
+    /// Reads the owner mark among annotations. `None` if there is none, or one that no syncer could have written.
     pub fn of(annotations: &'a BTreeMap<String, String>) -> Option<Self> {
         let mut parts = annotations.get(OWNER)?.splitn(3, '/');
         Some(Self {
@@ -86,7 +87,8 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Reads the mark among annotations. `None` if there is none (older copies), or one that nobody could have written.
+    /// Reads the mark among annotations. `None` if there is none (older copies), or one that no syncer could have
+    /// written.
     pub fn of(annotations: &'a BTreeMap<String, String>) -> Option<Self> {
         let (cluster, version) = annotations.get(SOURCE)?.rsplit_once('/')?;
         let version = version.parse().ok()?;
@@ -106,11 +108,11 @@ pub fn origin_hash(uid: &str) -> u32 {
     }
     let mut hasher = DefaultHasher::new();
     hasher.write(uid.as_bytes());
-    // Half of it is enough: it only tells an object from the next one of its name.
+    // Half of it is enough: it only distinguishes an object from the next one of its name.
     ((hasher.finish() >> 32) as u32).max(1)
 }
 
-/// A copy, or an object in a copy's place, as far as decisions about it go.
+/// A copy, or an object in a copy's place, as far as decisions need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copy {
     /// Whether it exists, and whose it is.
@@ -158,7 +160,8 @@ impl Copy {
         let ours = state == CopyState::Ours;
         Self {
             state,
-            // At the hub these annotations are what the edge has, or people: upsync adopts nothing and has no hands-off.
+            // At the hub, these annotations come from the edge's object or from people: upsync adopts nothing and has
+            // no create-only copies.
             create_only: direction == Direction::Down && is_create_only(&meta.annotations),
             adopted: direction == Direction::Down && meta.annotations.get(ADOPTED).is_some_and(|value| value == "true"),
             terminating: meta.deletion_timestamp.is_some(),
@@ -199,8 +202,8 @@ impl Meta {
     }
 }
 
-/// True if an object carries the exact ownership value of its own identity: some syncer has made it that way, or a
-/// controller has copied the metadata of an object of the same name and kind in another API group.
+/// True if an object carries the exact ownership value of its own identity: some syncer has made it in that direction,
+/// or a controller has copied the metadata of an object of the same name and kind in another API group.
 pub fn has_mark(direction: Direction, kind: &str, meta: &Meta) -> bool {
     let value = meta.annotations.get(mark(direction));
     value.is_some_and(|value| *value == meta.object_name().of_kind(kind).to_string())
@@ -279,7 +282,7 @@ mod tests {
                 "edge-syncer",
                 CopyState::Foreign,
             ),
-            // Nobody writes such a mark, so it counts for nothing.
+            // No syncer writes such a mark, so it does not count.
             (Some("u1"), "edge-syncer", CopyState::Ours),
             (None, "edge-syncer", CopyState::Ours),
             (None, "syncer", CopyState::Ours),

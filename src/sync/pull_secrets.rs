@@ -1,9 +1,9 @@
 //! `imagePullSecrets` of a `ServiceAccount`, which the origin and the copy's own side fill together.
 //!
-//! To an API server the list is one field (`x-kubernetes-list-type: atomic`), so an apply would take away what the copy's side
-//! has added, and `OpenShift` would put it back for ever. So it is patched instead, and an annotation of the copy keeps the
-//! names that came from the origin: they go when the origin drops them, and all others stay. Both are written by one request,
-//! so that they agree wherever it ends.
+//! To an API server the list is one field (`x-kubernetes-list-type: atomic`), so an apply would remove what the copy's
+//! side has added, and `OpenShift` would add it again without end. So it is patched instead, and an annotation of the
+//! copy keeps the names that came from the origin: they are removed when the origin drops them, and all others stay.
+//! Both are written by one request, so that they always agree.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) fn has_any(resource: &ResourceType) -> bool {
     resource.is("", "serviceaccounts")
 }
 
-/// Takes the list out of the fields that are synced, each with a leading comma.
+/// Removes the list from the fields that are synced, each with a leading comma, and returns both.
 pub(super) fn split(fields: &str) -> (String, Vec<Value>) {
     let object = format!("{{{}}}", fields.trim_start_matches(','));
     let mut object: Map<String, Value> = serde_json::from_str(&object).unwrap_or_default();
@@ -32,10 +32,10 @@ pub(super) fn split(fields: &str) -> (String, Vec<Value>) {
     (rest.collect(), secrets)
 }
 
-/// The patch that gives a whole copy what the origin wants, takes away what the origin wants no longer, and notes which names
-/// are the origin's; `None` if it is so already. It holds for this version of the copy alone.
+/// The patch that adds to a whole copy what the origin wants, removes what the origin no longer wants, and notes which
+/// names are the origin's; `None` if it is so already. It is valid only for this version of the copy.
 ///
-/// Where nothing is noted, whatever the origin wants counts as having come from it.
+/// If nothing is noted, the names that the origin wants now count as having come from it.
 pub(super) fn patch(wanted: &[Value], copy: &[u8]) -> Result<Option<Bytes>, Error> {
     let copy: Value =
         serde_json::from_slice(copy).map_err(|error| Error::BadAnswer(format!("a ServiceAccount: {error}")))?;
@@ -111,8 +111,8 @@ mod tests {
             // Somebody has taken it out of the copy.
             ("mine", "edge", NOTED, Some(("edge mine", NOTED))),
             ("", "edge", NOTED, Some(("edge", None))),
-            // From before there was an annotation, or somebody took it off, or wrote something else: only what the origin wants
-            // now is known.
+            // A copy from before the annotation, or somebody has removed or changed it: only what the origin wants now
+            // is known.
             ("mine", "old mine", None, Some(("old mine", NOTED))),
             ("", "old", None, None),
             ("mine", "old mine", Some("who?"), Some(("old mine", NOTED))),
@@ -121,7 +121,7 @@ mod tests {
             ("", "edge mine", NOTED, Some(("edge", None))),
             ("edge", "edge", Some("[]"), None),
             ("", "edge", Some("[]"), Some(("edge", None))),
-            // One that was named there by somebody else is taken for the origin's, as far as it is there at all.
+            // A name that somebody else has noted counts as the origin's, if it is in the list at all.
             ("", "edge", Some(r#"["edge","none"]"#), Some(("", None))),
         ] {
             check(wanted, found, noted, expected);

@@ -1,4 +1,4 @@
-//! Reading one object of one side: what is there, what is proved not to be there, and what is too old to tell.
+//! Reading one object of one side: what is there, what is proved not to be there, and what is too old to count.
 
 use bytes::Bytes;
 
@@ -15,7 +15,7 @@ pub(crate) async fn read_metadata(
     seen(name, cluster.get(resource, name, Content::Metadata).await)
 }
 
-/// The same for what many ask for at once.
+/// The same for an object that many workers ask for at once.
 pub(super) async fn read_metadata_shared(
     cluster: &Cluster,
     resource: &ResourceType,
@@ -49,13 +49,14 @@ pub(super) async fn confirm_there(cluster: &Cluster, at: &Address, found: &Meta,
 }
 
 /// A list names what a read said does not exist: it was created in between, as another read shows, or one of the two is
-/// wrong. Gives what is there.
+/// wrong. Returns what is there.
 pub(super) async fn created_meanwhile(cluster: &Cluster, at: &Address) -> Result<Meta, Error> {
     let found = read_metadata(cluster, &at.resource, &at.name).await?;
     found.ok_or_else(|| Error::BadAnswer("a list names what a read said does not exist".into()))
 }
 
-/// No read of an API server shows an object as it was before what the server has shown of it; a cache before it may.
+/// An error if the object is older than what the server has shown before. No API server answers so; a cache before it
+/// may.
 pub(crate) fn not_older(meta: &Meta, shown: u64) -> Result<(), Error> {
     at_least(meta.version_number(), shown)
 }

@@ -99,8 +99,9 @@ async fn finalizers(copies: &Cluster, job: &Job, ending: &Ending) -> Result<Vec<
         .map_err(failed(copies.side(), "reading"))
 }
 
-/// Makes a namespace at the edge that upsync has made at the hub, where it is not synced from, for what has to go into it.
-/// False if the hub has no such namespace. It carries no mark, as the one before it, so that it does not go with the hub's.
+/// Creates a namespace at the edge for an object that needs it, if upsync has created one of that name at the hub,
+/// which is not synced. False if the hub has no such namespace. Like the former one at the edge it carries no mark, so
+/// that it is not deleted with the hub's.
 async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
     let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
     let found = read_metadata(hub, &resource, &name).await;
@@ -116,8 +117,8 @@ async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> R
     }
 }
 
-/// The origin of a copy is there and not selected, and the copy may be gone or have lost no more than its label: then it still goes
-/// when its origin is deleted. What a conversion has made of another origin since is none of its own.
+/// The origin of a copy is there and not selected, and the copy may be gone or may only have lost its label: then it is
+/// still deleted with its origin. A copy that a conversion has since made from another origin is not its copy.
 async fn read_unlabelled(copies: &Cluster, job: &Job) -> Result<Outcome, Error> {
     Ok(match read_copy_of_origin(copies, job).await? {
         None => done(Why::Gone, Some(Seen::ABSENT)),
@@ -151,7 +152,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
     let meta = Meta::of(name, &body)?;
     not_older(&meta, job.origin_seen_at)?;
     confirm_there(origins, &job.origin, &meta, job.origin_unnamed).await?;
-    // What the other direction has made is not synced back.
+    // What the other direction has created is not synced back.
     let is_copy = meta.is_copy_of(job.direction.other(), &resource.kind);
     if job.selection == Selection::None || is_copy {
         return Ok(Read::NotSelected);

@@ -1,4 +1,5 @@
-//! Making room for a copy that cannot become what its origin is: the old one is deleted, with all the proofs of a delete.
+//! Making room for a copy that cannot be updated to what its origin is: the old one is deleted, with all the proofs of
+//! a delete.
 
 use std::rc::Rc;
 
@@ -10,23 +11,23 @@ use crate::cluster::{Cluster, Error};
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
 
-/// Why a copy is deleted for another one.
+/// Why a copy is deleted to make room for another one.
 pub(super) struct Replacing {
-    /// The origin is another object than the copy was made from. Otherwise the origin asks for it.
+    /// The origin is another object than the copy was made from. Otherwise an annotation of the origin asks for it.
     pub(super) is_another: bool,
-    /// The copies' side refuses an update; absent where the copy has to be made again in any case.
+    /// The copies' side refuses an update; absent if the copy has to be recreated in any case.
     pub(super) refusal: Option<Error>,
 }
 
-/// True for a copy that may be deleted for another one: it was not there before us, nor is it left to the edge.
+/// True for a copy that may be deleted for another one: it was not adopted, and its content is not left to the edge.
 pub(super) fn is_ours_alone(copy: Copy) -> bool {
     copy.state == CopyState::Ours && !copy.adopted && !copy.create_only
 }
 
-/// Deletes the copy. `None` if its place is free then; otherwise what is to be said instead.
+/// Deletes the copy. `None` if its place is free then; otherwise the outcome to return.
 ///
-/// The copies' side is first asked whether it would take the object as a new one, so that a copy is never deleted for one
-/// that cannot be. Nor is one deleted of which the delete would cascade: the new one would be empty.
+/// The copies' side is first asked whether it would take the object as a new one, so that a copy is never deleted for
+/// one that cannot be created. Nor is a copy deleted if that would cascade: the new one would be empty.
 pub(super) async fn make_room(
     origins: &Cluster,
     copies: &Rc<Cluster>,
@@ -69,7 +70,7 @@ pub(super) async fn make_room(
         return Ok(Some(done(distrust, None)));
     }
     if !is_ours_alone(copy) || is_another && !desired.is_another_than(copy) {
-        // Somebody has been here meanwhile. The side reports it, and what it is then decides.
+        // Somebody has changed it meanwhile. Its side reports that, and the new state decides.
         return Ok(Some(done(HeldFor::AnotherLook, None)));
     }
     if copy.terminating {

@@ -1,8 +1,8 @@
 //! The end of a copy: its origin is gone, or is another object now.
 //!
-//! Promises: nothing is deleted but what carries our marks, at the version that was read, after the origins' side has
-//! proved that its origin is gone ([`prove`], [`distrust`]); and nothing that would delete others too which are not themselves to be
-//! deleted ([`super::cascade`]).
+//! Promises: an object is deleted only if it carries our marks, at the version that was read, after the origins' side
+//! has proved that its origin is gone ([`prove`], [`distrust`]), and only if that deletes nothing else that is not
+//! itself to be deleted ([`super::cascade`]).
 
 use std::rc::Rc;
 
@@ -21,8 +21,8 @@ use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::ownership::{Copy, CopyState, Source, mark};
 
-/// How often a copy that changes in between is read again before its end is put off. Its side is asked nothing else
-/// meanwhile, so even a status that changes many times a second leaves room.
+/// How often a copy that changes in between is read again before its delete is put off. Nothing else is asked of its
+/// side in between, so the delete succeeds even if a status changes many times a second.
 const TRIES: u32 = 5;
 
 /// What becomes of a copy whose origin is gone.
@@ -30,13 +30,13 @@ const TRIES: u32 = 5;
 pub enum Retirement {
     /// Delete the copy.
     Delete,
-    /// Take our marks off and leave the object.
+    /// Remove our marks and leave the object.
     Release,
     /// Nothing.
     Leave(Why),
 }
 
-/// The policy of spec 3.2, 3.5, 3.6 and 4 for a copy whose origin is proved to be gone.
+/// What becomes of a copy whose origin is proved to be gone.
 pub fn retirement(copy: Copy, protected: bool) -> Retirement {
     match copy.state {
         CopyState::Absent => Retirement::Leave(Why::Gone),
@@ -50,8 +50,8 @@ pub fn retirement(copy: Copy, protected: bool) -> Retirement {
 }
 
 /// The origin's side has proved that the object does not exist: reads the copy once more, and deletes or releases it
-/// if it is ours. Both carry what was read as a precondition, so that what somebody changes in between survives: it is
-/// read again, at once, since the proofs before it have taken requests over the other side's link.
+/// if it is ours. Both have what was read as a precondition, so that a change in between is not lost: the copy is then
+/// read again at once, since the proofs before have taken requests over the other side's link.
 pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -> Result<Outcome, Failure> {
     let mut proved = false;
     let mut tries = 0;
@@ -66,7 +66,8 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
                 if !job.may_delete {
                     return Ok(done(HeldFor::AnotherLook, None));
                 }
-                // Its own side is asked first: it is near, and is asked again and again as long as the answer is the same.
+                // The copy's own side is asked first: it is near, and it is asked again and again as long as the answer
+                // is the same.
                 if let Some(first) = cascade_of(copies, job, &retirement).await? {
                     return Ok(done(HeldFor::WouldCascade(first), None));
                 }
@@ -76,7 +77,7 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
                 }
                 proved = true;
             }
-            // Nothing of ours is there, and nothing reports what is.
+            // No copy of ours is there, and nothing reports the object that is.
             Retirement::Leave(Why::NotOurs) if job.direction == Direction::Up => {
                 return Ok(done(Why::NotOurs, Some(Seen::ABSENT)));
             }
@@ -144,18 +145,18 @@ async fn end(copies: &Cluster, job: &Job, meta: &Meta, retirement: &Retirement) 
 
 /// What the answers of the origins' side amount to.
 pub(super) enum Proof {
-    /// They prove nothing, for this reason.
+    /// They prove nothing, for this reason, which holds the delete.
     Against(HeldFor),
     /// They prove what they say.
     Of {
-        /// UID of the cluster that gave them; absent if it was not known whose they had to be.
+        /// UID of the cluster that gave them; absent if it was not known which cluster it had to be.
         cluster: Option<String>,
         /// The version of the type; 0 if it is not known.
         version: u64,
     },
 }
 
-/// What is to be said against a proof, by itself or because of what the copy says of where it is from.
+/// What speaks against a proof: its own content, or the mark of the copy that says where it is from.
 pub(super) async fn distrust(
     origins: &Cluster,
     job: &Job,
@@ -180,7 +181,7 @@ pub(super) async fn distrust(
 }
 
 /// Whether the origins' side proves that it has no origin, or has `another` of that name, with this UID. A restored cluster
-/// lacks what was created since its backup, and says so truthfully.
+/// lacks what was created since its backup, and its answer says so.
 pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -> Result<Proof, Failure> {
     let side = origins.side();
     let Address { resource, name } = &job.origin;
@@ -189,7 +190,7 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
     if let Some(uid) = another {
         let found = read_metadata(origins, resource, name).await.map_err(reading)?;
         if found.is_none_or(|meta| meta.uid != uid) {
-            // It has changed meanwhile, and its side will tell.
+            // It has changed meanwhile, and its side will report that.
             return Ok(Proof::Against(HeldFor::AnotherLook));
         }
     }
@@ -213,7 +214,7 @@ pub(super) async fn prove(origins: &Cluster, job: &Job, another: Option<&str>) -
         Verdict::Same(cluster) => cluster,
     };
     let proof = Proof::Of { cluster, version };
-    // What goes up follows the edge, also where that no longer has the type.
+    // Upsync follows the edge, also if that no longer has the type.
     if job.direction == Direction::Up {
         return Ok(proof);
     }

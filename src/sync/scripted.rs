@@ -1,4 +1,4 @@
-//! A side that answers from a script, for tests of what is asked and what is made of the answers.
+//! A side that answers from a script, for tests of the requests and of what follows from the answers.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ struct Scripted {
 
 impl ApiServer for Scripted {
     fn send(&self, request: http::Request<Bytes>) -> LocalBoxFuture<'_, Result<Response, Error>> {
-        // Whether a failure is the whole side's: it is not.
+        // The probe whether the whole side has failed: it has not.
         if request.uri() == "/api" {
             return async { Ok(Response::whole(200, "{}")) }.boxed_local();
         }

@@ -19,7 +19,7 @@ use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Owner, mark};
 
-/// One status to bring to the hub.
+/// One status to write to the hub.
 #[derive(Debug)]
 pub struct StatusJob {
     /// The object at the edge.
@@ -28,7 +28,7 @@ pub struct StatusJob {
     pub at_hub: Address,
     /// Where its status is written.
     pub path: StatusPath,
-    /// In which direction the object is synced. The hub's is written only while it is ours if upsync has made it.
+    /// In which direction the object is synced. The status of a copy of upsync is written only while that copy is ours.
     pub direction: Direction,
     /// The edge object, if it is at hand; otherwise it is read.
     pub body: Option<Bytes>,
@@ -62,7 +62,7 @@ pub enum Returned {
     Another,
 }
 
-/// Brings one status to the hub.
+/// Writes one status to the hub, if it differs.
 pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<Returned, Failure> {
     let object = match &job.body {
         Some(body) => body.clone(),
@@ -87,7 +87,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
     let marks = [(mark(Direction::Up), &*ownership), (OWNER, &*owner)];
     let only_with = match (job.direction, Owner::of(&meta.annotations)) {
         (Direction::Up, _) => OnlyWith::Annotations(&marks),
-        // Of what was made from one object, nothing is said of the next one of its name.
+        // The status of a copy of one object is not written to the next object of that name.
         (Direction::Down, Some(owner)) if !owner.origin.is_empty() => OnlyWith::Uid(owner.origin),
         (Direction::Down, _) => OnlyWith::Anything,
     };
@@ -97,7 +97,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
             status: status.hash,
             version,
         }),
-        // The server of custom types says the same of an object and of a subresource that it does not have.
+        // For custom types, the server gives the same answer for a missing object and for a missing subresource.
         Err(error) if error.proves_absent(&name.name) && subresource => {
             match read_metadata(hub, resource, name).await {
                 Ok(None) => Ok(Returned::Gone),
@@ -137,8 +137,8 @@ async fn write(hub: &Cluster, job: &StatusJob, only_with: OnlyWith<'_>, text: &s
     }
 }
 
-/// The status of a Job whose copy was made again, and has begun again, for a hub that has `theirs` of it: when a Job has begun
-/// is set once and never again. `None` if it has begun at the same time.
+/// The status of a Job whose copy was recreated and so has started again, for a hub that has `theirs`: the start time
+/// of a Job can be set only once. `None` if the start time is the same.
 fn begun_as(theirs: &[u8], text: &str) -> Result<Option<String>, Error> {
     #[derive(Deserialize)]
     struct Wire {

@@ -1,8 +1,8 @@
 //! Upsync: one object from edge to hub.
 //!
-//! The hub is everybody's: an object there that is not marked as ours is never touched, whatever the edge has under its
-//! name. So a copy is made by a create, which fails if there is anything, and changed by an apply that holds only for
-//! the version that was seen to be ours.
+//! Others use the hub too: an object there that is not marked as ours is never touched, whatever the edge has under its
+//! name. So a copy is made by a create, which fails if there is anything, and changed by an apply that is valid only
+//! for the version that was seen to be ours.
 
 use std::rc::Rc;
 
@@ -26,13 +26,13 @@ pub enum Action {
     Create,
     /// Make the fields of our copy what the edge has.
     Apply,
-    /// Leave somebody else's object alone, and tell.
+    /// Do not touch somebody else's object, and report it.
     Conflict,
     /// Nothing.
     Leave(Why),
 }
 
-/// The policy of spec section 4 for an object that the edge has.
+/// What to do for an object that the edge has.
 pub fn decide(copy: Copy) -> Action {
     match copy.state {
         CopyState::Absent => Action::Create,
@@ -67,7 +67,7 @@ async fn bring_to(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome
         Action::Conflict if job.read_first && job.copy.state == CopyState::Foreign => {
             Ok(done(Why::Conflict(None), None))
         }
-        // It may have gone since, and nothing reports objects without our label; and another syncer is named.
+        // It may be gone since, and nothing reports objects without our label; and the log is to name another syncer.
         Action::Conflict => match bring_what_is_there(hub, job, desired).await? {
             Some(outcome) => Ok(outcome),
             None => create(hub, job, desired).await,
@@ -91,7 +91,7 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
         Ok(object) => done_with(job, Change::Created, &object, false),
         Err(error) if error.is_already_there() => {
             let found = bring_what_is_there(hub, job, desired).await?;
-            // If it has gone this moment, the next try creates it.
+            // If it was deleted at this moment, the next try creates it.
             return found.ok_or_else(|| failed(Side::Hub, "creating")(error));
         }
         Err(error) => Err(error),
@@ -105,7 +105,7 @@ async fn create(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, 
         .map_err(failed(Side::Hub, "creating"))
 }
 
-/// Sets what the create has left out.
+/// Sets what a create cannot set.
 async fn complete(hub: &Cluster, job: &Job, desired: &Desired, object: &[u8]) -> Result<Outcome, Error> {
     let at = (Copy::default(), Meta::parse(object)?.version_number());
     let outcome = apply_at(hub, job, desired, at).await?;
@@ -125,7 +125,7 @@ async fn bring_what_is_there(hub: &Cluster, job: &Job, desired: &Desired) -> Res
         Action::Apply => apply(hub, job, desired, (copy, meta.version_number())).await?,
         Action::Leave(why) => left(why),
         Action::Conflict | Action::Create => {
-            // What people have taken the other mark off still names this one's sync target.
+            // A copy from which people have removed the other mark still has an owner mark with this sync target.
             let owner = meta.sync_target().filter(|_| copy.state == CopyState::Anothers);
             done(Why::Conflict(owner.map(str::to_owned)), None)
         }
@@ -157,7 +157,7 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     }
     let mut outcome = done_with(job, Change::Updated, &object, false)?;
     if created {
-        // It had gone unnoticed, and its status with it.
+        // It was deleted without notice, and its status with it.
         outcome.ending = Change::Created.into();
         outcome.status = Some(0);
     } else if outcome.copy.is_some_and(|seen| seen.version == job.copy_version) {
@@ -166,8 +166,8 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     Ok(outcome)
 }
 
-/// Applies to the copy as it was at `version`, with this [`SOURCE`](crate::api::SOURCE). Gives it, and whether that has created
-/// it.
+/// Applies to the copy as it was at `version`, with this [`SOURCE`](crate::api::SOURCE). Returns the copy, and whether
+/// the apply has created it.
 async fn apply_once(
     hub: &Cluster,
     job: &Job,
@@ -175,7 +175,8 @@ async fn apply_once(
     (version, source): (u64, Option<&str>),
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
-    // The answer goes over the hub's link, so it is whole only where it tells what is still to be done.
+    // The answer is sent over the hub's link, so the whole object is requested only if it is needed to find what is
+    // still to be done.
     let answer = if desired.may_have_addition(resource) || desired.may_empty() {
         Content::Full
     } else {
