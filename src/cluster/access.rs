@@ -1,10 +1,10 @@
-//! Where an API server is and who we are to it: a kubeconfig file, or the pod that we run in.
+//! Where an API server is and with which credentials it is reached: from a kubeconfig file, or the pod that we run in.
 //!
-//! Promises: [`load`] either returns a configuration of which every named file could be read and every part can be meant, or
-//! one sentence that names the side, the file, the entry and the field, and says what to correct. Whoever is to be
-//! `system:anonymous` by it is refused: that is what a mistake looks like, and nobody wants it. No message holds a token, a
-//! key or a value from a kubeconfig other than names, paths and URLs without user information. Certificates are parsed
-//! later, in `tls`.
+//! Promises: [`load`] either returns a configuration of which every named file could be read and every part is
+//! plausible, or one sentence that names the side, the file, the entry and the field, and says what to correct. A
+//! configuration without credentials, with which we would be `system:anonymous`, is refused: it is nearly always a
+//! mistake. No message holds a token, a key or a value from a kubeconfig other than names, paths and URLs without user
+//! information. Certificates are parsed later, in `tls`.
 
 use std::env;
 use std::io;
@@ -64,12 +64,13 @@ pub enum AccessSource {
 }
 
 /// Tokens that were renewed after the kubeconfig was written. Of these and the one in there, the one that was issued last
-/// counts, as long as all are of one account: who wants another account, or another form of credentials, writes it there.
+/// counts, as long as all belong to one account: another account, or another form of credentials, has to be written
+/// into the kubeconfig.
 #[derive(Clone, Debug, Default)]
 pub struct Renewed {
-    /// A kubeconfig with one of them, which need not be there.
+    /// A kubeconfig with such a token; the file may be missing.
     pub file: Option<PathBuf>,
-    /// One that may not have been written anywhere yet.
+    /// A token that may not have been written anywhere yet.
     pub token: Option<SecretString>,
 }
 
@@ -78,18 +79,18 @@ pub struct Renewed {
 pub struct Access {
     /// What kube needs.
     pub config: Config,
-    /// The files that it was made from and that nobody else follows: the kubeconfig, CA, client certificate and key. A
+    /// The files that it was made from and that nothing else follows: the kubeconfig, CA, client certificate and key. A
     /// token file and the CA of a pod are followed where they are used.
     pub files: Vec<PathBuf>,
-    /// For what is found to be wrong with it later.
+    /// For messages about what is found to be wrong with it later.
     pub place: Place,
-    /// Where the CA of the server's certificate stands or is to stand: field, entry and file.
+    /// Where the CA of the server's certificate is or has to be written: field, entry and file.
     pub trust: String,
-    /// The PEM of that CA, as it stands in a kubeconfig.
+    /// The PEM of that CA, if it is in the kubeconfig itself.
     pub authority: Option<Vec<u8>>,
 }
 
-/// Configuration, files, where the CA stands, and what it is.
+/// Configuration, files, the place of the CA, and the CA.
 type Loaded = (Config, Vec<PathBuf>, String, Option<Vec<u8>>);
 
 /// Loads the access data of one side and reads every file that they name, so that mistakes show at start.
@@ -130,7 +131,7 @@ pub fn server_for_people(config: &Config) -> String {
     format!("{scheme}://{host}{port}{}", url.path().trim_end_matches('/'))
 }
 
-/// True if a token or password goes over a network that everybody on the way can read.
+/// True if a token or password would be sent over a network without encryption.
 pub(super) fn shows_credentials(config: &Config) -> bool {
     let user = &config.auth_info;
     let has_secret = user.token.is_some() || user.token_file.is_some() || user.password.is_some();
@@ -155,7 +156,7 @@ fn from_pod() -> Result<Loaded, BadField> {
     Ok((config, Vec::new(), format!("ca.crt in {POD_FILES}"), None))
 }
 
-/// What kube reads without checking what it is. A file that is missing is for kube to tell of.
+/// Checks the files that kube reads without checking them. A missing file is reported by kube.
 fn check_pod_files(folder: &Path) -> Result<(), BadField> {
     for field in ["ca.crt", "namespace", "token"] {
         let path = folder.join(field);
@@ -188,7 +189,7 @@ async fn from_admin(admin: &Admin, place: &mut Place) -> Result<Loaded, BadField
     from_parts(parts, &admin.to_string(), &Renewed::default()).await
 }
 
-/// What the parts of a kubeconfig say, `file` being its name, with the files that they name.
+/// The configuration from the parts of a kubeconfig with the name `file`, and the files that they name.
 async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed) -> Result<Loaded, BadField> {
     let cluster = &mut parts.cluster;
     let server = cluster.server.as_deref().map(str::trim);
@@ -226,7 +227,7 @@ async fn from_parts(mut parts: Parts, file: &str, renewed: &Renewed) -> Result<L
 }
 
 impl Renewed {
-    /// Puts the newest of them in the place of an older one.
+    /// Replaces an older token with the newest of them.
     fn replace(&self, token: &mut SecretString) {
         let in_file = self.file.as_deref().and_then(token_in_file);
         for other in in_file.into_iter().chain(self.token.clone()) {
@@ -274,8 +275,8 @@ fn trust(cluster: &Cluster, path: &str) -> String {
     }
 }
 
-/// Who we are to be, if anybody. Where nobody is, the server must be one that asks for nothing, such as `kubectl proxy`:
-/// API servers are not reached without TLS.
+/// Checks the user, if there is one. Without a user, the server must be one that needs no credentials, such as `kubectl
+/// proxy`, which has no TLS; API servers always have.
 fn check_user(user: Option<&mut User>, server: &Uri) -> Result<(), BadField> {
     let Some(user) = user else {
         let why = format!("it is missing, and nobody may be system:anonymous: name one that has {CREDENTIALS}");
@@ -358,7 +359,7 @@ fn check_credentials(user: &AuthInfo) -> Result<bool, BadField> {
     }
 }
 
-/// In which of the two ways the value is given.
+/// Checks a value that is given inline or as a file.
 fn check_data_or_file(
     data: (&'static str, Option<&str>),
     file: (&'static str, Option<&str>),
@@ -370,7 +371,7 @@ fn check_data_or_file(
     }
 }
 
-/// Whoever puts a token into a header must know that it fits: kube panics when an inline token does not.
+/// Checks that a token can be sent in a header: kube panics if an inline token cannot.
 fn check_token(field: &'static str, token: &str) -> Result<(), BadField> {
     if token.is_empty() {
         return Err(bad(field, "it is empty"));
@@ -401,7 +402,7 @@ fn bad(field: &str, why: impl Into<String>) -> BadField {
     BadField::new(field, why)
 }
 
-/// What kube does not take. Most was found before; `authority` is the field that the CA is in.
+/// An error for what kube does not accept. Most is found earlier; `authority` is the field that the CA is in.
 fn refused(error: &KubeconfigError, authority: &str) -> BadField {
     match error {
         KubeconfigError::ParseCertificates(_) => bad(authority, "it holds no PEM of certificates"),

@@ -1,8 +1,8 @@
-//! Life signs of a connection: ends one over which nothing comes any more, and counts what moves.
+//! Signs of life on a connection: ends one over which nothing arrives any more, and counts the bytes that pass.
 //!
 //! HTTP/2's own time limit for the answer to a ping is of no use on a slow link: ping and answer wait behind the bodies
-//! that are on their way, for many times what a dead link may take. Here, any byte that comes is a sign of life: data
-//! while something is read, window updates while something is sent, answers to pings when all is quiet.
+//! that are on their way, for much longer than it may take to notice a dead link. Here, any byte that arrives is a sign
+//! of life: data while something is read, window updates while something is sent, answers to pings when all is quiet.
 
 use std::io;
 use std::io::IoSlice;
@@ -21,7 +21,7 @@ use super::greeting::Greeting;
 /// How long an HTTP/2 connection may be silent, although it is pinged: a link that died is noticed within 30 s.
 pub(super) const SILENCE: Duration = Duration::from_secs(28);
 
-/// Bytes taken from the connection at once, on the stack.
+/// Bytes read from the connection at once, on the stack.
 const PIECE: usize = 4 * 1024;
 
 /// How many bytes have passed all connections of a side, both ways, without TLS.
@@ -29,7 +29,7 @@ const PIECE: usize = 4 * 1024;
 pub struct Moved(Arc<AtomicU64>);
 
 impl Moved {
-    /// The number so far. Only its growth means anything.
+    /// The number so far. Only its growth has a meaning.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -39,15 +39,15 @@ impl Moved {
     }
 }
 
-/// A connection, with TLS taken off, that is listened to.
+/// A connection, inside of TLS, that is watched for signs of life.
 pub(super) struct Alive<S> {
     inner: S,
     moved: Moved,
-    /// When something came last.
+    /// When something last arrived.
     heard: Instant,
     /// The last write had to wait.
     clogged: bool,
-    /// Runs out at or before the time at which the silence is too long; absent where nobody pings (HTTP/1.1).
+    /// Runs out at or before the time at which the silence is too long; absent where there are no pings (HTTP/1.1).
     timer: Option<Pin<Box<Sleep>>>,
     /// Absent once it is over.
     greeting: Option<Greeting>,
@@ -278,7 +278,7 @@ mod tests {
         }
         assert_eq!(moved.bytes(), 10);
         let start = Instant::now();
-        // What we send proves nothing about the other side.
+        // What we send says nothing about the other side.
         assert_eq!(write(&mut alive).await.unwrap(), 5);
         let error = read(&mut alive).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

@@ -1,9 +1,9 @@
-//! What an error says with all that caused it.
+//! The text of an error with all its causes.
 
 use std::error::Error;
 use std::fmt::Write as _;
 
-/// The whole chain of causes: the outermost one of a connection error says nothing that helps.
+/// The whole chain of causes: the outermost one of a connection error is not helpful.
 pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,8 +1,8 @@
-//! When a certificate ends: the one field of it that is read here. All else is rustls' business.
+//! When a certificate ends: the only field of it that is read here. rustls does the rest.
 //!
-//! Promises: whatever the bytes are, nothing panics, and what cannot be read has no end.
+//! Promises: whatever the bytes are, nothing panics, and a certificate that cannot be read has no end.
 
-/// DER's tags of what is passed on the way (X.690, RFC 5280 4.1).
+/// DER's tags of the elements up to that field (X.690, RFC 5280 4.1).
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
 const VERSION: u8 = 0xa0;
@@ -79,7 +79,7 @@ fn time(tag: u8, text: &[u8]) -> Option<u64> {
     Some(((days * 24 + hour?) * 60 + minute?) * 60 + second?)
 }
 
-/// Days from 1970-01-01 to the first of a month; none before.
+/// Days from 1970-01-01 to the first of a month; zero for earlier ones.
 fn days_before(year: u64, month: u64) -> u64 {
     // Years begin in March, so that the day that is only sometimes there is their last (Hinnant, "chrono-compatible
     // low-level date algorithms").

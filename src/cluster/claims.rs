@@ -1,5 +1,5 @@
-//! What the token of a service account says of itself. Nothing is verified: that is the server's business, and nobody but
-//! whoever wrote the kubeconfig is harmed by a lie.
+//! The claims in the token of a service account. Nothing is verified: the server does that, and a forged token harms
+//! only whoever wrote it into the kubeconfig.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,7 +12,7 @@ use super::ObjectName;
 pub struct Claims {
     pub(crate) issuer: String,
     pub(crate) subject: String,
-    /// For whom it is: what stands in `aud`.
+    /// For whom it is: the claim `aud`.
     pub audiences: Vec<String>,
     /// When it was issued.
     pub issued: u64,
@@ -31,7 +31,7 @@ impl Claims {
             Value::Array(many) => many.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
         };
-        // A server that is asked for less may give a year, and count from then on who still uses it.
+        // A server may issue a token for a year though less was requested, and watch for use after the requested time.
         let warned = claims["kubernetes.io"]["warnafter"].as_u64();
         Some(Self {
             issuer: text("iss").unwrap_or_default(),
@@ -53,8 +53,8 @@ impl Claims {
         self.issuer == other.issuer && self.subject == other.subject
     }
 
-    /// True if it is the later one of two of one account. Which of them ends later is no sign: a server may have been set
-    /// to give shorter lives.
+    /// True if it is the later one of two of one account. Which of them ends later does not matter: the server may have
+    /// been configured for shorter lives meanwhile.
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.is_of_same_account(other) && self.issued > other.issued
     }

@@ -1,9 +1,9 @@
 //! The connection to one API server: TCP, proxy, TLS, HTTP and what is added to each request.
 //!
-//! Promises: a link that died silently is noticed within 30 s and a slow one is never mistaken for it (on HTTP/1.1, where
-//! nobody pings: as far as TCP can tell); an error says which step failed, and what the other side said; what a stalled
-//! stream can hold back is bounded and never blocks other streams; nothing is retried here but what hyper knows was never
-//! sent. Limits of rate, time limits of single requests and reactions to answers belong to others.
+//! Promises: a link that died silently is noticed within 30 s and a slow one is never mistaken for it (on HTTP/1.1,
+//! which has no pings: as far as TCP notices); an error says which step failed, and what the other side said; the
+//! memory of a stalled stream is bounded, and it never blocks other streams; nothing is retried here except what hyper
+//! knows was never sent. Rate limits, time limits of single requests and reactions to answers are elsewhere.
 
 use std::cell::Cell;
 use std::io;
@@ -38,8 +38,8 @@ use super::pieces::Pieces;
 use super::tls;
 use super::token::TokenFile;
 
-/// Time to look up a name: two tries of the system's resolver. Without it name servers that are out of reach would take
-/// the time of all that comes after.
+/// Time to look up a name: two tries of the system's resolver. Without it, unreachable name servers would use up the
+/// time of all later steps.
 const NAME_LOOKUP: Duration = Duration::from_secs(10);
 
 /// Time to reach the server: name lookup, TCP with all addresses of the name, proxy. LTE modems that wake up need several
@@ -51,7 +51,7 @@ const REACH: Duration = Duration::from_secs(20);
 /// answer, so that the error says what failed.
 const WHOLE_CONNECT: Duration = Duration::from_secs(28);
 
-/// TCP keepalive notices a dead link that nothing is written to, HTTP/1.1 watches first of all: 15 + 3 * 5 = 30 s.
+/// TCP keepalive notices a dead link to which nothing is written, above all HTTP/1.1 watches: 15 + 3 * 5 = 30 s.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
 const TCP_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const TCP_KEEPALIVE_RETRIES: u32 = 3;
@@ -59,22 +59,23 @@ const TCP_KEEPALIVE_RETRIES: u32 = 3;
 /// How long written data may stay unacknowledged: the same promise for a link that is written to.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// When nothing has come for this long, HTTP/2 pings ask for a sign of life; [`Alive`] judges by what comes. So a dead
-/// link is noticed, and also a proxy that answers TCP while the server behind it is gone. The answer has 13 s.
+/// When nothing has come for this long, HTTP/2 pings ask for a sign of life; [`Alive`] then decides by what arrives. So
+/// a dead link is noticed, and also a proxy that answers TCP while the server behind it is gone. The answer has 13 s.
 const H2_PING: Duration = Duration::from_secs(15);
 
-/// hyper's own limit for that answer is out of the way: it counts also while other data keeps coming.
+/// hyper's own limit for that answer is set so high that it has no effect: it would also count while other data keeps
+/// arriving.
 const H2_PING_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// What the kernel may hold of what we send. More would only keep pings and requests waiting behind large bodies: at
-/// 64 kbit/s this is 8 s. Fewer would slow down uploads over long links: this is 100 kB/s at 600 ms.
+/// 64 kbit/s this is 8 s. Less would slow down uploads over links with a high latency: this is 100 kB/s at 600 ms.
 const SEND_BUFFER: usize = 64 * 1024;
 
 /// What one stream may send us beyond what we have read: the memory that a stalled stream costs.
 const H2_STREAM_WINDOW: u32 = 64 * 1024;
 
-/// The same for a connection. It has room for 256 stalled streams, so that watches that wait for their turn never keep
-/// back the answer to the GET that they wait for.
+/// The same for a connection. It has room for 256 stalled streams, so that watches that wait for their turn never block
+/// the answer to the GET that they wait for.
 const H2_CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 
 /// Headers of API servers have a few hundred bytes; this bounds what a broken one can make us keep.
@@ -86,21 +87,22 @@ const H1_BUFFER: usize = 64 * 1024;
 /// Idle connections are kept a little longer than the pause between two heartbeats, to save the handshake.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 
-/// With HTTP/2 there is one connection in each lane; with HTTP/1.1 two idle ones are enough for the trickle of a steady state.
+/// With HTTP/2 there is one connection in each lane; with HTTP/1.1 two idle ones are enough for the few requests of an
+/// idle syncer.
 const POOL_SIZE: usize = 2;
 
 /// The port of a SOCKS proxy whose URL names none (RFC 1928).
 const SOCKS_PORT: u16 = 1080;
 
-/// The client of one side, and what is to be known of its connections.
+/// The client of one side, and information about its connections.
 pub struct Connection {
     /// The client.
     pub client: kube::Client,
     /// Counts what passes the connections.
     pub moved: Moved,
-    /// The token file, where that is the credential.
+    /// The token file, if that is the credential.
     pub(super) token_file: Option<Arc<TokenFile>>,
-    /// The time that the server's last answer had in its head, as it is written there; empty before.
+    /// The `Date` header of the server's last answer, as it is written there; empty before the first.
     pub(super) date: Cell<Date>,
 }
 
@@ -109,8 +111,8 @@ pub(super) type Date = [u8; 29];
 
 /// Makes the client of one side. Connects at the first request, not here.
 ///
-/// An error needs a person, as it is about a field of the configuration. Must be called on a tokio runtime. The proxy is `proxy-url` of the kubeconfig, else what `HTTPS_PROXY`, `HTTP_PROXY`
-/// and `NO_PROXY` say.
+/// An error is about a field of the configuration, and needs a person. Must be called on a tokio runtime. The proxy is
+/// `proxy-url` of the kubeconfig, else what `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say.
 pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, BadField> {
     let mut config = config.clone();
     let user_agent = HeaderValue::from_str(user_agent).map_err(|error| BadField::new("", error.to_string()))?;
@@ -145,7 +147,7 @@ pub fn connect(config: &kube::Config, user_agent: &str) -> Result<Connection, Ba
     })
 }
 
-/// What goes into the `authorization` header.
+/// What is sent in the `authorization` header.
 #[derive(Clone)]
 enum Credential {
     Fixed(HeaderValue),
@@ -197,8 +199,8 @@ fn http_client(dial: Dial, kept: Kept) -> Client {
     HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
-        // What is not kept is closed by whoever has opened it. For the pool a connection is idle also while streams are
-        // open on it, and it would make another one for the next of them.
+        // A connection of another lane is closed with the lane. For the pool, a connection is idle also while streams
+        // are open on it, and it would open another one for the next stream.
         .pool_idle_timeout((kept == Kept::Yes).then_some(POOL_IDLE))
         .pool_max_idle_per_host(POOL_SIZE)
         .http1_max_buf_size(H1_BUFFER)
@@ -230,7 +232,7 @@ fn server_connector(config: &kube::Config) -> Result<Dial, BadField> {
     ))
 }
 
-/// Connections that are listened to, with the time limit for making one.
+/// Connections that are watched for signs of life, with the time limit for making one.
 fn listened_to(connector: &Dial, moved: &Moved, greeting: Greeting) -> Dial {
     let moved = moved.clone();
     let listened_to = connector

@@ -1,5 +1,5 @@
-//! When a side was last heard of, and when it last failed to answer; and who asks whether it is back. What counts as
-//! either is reported to it by whoever judges failures (`verbs/verdict.rs`).
+//! When a side last answered, and when it last failed to; and which task asks whether it is back. `verbs/verdict.rs`
+//! decides what counts as either, and reports it here.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,46 +11,46 @@ use tokio::time::{Instant, sleep, timeout};
 use super::Error;
 use super::refused::Refused;
 
-/// How long those who do not ask for a side that is away believe that it still is.
+/// How long tasks that do not ask themselves wait for a side that is unreachable.
 const AWAY: Duration = Duration::from_secs(300);
 /// The time between two lines about answers that do not come.
 const LINES_APART: Duration = Duration::from_secs(60);
-/// How long the answer of a Kubernetes API proves that there is one, against an answer that may come from elsewhere.
+/// How long after an answer of a Kubernetes API another answer, which may come from something else, does not count
+/// against it.
 const PROOF: Duration = Duration::from_secs(60);
-/// The time in which all of them begin to ask when it is back.
+/// The time over which all of them begin to send requests again when it is back.
 const RETURN: Duration = Duration::from_secs(2);
 
-/// Contact with a side. Times are those of requests, so that answers to what was asked before an outage say nothing of
-/// its end.
+/// Contact with a side. Times are those of requests, so that answers to requests from before an outage do not end it.
 #[derive(Debug, Default)]
 pub(super) struct Contact {
     /// When the latest of the requests that were answered began.
     asked: Cell<Option<Instant>>,
-    /// When nothing answered last.
+    /// When a request last got no answer.
     failed: Cell<Option<Instant>>,
-    /// When the latest of those began that were not refused because credentials were invalid.
+    /// When the latest of the requests began that were not refused for their credentials.
     accepted: Cell<Option<Instant>>,
-    /// When the credentials were refused last.
+    /// When the credentials were last refused.
     refused: Cell<Option<Instant>>,
     /// While they are refused: when to ask again.
     pub(super) credentials: Refused,
-    /// Held by the one who asks whether it is the whole side that fails.
+    /// Held by the task that asks whether the whole side fails.
     pub(super) checking: Mutex<()>,
-    /// When the last such question began.
+    /// When the last such request began.
     checked: Cell<Option<Instant>>,
-    /// When the latest of those began that were answered as only a Kubernetes API does.
+    /// When the latest of the requests began that were answered as only a Kubernetes API does.
     proved: Cell<Option<Instant>>,
-    /// What answers instead of one, in its words, as it was found when a question that began then was answered.
+    /// What answers instead of one, in its words, with the time at which the request that showed it began.
     stranger: RefCell<Option<(Instant, String)>>,
     /// When it was logged last that an answer does not come.
     logged: Cell<Option<Instant>>,
-    /// Somebody asks whether the side is back.
+    /// A task asks whether the side is back.
     probing: Cell<bool>,
-    /// It may be back, or nobody asks any more.
+    /// Notified when it may be back, or no task asks any more.
     news: Notify,
 }
 
-/// Held by the one who asks whether a side is back, at its own mode.
+/// Held by the task that asks whether a side is back, at intervals of its own.
 #[derive(Debug)]
 pub(crate) struct Probe(Rc<Contact>);
 
@@ -84,7 +84,7 @@ impl Contact {
     pub(super) fn failed(&self, began: Instant, error: &Error) {
         match error {
             Error::Unreachable(_) => self.failed.set(Some(Instant::now())),
-            // It says nothing of the side.
+            // It says nothing about the side.
             _ if error.is_no_answer() => {}
             Error::Unauthorized(_) => {
                 self.is_heard(began);
@@ -95,22 +95,22 @@ impl Contact {
         }
     }
 
-    /// True if the server has answered something that was asked at this time or later.
+    /// True if the server has answered a request from this time or later.
     pub(super) fn is_heard_since(&self, time: Instant) -> bool {
         self.asked.get().is_some_and(|asked| asked >= time)
     }
 
-    /// True if it has, and not refused the credentials.
+    /// True if it has, and did not refuse the credentials.
     pub(super) fn is_accepted_since(&self, time: Instant) -> bool {
         self.accepted.get().is_some_and(|accepted| accepted >= time)
     }
 
-    /// True if somebody has begun to ask whether the side answers at all, at this time or later.
+    /// True if a task has begun to ask whether the side answers at all, at this time or later.
     pub(super) fn is_checked_since(&self, time: Instant) -> bool {
         self.checked.get().is_some_and(|checked| checked >= time)
     }
 
-    /// Somebody has asked then whether the side answers at all, and knows.
+    /// A task that asked at that time whether the side answers at all has the result.
     pub(super) fn is_checked(&self, began: Instant) {
         raise(&self.checked, began);
     }
@@ -123,12 +123,13 @@ impl Contact {
         }
     }
 
-    /// Something else has answered the question for what every Kubernetes API has, which began then.
+    /// Something else has answered the request, which began then, for a path that every Kubernetes API has.
     pub(super) fn is_stranger(&self, began: Instant, words: String) {
         *self.stranger.borrow_mut() = Some((began, words));
     }
 
-    /// True if a request that began then and was answered as by something else has met one path, not another server.
+    /// True if a request that began then, and whose answer is not that of a Kubernetes API, concerns only that path,
+    /// not the whole server.
     pub(super) fn is_proved_about(&self, began: Instant) -> bool {
         let proved = self.proved.get();
         self.stranger.borrow().is_none() && proved.is_some_and(|at| began.duration_since(at) < PROOF)
@@ -139,7 +140,7 @@ impl Contact {
         self.stranger.borrow().as_ref().map(|(_, words)| words.clone())
     }
 
-    /// True if a line is due that says that an answer does not come.
+    /// True if it has to be logged now that an answer does not come.
     pub(super) fn is_to_be_logged(&self, now: Instant) -> bool {
         let is_due = self.logged.get().is_none_or(|at| now.duration_since(at) >= LINES_APART);
         if is_due {
@@ -153,13 +154,13 @@ impl Contact {
         self.failed.set(Some(Instant::now()));
     }
 
-    /// True if what was asked since the last failure was answered, at least once.
+    /// True if a request from after the last failure was answered.
     pub(super) fn is_there(&self) -> bool {
         self.asked.get().is_some_and(|asked| Some(asked) >= self.failed.get())
     }
 
-    /// Waits while the side is away and somebody else asks whether it is back. `None` if it is, or if it is time to see;
-    /// otherwise it is the caller who asks from now on.
+    /// Waits while the side is unreachable and another task asks whether it is back. `None` if it is, or if the wait is
+    /// over; otherwise the caller is the one that asks from now on.
     pub(super) async fn wait_for_return(self: &Rc<Self>) -> Option<Probe> {
         let back = async {
             let mut spread = Duration::ZERO;
@@ -179,7 +180,7 @@ impl Contact {
         timeout(AWAY.mul_f64(0.5 + fastrand::f64() / 2.0), back).await.ok()?
     }
 
-    /// True if what was asked since the credentials were last refused was not.
+    /// True if the credentials were accepted since they were last refused.
     pub(super) fn is_accepted(&self) -> bool {
         self.accepted.get() >= self.refused.get()
     }

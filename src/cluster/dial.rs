@@ -1,4 +1,4 @@
-//! What makes a connection, whatever it is made of.
+//! What makes a connection, whatever its layers are.
 
 use std::io;
 use std::io::IoSlice;
@@ -11,7 +11,7 @@ use hyper_util::client::legacy::connect::{self as legacy, Connected};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt as _};
 
-/// Any stream behind a pointer: whatever proxy there is, hyper and TLS are compiled for this one type.
+/// Any stream behind a pointer: with or without a proxy, hyper and TLS are compiled for this one type.
 pub(super) struct Stream(Box<dyn Transport>);
 
 pub(super) trait Transport: Read + Write + legacy::Connection + Send + Unpin {}
@@ -21,7 +21,7 @@ impl<T: Read + Write + legacy::Connection + Send + Unpin> Transport for T {}
 /// Makes connections.
 pub(super) type Dial = BoxCloneSyncService<Uri, Stream, BoxError>;
 
-/// Makes one form of all.
+/// Turns any connector into that type.
 pub(super) fn erase<C>(connector: C) -> Dial
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,

@@ -1,7 +1,7 @@
 //! Which resource types a side serves, asked one group version at a time.
 //!
 //! Only group versions that something selected needs are asked for, so a side's whole API (100 KB on an ordinary
-//! cluster) never crosses the link, and a broken aggregated API hides nothing but itself.
+//! cluster) is never sent over the link, and a broken aggregated API affects only itself.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub type GroupVersion = (String, String);
 /// What is known about one group version of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// The resources it has, by plural name. Subresources stand in their resource.
+    /// The resources it has, by plural name. Subresources are part of their resource.
     Resources(BTreeMap<String, ServedResource>),
     /// The server answered that there is no such group version.
     NotServed,
@@ -33,13 +33,13 @@ pub struct ServedResource {
     pub watchable: bool,
     /// True if it can be listed.
     pub listable: bool,
-    /// True if it has objects that are kept: not if they can only be created (`bindings`) or seen (`packagemanifests`),
-    /// for these a namespace's deletion does not delete too either.
+    /// True if it has objects that are kept: not if they can only be created (`bindings`) or seen (`packagemanifests`):
+    /// those are not deleted with a namespace.
     pub holds_objects: bool,
     /// True if it has a `/status` subresource.
     pub status_subresource: bool,
-    /// What else people call it, words with spaces between: its short names, and its singular unless that is its kind in
-    /// small letters. 16 bytes a resource, and 32 more where there is any.
+    /// Other names of it, separated by spaces: its short names, and its singular unless that is its kind in small
+    /// letters. 16 bytes a resource, and 32 more where there is any.
     pub aliases: Box<str>,
 }
 
@@ -59,7 +59,7 @@ impl ServedResource {
 pub struct Discovery {
     /// By group version. Absent means not asked yet, or not answered.
     pub known: BTreeMap<GroupVersion, Served>,
-    /// The named groups, each with its versions, the preferred one first. Absent as long as nobody needed to know.
+    /// The named groups, each with its versions, the preferred one first. Absent as long as they were not needed.
     pub groups: Option<BTreeMap<String, Vec<String>>>,
 }
 
@@ -96,7 +96,7 @@ impl Discovery {
         resources.into_iter().flatten()
     }
 
-    /// Every resource of a group, at each version that the side is known to serve it at.
+    /// Every resource of a group, at each version at which the side is known to serve it.
     pub fn of_group<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a ServedResource> {
         let of_group = self.known.iter().filter(move |((known, _), _)| known == group);
         let resources = of_group.filter_map(|(_, served)| match served {
@@ -167,7 +167,7 @@ pub async fn groups(cluster: &Cluster) -> Result<BTreeMap<String, Vec<String>>, 
     if wire.kind != "APIGroupList" {
         return Err(bad(format!("a {} instead of an APIGroupList", wire.kind)));
     }
-    // What cannot be asked for is as good as not there.
+    // What cannot be requested counts as absent.
     let versions = |group: &WireGroup| {
         let versions = group.versions.iter().map(|version| version.version.clone());
         versions.filter(|version| is_word(version)).collect()
@@ -184,7 +184,7 @@ const MOST_VERBS: usize = 100;
 const MOST_SHORT_NAMES: usize = 100;
 /// Kinds are words of 63 characters in CRDs, as other names of a type are.
 const LONGEST_KIND: usize = 253;
-/// Verbs that a type has also if it keeps nothing.
+/// Verbs that a type may have even if it stores nothing.
 const ONLY_SHOW: [&str; 3] = ["create", "get", "list"];
 
 #[derive(Deserialize)]
@@ -223,7 +223,7 @@ impl WireResource {
             .map(String::as_str)
             .collect();
         let names = names.join(" ");
-        // Nobody needs more to know what was meant.
+        // More is not needed to find out what was meant.
         if names.len() <= LONGEST_KIND {
             names.trim().into()
         } else {

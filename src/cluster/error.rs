@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// What an API server answers for one API whose own server is away, while it serves all others (kube-aggregator,
+/// What an API server answers for one API whose own server is unavailable, while it serves all others (kube-aggregator,
 /// `pkg/apiserver/handler_proxy.go`).
 const AGGREGATED_AWAY: &str = "service unavailable";
 
-/// So much of a server's words is kept, in bytes at their beginning and as many at their end: an error may carry a whole
+/// How many bytes of a server's words are kept, from the beginning and as many from the end: an error may carry a whole
 /// object, and there may be one for each object.
 const KEPT_WORDS: usize = 700;
-/// The longest that a server's wish for time is believed: a nonsensical one neither stops anything for good nor overflows
-/// the clock of whoever adds it to the time.
+/// The longest `Retry-After` that is respected: a nonsensical one must not stop anything for good, nor overflow when it
+/// is added to a time.
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// The longest reason, kind or name in an error answer.
 const LONGEST_NAME: usize = 300;
-/// So many causes of one error are followed.
+/// The most causes of one error that are read.
 const CAUSES: usize = 50;
 /// What the API server's validation says of a field that must not change.
 const IMMUTABLE: [&str; 5] = [
@@ -31,26 +31,26 @@ const IMMUTABLE: [&str; 5] = [
 /// Why a request did not give what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The side is away: no connection, or nothing on it answers. Whether a write took effect is unknown. Retry.
+    /// The side is unreachable: no connection, or nothing on it answers. Whether a write took effect is unknown. Retry.
     Unreachable(String),
     /// No complete answer to this request, while the side answers others: a webhook that hangs, a stream that the server
     /// has ended. Whether a write took effect is unknown. Retry.
     Unanswered(String),
-    /// The side does not accept who is asking, whatever is asked.
+    /// The side does not accept the credentials, for any request.
     Unauthorized(Box<ApiStatus>),
     /// The server answered with an error. What to do depends on the status: see its methods.
     Status(Box<ApiStatus>),
     /// The server answered with success, but not in the form of the Kubernetes API (a captive portal's page, JSON that
     /// ends too early). Proves nothing. Retry.
     BadAnswer(String),
-    /// The request was not sent, because no server could understand it: a name that is none, a path that is too long.
+    /// The request was not sent, because no server could understand it: an invalid name, a path that is too long.
     NotSent(String),
-    /// The server has taken a write and kept nothing of it, for the reason given. Retry: it may come to keep it.
+    /// The server has accepted a write and stored nothing of it, for the reason given. Retry: it may store a later one.
     WithoutEffect(String),
-    /// What is being deleted is in the way of its successor, as long as it has these finalizers. It continues by itself.
+    /// A new object has to wait until the former one is gone, which has these finalizers. It continues by itself.
     Ending(Vec<String>),
-    /// The server shows what was before something that it has shown before: a cache stands before it, or it was restored from a
-    /// backup. Proves nothing. Look again.
+    /// The server shows an older state than it has shown before: there is a cache before it, or it was restored from a
+    /// backup. Proves nothing. Read again.
     Outdated {
         /// The resource version that it shows.
         version: u64,
@@ -79,7 +79,7 @@ pub struct ApiStatus {
 }
 
 impl Error {
-    /// Adds what the server does not know to its words.
+    /// Adds something to the server's words that the server does not know.
     pub fn add_words(&mut self, words: &str) {
         if let Self::Status(status) = self {
             status.message.push_str(words);
@@ -90,7 +90,7 @@ impl Error {
     pub fn from_answer(code: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let retry_after = retry_after.map(believed);
         let status = match serde_json::from_slice::<WireStatus>(body) {
-            // Whoever ends a request that took too long leaves the kind away.
+            // Where a request took too long, the answer has no kind.
             Ok(wire) if wire.kind == "Status" || (wire.kind.is_empty() && wire.status == "Failure") => {
                 wire.into_status(code, retry_after)
             }
@@ -104,7 +104,7 @@ impl Error {
         Self::Status(Box::new(status))
     }
 
-    /// Reads the object of an `ERROR` watch event, whose code stands in the body.
+    /// Reads the object of an `ERROR` watch event, which has the code in its body.
     pub fn from_watch_error(body: &[u8]) -> Self {
         match serde_json::from_slice::<WireStatus>(body) {
             Ok(wire) if wire.kind == "Status" => {
@@ -128,13 +128,13 @@ impl Error {
         self.status().and_then(|status| status.retry_after)
     }
 
-    /// True if nothing answered: the fault is the link's or the whole side's, not this request's.
+    /// True if nothing answered: the cause is the link or the whole side, not this request.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable(_))
     }
 
-    /// True if the server itself has not answered this request, which may be its own fault or that of the whole side:
-    /// 502 and 504 come from what stands before the server, 503 also from a server that is starting or stopping.
+    /// True if the server itself has not answered this request, for which the cause may be this request or the whole
+    /// side: 502 and 504 come from a proxy before the server, 503 also from a server that is starting or stopping.
     pub(super) fn is_no_answer(&self) -> bool {
         match self {
             Self::Unanswered(_) => true,
@@ -147,7 +147,7 @@ impl Error {
     }
 
     /// True for an answer that something else than a Kubernetes API may have given: a page, a redirect, an error without a
-    /// `Status`. API servers say 404 so for paths that they do not know.
+    /// `Status`. API servers answer 404 in this form for paths that they do not know.
     pub(crate) fn may_be_of_no_api(&self) -> bool {
         match self {
             Self::BadAnswer(_) => true,
@@ -166,18 +166,18 @@ impl Error {
         status.reason.is_empty() && matches!(status.code, 300..=400 | 403..=499 if status.code != 429)
     }
 
-    /// True if the side does not accept who is asking. A 401 to one request alone, as of an aggregated API that is set up
-    /// badly, is not meant.
+    /// True if the side does not accept the credentials. A 401 to a single request, such as from a misconfigured
+    /// aggregated API, does not count.
     pub fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Unauthorized(_))
     }
 
-    /// True if the server knows who is asking and does not allow it.
+    /// True if the server accepts the credentials but does not allow the request.
     pub fn is_forbidden(&self) -> bool {
         self.status().is_some_and(|status| status.code == 403)
     }
 
-    /// True if the server has no time for it now. API servers also answer so for a type that they are setting up.
+    /// True if the server is too busy now. API servers also answer so for a type that they are setting up.
     pub fn is_too_many(&self) -> bool {
         self.status().is_some_and(|status| status.code == 429)
     }
@@ -234,7 +234,7 @@ impl Error {
                 .is_some_and(|status| IMMUTABLE.iter().any(|word| status.message.contains(word)))
     }
 
-    /// What a server would say of a field that must not change, where it keeps the old value silently.
+    /// The error that a server would give for a field that must not change, if it silently keeps the old value.
     pub fn immutable(field: &str) -> Self {
         Self::Status(Box::new(ApiStatus {
             code: 422,
@@ -244,8 +244,7 @@ impl Error {
         }))
     }
 
-    /// True if the server has read the request and not done it: nothing has changed by it, and nobody need ask whether
-    /// something has.
+    /// True if the server has read the request and refused it: nothing has changed, and that need not be checked.
     pub fn is_refusal(&self) -> bool {
         self.is_rejection() || self.status().is_some_and(|status| status.code == 403)
     }
@@ -290,7 +289,7 @@ fn believed(asked: Duration) -> Duration {
     asked.min(LONGEST_ASKED)
 }
 
-/// A server's words without their middle, if they are many. What decisions hang on stays.
+/// A server's words without their middle, if they are long. What decisions depend on stays.
 fn shortened(words: &str) -> String {
     if words.len() <= 2 * KEPT_WORDS {
         return words.to_owned();
@@ -308,7 +307,7 @@ fn shortened(words: &str) -> String {
     text
 }
 
-/// At most so many bytes of the beginning of a text.
+/// The beginning of a text, of at most so many bytes.
 fn begin_of(text: &str, bytes: usize) -> &str {
     (0..=bytes.min(text.len()))
         .rev()
@@ -316,7 +315,7 @@ fn begin_of(text: &str, bytes: usize) -> &str {
         .unwrap_or_default()
 }
 
-/// The first line of a body that is not what was expected, cut to a length that suits a log line.
+/// The first line of a body that is not what was expected, shortened for a log line.
 pub(super) fn first_line(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..400).unwrap_or(body));
     let line = text.trim().lines().next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Files that are named from outside: kubeconfigs, tokens, certificates.
+//! Files that are named by the user or a kubeconfig: kubeconfigs, tokens, certificates.
 //!
-//! Promises: reading one takes neither for ever nor all memory, whatever is in its place. There is one thread, so a pipe that
-//! nobody writes to would stop everything.
+//! Promises: reading one neither blocks for ever nor fills the memory, whatever is in its place. There is one thread,
+//! so a pipe that nobody writes to would stop everything.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
@@ -10,11 +10,11 @@ use std::path::Path;
 
 /// The largest file that is read: kubeconfigs and bundles of certificates have some hundred kilobytes.
 pub(super) const FILE_LIMIT: u64 = 1 << 20;
-/// The longest token: larger headers are taken by no server.
+/// The longest token: no server accepts larger headers.
 pub(super) const TOKEN_LIMIT: usize = 64 << 10;
 
-/// `O_NONBLOCK` of Linux on amd64, arm64 and s390x: opening a pipe does not wait for whoever writes to it. Elsewhere it is only
-/// checked what the file is before it is opened.
+/// `O_NONBLOCK` of Linux on amd64, arm64 and s390x: opening a pipe does not wait for a writer. On other systems only
+/// the type of the file is checked before it is opened.
 const NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0 };
 
 /// What is in a regular file of at most [`FILE_LIMIT`] bytes; links are followed.

@@ -1,17 +1,17 @@
 //! What an HTTP/2 server says first on a connection: among other things, how many streams it allows on it.
 //!
-//! hyper keeps to that number by letting requests wait, and its pool tells nobody. So the number is read where all bytes
-//! pass, from the SETTINGS frame that opens each connection (RFC 9113, sections 3.4 and 6.5). A server that says
-//! nothing of it, or something else than HTTP/2, leaves what was known before.
+//! hyper respects that number by letting requests wait, and its pool does not report it. So the number is read from the
+//! bytes of the connection, in the SETTINGS frame that opens it (RFC 9113, sections 3.4 and 6.5). If a server does not
+//! send the setting, or does not speak HTTP/2, the number stays as it was.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::watch;
 
-/// What is taken for granted until a server says otherwise: what Go's servers allow, and kube-apiserver with them.
+/// What is assumed until a server says otherwise: what Go's servers allow, and kube-apiserver with them.
 const USUAL: u32 = 100;
-/// The most that is made use of: [`super::connect`] has room for so many stalled streams on a connection.
+/// The most that is used: [`super::connect`] has room for so many stalled streams on a connection.
 const MOST: u32 = 200;
 
 /// The length of a frame's header.
@@ -44,10 +44,10 @@ impl Streams {
     }
 }
 
-/// Where connections tell that they are made. True from the first one on.
+/// How connections report that they are made. True from the first one on.
 pub(super) type Up = Arc<watch::Sender<bool>>;
 
-/// Listens to the beginning of a connection.
+/// Reads the beginning of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Greeting {
     seen: Vec<u8>,
@@ -64,12 +64,12 @@ impl Greeting {
         }
     }
 
-    /// The connection is made, and nothing is to be learnt from it.
+    /// The connection is made, and there is no number in its beginning.
     pub(super) fn is_none(&self) {
         self.up.send_replace(true);
     }
 
-    /// Takes in what has come. True as soon as nothing more is of interest.
+    /// Reads what has arrived. True as soon as nothing more is needed.
     pub(super) fn heard(&mut self, bytes: &[u8]) -> bool {
         let missing = (HEADER + LONGEST).saturating_sub(self.seen.len());
         self.seen.extend_from_slice(&bytes[..bytes.len().min(missing)]);
@@ -131,7 +131,7 @@ mod tests {
             (frame(4, 12, &[[0, 3, 0, 0, 0, 7], TWENTY].concat()), 20),
             (frame(4, 6, &[0, 3, 255, 255, 255, 255]), MOST),
             (frame(4, 6, &[0, 3, 0, 0, 0, 0]), 1),
-            // Nothing that says so.
+            // Settings without that one.
             (frame(4, 6, &WINDOW), USUAL),
             (frame(4, 0, &[]), USUAL),
             (frame(4, 5, &TWENTY[..5]), USUAL),

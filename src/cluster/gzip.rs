@@ -9,20 +9,21 @@ use futures_util::stream;
 
 use super::{Body, Error};
 
-/// What is unpacked at a time at most, in compressed bytes: less where more than some ten kilobytes come of it.
+/// The most compressed bytes that are unpacked at a time: fewer if they give more than some ten kilobytes.
 const BITE: usize = 1024;
 
-/// What is left to do of a compressed body.
+/// The state of a compressed body that is being unpacked.
 struct Packed {
     body: Body,
-    /// What has come and was not unpacked yet.
+    /// What has arrived and was not unpacked yet.
     rest: Bytes,
     unpacked: GzDecoder<Vec<u8>>,
     ended: bool,
 }
 
-/// The body that a compressed one stands for. Not polling it is the back-pressure, as ever: at no time is more of it in
-/// memory than its next piece. What is no such body, or not a whole one, ends in [`Error::BadAnswer`].
+/// The unpacked form of a compressed body. As with other bodies, not polling it is the back-pressure: there is never
+/// more of it in memory than its next piece. A body that is not compressed, or incomplete, ends in
+/// [`Error::BadAnswer`].
 pub(super) fn unpack(body: Body) -> Body {
     let packed = Packed {
         body,

@@ -1,4 +1,4 @@
-//! The time in the head of an answer: by it the clocks of both ends are compared.
+//! The `Date` header of an answer, by which the clocks of both ends are compared.
 
 use super::certificate::since_1970_of;
 

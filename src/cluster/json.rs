@@ -4,11 +4,11 @@ use bytes::{Buf, Bytes};
 use serde::Deserialize;
 
 /// The largest object that is read, and the largest answer that is no list: an object is at most 1.5 MiB in etcd, and
-/// larger as JSON, with escapes and `managedFields`. A compressed answer can be a thousand times what has come.
+/// larger as JSON, with escapes and `managedFields`. A compressed answer can be a thousand times what was received.
 pub(in crate::cluster) const OBJECT_LIMIT: usize = 8 << 20;
 /// What a list may have beside its items: its version and a token. There may be a hundred lists at once.
 const ENVELOPE_LIMIT: usize = 64 << 10;
-/// Longer tokens are no API server's, and would make requests that nobody can read.
+/// No API server sends longer tokens, and they would make requests that no server accepts.
 const LONGEST_TOKEN: usize = 16 << 10;
 /// The same of resource versions, which are numbers, or short words.
 pub(crate) const LONGEST_VERSION: usize = 253;
@@ -57,8 +57,8 @@ struct Envelope {
 }
 
 impl ListSplitter {
-    /// Takes of a chunk what belongs to the next item, and gives that if it is complete. Whatever the chunk, there is no more
-    /// than one item beside it at a time.
+    /// Reads from a chunk what belongs to the next item, and returns the item if it is complete. There is never more
+    /// than one item in memory beside the chunk.
     pub(super) fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, String> {
         let mut item = None;
         let mut taken = 0;

@@ -1,14 +1,14 @@
 //! Several connections to one server, so that no request waits for a stream.
 //!
-//! HTTP/2 servers allow so many streams on one connection: kube-apiserver 100, or what
-//! `--http2-max-streams-per-connection` says. hyper's pool never opens a second connection for more; what is beyond
-//! that waits until another stream ends, which a watch does not for an hour. So there are lanes, each with a pool of
-//! its own, which comes to one connection (with HTTP/1.1, where each stream is a connection anyway, lanes change nothing).
+//! HTTP/2 servers limit the number of streams on one connection: kube-apiserver to 100, or what
+//! `--http2-max-streams-per-connection` says. hyper's pool never opens a second connection; further requests wait until
+//! another stream ends, which takes an hour for a watch. So there are lanes, each with a pool of its own, which comes
+//! to one connection (with HTTP/1.1, where each stream is a connection anyway, lanes change nothing).
 //!
-//! Promises: a watch or list never takes the stream that another request needs: the first lane, in which those are, has
-//! room kept for them, and the rest of it is filled with as many watches as there is room for, so that a syncer with few
-//! of them has one connection; whatever finds no room goes to the next lane, and waits for nothing; the Lease always has
-//! a stream in the first lane. A lane is opened when it is needed, by one request, and closed when its last stream ends.
+//! Promises: a watch or list never takes the stream that another request needs: the first lane has room kept for such
+//! requests, and the rest of it is filled with watches, so that a syncer with few of them has one connection; whatever
+//! finds no room uses the next lane at once; the Lease always has a stream in the first lane. A lane is opened when it
+//! is needed, by one request, and closed when its last stream ends.
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,14 +29,14 @@ use crate::logging::log_line;
 
 /// Streams of each connection that nothing but the Lease may take: a renewal, and giving it up while that hangs.
 const SPARE: u32 = 2;
-/// Streams of the first connection that are kept for requests, if the server allows that many: what all workers and
-/// the engine have under way at once, with some more.
+/// Streams of the first connection that are kept for requests, if the server allows that many: what all workers and the
+/// engine have under way at once, and some more.
 const KEPT: u32 = 24;
 
-/// What a request is for, as far as connections are concerned. Stands in its extensions.
+/// What a request is for, as far as connections are concerned. It is in its extensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Traffic {
-    /// It is answered, and done.
+    /// A request that ends with its answer.
     #[default]
     Request,
     /// Watches, and lists whose reader may be slow: they last, and there may be hundreds.
@@ -50,8 +50,8 @@ type Call = Request<Pieces<kube::client::Body>>;
 /// A pooled client.
 pub(super) type Client = HttpClient<Dial, Pieces<kube::client::Body>>;
 
-/// Makes the client of a lane; its connections tell the greeting how they begin. The first lane is kept, the others go with
-/// their last stream.
+/// Makes the client of a lane; its connections pass their beginning to the greeting. The first lane is kept, the others
+/// are closed with their last stream.
 type Open = dyn Fn(Greeting, Kept) -> Client + Send + Sync;
 
 /// Whether a lane outlives its streams.
@@ -83,12 +83,12 @@ struct Lane {
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     open: u32,
-    /// Those of them that last.
+    /// How many of them are watches or lists.
     readings: u32,
 }
 
 impl Load {
-    /// Whether there is room for one more on a connection with so many streams.
+    /// True if there is room for one more on a connection with this load.
     fn has_room(self, traffic: Traffic, allowed: u32, is_first: bool) -> bool {
         let room = allowed.saturating_sub(SPARE).max(1);
         match traffic {
@@ -153,14 +153,14 @@ impl Lanes {
             if !*line.up.borrow() {
                 return (ticket, line.open(request, turn).await);
             }
-            // Now that there is a connection it is known how much room there is: chosen again.
+            // Now that there is a connection, it is known how much room there is: a lane is chosen again.
         }
     }
 }
 
 impl Shared {
     fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
-        // Nothing panics while it is held; and if it did, numbers are all that could be wrong.
+        // Nothing panics while it is held; and if it did, only numbers could be wrong.
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -193,9 +193,9 @@ struct Line {
 }
 
 impl Line {
-    /// True if a request need not wait until a connection is there. In a lane that is new each would make one of its own,
-    /// since the pool knows only afterwards that they could have shared one. The same goes for the watches of a first
-    /// lane, which moreover could be too many as long as the server has not said how many it allows.
+    /// True if a request need not wait until a connection is there. In a new lane, each request would open a connection
+    /// of its own, since the pool knows only afterwards that they could have shared one. The same applies to the
+    /// watches of the first lane, which could also be too many as long as the server has not said how many it allows.
     fn is_open(&self, traffic: Traffic) -> bool {
         *self.up.borrow() || (self.kept == Kept::Yes && traffic != Traffic::Reading)
     }
@@ -204,14 +204,14 @@ impl Line {
         self.client.request(request).await
     }
 
-    /// The same, as the one who opens the lane: the others have to wait until `turn` is over.
+    /// Sends the request that opens the lane: the others have to wait until `turn` is over.
     async fn open(&self, request: Call, turn: tokio::sync::MutexGuard<'_, ()>) -> Result<Response<Incoming>, Error> {
         let mut up = self.up.subscribe();
         let mut sending = pin!(self.send(request));
         tokio::select! {
             biased;
             response = &mut sending => return response,
-            // It fails only if nobody could tell any more.
+            // It fails only if there is no sender any more.
             _ = up.wait_for(|up| *up) => {}
         }
         drop(turn);

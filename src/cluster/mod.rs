@@ -1,14 +1,14 @@
 //! One side: the border to an API server, and the verbs that the syncer needs of it.
 //!
 //! [`ApiServer`] is the border. It carries plain HTTP requests, so that its two implementations (the kube client in
-//! [`real`], and a simulated server in tests) differ in nothing but what answers; everything that understands
-//! Kubernetes (paths, list pages, watch lines, error bodies) lies on this side of it, in [`Cluster`].
+//! [`real`], and a simulated server in tests) differ only in what answers; everything that understands Kubernetes
+//! (paths, list pages, watch lines, error bodies) is on this side of it, in [`Cluster`].
 //!
-//! Promises: every request passes the rate limit of its side; nothing here retries, but for a request that was refused
-//! with credentials that have been renewed since, and a page of a list that the server cut because it took too long;
-//! every wait for a server is bounded, so a silent server becomes an [`Error::Unreachable`] and never a task that hangs;
-//! what one request meets (no answer, a gateway's 503, a 401) is kept apart from what the whole side does, before anybody
-//! acts on it (`verbs/verdict.rs`).
+//! Promises: every request passes the rate limit of its side; nothing is retried here, except a request that was
+//! refused with credentials that have been renewed since, and a page of a list that the server cut because it took too
+//! long; every wait for a server is bounded, so a silent server leads to an [`Error::Unreachable`] and never to a task
+//! that hangs; the failure of one request (no answer, a gateway's 503, a 401) is distinguished from that of the whole
+//! side before anything follows from it (`verbs/verdict.rs`).
 
 pub mod access;
 mod alive;
@@ -70,8 +70,8 @@ pub enum Side {
     Hub,
     /// The workload cluster.
     Edge,
-    /// One of the servers of a hub that has several: kcp gives one URL for each of its shards, and they come and go. The
-    /// syncer has none.
+    /// One of the servers of a hub that has several: kcp gives one URL for each of its shards, and they come and go.
+    /// The syncer does not use this one.
     Shard(u8),
 }
 
@@ -104,7 +104,7 @@ pub struct Response {
     pub status: u16,
     /// The `Retry-After` header, where there is one in seconds.
     pub retry_after: Option<Duration>,
-    /// The server shares itself out among its clients (API priority and fairness).
+    /// The server divides its capacity among its clients (API priority and fairness).
     pub is_fair: bool,
     /// The body.
     pub body: Body,
@@ -133,16 +133,16 @@ pub struct Place {
     pub trust: String,
 }
 
-/// How the contact with a side is at one moment.
+/// The contact with a side at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    /// It has answered, and nothing that was asked since has failed without an answer. An answer to what was asked before
-    /// such a failure does not count.
+    /// It has answered, and no later request has failed without an answer. An answer to a request from before such a
+    /// failure does not count.
     pub answers: bool,
-    /// Nothing that was asked since the credentials were last refused (401) was refused for that.
+    /// The credentials were accepted since they were last refused (401).
     pub accepts_credentials: bool,
-    /// What answers in the place of a Kubernetes API, in its words, if the last such question was answered by something else
-    /// and nothing like an API has answered since.
+    /// What answers in the place of a Kubernetes API, in its words, if the last probe was answered by something else
+    /// and no Kubernetes API has answered since.
     pub stranger: Option<String>,
     /// How often another address has taken the place of one: what answers since may be another cluster.
     pub moves: u64,
@@ -154,14 +154,14 @@ pub struct Standing {
     pub credentials_end: Option<u64>,
 }
 
-/// Who we are to a side, as far as that can end.
+/// The credentials for a side, as far as they can end.
 #[derive(Clone, Debug, Default)]
 pub enum Credentials {
-    /// The token of a service account that stands in the kubeconfig.
+    /// The token of a service account in the kubeconfig itself.
     Token(SecretString, Claims),
     /// A client certificate, and its end in seconds since 1970.
     Certificate(Option<u64>),
-    /// A token in a file of its own, which somebody else renews.
+    /// A token in a file of its own, which something else renews.
     TokenFile,
     /// Something whose end is not known: a token that is no JWT, a password, nothing.
     #[default]
@@ -194,7 +194,7 @@ impl ApiServer for Paths {
     }
 }
 
-/// The border to an API server: sends one request (path and query only, no host) and gives the answer.
+/// The border to an API server: sends one request (path and query only, no host) and returns the answer.
 ///
 /// Errors are [`Error::Unreachable`]; [`Error::Unanswered`] where the server has ended one stream, or a connection in an
 /// orderly way; and [`Error::BadAnswer`] for a web page in the place of an object. Whatever else the server answered is a
@@ -209,7 +209,7 @@ pub trait ApiServer {
         0
     }
 
-    /// The time that it had when it answered last, in seconds since 1970, if it has said so.
+    /// The time of the server when it last answered, in seconds since 1970, if it has said so.
     fn time(&self) -> Option<u64> {
         None
     }
@@ -224,7 +224,7 @@ pub trait ApiServer {
         0
     }
 
-    /// A number that is another one once the credentials in force are others.
+    /// A number that changes when the credentials in force change.
     fn credentials(&self) -> u64 {
         0
     }
@@ -244,8 +244,8 @@ pub trait ApiServer {
         Box::pin(std::future::ready(()))
     }
 
-    /// Looks whether the files have been replaced that say where the server is and who asks: also where no request is sent that
-    /// would do so.
+    /// Checks whether the files with the server's address and the credentials were replaced. Each request does so too;
+    /// this is for times without requests.
     fn check_files(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }

@@ -1,6 +1,6 @@
 //! Bodies that are sent in small pieces.
 //!
-//! API servers take frames of 256 kB, but deal with a frame only when all of it is there: at 64 kbit/s they would say
+//! API servers accept frames of 256 kB, but process a frame only when all of it is there: at 64 kbit/s they would send
 //! nothing for half a minute, and our own pings would wait as long.
 
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! The request rate limit of one side (`--qps`, `--burst`): a token bucket, first come first served.
 //!
-//! One that nobody has asked for is there for servers that cannot defend themselves: it does not count while the server
-//! shares itself out among its clients. Then a few requests at once are enough to keep it busy, and more would only make
-//! its other clients wait (issue 14).
+//! The default limit protects servers without API priority and fairness. It does not apply while the server divides its
+//! capacity among its clients itself. Then a few requests at once are enough to keep it busy, and more would only make
+//! its other clients wait.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -14,13 +14,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::logging::log_line;
 
-/// Requests at once to a server that shares itself out. With four, 1,000 objects take a third longer than with sixteen, and
-/// its other clients wait half as long.
+/// Requests at once to a server with API priority and fairness. With four, 1,000 objects take a third longer than with
+/// sixteen, and its other clients wait half as long.
 const AT_ONCE: usize = 4;
-/// What takes longer waits for something else than the server's own time, such as a webhook, and no longer counts as one.
+/// A request that takes longer waits for something else than the server itself, such as a webhook, and no longer counts
+/// as one of them.
 const OWN_TIME: Duration = Duration::from_millis(100);
 
-/// Requests per second and how many may go at once, as the flags give them.
+/// Requests per second and how many may be sent at once, as the flags give them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Sustained requests per second, above zero.
@@ -37,15 +38,15 @@ pub struct RateLimit {
     interval: Duration,
     depth: Duration,
     full_at: Cell<Option<Instant>>,
-    /// A server that shares itself out needs no limit.
+    /// The limit does not apply to a server with API priority and fairness.
     yields: bool,
-    /// The server does.
+    /// The server has API priority and fairness.
     is_fair: Cell<bool>,
     /// Counts the requests to such a server.
     at_once: Semaphore,
 }
 
-/// Leave to send one request.
+/// Permission to send one request.
 pub(super) struct Permit<'a>(Option<SemaphorePermit<'a>>);
 
 impl Permit<'_> {
@@ -77,14 +78,14 @@ impl RateLimit {
         }
     }
 
-    /// The same, as long as the server does not share itself out among its clients.
+    /// The same, but only as long as the server has no API priority and fairness.
     #[must_use]
     pub fn that_yields(mut self) -> Self {
         self.yields = true;
         self
     }
 
-    /// An answer says whether the server shares itself out among its clients.
+    /// An answer has shown whether the server has API priority and fairness.
     pub(super) fn server_is_fair(&self, is_fair: bool) {
         if is_fair && !self.is_fair.replace(is_fair) && self.yields && !self.interval.is_zero() {
             log_line!(
@@ -96,13 +97,13 @@ impl RateLimit {
         self.is_fair.set(is_fair);
     }
 
-    /// Resolves when the next request may go. Cancelling while it waits gives up the turn but not the token.
+    /// Resolves when the next request may be sent. Cancelling while it waits gives up the turn but not the token.
     pub(super) async fn turn(&self) -> Permit<'_> {
         if self.interval.is_zero() {
             return Permit(None);
         }
         if self.yields && self.is_fair.get() {
-            // An error says that nobody gives leave any more, which nobody does here.
+            // An error would mean that the semaphore is closed, which never happens here.
             return Permit(self.at_once.acquire().await.ok());
         }
         let now = Instant::now();
@@ -160,7 +161,7 @@ mod tests {
         }
     }
 
-    /// How long `requests` take that are all asked for at once, and that the server answers after `each`.
+    /// How long `requests` take that all begin at once, and that the server answers after `each`.
     async fn milliseconds_for(requests: usize, each: Duration, is_fair: bool) -> u128 {
         let limit = RateLimit::new(Some(Rate { qps: 1.0, burst: 100 })).that_yields();
         limit.server_is_fair(is_fair);

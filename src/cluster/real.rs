@@ -19,7 +19,8 @@ use super::{ApiServer, Error, Response, gzip, http_date, tls};
 /// An API server behind a kube client, which adds the server's address, credentials and TLS.
 pub struct RealServer(pub Connection);
 
-/// What a server with priority and fairness puts into each answer (KEP-1040). Go clients drop their own limit for it, too.
+/// A header in each answer of a server with priority and fairness (KEP-1040). Go clients drop their own limit for it,
+/// too.
 const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
 
 impl ApiServer for RealServer {
@@ -78,20 +79,20 @@ impl ApiServer for RealServer {
     }
 }
 
-/// True for what is to be shown to people: no API server answers a request with it.
+/// True for a web page: no API server answers a request with one.
 fn is_web_page(headers: &http::HeaderMap) -> bool {
     let kind = headers.get(http::header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-/// HTTP/2's own account of a failure.
+/// The HTTP/2 error among the causes of a failure.
 fn http2<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a h2::Error> {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     causes.find_map(|cause| cause.downcast_ref())
 }
 
-/// True if the server has said that it has not begun with the request: it was sent while the server was closing the
-/// connection (GOAWAY), as it does before it restarts, and to spread its clients again.
+/// True if the server has said that it has not begun to process the request: it was sent while the server was closing
+/// the connection (GOAWAY), as it does before it restarts, and to distribute its clients again.
 fn was_not_begun(error: &(dyn StdError + 'static)) -> bool {
     http2(error).is_some_and(|http2| {
         let is_refused = http2.is_reset() && http2.reason() == Some(Reason::REFUSED_STREAM);
@@ -99,12 +100,13 @@ fn was_not_begun(error: &(dyn StdError + 'static)) -> bool {
     })
 }
 
-/// True if the server has ended this one stream, or the connection in an orderly way: the side need not be away.
+/// True if the server has ended this one stream, or the connection in an orderly way: the side need not be unreachable.
 fn was_ended(error: &(dyn StdError + 'static)) -> bool {
     http2(error).is_some_and(|http2| {
         let is_closed = http2.is_go_away() && http2.reason() == Some(Reason::NO_ERROR);
         let by_server = http2.is_remote() && (http2.is_reset() || is_closed);
-        // What h2 says of a stream when TLS has ended with a farewell. A server that dies says none.
+        // The error of h2 for a stream when TLS was closed in an orderly way (`close_notify`). A server that crashes
+        // does not do that.
         by_server || http2.get_io().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
     })
 }
@@ -114,7 +116,7 @@ fn failure(error: &(dyn StdError + 'static)) -> Error {
         return Error::Unreachable(words);
     }
     let words = chain(error);
-    // kube and hyper begin with the names of their own types, which help nobody.
+    // kube and hyper begin with the names of their own types, which are of no help.
     let words = words.trim_start_matches("ServiceError: ");
     let words = words.strip_prefix("client error (Connect): ").unwrap_or(words);
     // rustls ends with the address of its manual.

@@ -1,8 +1,7 @@
-//! Credentials that a side does not accept: whoever asks is refused here, and one request in a while asks for all.
-//!
-//! Everything keeps asking at its own mode (sources, objects, heartbeat, discovery), which is dozens of requests a minute
-//! for as long as nobody renews the credentials, for months perhaps. Here, only one in a while reaches the side, ever more
-//! rarely down to one in five minutes, and at once when there are other credentials.
+//! Credentials that a side does not accept: requests are refused here, and only single ones are sent.
+//! Sources, objects, heartbeat and discovery all keep trying at their own intervals, which is dozens of requests a
+//! minute for as long as nobody renews the credentials, perhaps for months. Here, only single requests reach the side,
+//! with increasing back-off up to five minutes, and at once when there are other credentials.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use super::ApiStatus;
 /// The wait after the first refusal. Doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(800);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// How long the others wait for what becomes of the one that asks.
+/// How long the others wait for the result of the one that is sent.
 const ASKING: Duration = Duration::from_secs(60);
 
 /// Whether the credentials are refused, and when to ask again.
@@ -25,10 +24,10 @@ pub(super) struct Refused(RefCell<Option<Refusal>>);
 struct Refusal {
     /// Which credentials, as [`super::ApiServer::credentials`] numbers them.
     credentials: u64,
-    /// How often in a row.
+    /// How often in a row they were refused.
     times: u32,
     ask_at: Instant,
-    /// Somebody asks.
+    /// A request is under way.
     asking: bool,
     answer: ApiStatus,
 }
@@ -63,7 +62,7 @@ impl Refused {
         *self.0.borrow_mut() = None;
     }
 
-    /// What a request with these credentials is answered with; `None` if it is to ask.
+    /// The refusal of a request with these credentials; `None` if it is to be sent.
     pub(super) fn answer(&self, credentials: u64, now: Instant) -> Option<ApiStatus> {
         let mut refusal = self.0.borrow_mut();
         let refusal = refusal.as_mut().filter(|refusal| refusal.credentials == credentials)?;

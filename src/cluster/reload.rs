@@ -2,13 +2,13 @@
 //! a mounted Secret is picked up without a restart.
 //!
 //! Promises: the files are read when a connection fails or the server answers 401, and otherwise once a
-//! minute: with a request if there is one, else by the program's own clock ([`MAX_AGE`]), without one. What is new
-//! is used for every request from then on; watches that are open go on until they end, but end at once when the
-//! address is another one, with the error that makes a source begin again. Files that cannot be used are logged once
-//! and leave the last ones in force. A request that was refused with 401 is sent once more if the credentials have
-//! been renewed; nothing else is retried. As long as they are refused, the files are also read for requests
-//! that are then not sent (`refused.rs`). A write that finds another address in force is not sent: who answers
-//! there has to be asked first.
+//! minute: with a request if there is one, else by the program's own clock ([`MAX_AGE`]), without one. What is new is
+//! used for every request from then on. Open watches continue until they end; if the address has changed, they end at
+//! once with an error that makes a source begin again. Files that cannot be used are logged once and leave the last
+//! ones in force. A request that was refused with 401 is sent once more if the credentials have been renewed; nothing
+//! else is retried. As long as they are refused, the files are also read for requests that are then not sent
+//! (`refused.rs`). If the address has changed before a write is sent, it is not sent: the server there has to be asked
+//! first which cluster it is.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -47,9 +47,9 @@ pub struct Reloading {
     renewed: RefCell<Renewed>,
     current: RefCell<Rc<Current>>,
     read_at: Cell<Instant>,
-    /// Somebody is looking.
+    /// A read of the files is under way.
     looking: Cell<bool>,
-    /// What the files held when they could not be used, which was logged.
+    /// The fingerprint of files that could not be used, which was logged.
     unusable: Cell<Option<u64>>,
     /// How often the address has changed.
     moves: Cell<u64>,
@@ -57,14 +57,14 @@ pub struct Reloading {
 
 struct Current {
     server: RealServer,
-    /// At its address, with the proxy on the way.
+    /// The address, with the proxy on the way to it.
     place: Rc<Place>,
     address: String,
     credentials: Rc<Credentials>,
     files: Vec<PathBuf>,
-    /// Of the files, from before they were read for this.
+    /// The fingerprint of the files, from before they were read for this.
     fingerprint: u64,
-    /// Notified when another address takes the place of this one; replacements at the same address share it.
+    /// Notified when the address is replaced by another one; replacements at the same address share it.
     left: watch::Sender<()>,
 }
 
@@ -165,7 +165,8 @@ impl Reloading {
         self.renewed.borrow_mut().token = Some(token);
         let old = self.current();
         let renewed = self.renewed.borrow().clone();
-        // What the files hold is judged at the next read of them; a mistake in them keeps the old token in use until then.
+        // The files themselves are checked at the next read; with an error in them, the old token stays in use until
+        // then.
         if let Ok(mut new) = load(self.side, &self.source, &renewed, &self.user_agent).await
             && new.address == old.address
             && Rc::ptr_eq(&old, &self.current.borrow())
@@ -180,7 +181,7 @@ impl Reloading {
         self.reread_files(MAX_AGE).await;
         let again = request.clone();
         let is_read = request.method() == http::Method::GET;
-        // What answers there may be another cluster, and who wrote this has not asked which.
+        // What answers there may be another cluster, and the caller of this write has not asked which one it is.
         let may_go = || is_read || self.moves.get() == moves;
         if !may_go() {
             return Err(Error::Unanswered(
@@ -314,7 +315,7 @@ async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: 
     let kubeconfig = match source {
         AccessSource::Kubeconfig { path, .. } => std::slice::from_ref(path),
         AccessSource::InCluster => &[],
-        // Of one run, which is over before they change.
+        // These are for a single run, which ends before they change.
         #[cfg(feature = "admin")]
         AccessSource::Admin(_) => &[],
     };
@@ -353,7 +354,7 @@ async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: 
     })
 }
 
-/// What the server is to know us by.
+/// The credentials in a configuration.
 fn credentials(config: &kube::Config) -> Credentials {
     let user = &config.auth_info;
     if let Some(token) = &user.token {
@@ -377,7 +378,8 @@ fn fingerprint(files: &[PathBuf]) -> u64 {
     hasher.finish()
 }
 
-/// What was known at one address means nothing at another one: begin again.
+/// The error after a change of the address: what was known at one address does not apply to another one, so everything
+/// begins again.
 fn moved() -> Error {
     Error::Status(Box::new(ApiStatus {
         code: 410,

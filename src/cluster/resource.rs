@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use super::Error;
 
-/// The longest name of anything that API servers have.
+/// The longest name that API servers allow for anything.
 const LONGEST_NAME: usize = 253;
 
-/// True for what can be one part of a path as it stands: the rule of API servers for the names of all objects
+/// True for what can be one part of a path as it is: the rule of API servers for the names of all objects
 /// (apimachinery, `IsValidPathSegmentName`), and their longest names. Also holds for groups, versions, plurals.
 ///
-/// A name that breaks it is a lie or a mistake, and could make a request ask for something else: `a:80/proxy/admin` is a
-/// path behind a pod.
+/// Another name is a mistake or an attack, and could turn a request into one for something else: `a:80/proxy/admin` is
+/// a path behind a pod.
 pub fn is_path_segment(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && !matches!(name, "." | "..") && !name.contains(['/', '%'])
 }
@@ -106,7 +106,7 @@ impl ResourceType {
         self.group == group && self.resource == resource
     }
 
-    /// The path of one object. An error if it has not the name of one.
+    /// The path of one object. An error if the name cannot be that of an object.
     pub(super) fn object_path(&self, at: &ObjectName) -> Result<String, Error> {
         let placed = !self.namespaced || is_path_segment(at.namespace());
         if !placed || !is_path_segment(&at.name) {
@@ -166,7 +166,7 @@ pub fn qualified(group: &str, resource: &str) -> String {
     }
 }
 
-/// Adds one path segment. Whatever is no plain name character is percent-encoded.
+/// Adds one path segment. Everything but plain name characters is percent-encoded.
 fn push(path: &mut String, segment: &str) {
     path.push('/');
     encode(path, segment);
@@ -184,8 +184,8 @@ pub(super) fn encode(out: &mut String, text: &str) {
     }
 }
 
-/// Where an object is within its side: its workspace, where the side has several (kcp's wildcard endpoints), and its
-/// namespace. Either is empty where there is none.
+/// Where an object is within its side: its workspace, if the side has several (kcp's wildcard endpoints), and its
+/// namespace. Either is empty if there is none.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Within {
     workspace: Box<str>,
@@ -194,7 +194,7 @@ pub struct Within {
 
 /// What identifies an object within its type at one side: workspace, namespace (empty for a cluster-scoped object) and name.
 ///
-/// Kept per object for as long as the process runs, so what is the same for many is shared between them.
+/// Kept per object for as long as the process runs, so what many have in common is shared between them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     within: Rc<Within>,
@@ -230,7 +230,7 @@ impl ObjectName {
         }
     }
 
-    /// Another one beside it.
+    /// Another name in the same workspace and namespace.
     #[must_use]
     pub fn beside(&self, name: &str) -> Self {
         Self {
@@ -264,7 +264,7 @@ impl ObjectName {
         }
     }
 
-    /// `Kind/namespace/name`: the form of every log line and, exactly so, of the ownership annotation.
+    /// `Kind/namespace/name`: the form in every log line and, exactly, in the ownership annotation.
     pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl fmt::Display + 'a {
         struct OfKind<'a>(&'a ObjectName, &'a str);
         impl fmt::Display for OfKind<'_> {

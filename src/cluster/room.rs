@@ -1,8 +1,8 @@
-//! Room for what comes: how much of their answers the requests of one side may hold together while those are on their way.
+//! Memory for answers: how much of their answers the requests of one side may hold together while these arrive.
 //!
-//! Promises: beyond the first bytes of each, which are few, no more than one answer or item of a list or watch is collected
-//! at a time. The others wait, and not reading them holds their server back. Whoever has its turn ends: with what it
-//! collects, at the limit of that, when it is given up, or after [`LONGEST_TURN`], so that the next one has its own.
+//! Promises: apart from the first few bytes of each, only one answer or item of a list or watch is collected at a time.
+//! The others wait, and since they are not read, their server waits too. A turn ends with the answer or item, at its
+//! size limit, when it is given up, or after [`LONGEST_TURN`], so that the next one has its turn.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::Error;
 pub(super) const SMALL_ANSWER: usize = 256 << 10;
 /// The same of one item or event: there may be a hundred lists and watches.
 pub(super) const SMALL_ITEM: usize = 64 << 10;
-/// What a turn may take: 4.8 MB at 64 kbit/s, while nothing else that is large moves on the link.
+/// How long a turn may take: 4.8 MB at 64 kbit/s, if no other large object is on the link.
 const LONGEST_TURN: Duration = Duration::from_secs(600);
 
-/// What waiting without a turn may take here: longer than anybody waits for an answer.
+/// The time limit without a turn: longer than any request waits for an answer.
 const NO_TURN: Duration = Duration::from_secs(24 * 3600);
 
 /// The room of one side.
 pub(super) struct Room(Arc<Semaphore>);
 
-/// What one answer takes of it.
+/// The part of it that one answer takes.
 pub(super) struct Share {
     room: Arc<Semaphore>,
     turn: Option<Turn>,
@@ -63,14 +63,14 @@ impl Room {
 }
 
 impl Share {
-    /// Before more is read to what is held: waits for a turn, if that is more than `small` and it has none. True if it has
+    /// To be called before more is read: waits for a turn, if more than `small` is held and it has none. True if it has
     /// got one now.
     pub(super) async fn grow(&mut self, held: usize, small: usize) -> bool {
         if held <= small || self.turn.is_some() {
             return false;
         }
         self.waits = true;
-        // An error says that nobody gives turns any more, which nobody does here.
+        // An error would mean that the semaphore is closed, which never happens here.
         let permit = Arc::clone(&self.room).acquire_owned().await.ok();
         self.waits = false;
         let until = Instant::now() + LONGEST_TURN;
@@ -88,9 +88,9 @@ impl Share {
         self.turn.as_ref().map(|turn| turn.until)
     }
 
-    /// Waits for what comes next, but not beyond the end of its turn.
+    /// Waits for the next piece, but not beyond the end of its turn.
     ///
-    /// No async function, in which the future would have two places.
+    /// Not an async function, since the future would then take its memory twice.
     pub(super) fn in_time<T>(
         &self,
         next: impl Future<Output = Result<T, Error>>,

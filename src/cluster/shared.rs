@@ -1,7 +1,7 @@
-//! Reads whose answer those share who ask at once.
+//! Reads with one answer for all that ask at the same time.
 //!
-//! Before each delete the other side is asked who it is and what defines the type ([`crate::sync`]). Many workers have that
-//! question at once, and one request answers them all.
+//! Before each delete the other side is asked which cluster it is and what defines the type ([`crate::sync`]). Many
+//! workers ask that at the same time, and one request answers them all.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout};
 
 use super::{Cluster, Content, Error, ObjectName, ResourceType};
 
-/// How long a question waits for one under way, so as to be shared: that one may be lost. One that has taken longer already
-/// is not waited for.
+/// How long a read waits for one that is under way, to share the next one: that one may be lost. One that has already
+/// taken longer is not waited for.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 type Answer = Result<Bytes, Error>;
@@ -24,14 +24,14 @@ type Answer = Result<Bytes, Error>;
 #[derive(Debug, Default)]
 pub(super) struct SharedReads(RefCell<BTreeMap<String, Rc<Read>>>);
 
-/// The last answer to one question, for those who asked before it was put.
+/// The last answer to one read, for those that asked before the request was sent.
 #[derive(Debug, Default)]
 struct Read {
-    /// How many questions have begun.
+    /// How many requests have begun.
     begun: Cell<u64>,
     /// When the last one did.
     begun_at: Cell<Option<Instant>>,
-    /// The last answer, and which question it is to, counted from 1. Held while a question is under way.
+    /// The last answer, and the number of its request, counted from 1. Held while a request is under way.
     last: Mutex<Option<(u64, Answer)>>,
 }
 
@@ -40,14 +40,14 @@ impl SharedReads {
         let read = Rc::clone(self.0.borrow_mut().entry(path).or_default());
         let answer = read.ask(question).await;
         drop(read);
-        // What nobody waits for is not kept. That of one who was stopped meanwhile is not either.
+        // A read that nothing waits for is not kept, nor that of a task that was stopped meanwhile.
         self.0.borrow_mut().retain(|_, read| Rc::strong_count(read) > 1);
         answer
     }
 }
 
 impl Read {
-    /// The answer to a question that begins after the call: one that is under way already is no answer to what was seen
+    /// The answer to a request that begins after the call: one that is already under way may not know what was seen
     /// meanwhile.
     async fn ask(&self, question: impl AsyncFn() -> Answer) -> Answer {
         let before = self.begun.get();
@@ -69,7 +69,7 @@ impl Read {
 }
 
 impl Cluster {
-    /// As [`Cluster::get`]. The answer is to a request that began after the call, maybe to somebody else's.
+    /// As [`Cluster::get`]. The answer is that to a request that began after the call, perhaps for another caller.
     pub async fn get_shared(&self, resource: &ResourceType, name: &ObjectName, content: Content) -> Answer {
         let path = self.object_path(resource, name)?;
         self.shared

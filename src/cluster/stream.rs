@@ -1,4 +1,5 @@
-//! Answers that arrive piece by piece: a list in pages, and a watch. Not asking for the next piece is the back-pressure.
+//! Answers that arrive piece by piece: a list in pages, and a watch. Not requesting the next piece is the
+//! back-pressure.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -22,9 +23,10 @@ use crate::logging::log_line;
 pub const WATCH_SILENCE: Duration = Duration::from_secs(180);
 /// A watch line carries one object.
 const LINE_LIMIT: usize = OBJECT_LIMIT;
-/// White space before an event, of which API servers send none. Without a limit it would cost time and tell nothing.
+/// The most white space before an event; API servers send none. Without a limit it would only cost time.
 const BLANKS_LIMIT: usize = 64 << 10;
-/// Pages without an item, in a row, that may name one more. API servers go on reading until a page is full.
+/// The most pages without an item, in a row, that may name another page. API servers continue to read until a page is
+/// full.
 const EMPTY_PAGES: u32 = 2;
 
 /// A complete list that is being read, page by page.
@@ -40,7 +42,7 @@ pub struct Listing {
 /// A page that is being read.
 struct Page {
     body: Body,
-    /// What has come and was not read yet.
+    /// What has arrived and was not read yet.
     chunk: Bytes,
     splitter: ListSplitter,
     share: Share,
@@ -48,8 +50,8 @@ struct Page {
     asked: Instant,
 }
 
-/// The way through the pages of a list, which comes to an end unless it goes in a circle. As it does not say how long that
-/// is, the last item of one page is remembered for twice as many pages each time (Brent's algorithm).
+/// Detects pages of a list that repeat without end. Since the length of such a circle is not known, the last item of
+/// one page is remembered, each time for twice as many pages (Brent's algorithm).
 #[derive(Default)]
 struct Course {
     /// A hash of that item: no two of a list are the same.
@@ -129,7 +131,7 @@ impl Listing {
             match page.share.in_time(self.cluster.chunk(&mut page.body)).await {
                 Ok(Some(bytes)) => page.chunk = bytes,
                 Ok(None) => self.page_ends()?,
-                // The same page again, smaller: its first items are reported twice.
+                // The same page is requested again, but smaller: its first items are reported twice.
                 Err(_)
                     if self
                         .cluster
@@ -232,18 +234,19 @@ impl Watching {
         self.silence = silence;
     }
 
-    /// How many bytes of events have come. While it grows, an event that does not come is large and its link slow.
+    /// How many bytes of events have come. While it grows, an event that does not arrive is large, or the link slow.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// True if the last wait for an event was given up while others had the room that it takes.
+    /// True if the last wait for an event was given up while others had the room that it needs.
     pub fn waits_for_room(&self) -> bool {
         self.share.waits()
     }
 
-    /// The next event, or `None` when the server has ended the watch or its connection in an orderly way, as it does before
-    /// it restarts or to spread its clients again, or has been silent for too long between two events. Not calling it is the back-pressure. Giving up waiting for it loses nothing.
+    /// The next event, or `None` when the server has ended the watch or its connection in an orderly way, as it does
+    /// before it restarts or to distribute its clients again, or has been silent for too long between two events. Not
+    /// calling it is the back-pressure. Giving up waiting for it loses nothing.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         let mut searched = 0;
         let mut heard = Instant::now();
@@ -293,7 +296,7 @@ impl Watching {
             return Err(Error::Unanswered("the watch stalled in the middle of an event".into()));
         };
         match chunk.transpose() {
-            // What has begun is reported again by the next watch.
+            // An event that has begun is reported again by the next watch.
             Err(Error::Unanswered(why)) => {
                 log_line!(Debug, WatchEnded, "the server has ended a watch", error = why);
                 self.buffer.clear();
@@ -320,13 +323,13 @@ impl Watching {
         Ok(())
     }
 
-    /// The next line, if it is complete; in so many bytes there is no end of it.
+    /// The next line, if it is complete; its end is not in the first `searched` bytes.
     fn line(&mut self, searched: usize) -> Option<Bytes> {
         let end = self.buffer.iter().skip(searched).position(|&byte| byte == b'\n')?;
-        // There are so many bytes: the end is one of them.
+        // The buffer has that many bytes, since the end is one of them.
         let line = self.buffer.split_to(searched + end + 1).freeze();
         if self.buffer.is_empty() || line.len() > SMALL_ITEM {
-            // Even empty, the rest would keep the memory of a large line as long as the watch is silent.
+            // Even an empty rest would keep the memory of a large line as long as the watch is silent.
             self.buffer = BytesMut::from(self.buffer.as_ref());
         }
         Some(line)

@@ -1,4 +1,4 @@
-//! TLS settings of a connection: whom we trust and who we are.
+//! TLS settings of a connection: whom we trust, and our client certificate.
 //!
 //! Promises: certificates are checked unless the kubeconfig says `insecure-skip-tls-verify`, and those of a proxy always; TLS 1.2 and 1.3 only; the
 //! crypto provider is passed explicitly, so nothing global is installed. The CA file of a pod is followed when it is
@@ -33,7 +33,7 @@ const CA_MAX_AGE: Duration = Duration::from_secs(1);
 /// TLS sessions remembered per side. There is one server per side; the default of 256 is for browsers.
 const SESSIONS: usize = 4;
 
-/// The field of a kubeconfig for whom to trust. By now it is not known whether as data or as a file.
+/// The field of a kubeconfig for the CA, when it is not known any more whether it was given as data or as a file.
 const AUTHORITY: &str = "certificate-authority";
 
 fn no_roots() -> BadField {
@@ -52,8 +52,8 @@ pub(super) fn for_server(config: &Config) -> Result<ClientConfig, BadField> {
     build(&provider, verifier, identity(config)?)
 }
 
-/// TLS settings for an `https://` proxy: it has to be known to the system or to the cluster's CA, also where any server
-/// will do, and it never sees our client certificate.
+/// TLS settings for an `https://` proxy: its certificate has to be known to the system or to the cluster's CA, even
+/// with `insecure-skip-tls-verify`, and it never sees our client certificate.
 pub(super) fn for_proxy(config: &Config) -> Result<ClientConfig, BadField> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = system_roots().unwrap_or_else(|_| RootCertStore::empty());
@@ -118,7 +118,8 @@ fn webpki(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Arc<We
         .map_err(|error| BadField::new(AUTHORITY, error.to_string()))
 }
 
-/// Adds what can be parsed. A bundle may hold certificates of forms that this library does not know beside the right one.
+/// Adds what can be parsed. A bundle may hold certificates of forms that this library does not know, beside the right
+/// one.
 fn add_roots<'a>(roots: &mut RootCertStore, ders: impl Iterator<Item = CertificateDer<'a>>) {
     let (_, ignored) = roots.add_parsable_certificates(ders);
     if ignored > 0 {
@@ -176,7 +177,7 @@ pub(super) fn end_of_identity(config: &Config) -> Option<u64> {
 /// A value of one of two fields.
 type Given<'a> = (&'static str, Option<&'a str>);
 
-/// PEM text from inline data, which come first, or from a file; and which field it is from.
+/// PEM text from inline data, which have precedence, or from a file; with the field that it is from.
 fn pem(data: Given<'_>, file: Given<'_>) -> Result<Option<(&'static str, Vec<u8>)>, BadField> {
     match (data, file) {
         ((field, Some(data)), _) => match STANDARD.decode(data.trim()) {
@@ -261,7 +262,7 @@ impl FollowedCa {
                         );
                     }
                 }
-                // Also after a failure, so that it is said once and not every minute.
+                // Also after a failure, so that it is logged once and not every minute.
                 last.pem = pem;
             }
         }

@@ -1,4 +1,4 @@
-//! A bearer token that lives in a file and is replaced there while we run, as the tokens of service accounts are.
+//! A bearer token that is in a file and is replaced there while we run, as the tokens of service accounts are.
 //!
 //! kube's own layer sends the file's contents as they are, so that the newline at the end of a file made by hand makes
 //! every request fail; client-go trims it, and so does this module.
@@ -15,8 +15,8 @@ use super::claims::Claims;
 use super::files::{self, TOKEN_LIMIT};
 use crate::logging::log_line;
 
-/// How old a token may be before the file is read again. A kubelet replaces it when a fifth of its life is left,
-/// which is minutes at least.
+/// How old a token may be before the file is read again. A kubelet replaces it when a fifth of its life is left, which
+/// is at least some minutes.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// A token file and what was last read from it.
@@ -30,7 +30,7 @@ struct Reading {
     /// In seconds since 1970, where the token says so.
     end: Option<u64>,
     at: Instant,
-    /// The last read failed, and this was said in the log.
+    /// The last read failed, and that was logged.
     failing: bool,
 }
 
@@ -47,8 +47,8 @@ impl TokenFile {
         Ok(Self { path, last })
     }
 
-    /// The value for the `authorization` header. A file that has gone or is unreadable leaves the last token in use:
-    /// it may be valid for longer, and if not, the server says so.
+    /// The value for the `authorization` header. If the file is gone or unreadable, the last token stays in use: it may
+    /// be valid for longer, and if not, the server says so.
     pub(super) fn header(&self) -> HeaderValue {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.at.elapsed() >= MAX_AGE {
@@ -62,7 +62,7 @@ impl TokenFile {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).end
     }
 
-    /// Reads the file now, because the server does not accept the token `used`. True if there is another one.
+    /// Reads the file now, because the server does not accept the token `used`. True if there is another one now.
     pub(super) fn is_renewed_since(&self, used: &HeaderValue) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.header == *used {

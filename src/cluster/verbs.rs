@@ -1,4 +1,4 @@
-//! The verbs: what the syncer asks of one side, in the terms of the Kubernetes API.
+//! The verbs: the requests of the syncer to one side, in the terms of the Kubernetes API.
 
 mod answer;
 mod exchange;
@@ -48,7 +48,7 @@ pub struct Cluster {
     pub(super) room: Room,
     /// What is being read for several at once.
     pub(super) shared: SharedReads,
-    /// What requests are for that do not say so themselves.
+    /// The traffic class of requests that do not name one.
     traffic: Traffic,
     workspaces: Workspaces,
 }
@@ -71,7 +71,7 @@ impl Cluster {
         }
     }
 
-    /// The same with so many workspaces.
+    /// The same with one workspace or many.
     #[must_use]
     pub fn with(mut self, workspaces: Workspaces) -> Self {
         self.workspaces = workspaces;
@@ -102,7 +102,7 @@ impl Cluster {
         self.side
     }
 
-    /// How the contact with the side is now.
+    /// The contact with the side now.
     pub fn standing(&self) -> Standing {
         Standing {
             answers: self.contact.is_there(),
@@ -131,13 +131,13 @@ impl Cluster {
         self.workspaces.path_in(of.workspace(), &path)
     }
 
-    /// After a request that nothing has answered: waits until the side is back, while somebody else asks for that. The
-    /// caller is the one to ask as long as it holds what it is given.
+    /// After a request without an answer: waits until the side is back, while another task asks whether it is. With a
+    /// [`Probe`], the caller is the one that asks, as long as it holds it.
     pub(crate) async fn wait_for_return(&self) -> Option<Probe> {
         self.contact.wait_for_return().await
     }
 
-    /// Looks whether the files have been replaced that say where the side is and who asks. Each request does so too.
+    /// Checks whether the files with the address and the credentials were replaced. Each request does so too.
     pub async fn check_files(&self) {
         self.server.check_files().await;
     }
@@ -147,7 +147,7 @@ impl Cluster {
         self.streaming_lists.get()
     }
 
-    /// Remembers that this server cannot stream lists, so that nobody asks again.
+    /// Remembers that this server cannot stream lists, so that none is requested again.
     pub fn stop_streaming_lists(&self) {
         self.streaming_lists.set(false);
     }
@@ -179,8 +179,8 @@ impl Cluster {
     /// Server-side apply with force: creates the object or makes the fields of `body` so. Returns as much of the object as
     /// it is then as `content` says, and whether it was created.
     ///
-    /// A `resourceVersion` in `body` is a precondition for an object that exists: it must be at that version. One that does
-    /// not exist is created all the same.
+    /// A `resourceVersion` in `body` is a precondition for an object that exists: it must be at that version. One that
+    /// does not exist is created even so.
     pub async fn apply(
         &self,
         resource: &ResourceType,
@@ -216,8 +216,9 @@ impl Cluster {
     /// itself, and touches nothing else: the server applies it to whatever the object is then, so that no edit of
     /// others is lost. Returns the metadata.
     ///
-    /// The field manager is one of its own, so that what we own of the object stays apart from its status. Any other
-    /// object than `only_with` says is not touched: an error with code 422, as for a status that the object's schema refuses.
+    /// The field manager is one of its own, so that what we own of the object stays apart from its status. An object
+    /// that does not fit `only_with` is not touched: the error has code 422, as for a status that the object's schema
+    /// refuses.
     pub async fn replace_status(
         &self,
         resource: &ResourceType,
@@ -255,8 +256,8 @@ impl Cluster {
         answer::about(answer.await?, resource, name)
     }
 
-    /// Asks whether the server would take `body` as a new object, without creating it. `Ok` if it would, also when only
-    /// an existing object of that name is in the way.
+    /// Asks whether the server would take `body` as a new object, without creating it. `Ok` if it would, also if the
+    /// only reason against it is an existing object of that name.
     pub async fn would_create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
         let path = format!(
             "{}?dryRun=All&fieldManager={FIELD_MANAGER}",
@@ -319,8 +320,8 @@ impl Cluster {
         answer::about(answer.await?, resource, name)
     }
 
-    /// Deletes one object if `only_if` still holds. What its controllers made of it goes with it, in the background: by the
-    /// server's default, the Pods of a Job would stay and run.
+    /// Deletes one object if `only_if` still holds. What its controllers have made from it is deleted too, in the
+    /// background: by the server's default, the Pods of a Job would stay and run.
     pub async fn delete(
         &self,
         resource: &ResourceType,

@@ -1,8 +1,8 @@
-//! Workspaces of a side: how a request says which one it is about, and an object in which it is.
+//! Workspaces of a side: how a request names one, and how an object says in which one it is.
 //!
 //! kcp serves all workspaces of a shard under one address: `/clusters/<name>` before a path chooses one, `/clusters/*` reads
-//! them all, and each object says in an annotation where it is from. The syncer has one workspace a side, whose path is a
-//! part of the server's URL.
+//! them all, and each object says in an annotation which workspace it is from. The syncer has one workspace a side,
+//! whose path is a part of the server's URL.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const CLUSTER: &str = "kcp.io/cluster";
 /// How many workspaces a side has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workspaces {
-    /// One, which the server's URL names where it has a name.
+    /// One, which the server's URL names if it has a name.
     #[default]
     One,
     /// Any number, distinguished by name.

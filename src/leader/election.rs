@@ -1,10 +1,10 @@
 //! Who leads: the decisions of one candidate, without I/O and without a clock of its own.
 //!
-//! They are those of client-go's `tools/leaderelection`, so that what people know of controllers holds here too:
+//! They are those of client-go's `tools/leaderelection`, so that what people know about controllers applies here too:
 //!
-//! - A candidate takes the Lease when nobody holds it, when it holds it itself, or when it has said the same for as long
-//!   as it lasts. That time is counted from when this candidate first saw it say so; the times in the Lease are for
-//!   people, since the clocks of two machines need not agree.
+//! - A candidate takes the Lease when it has no holder, when it holds it itself, or when the Lease has not changed for
+//!   as long as it lasts. That time is counted from when this candidate first saw it in this state; the times in the
+//!   Lease are for people, since the clocks of two machines need not agree.
 //! - A leader renews its Lease, and leads no longer than the renew deadline after it sent the last renewal that
 //!   succeeded. The deadline is shorter than the Lease lasts, so it has stopped before another may begin.
 //! - Every write is bound to the version that was read, so of two that write at once one gets a conflict.
@@ -51,7 +51,7 @@ impl Timing {
         self.lease * 2 / 15
     }
 
-    /// The duration as the Lease says it, in whole seconds: none shorter than it is.
+    /// The duration in the Lease, in whole seconds, rounded up.
     fn seconds(self) -> i64 {
         let whole = self.lease + Duration::from_nanos(999_999_999);
         whole.as_secs().try_into().unwrap_or(i64::MAX)
@@ -61,7 +61,7 @@ impl Timing {
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Send this, and tell what came of it.
+    /// Send this, and report the result.
     Send(Request),
     /// Nothing before this moment.
     Wait(Instant),
@@ -74,11 +74,11 @@ pub(super) enum Request {
     Read,
     /// Create it.
     Create(Term),
-    /// Make it say this, if it is still at this version.
+    /// Write this, if it is still at this version.
     Update(String, Term),
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The Lease as it is.
@@ -97,7 +97,7 @@ pub(super) enum Answer {
 #[derive(Clone, Debug)]
 struct Seen {
     lease: Lease,
-    /// Since when it has said the same, as far as this candidate knows.
+    /// Since when it has been like this, as far as this candidate knows.
     since: Instant,
 }
 
@@ -148,7 +148,7 @@ impl Election {
         self.seen.as_ref().map(|seen| &seen.lease.spec)
     }
 
-    /// What to do `now`. One request at a time: it is not asked again before that is answered.
+    /// What to do `now`. One request at a time: to be called again only after its answer.
     pub(super) fn next(&mut self, now: Instant) -> Step {
         if self.until.is_some() && self.leads_until(now).is_none() {
             self.until = None;
@@ -164,7 +164,8 @@ impl Election {
         })
     }
 
-    /// Takes in what came `now` of the request that was sent at `sent`. `jitter`, of 0 to 1, keeps candidates apart.
+    /// Handles the answer that came `now` to the request that was sent at `sent`. `jitter`, of 0 to 1, keeps candidates
+    /// apart.
     pub(super) fn answered(&mut self, sent: Instant, now: Instant, answer: Answer, jitter: f64) {
         let retry = self.timing.retry_interval().mul_f64(1.0 + jitter / 5.0);
         match answer {
@@ -184,7 +185,7 @@ impl Election {
                 self.due = now;
             }
             Answer::Written(lease) => {
-                // Counted from when it was sent: the server may have had it ever since.
+                // Counted from when it was sent: the server may have written it at once.
                 self.until = (lease.spec.holder() == self.identity).then(|| sent + self.timing.renew_deadline());
                 self.observe(lease, now);
                 self.knowledge = Knowledge::Ours;
@@ -192,7 +193,8 @@ impl Election {
             }
             Answer::Conflict => {
                 self.knowledge = Knowledge::Stale;
-                // A leader must know at once; a candidate has been written by another one.
+                // A leader must know at once whether it still leads; a candidate has just lost to another one, and can
+                // wait.
                 self.due = if self.until.is_some() { now } else { now + retry };
             }
             Answer::Failed(error) => {
@@ -205,7 +207,7 @@ impl Election {
         }
     }
 
-    /// What gives up the Lease, if it is held as far as is known; the next candidate need not wait then.
+    /// The request that gives up the Lease, if it is held as far as is known, so that the next candidate need not wait.
     pub(super) fn release(&self) -> Option<Request> {
         let lease = &self.seen.as_ref()?.lease;
         if lease.spec.holder() != self.identity {
@@ -225,7 +227,7 @@ impl Election {
         if lease.spec.holder() != self.identity {
             self.until = None;
         }
-        // The version also changes with labels and the like, which say nothing of the holder.
+        // The version also changes with labels and the like, which say nothing about the holder.
         let since = match &self.seen {
             Some(seen) if seen.lease.spec == lease.spec => seen.since,
             _ => now,
@@ -233,9 +235,9 @@ impl Election {
         self.seen = Some(Seen { lease, since });
     }
 
-    /// The longest that it keeps away from a server that asks for time. A leader continues as it always tries, or it would
-    /// lose the lead by its own patience; whoever does not lead asks at least once in the time that a Lease lasts, or there
-    /// would be no leader for as long as a server pleases.
+    /// The longest `Retry-After` that is respected. A leader tries again as usual, or it would lose the lead by
+    /// waiting; a candidate asks at least once in the time that a Lease lasts, or there would be no leader for as long
+    /// as the server asks.
     fn longest_asked(&self, now: Instant) -> Duration {
         match self.leads_until(now) {
             Some(_) => self.timing.retry_interval(),
@@ -248,12 +250,12 @@ impl Election {
             return true;
         };
         let holder = lease.spec.holder();
-        // A Lease that does not say how long it lasts is granted as long as ours.
+        // A Lease that does not say how long it lasts counts as lasting as long as ours.
         let lasts = lease.spec.duration().unwrap_or(self.timing.lease);
         holder.is_empty() || holder == self.identity || since.checked_add(lasts).is_some_and(|end| end <= now)
     }
 
-    /// What the Lease says when it is ours: a new term, or the one that continues.
+    /// What is written to the Lease: a new term, or the one that continues.
     fn term(&self) -> Term {
         let spec = self.last_seen();
         let goes_on = spec.is_some_and(|spec| spec.holder() == self.identity);

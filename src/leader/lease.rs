@@ -28,8 +28,8 @@ pub(super) struct Lease {
     pub(super) spec: LeaseSpec,
 }
 
-/// `spec`, without what only serves coordinated elections. Whatever is absent stays absent, so that two of them are
-/// equal when the Lease says the same.
+/// `spec`, without what only serves coordinated elections. What is absent stays absent, so that two of them are equal
+/// if the Lease is the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct LeaseSpec {
@@ -41,7 +41,7 @@ pub(super) struct LeaseSpec {
 }
 
 impl LeaseSpec {
-    /// What `term` says as of `now`, an RFC 3339 time with six decimals (the API's `MicroTime`).
+    /// The `spec` for `term` at the time `now`, an RFC 3339 time with six decimals (the API's `MicroTime`).
     pub(super) fn of(term: &Term, now: &str) -> Self {
         Self {
             holder_identity: Some(term.holder.clone()),
@@ -52,7 +52,7 @@ impl LeaseSpec {
         }
     }
 
-    /// Who holds it; empty if nobody does.
+    /// Its holder; empty if there is none.
     pub(super) fn holder(&self) -> &str {
         self.holder_identity.as_deref().unwrap_or_default()
     }
@@ -74,10 +74,10 @@ impl LeaseSpec {
     }
 }
 
-/// What a candidate wants a Lease to say, but for the time.
+/// What a candidate wants to write to the Lease, except the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Term {
-    /// Who holds it; empty for nobody.
+    /// The holder; empty for none.
     pub(super) holder: String,
     /// How long it lasts, in seconds, above zero.
     pub(super) seconds: i64,
@@ -129,7 +129,7 @@ pub(super) fn new_object(name: &ObjectName, spec: &LeaseSpec) -> Bytes {
     Bytes::from(object.to_string())
 }
 
-/// The merge patch that makes the Lease say `spec`, if it is still at `version`. Labels and the like stay.
+/// The merge patch that writes `spec` to the Lease, if it is still at `version`. Labels and the like stay.
 pub(super) fn patch(version: &str, spec: &LeaseSpec) -> Bytes {
     Bytes::from(json!({"metadata": {"resourceVersion": version}, "spec": spec}).to_string())
 }

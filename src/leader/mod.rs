@@ -1,15 +1,16 @@
-//! One active syncer of several: whoever holds a Lease at the edge syncs, the others stand by.
+//! One active syncer of several: the one that holds a Lease at the edge syncs, the others stand by.
 //!
-//! [`while_leading`] keeps one candidate. What it decides is in [`election`], pure; what the Lease looks like in
-//! [`lease`]; here it is acted upon.
+//! [`while_leading`] runs one candidate. Its decisions are in [`election`], without I/O; the form of the Lease is in
+//! [`lease`]; the requests are made here.
 //!
-//! Promises: the work is not begun before the Lease is held, and not driven any further once the lead has ended, not even
-//! by a process that was paused meanwhile: the clock is read before each step of the work. Requests that are already
-//! on their way cannot be called back. Two syncers do no harm to each other's objects in any case (each write says what
-//! is so already, each delete names what was read); the Lease saves their doing everything twice.
+//! Promises: the work does not begin before the Lease is held, and does not continue once the lead has ended, not even
+//! by a process that was paused meanwhile: the clock is read before each step of the work. Requests that are already on
+//! their way cannot be called back. Two syncers do no harm to each other's objects in any case (both write the same,
+//! and each delete names what was read); the Lease only avoids that everything is done twice.
 //!
-//! The edge may be away, or refuse the Lease: then nobody leads, and it is tried again. Time is the process's own clock,
-//! which stands still while a machine sleeps; a leader that wakes up may go on for at most the renew deadline.
+//! If the edge is unreachable, or refuses the Lease, there is no leader, and it is tried again. Time is measured by the
+//! process's own clock, which stands still while a machine sleeps; a leader that wakes up may continue for at most the
+//! renew deadline.
 
 mod election;
 mod lease;
@@ -29,7 +30,7 @@ use self::lease::{Lease, LeaseSpec, leases};
 use crate::cluster::{Cluster, Content, Error, ObjectName};
 use crate::logging::log_line;
 
-/// How long giving up the Lease may take: an edge that is away must not keep a process from ending.
+/// How long giving up the Lease may take: an unreachable edge must not keep a process from ending.
 const RELEASE_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a candidate needs.
@@ -38,7 +39,7 @@ pub struct Candidacy {
     pub edge: Rc<Cluster>,
     /// The Lease.
     pub lease: ObjectName,
-    /// The candidate: no two are called the same, not even two processes in one pod after each other.
+    /// The candidate: no two have the same identity, not even two processes in one pod after each other.
     pub identity: String,
     /// How long the Lease lasts without being renewed.
     pub lease_duration: Duration,
@@ -51,11 +52,11 @@ pub fn new_identity(host_name: &str) -> String {
     format!("{host_name}_{:016x}", fastrand::u64(..))
 }
 
-/// Does what `work` returns whenever the Lease is held, drops it when that ends, and begins again when it is held again.
-/// When `stop` resolves, so does what the work was given, and it may finish as long as the Lease lasts; then the Lease is
-/// given up, which takes a few seconds at most.
+/// Runs the future that `work` returns whenever the Lease is held, drops it when the lead ends, and begins again when
+/// the Lease is held again. When `stop` resolves, the work is asked to finish, which it may do as long as the Lease
+/// lasts; then the Lease is given up, which takes a few seconds at most.
 ///
-/// Returns early, and what the work gave, if the work ends by itself.
+/// Returns early, with the result of the work, if that ends by itself.
 pub async fn while_leading<T, W: Future<Output = T>>(
     candidacy: Candidacy,
     stop: impl Future<Output = ()>,
@@ -106,7 +107,7 @@ pub async fn while_leading<T, W: Future<Output = T>>(
         }
     }
     if let (Some(mut work), Some(finish)) = (working, finish) {
-        // If nobody is asked any more, it has ended by itself.
+        // If there is no receiver any more, the work has ended by itself.
         let is_asked = finish.send(()).is_ok();
         let until = candidate.election.leads_until(Instant::now());
         if let Some(until) = until.filter(|_| is_asked) {
@@ -119,23 +120,23 @@ pub async fn while_leading<T, W: Future<Output = T>>(
     None
 }
 
-/// When a request was sent, and what came of it.
+/// When a request was sent, and its result.
 struct Sent {
     at: Instant,
     answer: Answer,
 }
 
-/// Why the work is not driven any further.
+/// Why the work does not continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WorkEnd<T> {
-    /// It is done, and gave this.
+    /// It is done, with this result.
     Done(T),
     /// The time is over.
     TimeOver,
 }
 
-/// Drives the work as long as the lead lasts. The clock is read before each step, since a process that was paused
-/// may get to its work before its timers.
+/// Runs the work as long as the lead lasts. The clock is read before each step, since a process that was paused may get
+/// to its work before its timers.
 async fn within<T>(until: Option<Instant>, work: &mut Pin<Box<impl Future<Output = T>>>) -> WorkEnd<T> {
     std::future::poll_fn(|context| {
         if until.is_none_or(|until| Instant::now() >= until) {
@@ -153,12 +154,12 @@ async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
     }
 }
 
-/// One candidate: its election, and what it has logged of it.
+/// One candidate: its election, and what was logged about it.
 struct Candidate {
     candidacy: Candidacy,
     timing: Timing,
     election: Election,
-    /// The holder that it was last said to stand by for.
+    /// The holder in the last line about standing by.
     logged_holder: String,
     /// The failure that was logged last and has not ended.
     logged_failure: String,
@@ -317,7 +318,8 @@ impl Candidate {
         );
     }
 
-    /// Once for each streak. While it leads, a renewal that fails is logged only if it comes to losing the lead.
+    /// Logs a failure once for each streak. While it leads, a renewal that fails is logged only if the lead is lost by
+    /// that.
     fn log_failure(&mut self, error: &Error, led: bool) {
         let text = error.to_string();
         if led || text == self.logged_failure {

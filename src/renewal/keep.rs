@@ -1,7 +1,7 @@
 //! Where a renewed token is kept, so that a restart finds it: in the kubeconfig of a Secret at the edge, or in a file.
 //!
-//! Promises: nothing but the token is changed in the kubeconfig; one that has a newer token, or that of another account, is
-//! left as it is; a file is replaced in one step, and only its owner can read it.
+//! Promises: nothing but the token is changed in the kubeconfig; a kubeconfig that has a newer token, or that of
+//! another account, is not changed; a file is replaced in one step, and only its owner can read it.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -50,7 +50,7 @@ pub(super) enum NotKept {
 }
 
 impl NotKept {
-    /// True if it says nothing about the Secret: the edge is away, or somebody else has just written it.
+    /// True if it says nothing about the Secret: the edge is unreachable, or somebody else has just written it.
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, Self::Edge(error) if error.is_unreachable() || error.is_conflict())
     }
@@ -66,7 +66,7 @@ impl fmt::Display for NotKept {
 }
 
 impl Keep {
-    /// Keeps a token in the place of the one in the kubeconfig that `hub` names. True if something was written.
+    /// Writes a token in the place of the one in the kubeconfig that `hub` names. True if something was written.
     pub(super) async fn keep(&self, token: &SecretString, hub: &AccessSource, edge: &Cluster) -> Result<bool, NotKept> {
         let AccessSource::Kubeconfig { path, context } = hub else {
             return Ok(false);
@@ -90,7 +90,7 @@ fn with_token(text: &str, context: Option<&str>, token: &SecretString) -> Result
         Some((old, new)) if old.is_newer_than(&new) => Ok(None),
         Some((other, new)) if other.is_of_same_account(&new) => {
             let text = text.replace(old, token.expose_secret());
-            // It may stand there in pieces.
+            // It may be split over several lines.
             let is_in = token_in(&text, context).is_ok_and(|found| found.expose_secret() == token.expose_secret());
             is_in
                 .then_some(Some(text))
@@ -135,7 +135,7 @@ async fn in_secret(
     let Some(text) = with_token(&text, context, token).map_err(NotKept::Other)? else {
         return Ok(false);
     };
-    // Whoever has written it meanwhile wins.
+    // What somebody has written meanwhile wins.
     let patch = json!({
         "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
         "data": {KEY: STANDARD.encode(text)},
@@ -154,7 +154,7 @@ fn in_file(source: &Path, target: &Path, context: Option<&str>, token: &SecretSt
     Ok(true)
 }
 
-/// Puts a file in the place of another, or none, in one step.
+/// Replaces or creates a file in one step.
 fn replace(target: &Path, text: &str) -> io::Result<()> {
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let folder = target
@@ -162,7 +162,7 @@ fn replace(target: &Path, text: &str) -> io::Result<()> {
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     let next = folder.join(format!(".{}.new", name.to_string_lossy()));
-    // Of a process that died.
+    // A file that a process left when it was killed.
     let _ = fs::remove_file(&next);
     let written = (|| {
         let mut file = OpenOptions::new()
@@ -178,7 +178,7 @@ fn replace(target: &Path, text: &str) -> io::Result<()> {
         let _ = fs::remove_file(&next);
         return written;
     }
-    // Of a board that loses its power now, the old file may come back; its token is valid for as long again.
+    // If a board loses its power now, the old file may come back; its token is still valid for some time.
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }

@@ -1,11 +1,12 @@
-//! The credentials of both sides, over their life: the token of the hub is renewed before it ends, and of what is not
-//! renewed it is logged in time that it will end.
+//! The credentials of both sides, over their life: the token of the hub is renewed before it ends, and the end of what
+//! is not renewed is logged in time.
 //!
-//! What is done when is in [`plan`] and [`notice`], pure; where a renewed token is kept in [`keep`]; here it is acted upon.
+//! [`plan`] and [`notice`] decide what is done when, without I/O; [`keep`] stores a renewed token; the requests are
+//! made here.
 //!
-//! Promises: the old token stays in use until there is a new one; a new one is in use before it is kept, so that a disk
-//! that is full or an edge that is away costs nothing but another try; what fails is logged once in a row; no token is in
-//! any line. Only whoever does the work runs this: of two syncers, the leader.
+//! Promises: the old token stays in use until there is a new one; a new one is in use before it is kept, so that a full
+//! disk or an unreachable edge costs only another try; what fails is logged once in a row; no token is in any line. Of
+//! two syncers, only the leader runs this.
 
 mod keep;
 mod notice;
@@ -28,7 +29,7 @@ use crate::cluster::claims::Claims;
 use crate::cluster::{Cluster, Credentials, Error, Side};
 use crate::logging::{Maybe, log_line};
 
-/// What it takes to look after the credentials. Cheap to clone.
+/// What is needed to renew and watch the credentials. Cheap to clone.
 #[derive(Clone)]
 pub struct Setup {
     /// The hub.
@@ -39,15 +40,15 @@ pub struct Setup {
     pub source: AccessSource,
     /// Where renewed tokens are kept; nothing is renewed without such a place.
     pub keep: Option<Keep>,
-    /// What the edge was registered as, for the command that makes other credentials.
+    /// The name that the edge was registered with, for the command that makes new credentials.
     pub sync_target_name: String,
     /// The wall clock: the time since 1970.
     pub clock: fn() -> Duration,
-    /// The same as people and APIs write it.
+    /// Formats such a time for people and APIs.
     pub date: fn(Duration) -> String,
 }
 
-/// Looks after the credentials for as long as it is polled.
+/// Renews and watches the credentials for as long as it is polled.
 pub async fn run(setup: Setup) -> Infallible {
     let mut renewal = Renewal {
         setup,
@@ -66,7 +67,7 @@ pub async fn run(setup: Setup) -> Infallible {
 struct Renewal {
     setup: Setup,
     plan: Plan,
-    /// The token in use, if it is not kept yet.
+    /// The token in use, if it is not stored yet.
     unkept: Option<SecretString>,
     keeping: Tries,
     /// Of hub and edge.
@@ -76,7 +77,7 @@ struct Renewal {
 }
 
 impl Renewal {
-    /// Does what is due; gives how long nothing is.
+    /// Does what is due; returns how long nothing else is.
     async fn turn(&mut self) -> Duration {
         self.tell_of_ends();
         let Some(keep) = self.setup.keep.clone() else {
@@ -120,7 +121,8 @@ impl Renewal {
                     self.setup.hub.use_token(token.clone()).await;
                     self.unkept = Some(token.clone());
                     if !self.is_in_force(&token) {
-                        // The kubeconfig cannot be read just now, which is logged there. It is used once that can be.
+                        // The kubeconfig cannot be read at the moment, which is logged elsewhere. The token is used
+                        // once it can be.
                         self.plan.tries.fail(Instant::now(), fastrand::f64());
                         return;
                     }
@@ -141,7 +143,7 @@ impl Renewal {
             Err(error) => error,
         };
         let is_first = self.plan.tries.fail(Instant::now(), fastrand::f64());
-        // That a side is away or refuses the token is logged for the side.
+        // That a side is unreachable or refuses the token is logged for the side.
         if is_first && !failed.is_unreachable() && !failed.is_unauthorized() {
             log_line!(
                 Warn,
@@ -161,11 +163,11 @@ impl Renewal {
         matches!(&*in_force, Credentials::Token(other, _) if other.expose_secret() == token.expose_secret())
     }
 
-    /// Keeps a new token, if that is to be done; gives how long nothing is to be.
+    /// Stores a new token, if that has to be done; returns how long nothing else has to be.
     async fn keep_token(&mut self, keep: &Keep, in_force: &Claims) -> Duration {
         let Some(token) = self.unkept.take() else { return LOOK };
         if !self.is_in_force(&token) {
-            // Unless another one was put into the kubeconfig meanwhile, it will be.
+            // It is kept unless another token was written into the kubeconfig meanwhile.
             let claims = Claims::of(token.expose_secret());
             self.unkept = claims
                 .is_some_and(|claims| claims.is_newer_than(in_force))

@@ -1,11 +1,11 @@
-//! Which notice is due of credentials that will end. Pure.
+//! Which notice about credentials that will end is due. Without I/O.
 
 use std::time::Duration;
 
 use crate::cluster::Credentials;
 
 const DAY: u64 = 86_400;
-/// So long before the end it is logged, each once.
+/// How long before the end it is logged, each once.
 const AHEAD: [u64; 3] = [30 * DAY, 7 * DAY, DAY];
 
 /// What is to be logged.
@@ -17,7 +17,7 @@ pub(super) enum Notice {
     Ended(u64),
 }
 
-/// What has been logged of the credentials of one side.
+/// What was logged about the credentials of one side.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     end: Option<u64>,
@@ -26,8 +26,8 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// What is to be logged of these credentials at this time since 1970. Of those that are renewed here only that they have
-    /// ended: that they are not renewed is logged when it fails.
+    /// What is to be logged about these credentials at this time since 1970. For those that are renewed here, only that
+    /// they have ended: a failed renewal is logged when it happens.
     pub(super) fn due(&mut self, credentials: &Credentials, are_renewed: bool, now: Duration) -> Option<Notice> {
         let end = credentials.end()?;
         if self.end != Some(end) {
@@ -41,7 +41,7 @@ impl Notices {
             Credentials::Token(_, claims) => end.saturating_sub(claims.issued),
             _ => u64::MAX,
         };
-        // Nobody wants to be sent at once of a token of three days that it ends within seven.
+        // Nobody wants to read at once of a token for three days that it ends within seven.
         let counts = |ahead: u64| ahead < life && left <= ahead;
         let ahead = AHEAD.iter().filter(|ahead| !are_renewed && counts(**ahead)).count();
         let step = if left == 0 { AHEAD.len() + 1 } else { ahead };

@@ -1,7 +1,6 @@
-//! When the token of the hub is renewed, what is asked for, and what an answer is worth. Pure.
-//!
-//! The life of a token that the file had at start is known by the wall clock alone; that of one that has come since counts
-//! from its arrival, so that a clock that is wrong makes no token be renewed over and over.
+//! When the token of the hub is renewed, what is requested, and whether an answer can be used. Without I/O.
+//! The age of a token that was in the file at start is known only by the wall clock; that of a later one counts from
+//! its arrival, so that a wrong clock does not make tokens be renewed over and over.
 
 use std::time::Duration;
 
@@ -13,15 +12,15 @@ use tokio::time::Instant;
 use crate::cluster::claims::Claims;
 use crate::cluster::{Standing, since_1970_of};
 
-/// How long nothing is checked while nothing is due: clocks are set, and files are replaced.
+/// The longest time without a check while nothing is due: clocks are set, and files are replaced.
 pub(super) const LOOK: Duration = Duration::from_secs(60);
-/// The same while it is due and the hub is away.
+/// The same while a renewal is due and the hub is unreachable.
 const AWAY: Duration = Duration::from_secs(5);
 /// The wait after the first failure; it doubles.
 const FIRST_WAIT: Duration = Duration::from_secs(8);
-/// A permission may be missing for years.
+/// The longest wait, since a permission may be missing for years.
 const LONGEST_WAIT: Duration = Duration::from_secs(1800);
-/// API servers give no shorter life, and no longer one.
+/// The shortest and the longest life that API servers give.
 const SHORTEST_LIFE: u64 = 600;
 const LONGEST_LIFE: u64 = 1 << 32;
 
@@ -30,7 +29,7 @@ const LONGEST_LIFE: u64 = 1 << 32;
 pub(super) struct Now {
     /// Since 1970, by the wall clock.
     pub(super) wall: Duration,
-    /// By the process's own.
+    /// By the process's own clock.
     pub(super) at: Instant,
 }
 
@@ -70,7 +69,7 @@ impl Tries {
     }
 }
 
-/// The token in force, and how renewing it goes.
+/// The token in force, and the state of its renewal.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     token: Option<SecretString>,
@@ -88,14 +87,14 @@ impl Plan {
         if known != Some(token.expose_secret()) {
             *self = Self {
                 token: Some(token.clone()),
-                // Thousands of edges may have been registered in one hour.
+                // Spread, since thousands of edges may have been registered within one hour.
                 part: 0.45 + jitter / 10.0,
                 ..Self::default()
             };
         }
     }
 
-    /// This token has come now.
+    /// This token was received now.
     pub(super) fn comes(&mut self, token: &SecretString, now: Instant, jitter: f64) {
         self.meet(token, jitter);
         self.came = Some(now);
@@ -115,7 +114,7 @@ impl Plan {
         if !left.is_zero() {
             return Step::Wait(left.min(LOOK));
         }
-        // Whoever is not let in gets no token either.
+        // If the credentials are refused, there is no new token either.
         if !hub.answers || !hub.accepts_credentials {
             return Step::Wait(AWAY);
         }
@@ -149,7 +148,7 @@ struct Given {
     expiration_timestamp: String,
 }
 
-/// The token in an answer, and its claims; or why it is not the one that was asked for.
+/// The token in an answer, and its claims; or why it is not the one that was requested.
 pub(super) fn answer(body: &[u8], old: &Claims) -> Result<(SecretString, Claims), &'static str> {
     let Answer { status } = serde_json::from_slice(body).map_err(|_| "the answer has no token")?;
     let token = SecretString::from(status.token);
@@ -157,7 +156,7 @@ pub(super) fn answer(body: &[u8], old: &Claims) -> Result<(SecretString, Claims)
     if !claims.is_of_same_account(old) {
         return Err("the new token is of another account");
     }
-    // The server's word counts, where it is the earlier one.
+    // The end that the server names counts, if it is the earlier one.
     let said = since_1970_of(&status.expiration_timestamp);
     let ends = claims.ends.into_iter().chain(said).min();
     Ok((token, Claims { ends, ..claims }))

@@ -1,7 +1,8 @@
-//! A hub as an administrator's tools know it: the kubeconfig files that kubectl would read, and the flags that overrule them.
+//! A hub as an administrator's tools know it: the kubeconfig files that kubectl would read, and the flags that override
+//! them.
 //!
-//! Promises: what is found is what kubectl finds: of two entries of one name the first counts, paths are relative to the file
-//! that they stand in, and flags overrule files. An exec plugin is run. No message holds a token.
+//! Promises: what is found is what kubectl finds: of two entries of one name the first counts, paths are relative to
+//! the file that they are in, and flags override files. An exec plugin is run. No message holds a token.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub struct Admin {
     pub files: Vec<PathBuf>,
     /// What named them, for messages: a flag, a variable, or a folder.
     pub named_by: &'static str,
-    /// Whether a file that is not there is a mistake. In lists, such files are passed over.
+    /// Whether a missing file is an error. In lists, missing files are skipped.
     pub must_exist: bool,
     /// `--context`.
     pub context: Option<String>,
@@ -96,7 +97,7 @@ impl Admin {
         if let Some(token) = &self.token {
             user = Map::from_iter([("token".to_owned(), token.clone().into())]);
         }
-        // Under the names that they have, so that messages show these.
+        // Under their own names, so that messages show these.
         let name_of = |field: &str| {
             context
                 .get(field)
@@ -204,7 +205,7 @@ fn merge(merged: &mut Map<String, Value>, mut root: Map<String, Value>, file: &P
     }
 }
 
-/// Makes the path in a field one that means the same from everywhere. What is no path stays, to be complained of.
+/// Makes the path in a field absolute. What is no path stays as it is, and is refused later.
 fn make_absolute(entry: &mut Value, field: &str, folder: &Path) {
     let Some(Value::String(path)) = entry.get_mut(field) else {
         return;

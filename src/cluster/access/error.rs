@@ -7,7 +7,7 @@ use super::AccessSource;
 use super::fields::{CLUSTER_FIELDS, USER_FIELDS};
 use crate::cluster::Side;
 
-/// The entry of a kubeconfig that a field stands in.
+/// The entry of a kubeconfig that a field belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cluster) enum Entry {
     /// None: the file itself, or the environment.
@@ -17,7 +17,8 @@ pub(in crate::cluster) enum Entry {
     User,
 }
 
-/// A field that cannot be used. It needs a person: give up, or go on with the last one, and show it at its [`Place`].
+/// A field that cannot be used. It needs a person: the caller gives up, or continues with the last configuration, and
+/// shows it with its [`Place`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadField {
     entry: Entry,
@@ -28,7 +29,7 @@ pub struct BadField {
 }
 
 impl BadField {
-    /// Of a field of a cluster or user, whose names differ.
+    /// An error about a field of a cluster or user. Their names in kube differ from those in the file.
     pub(crate) fn new(field: &str, why: impl Into<String>) -> Self {
         let entry = if CLUSTER_FIELDS.iter().any(|(name, _)| *name == field) {
             Entry::Cluster
@@ -60,7 +61,7 @@ impl fmt::Display for BadField {
 
 impl Error for BadField {}
 
-/// Where access data are from: whose they are, in which file, and by which entries.
+/// Where access data are from: which side, file and entries.
 #[derive(Clone, Debug)]
 pub struct Place {
     side: Side,
@@ -100,7 +101,7 @@ impl Place {
         }
     }
 
-    /// The fault of a field at this place.
+    /// The error for a field at this place.
     pub(crate) fn error(&self, fault: BadField) -> AccessError {
         AccessError(Box::new((self.clone(), fault)))
     }

@@ -1,7 +1,7 @@
 //! Exec plugins: programs that a kubeconfig names to get credentials from (`client.authentication.k8s.io`).
 //!
-//! Promises: a plugin gets what kubectl gives it, and its credentials go into memory alone; a message about one names the
-//! program and what is wrong, and nothing of what it has printed on its output.
+//! Promises: a plugin gets what kubectl gives it, and its credentials are kept only in memory; a message about one
+//! names the program and what is wrong, and nothing of what it has printed on its output.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ const VERSIONS: [&str; 2] = [
     "client.authentication.k8s.io/v1beta1",
 ];
 
-/// Runs the plugin in the place of which a user entry with its credentials is returned, if the entry names one.
+/// Runs the plugin, if the user entry names one, and returns the entry with the plugin's credentials instead.
 pub(super) fn resolve(user: Map<String, Value>, cluster: &Map<String, Value>) -> Result<Map<String, Value>, BadField> {
     let Some(exec) = user.get("exec").filter(|exec| !exec.is_null()) else {
         return Ok(user);
@@ -30,7 +30,7 @@ pub(super) fn resolve(user: Map<String, Value>, cluster: &Map<String, Value>) ->
     Ok(user)
 }
 
-/// Makes a command with a folder in it one that means the same from everywhere, as kubectl does.
+/// Makes a command with a folder in it absolute, as kubectl does.
 pub(super) fn make_absolute(exec: &mut Value, folder: &Path) {
     let Some(Value::String(command)) = exec.get_mut("command") else {
         return;
@@ -59,7 +59,7 @@ fn run(exec: &Value, cluster: &Map<String, Value>) -> Result<Map<String, Value>,
         program.env(of("name")?, of("value")?);
     }
     program.env("KUBERNETES_EXEC_INFO", info(exec, version, cluster).to_string());
-    // It may have to ask for something; what it says to people goes to people.
+    // It may have to ask the user for something, so it shares our standard input and error.
     program.stdin(Stdio::inherit()).stderr(Stdio::inherit());
     let output = program.output().map_err(|error| {
         let hint = exec["installHint"]
@@ -76,7 +76,7 @@ fn run(exec: &Value, cluster: &Map<String, Value>) -> Result<Map<String, Value>,
     credentials(&output.stdout, version).map_err(|why| format!("what {command} has printed cannot be used: {why}"))
 }
 
-/// What the plugin gets to know.
+/// The input of the plugin.
 fn info(exec: &Value, version: &str, cluster: &Map<String, Value>) -> Value {
     let is_interactive = exec["interactiveMode"] != "Never";
     let mut spec = json!({"interactive": is_interactive && std::io::IsTerminal::is_terminal(&std::io::stdin())});

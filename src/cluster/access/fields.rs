@@ -1,13 +1,13 @@
-//! The fields of the entries of a kubeconfig, and what each takes.
+//! The fields of the entries of a kubeconfig, and the form of each value.
 
-/// What the value of a field is.
+/// The form of the value of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
     Text,
     /// A path, relative to the folder of the kubeconfig.
     File,
     Switch,
-    /// Whatever it is, nobody here reads it, or it is refused.
+    /// Any value: it is not read here, or it is refused.
     Any,
 }
 

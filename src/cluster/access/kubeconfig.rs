@@ -1,8 +1,8 @@
 //! The parts of a kubeconfig file that one context leads to.
 //!
-//! Promises: of these parts each field is known and has a value of its kind, or an error names it; a field that is only
-//! nearly known is an error, since it was meant to say something. What other contexts use is not read. No message holds
-//! a value other than a name, path or URL.
+//! Promises: of these parts each field is known and has a value of its kind, or an error names it; a field with nearly
+//! the name of a known one is an error, since it was meant to have an effect. What other contexts use is not read. No
+//! message holds a value other than a name, path or URL.
 
 use std::path::Path;
 
@@ -23,22 +23,23 @@ pub(super) struct Parts {
     namespace: Option<String>,
 }
 
-/// A user entry, and what it says besides.
+/// A user entry, and the names of all its fields.
 pub(super) struct User {
     pub(super) info: AuthInfo,
-    /// All that stands in it, known or not.
+    /// The names of all its fields, known or not.
     pub(super) fields: Vec<String>,
 }
 
 impl Parts {
-    /// Reads the file and follows the context, the current one if none is wanted. `place` learns the names on the way.
+    /// Reads the file and follows the context, the current one if none is wanted. Adds the names that it finds to
+    /// `place`.
     pub(super) fn read(path: &Path, wanted: Option<&str>, place: &mut Place) -> Result<Self, BadField> {
         let root = parse(path)?;
         Self::of(&root, path, wanted, place, |user, _| Ok(user))
     }
 
-    /// The same of what stands in the file. `resolve` gets the user entry and that of the cluster, and gives what counts in
-    /// the place of the first.
+    /// The same from the content of the file. `resolve` gets the user entry and that of the cluster, and returns what
+    /// replaces the first.
     pub(super) fn of(
         root: &Map<String, Value>,
         path: &Path,
@@ -115,8 +116,8 @@ impl Parts {
     }
 }
 
-/// By way of a JSON value, because that makes the YAML parser a third of the size that kube's own way has: it is then
-/// compiled for one type instead of for each.
+/// Through a JSON value, because the YAML parser is then a third of the size that it has in kube: it is compiled for
+/// one type instead of for each.
 fn parse(path: &Path) -> Result<Map<String, Value>, BadField> {
     let text = files::read_text(path).map_err(|error| BadField::new("", format!("it cannot be read: {error}")))?;
     parse_text(&text).map_err(|why| BadField::new("", why))
@@ -220,8 +221,8 @@ pub(super) fn entry(
 
 const NO_TEXT: &str = "it must be text; if it is, put it in quotes";
 
-/// Takes out what is empty, as client-go does, since generated files are full of it; makes paths absolute; refuses what
-/// is of another form, and names that are nearly known.
+/// Removes empty fields, as client-go does, since generated files are full of them; makes paths absolute; refuses
+/// values of another form, and names that are nearly those of known fields.
 fn tidy(body: &mut Map<String, Value>, fields: &Fields, entry: Entry, file: &Path) -> Result<(), BadField> {
     body.retain(|_, value| !(value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())));
     for (name, value) in body.iter_mut() {

@@ -1,7 +1,8 @@
 //! URLs as people write them into kubeconfigs.
 //!
-//! Promises: what is accepted means what it says; each part is checked, since [`http::Uri`] takes a port that is none for
-//! no port, drops what follows a `#`, and knows more characters than there are in names. No message holds user information.
+//! Promises: what is accepted is used exactly as it is written; each part is checked, since [`http::Uri`] treats an
+//! invalid port as no port, drops what follows a `#`, and allows more characters than names can have. No message holds
+//! user information.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -116,7 +117,7 @@ fn check_host(host: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What stands between `/` and `/`, as it goes into each request.
+/// Checks a path, which becomes a part of each request.
 fn check_path(path: &str) -> Result<(), String> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let path = path.strip_suffix('/').unwrap_or(path);

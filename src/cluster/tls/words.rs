@@ -1,5 +1,5 @@
-//! What TLS has against a server's certificate, where its own words are for machines: seconds since 1970, and the names of
-//! types.
+//! Better messages for what is wrong with a server's certificate: those of the TLS library have seconds since 1970 and
+//! the names of types.
 
 use std::error::Error;
 use std::io;
@@ -9,7 +9,7 @@ use rustls::CertificateError;
 
 use crate::cli::logger::date_and_time;
 
-/// What is wrong, if TLS says so somewhere in a chain of causes and can be put better.
+/// What is wrong, if there is an error of TLS in the chain of causes for which there is a better message.
 pub(in crate::cluster) fn of_certificate(error: &(dyn Error + 'static)) -> Option<String> {
     let rustls::Error::InvalidCertificate(fault) = cause(error)? else {
         return None;
@@ -17,7 +17,7 @@ pub(in crate::cluster) fn of_certificate(error: &(dyn Error + 'static)) -> Optio
     in_words(fault).map(|words| format!("invalid peer certificate: {words}"))
 }
 
-/// TLS's own account, which lies in an I/O error, beside the chain.
+/// The error of the TLS library, which is in an I/O error, beside the chain.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut causes = std::iter::successors(Some(error), |&error| {
         let inner = error.downcast_ref().and_then(io::Error::get_ref);

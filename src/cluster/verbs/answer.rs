@@ -1,4 +1,5 @@
-//! What a success has to say to be one: a proxy's page has status 200 too, and so has an answer about something else.
+//! What an answer with status 200 must contain to count as a success: a proxy's page has that status too, and so has an
+//! answer about something else.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use crate::cluster::error::first_line;
 use crate::cluster::json::ListSplitter;
 use crate::cluster::{Error, ObjectName, ResourceType};
 
-/// An answer whose content is of no interest: an API server's has a kind.
+/// Checks an answer whose content is not used: that of an API server has a kind.
 pub(super) fn has_kind(answer: &[u8]) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Wire {
@@ -21,7 +22,7 @@ pub(super) fn has_kind(answer: &[u8]) -> Result<(), Error> {
         .map_err(|_| Error::BadAnswer(first_line(answer)))
 }
 
-/// The answer to a write, if it is about the object that was written: otherwise nobody knows whether it was.
+/// The answer to a write, if it is about the object that was written: otherwise it is not known whether it was written.
 pub(super) fn about(answer: Bytes, resource: &ResourceType, name: &ObjectName) -> Result<Bytes, Error> {
     #[derive(Deserialize)]
     struct Wire<'a> {
@@ -53,7 +54,7 @@ pub(super) fn about(answer: Bytes, resource: &ResourceType, name: &ObjectName) -
 }
 
 /// Whether a list that was narrowed to one object names it, and the version of the list, 0 if that is no number. A list
-/// that is of something else, or that continues, says nothing of what it lacks.
+/// of something else, or one with more pages, says nothing about what is not in it.
 pub(super) fn names_one(answer: &Bytes, resource: &ResourceType) -> Result<(bool, u64), Error> {
     let mut splitter = ListSplitter::default();
     let mut rest = answer.clone();

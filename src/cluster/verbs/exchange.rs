@@ -17,28 +17,30 @@ use crate::cluster::room::SMALL_ANSWER;
 use crate::cluster::{Body, Error, Response};
 use crate::logging::log_line;
 
-/// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before it is asked
-/// whether the side answers at all. If it does not, it is away; if it does, the request may take longer.
+/// How long an answer, or the next piece of a body, may take on a link over which nothing else moves, before the side
+/// is probed. If it does not answer, it is unreachable; if it does, the request may take longer.
 ///
 /// Not the time of a whole transfer: a large list over a slow link continues as long as bytes keep coming.
 const DOUBT: Duration = Duration::from_secs(20);
-/// How often that may be so for one answer: API servers give a write 34 s and a read 60 s, and then say that it took too long.
+/// How often that may happen for one answer: API servers give a write 34 s and a read 60 s, and then answer that it
+/// took too long.
 const DOUBTS: u32 = 4;
-/// How long it may take while the link is busy: what was asked for may be waiting behind other bodies, 64 kB of each
-/// stream, which at 64 kbit/s is 8 s each.
+/// How long an answer may take while the link is busy: it may be waiting behind other bodies, 64 kB of each stream,
+/// which at 64 kbit/s is 8 s each.
 const BUSY_LIMIT: Duration = Duration::from_secs(300);
-/// A link that moves fewer bytes than this in [`DOUBT`] is not busy: answers to pings and bookmarks are fewer.
+/// A link that moves fewer bytes than this in [`DOUBT`] is not busy: answers to pings and bookmarks are smaller.
 const BUSY: u64 = 4096;
-/// What a large object may take to send is added to these limits: an eighth of a link with 64 kbit/s.
+/// The bytes per second with which a large object is sent at least, an eighth of a link with 64 kbit/s: the time that
+/// follows is added to these limits.
 const SLOWEST_UPLOAD: u64 = 1024;
 /// Bodies on their way to the server at once, in kB: what a link with 64 kbit/s sends in 16 s. API servers end a write
-/// that is not complete after 34 s, so many large ones side by side would all fail; a larger one goes alone. A link with
-/// 600 ms of latency still carries 200 kB/s.
+/// that is not complete after 34 s, so many large ones at the same time would all fail; a larger one is sent alone. A
+/// link with 600 ms of latency still carries 200 kB/s.
 pub(super) const UPLOADS: u32 = 128;
 
 /// A link over which nothing has moved for so long has sent what it was given. Far more than its latency.
 const UPLOADED: Duration = Duration::from_secs(3);
-/// What is moving after this time, and that of the body, is something else.
+/// What still moves after this time, and that of the body, is something else.
 const LONGEST_UPLOAD: Duration = Duration::from_secs(24);
 /// The largest answer to a write that is read. It is one object, which is at most 1.5 MiB in etcd, and `managedFields`.
 const WRITTEN_LIMIT: usize = 4 << 20;
@@ -59,12 +61,13 @@ impl Cluster {
     }
 
     /// Sends a request once there is room for its body, and reads the answer to its end: a write is answered with the
-    /// whole object, so the room is needed until then. But what the server takes its time with is on the link no longer.
+    /// whole object, so the room is needed until then. But a body that the server is already working on is no longer on
+    /// the link.
     pub(super) async fn exchange(&self, request: Request<Bytes>) -> Result<(u16, Bytes), Error> {
         let kilobytes = u32::try_from(request.body().len().div_ceil(1024)).unwrap_or(UPLOADS);
-        // An error says that nobody gives room any more, which nobody does here.
+        // An error would mean that the semaphore is closed, which never happens here.
         let room = self.uploads.acquire_many(kilobytes.min(UPLOADS)).await.ok();
-        // After that: what waits here is no request that the server has to do with.
+        // After that, since a request that waits for room does not occupy the server.
         let permit = self.turn().await?;
         let longest = LONGEST_UPLOAD + upload(&request);
         let most = if request.method() == Method::GET {
@@ -83,13 +86,14 @@ impl Cluster {
         whole.await
     }
 
-    /// Sends a request and turns every answer that is no success into an error, once it is known whose failure it is.
+    /// Sends a request and turns every answer that is no success into an error, once it is known whether the request or
+    /// the whole side has failed.
     pub(super) async fn answer(&self, request: Request<Bytes>) -> Result<Response, Error> {
         let permit = self.turn().await?;
         self.send(request, permit).await
     }
 
-    /// Waits until a request may be sent. While the credentials are refused, most requests are so here.
+    /// Waits until a request may be sent. While the credentials are refused, most requests are refused here.
     async fn turn(&self) -> Result<Permit<'_>, Error> {
         if let Some(refusal) = self.refusal().await {
             return Err(refusal);
@@ -142,7 +146,7 @@ impl Cluster {
         answer
     }
 
-    /// What a request need not be sent for.
+    /// The error that makes it needless to send a request.
     async fn refusal(&self) -> Option<Error> {
         let refused = &self.contact.credentials;
         if !refused.are_refused() {
@@ -186,7 +190,7 @@ impl Cluster {
         Err(Error::BadAnswer(format!("more than {most} bytes")))
     }
 
-    /// Waits while the side lives: for [`DOUBTS`] times [`DOUBT`], and as long as the link is busy, up to `most`.
+    /// Waits while the side answers: for [`DOUBTS`] times [`DOUBT`], and as long as the link is busy, up to `most`.
     async fn patiently<F: Future>(
         &self,
         most: Duration,
@@ -215,8 +219,8 @@ impl Cluster {
         Err(Error::Unanswered(too_late(what, start)))
     }
 
-    /// Says what has been waited for since `start`, though the side answers others. Not for each request: many may wait for
-    /// the same.
+    /// Logs what has been waited for since `start`, though the side answers others. Not for each request: many may wait
+    /// for the same.
     fn log_wait(&self, what: &str, about: Option<&(Method, Uri)>, start: Instant) {
         if !self.contact.is_to_be_logged(Instant::now()) {
             return;
@@ -255,7 +259,7 @@ impl Cluster {
     }
 }
 
-/// What a slow link may take to send a request.
+/// How long a slow link may take to send a request.
 fn upload(request: &Request<Bytes>) -> Duration {
     Duration::from_secs(request.body().len() as u64 / SLOWEST_UPLOAD)
 }
@@ -264,7 +268,7 @@ fn too_late(what: &str, start: Instant) -> String {
     format!("{what} within {} s", start.elapsed().as_secs())
 }
 
-/// A request whose answer may come compressed. An error if nobody could read it: a path of more than 64 kB.
+/// A request whose answer may be compressed. An error if no server could read it: a path of more than 64 kB.
 pub(super) fn request(
     method: Method,
     path: &str,

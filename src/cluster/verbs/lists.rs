@@ -14,8 +14,8 @@ use crate::cluster::stream::{Listing, Watching};
 use crate::cluster::{Body, Error};
 use crate::logging::log_line;
 
-/// Objects a page: small enough that a page's snapshot is not held long by the server, large enough for few requests.
-/// Metadata alone is several times smaller.
+/// Objects in a page: small enough that the server does not hold the snapshot of a page for long, large enough for few
+/// requests. Metadata alone is several times smaller.
 const PAGE: usize = 250;
 const METADATA_PAGE: usize = 1000;
 /// How often pages are halved to begin with: a full page of 4 kB each then takes half of the minute that API servers
@@ -47,7 +47,7 @@ impl Cluster {
             None => query.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         }
         let mut read = self.read_for(request, query, request.content.accept(false))?;
-        // Whatever stands before the server might compress it, and keep events back until there are enough.
+        // A proxy before the server might compress it, and hold events back until there are enough.
         read.headers_mut().remove(http::header::ACCEPT_ENCODING);
         let response = self.answer(read).await?;
         Ok(Watching::new(
@@ -67,7 +67,7 @@ impl Cluster {
         Ok(self.answer(read).await?.body)
     }
 
-    /// What opens a list or watch of the collection, narrowed by its selectors.
+    /// The request for a list or watch of the collection, narrowed by its selectors.
     fn read_for(&self, request: &ListRequest, mut query: String, accept: &str) -> Result<http::Request<Bytes>, Error> {
         let scope = &request.scope;
         if let Some(name) = &scope.name {
@@ -92,7 +92,7 @@ impl Cluster {
         (most >> self.halved.get()).max(1)
     }
 
-    /// A page was cut `after` it was asked for. True if it was too large for the link; later ones are a quarter as large.
+    /// A page was cut `after` this time. True if it was too large for the link; later ones are a quarter as large.
     pub(in crate::cluster) fn takes_smaller_pages(&self, content: Content, after: Duration) -> bool {
         let before = self.page_size(content);
         if after < SLOW_PAGE || before == 1 {
@@ -110,7 +110,7 @@ impl Cluster {
         true
     }
 
-    /// A full page came, in `took`.
+    /// A full page has arrived within `took`.
     pub(in crate::cluster) fn full_page_came(&self, took: Duration) {
         if took < QUICK_PAGE {
             self.halved.set(self.halved.get().saturating_sub(1));

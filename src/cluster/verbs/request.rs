@@ -1,4 +1,4 @@
-//! What requests are about: which objects, how much of each, and what has to be true of them.
+//! What requests are about: which objects, how much of each, and preconditions.
 
 use std::rc::Rc;
 
@@ -51,8 +51,8 @@ pub enum Content {
 }
 
 impl Content {
-    /// Metadata alone where it can be had: some aggregated API servers know no such thing, and answer 406 to whoever takes
-    /// nothing else. They give whole objects, which everything that reads metadata reads as well. (client-go asks so too.)
+    /// Metadata alone where the server can send it: some aggregated API servers cannot, and would answer 406 if nothing
+    /// else were accepted. They send whole objects, which can be read as metadata too. (client-go does the same.)
     pub(super) fn accept(self, list: bool) -> &'static str {
         match (self, list) {
             (Self::Full, _) => "application/json",

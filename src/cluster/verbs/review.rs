@@ -1,4 +1,5 @@
-//! Questions to a server about who asks: they are sent as objects to be created, and nothing is kept of them.
+//! Questions to a server about our credentials and permissions: they are sent as objects to be created, but nothing is
+//! stored.
 
 use bytes::Bytes;
 use http::Method;
@@ -9,7 +10,8 @@ use crate::cluster::Error;
 use crate::cluster::error::first_line;
 
 impl Cluster {
-    /// Sends a review of this kind, such as `SelfSubjectAccessReview`, to `path`, and gives the `status` of the answer.
+    /// Sends a review of this kind, such as `SelfSubjectAccessReview`, to `path`, and returns the `status` of the
+    /// answer.
     pub(crate) async fn review(&self, path: &str, kind: &str, spec: &Value) -> Result<Value, Error> {
         let api_version = path
             .trim_start_matches("/apis/")
@@ -26,7 +28,7 @@ impl Cluster {
         Ok(found["status"].take())
     }
 
-    /// The time that the server had when it answered last, in seconds since 1970, if it has said so.
+    /// The time of the server when it last answered, in seconds since 1970, if it has said so.
     pub(crate) fn time(&self) -> Option<u64> {
         self.server.time()
     }

@@ -1,4 +1,4 @@
-//! Who we are to the side: the credentials in force, and others in their place.
+//! The credentials for the side: those in force, and new ones.
 
 use std::rc::Rc;
 

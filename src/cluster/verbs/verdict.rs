@@ -1,14 +1,15 @@
-//! Whose failure it is when a request gets no proper answer: its own, or that of the whole side.
+//! Whether a request without a proper answer has failed by itself, or the whole side has.
 //!
-//! No answer in time, a stream that the server has ended, a 502, 503 or 504 of whatever stands before the server, a 401:
-//! each may be one slow webhook or one API behind the server, or the side is away, or the credentials have expired. What
-//! is taken for the whole side stops everything, and what is not is tried again by each object and source for itself; so
-//! neither is guessed. It is the side's only if the side also fails a small question, [`QUESTION`], that was asked later.
-//! If anything else was asked since and answered, the question is not needed; and of many that fail at once, one asks for
-//! all. A connection that breaks, is refused or is found dead (`alive.rs`) needs no question: it is the side's.
+//! No answer in time, a stream that the server has ended, a 502, 503 or 504 of a proxy before the server, a 401: each
+//! may come from one slow webhook or one API behind the server, or the side is unreachable, or the credentials have
+//! expired. A failure of the whole side stops everything; any other is retried by each object and source by itself. So
+//! this is not guessed. It counts as a failure of the side only if a small request that is sent later, [`QUESTION`],
+//! fails too. If another request that was sent later was answered, this probe is not needed; and of many requests that
+//! fail at the same time, one sends it for all. A connection that breaks, is refused or is found dead (`alive.rs`)
+//! needs no probe: it is a failure of the side.
 //!
-//! The same question tells whether a Kubernetes API is there at all, where an answer came that none gives: a page, a
-//! redirect, a bare 404. Nothing hangs on that but what people read.
+//! After an answer that no Kubernetes API gives (a page, a redirect, a bare 404), the same probe shows whether one is
+//! there at all. Only log lines depend on that.
 
 use std::time::Duration;
 
@@ -23,18 +24,18 @@ use crate::cluster::error::first_line;
 use crate::cluster::{Body, Error};
 use crate::logging::log_line;
 
-/// What every API server answers to everybody whose credentials it accepts, in some hundred bytes. A refusal is an answer
-/// too.
+/// A path that every API server answers to all whose credentials it accepts, in some hundred bytes. A refusal is an
+/// answer too.
 const QUESTION: &str = "/api";
 /// How long the answer may take on a link over which nothing else moves.
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
-/// Its answer is not read further.
+/// The most that is read of its answer.
 const ANSWER_LIMIT: usize = 16 << 10;
 /// The same on a busy link: it may be waiting behind other bodies.
 const BUSY_LIMIT: Duration = Duration::from_secs(60);
 
 impl Cluster {
-    /// The error of a request that began then, once it is known whose failure it is.
+    /// The error of a request that began then, once it is known whether the request or the whole side has failed.
     pub(super) async fn judge(&self, began: Instant, error: Error) -> Error {
         let contact = &self.contact;
         match error {
@@ -58,7 +59,7 @@ impl Cluster {
         }
     }
 
-    /// True if the side answers anything that is asked from this time on.
+    /// True if the side answers any request from this time on.
     pub(super) async fn lives(&self, since: Instant) -> bool {
         if !self.contact.is_heard_since(since) {
             self.check(since).await;
@@ -66,7 +67,7 @@ impl Cluster {
         self.contact.is_heard_since(since)
     }
 
-    /// Asks whether the side answers at all, unless somebody has since.
+    /// Asks whether the side answers at all, unless another task has done so since.
     async fn check(&self, since: Instant) {
         let _turn = self.contact.checking.lock().await;
         if !self.contact.is_checked_since(since) {
@@ -114,7 +115,7 @@ impl Cluster {
     }
 }
 
-/// As much of a body as is read, or as came before it broke off.
+/// The beginning of a body, or as much as arrived before it broke off.
 async fn begin_of(mut body: Body) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(Ok(piece)) = body.next().await {

@@ -1,17 +1,17 @@
-//! Apply is read as YAML by API servers, and what is sent is JSON: nearly the same, but not quite.
+//! API servers read an apply as YAML, but JSON is sent, which is nearly the same.
 //!
-//! In a string, YAML takes U+0085, U+2028 and U+2029 for line breaks and folds the blanks around them, refuses control
-//! characters, knows no escaped `/`, and no characters that are escaped as two surrogates. A key has to be short, and on
-//! one line with its colon. All of that is written otherwise here, in the few bodies that have it; JSON allows these
-//! characters in strings alone, so the text is read byte by byte. Newer servers read `application/apply-patch+cbor`
-//! too, but none reads JSON.
+//! In a string, YAML treats U+0085, U+2028 and U+2029 as line breaks and folds the blanks around them, refuses control
+//! characters, and knows neither an escaped `/` nor characters that are escaped as two surrogates. A key has to be
+//! short, and on one line with its colon. All of that is rewritten here, in the few bodies that have it; JSON allows
+//! these characters only in strings, so the text is read byte by byte. Newer servers read
+//! `application/apply-patch+cbor` too, but none reads JSON.
 
 use bytes::Bytes;
 
 /// A key that is longer than this, in bytes, is marked by a `?` before it. YAML allows 1,024 characters without.
 const LONG_KEY: usize = 500;
 
-/// JSON text that means the same to a reader of YAML. No copy where it is so already.
+/// JSON text that means the same to a reader of YAML. It is not copied if nothing has to change.
 pub(super) fn for_yaml(json: Bytes) -> Bytes {
     let mut copy = Copy {
         json: &json,
@@ -28,7 +28,7 @@ pub(super) fn for_yaml(json: Bytes) -> Bytes {
 
 struct Copy<'a> {
     json: &'a [u8],
-    /// So much of it is in `out`.
+    /// How much of it is in `out`.
     done: usize,
     out: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Takes the string that begins at `start`; gives where it ends.
+    /// Handles the string that begins at `start`; returns where it ends.
     fn string(&mut self, start: usize) -> usize {
         let out_start = self.out.len() + start - self.done;
         let mut at = start + 1;
@@ -78,7 +78,7 @@ impl Copy<'_> {
         rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
     }
 
-    /// Takes what begins with a backslash; gives its length.
+    /// Handles what begins with a backslash; returns its length.
     fn escape(&mut self, at: usize) -> usize {
         match self.json.get(at + 1) {
             Some(b'/') => self.replace(at, 2, "/"),
@@ -90,7 +90,7 @@ impl Copy<'_> {
                 let low = self.unit(at + 6).unwrap_or_default();
                 let pair = char::decode_utf16([high, low]).next();
                 let Some(Ok(character)) = pair else {
-                    // What API servers make of half a character.
+                    // API servers replace half a surrogate pair with this.
                     return self.replace(at, 6, "\u{fffd}");
                 };
                 self.replace(at, 12, character.encode_utf8(&mut [0; 4]))
@@ -105,7 +105,7 @@ impl Copy<'_> {
         u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     }
 
-    /// Takes a character that may be one that YAML does not take as it is; gives its length.
+    /// Handles a character that YAML may not accept as it is; returns its length.
     fn character(&mut self, at: usize) -> usize {
         let rest = self.json.get(at..).unwrap_or_default();
         let (length, escaped) = match *rest {
@@ -119,7 +119,7 @@ impl Copy<'_> {
         self.replace(at, length, &format!("\\u{escaped:04x}"))
     }
 
-    /// Puts `text` in the place of so many bytes; gives their number.
+    /// Replaces so many bytes with `text`; returns their number.
     fn replace(&mut self, at: usize, length: usize, text: &str) -> usize {
         self.keep(at);
         self.out.extend_from_slice(text.as_bytes());
@@ -127,7 +127,7 @@ impl Copy<'_> {
         length
     }
 
-    /// Takes over what has not been yet, up to there.
+    /// Copies what was not copied yet, up to there.
     fn keep(&mut self, end: usize) {
         self.out
             .extend_from_slice(self.json.get(self.done..end).unwrap_or_default());
