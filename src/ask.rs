@@ -56,7 +56,7 @@ pub(crate) fn view<'a>(settings: &'a Settings, sync_target: &'a SyncTarget) -> V
     }
 }
 
-/// What decides on its permissions.
+/// What its permissions depend on.
 pub(crate) fn situation<'a>(
     found: &'a Survey,
     settings: &'a Settings,

@@ -1,4 +1,4 @@
-//! Lists of which no more items are read than anybody can mean: a text of a few megabytes can hold a million empty items,
+//! Lists of which only a plausible number of items is read: a text of a few megabytes can hold a million empty items,
 //! and these would take a hundred times as much memory.
 
 use std::fmt;

@@ -1,4 +1,5 @@
-//! A map for few entries: a sorted list. Each kind of `BTreeMap` is 5 to 8 kB of the binary, and slower where there are two.
+//! A map for few entries: a sorted list. Each kind of `BTreeMap` adds 5 to 8 kB to the binary, and is slower with two
+//! entries.
 
 /// A map of a few entries, in the order of their keys.
 #[derive(Debug)]

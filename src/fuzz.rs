@@ -1,4 +1,4 @@
-//! Seeded fuzzing of whatever reads what a server, a config or a file says: none of it may end the process.
+//! Seeded fuzzing of everything that reads data from a server, a config or a file: none of it may end the process.
 //!
 //! Each target is a test called `fuzz_…` beside what it is about, and tries a thousand inputs in `cargo test`. For longer
 //! runs, one after the other, each for so many seconds:
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Inputs tried without a time.
+/// Inputs that are tried if no time is given.
 const ITERATIONS: u64 = 1000;
-/// What has been the trouble of readers before.
+/// Texts that parsers have had trouble with before.
 const WORDS: [&str; 24] = [
     "{",
     "}",

@@ -1,8 +1,8 @@
 //! edge-syncer syncs objects between an edge cluster and its mailbox workspace on a hub.
 //!
-//! The modules in the order that data takes: configs at the hub become a plan, the plan starts sources, sources fill
-//! the queue, workers sync one object after the other, and what came of it is reported. All that is known lies in
-//! the model, which is plain data; the engine does what that wants done (docs/architecture.md).
+//! The modules, in the order in which data passes them: configs at the hub become a plan, the plan starts sources,
+//! sources fill the queue, workers sync one object after the other, and the outcome is reported. All that is known is
+//! in the model, which is plain data; the engine does what the model asks for (docs/architecture.md).
 //!
 //! ```text
 //! configs at the hub ──► plan ──► sources ──► queue ──► reconcile ──► report

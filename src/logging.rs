@@ -1,7 +1,7 @@
-//! The one way to write a log line: a level, a reason, words that are always the same, and keys with what differs.
+//! The only way to write a log line: a level, a reason, a constant message, and keys with what differs.
 //!
-//! Promises: each line is one line whatever it holds, in logfmt or JSON, and of bounded length. Depends on nothing else in
-//! the program, since all of it logs.
+//! Promises: each line is one line whatever it holds, in logfmt or JSON, and of bounded length. It depends on nothing
+//! else in the program, since every part of it logs.
 
 use std::fmt::{self, Display, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,12 @@ pub(crate) use reasons::LogReason;
 
 mod reasons;
 
-/// A longer word is cut: longer than any name, path or key of an API, it is somebody's data.
+/// A longer word is cut: it is longer than any name, path or key of an API, so it is probably data.
 const LONGEST_WORD: usize = 600;
-/// So much of all values of a line is written, in characters.
+/// The most characters that are written of all values of a line.
 const LONGEST_LINE: usize = 8000;
 
-/// The values that are in quotes also where they need none, since they are sentences.
+/// Keys with values that are always in quotes, since they are sentences.
 const SENTENCES: [&str; 3] = ["msg", "error", "advice"];
 
 /// Lines are JSON. Set once, before the first line.
@@ -61,7 +61,7 @@ macro_rules! log_line {
 }
 pub(crate) use log_line;
 
-/// What [`log_line`] does, for a level, reason or words that are chosen where the program runs.
+/// What [`log_line`] does, for a level, reason or message that is chosen at run time.
 pub(crate) fn write(level: Level, target: &str, reason: LogReason, message: &str, fields: &[(&str, &dyn Display)]) {
     if level > log::max_level() {
         return;
@@ -91,7 +91,7 @@ impl Body {
         body
     }
 
-    /// What another one was, to add to.
+    /// Continues the text of another one.
     pub(crate) fn from_text(format: LogFormat, text: String) -> Self {
         Self {
             text,
@@ -153,7 +153,7 @@ fn needs_quotes(value: &str) -> bool {
     !value.chars().all(is_plain)
 }
 
-/// A value that there may be none of.
+/// A value that may be absent.
 pub(crate) struct Maybe<T>(pub(crate) Option<T>);
 
 impl<T: Display> Display for Maybe<T> {

@@ -1,4 +1,4 @@
-//! The program: arguments in, exit code out. All else is in the library.
+//! The program: arguments in, exit code out. Everything else is in the library.
 #![forbid(unsafe_code)]
 
 use std::pin::Pin;

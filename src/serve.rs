@@ -1,10 +1,9 @@
 //! Health and metrics over HTTP (`--listen-address`): `/healthz`, `/livez`, `/readyz` and `/metrics`.
 //!
-//! Promises: every answer comes from the engine's loop, so that a loop that does not turn is not called healthy; where
-//! another syncer leads, there is no such loop, and the answer says so; at most
-//! [`CONNECTIONS`] connections at once, each for one request and no longer than [`TIMEOUT`]; nobody keeps out a probe by
-//! holding connections without asking anything, however many: the oldest of them gives way to a new one; what is asked
-//! here neither writes nor reads at a server.
+//! Promises: every answer comes from the engine's loop, so that a loop that hangs does not count as healthy; if another
+//! syncer leads, there is no such loop, and the answer says so; at most [`CONNECTIONS`] connections at once, each for
+//! one request and no longer than [`TIMEOUT`]; connections without a request, however many, do not block a probe: the
+//! oldest of them is closed for a new one; no request here causes one to a server.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -32,27 +31,27 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::logging::log_line;
 use crate::report::metrics;
 
-/// Connections at once. A monitor and two probes need three; the rest is for those who hold a connection and say nothing.
-/// One that has sent nothing costs a kilobyte or two, one that has sent something [`BUFFER`].
+/// Connections at once. A monitor and two probes need three; the rest is for connections that are held open without a
+/// request. One that has sent nothing costs a kilobyte or two, one that has sent something [`BUFFER`].
 const CONNECTIONS: usize = 64;
-/// How long a connection that asks nothing is kept when others want its place. Whoever wants to know something
-/// sends its request as it connects. So 1,280 connections a second get their turn, and a probe, which has a second, is
-/// heard while hundreds are held open.
+/// How long a connection without a request is kept when others need its place. Real clients send their request as soon
+/// as they connect. So 1,280 connections a second get their turn, and a probe, which has a second, is answered while
+/// hundreds are held open.
 const GRACE: Duration = Duration::from_millis(50);
 /// How long a connection may take from its first byte to its last.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two tries to accept where the process has no more file handles.
+/// The time between two tries to accept while the process has no more file handles.
 const ACCEPT_WAIT: Duration = Duration::from_millis(100);
 /// The smallest that hyper allows; a request for health has a few hundred bytes.
 const BUFFER: usize = 8 << 10;
 
-/// What a standby says (`--leader-elect`): it is as well and as ready as it can be.
+/// The answer of a standby (`--leader-elect`): it is as healthy and ready as it can be.
 const STANDING_BY: &str = "ok, standing by\n";
 
-/// What the engine is asked. An answer that does not come is a failure.
+/// A question to the engine. No answer counts as a failure.
 #[derive(Debug)]
 pub enum HealthQuery {
-    /// Does the loop turn?
+    /// Does the loop run?
     Alive(oneshot::Sender<()>),
     /// Are the configs known and the first lists complete? If not, what is missing.
     Ready(oneshot::Sender<Result<(), &'static str>>),
@@ -60,10 +59,10 @@ pub enum HealthQuery {
     Metrics {
         /// The time since 1970.
         now: Duration,
-        /// Where the text goes.
+        /// Where the text is sent.
         answer: oneshot::Sender<Bytes>,
     },
-    /// How is it, for one line?
+    /// The state, for the status line of the service manager.
     Status(oneshot::Sender<Box<metrics::Snapshot>>),
 }
 
@@ -72,7 +71,7 @@ pub enum HealthQuery {
 pub struct ListenAddress {
     /// As it was given.
     text: String,
-    /// The first that this machine has is taken.
+    /// The first one that this machine has is used.
     candidates: Vec<SocketAddr>,
 }
 
@@ -81,7 +80,7 @@ impl ListenAddress {
     pub fn parse(text: &str) -> Option<Self> {
         let port = |port: &str| port.parse::<u16>().ok().filter(|_| !port.starts_with('+'));
         let candidates = match text.split_once(':') {
-            // The first of them takes IPv4 too, where there is IPv6.
+            // With IPv6, the first of them accepts IPv4 too.
             Some(("", rest)) => {
                 let port = port(rest)?;
                 vec![
@@ -100,7 +99,7 @@ impl ListenAddress {
     }
 }
 
-/// The address cannot be listened at; a person has to choose another one, or end what has it.
+/// The address cannot be listened at; a person has to choose another one, or end the process that has it.
 #[derive(Debug)]
 pub struct ServeError {
     address: String,
@@ -119,19 +118,19 @@ impl Error for ServeError {
     }
 }
 
-/// Where questions find the engine that is at work, if there is one.
+/// Passes questions to the engine that is at work, if there is one.
 #[derive(Clone, Default)]
 pub struct Desk(Rc<RefCell<Option<Sender<HealthQuery>>>>);
 
 impl Desk {
-    /// What the engine that takes up work reads its questions from. Once that is dropped nobody is at work.
+    /// The receiver of questions, for the engine that begins to work. Once it is dropped, no engine is at work.
     pub fn open(&self) -> Receiver<HealthQuery> {
         let (questions, asked) = channel(1);
         self.0.replace(Some(questions));
         asked
     }
 
-    /// `None` if nobody is at work. If the engine's loop does not turn, the connection's time ends first.
+    /// `None` if no engine is at work. If the engine's loop hangs, the time limit of the connection ends first.
     pub(crate) async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> HealthQuery) -> Option<T> {
         let questions = self.0.borrow().clone()?;
         let (answer, answered) = oneshot::channel();
@@ -146,7 +145,7 @@ struct Answers {
     clock: fn() -> Duration,
 }
 
-/// Takes the address.
+/// Begins to listen at the address.
 pub async fn listen(address: &ListenAddress) -> Result<TcpListener, ServeError> {
     let taken = async {
         let listener = bind(&address.candidates).await?;
@@ -160,8 +159,8 @@ pub async fn listen(address: &ListenAddress) -> Result<TcpListener, ServeError> 
     })
 }
 
-/// Another candidate is for machines without IPv6, or without IPv4, and for nothing else: where the port is taken, nobody is
-/// to look for it at another address.
+/// The other candidate is only for machines without IPv6, or without IPv4: if the port is taken, another address must
+/// not be used instead, where nobody would expect it.
 async fn bind(candidates: &[SocketAddr]) -> io::Result<TcpListener> {
     let mut first = None;
     for address in candidates {
@@ -210,7 +209,7 @@ pub async fn serve(listener: TcpListener, desk: Desk, clock: fn() -> Duration) {
 /// A connection that is open.
 struct Place {
     since: Instant,
-    /// Its request has come.
+    /// Its request has arrived.
     asked: Rc<Cell<bool>>,
     task: AbortHandle,
 }
@@ -220,8 +219,8 @@ struct Place {
 struct Places(Vec<Place>);
 
 impl Places {
-    /// Sees to it that there is a place: if all are taken, that of the oldest that has asked nothing yet, or, if all have,
-    /// of the oldest. If none has been there for long enough to give way, says when that will be so.
+    /// Makes sure that there is a place: if all are taken, that of the oldest one without a request is freed or, if all
+    /// have one, that of the oldest. If none has been there for long enough, returns when one will have been.
     fn make_room(&mut self, now: Instant) -> Result<(), Instant> {
         self.0.retain(|place| !place.task.is_finished());
         if self.0.len() < CONNECTIONS {
@@ -239,7 +238,7 @@ impl Places {
 }
 
 async fn connection(stream: TcpStream, answers: &Answers, asked: &Cell<bool>) {
-    // Until then it needs no buffers.
+    // Before that, it needs no buffers.
     if stream.readable().await.is_err() {
         return;
     }
@@ -267,7 +266,7 @@ impl Answers {
         if !["/healthz", "/livez", "/readyz", "/metrics"].contains(&path) {
             return response(StatusCode::NOT_FOUND, "see /healthz, /livez, /readyz and /metrics\n");
         }
-        // Of an answer to HEAD, hyper sends the head alone.
+        // hyper sends only the head of an answer to HEAD.
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "GET and HEAD are all there is\n");
             refused
@@ -297,7 +296,7 @@ impl Answers {
 fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
-    // The version of the text format that Prometheus asks for; anybody else reads it as text.
+    // The version of the text format that Prometheus asks for; others read it as text.
     let text = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, text);
     response

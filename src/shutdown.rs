@@ -1,5 +1,5 @@
 //! Stopping on request: the first SIGTERM or SIGINT asks the program to end, the second one ends it. A SIGHUP, which a
-//! terminal sends when it closes and people to programs that are to read their files again, changes nothing.
+//! closing terminal sends, or a person who wants files to be read again, changes nothing.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::logging::log_line;
 /// The exit code after a second signal, as in the Go syncer.
 const ABORTED: i32 = 1;
 
-/// Tells whether the program was asked to end. Clones tell the same.
+/// Whether the program was asked to end. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
     requested: watch::Receiver<bool>,
@@ -33,7 +33,7 @@ impl Shutdown {
     pub async fn requested(&self) {
         let mut requested = self.requested.clone();
         if requested.wait_for(|requested| *requested).await.is_err() {
-            // The runtime is being taken down; nobody will ask any more.
+            // The runtime is being shut down; this is not polled any more.
             std::future::pending::<()>().await;
         }
     }

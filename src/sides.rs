@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, RateLimit, Side};
 use crate::logging::log_line;
 use crate::version;
 
-/// Hub and edge, as the settings have them.
+/// Hub and edge, as the settings describe them.
 pub(crate) async fn open_both(settings: &Settings) -> Result<[Cluster; 2], Box<dyn StdError>> {
     let hub = open(Side::Hub, settings).await?;
     Ok([hub, open(Side::Edge, settings).await?])
@@ -43,7 +43,7 @@ pub(crate) fn renewed(side: Side, settings: &Settings) -> Renewed {
     }
 }
 
-/// The rate limit of the edge: nobody's, where the edge shares itself out and no other was asked for.
+/// The rate limit of the edge: none if the edge has API priority and fairness and no rate was given.
 fn edge_limit(settings: &Settings) -> RateLimit {
     let limit = RateLimit::new(settings.rate);
     if settings.is_default_rate {

@@ -1,6 +1,6 @@
-//! What somebody may have meant by a word that nobody knows.
+//! What an unknown word may have been meant to be.
 
-/// The known word that is nearest to `word`, if it is so near that it may have been meant. Capitals count for nothing; of
+/// The known word that is nearest to `word`, if it is so near that it may have been meant. Capitals do not matter; in
 /// short words fewer letters may differ.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();

@@ -18,7 +18,7 @@ use crate::plan::{Filter, Plan, Wanted};
 use crate::sync::definition::{Hub, ask_hub};
 use crate::sync::ownership::SyncTarget;
 
-/// How often the plan asks for more: each answer may lead to one more question.
+/// How often the plan asks for more: each answer may lead to another question.
 const ROUNDS: usize = 10;
 
 /// What was found.
@@ -39,7 +39,7 @@ pub(crate) struct Survey {
     /// What each side serves.
     hub: Discovery,
     edge: Discovery,
-    /// What a side would not tell: a group and version, or its list of groups.
+    /// What a side did not report: a group and version, or its list of groups.
     pub(crate) unreported: Vec<(Side, String, Error)>,
 }
 
@@ -51,8 +51,8 @@ pub(crate) struct View<'a> {
     pub(crate) renaming: bool,
 }
 
-/// Asks both sides. An edge that cannot be asked is taken to serve what the hub serves. An error is about a side that says too
-/// little for a plan.
+/// Asks both sides. An edge that cannot be asked is assumed to serve what the hub serves. An error means that a side
+/// has not reported enough for a plan.
 pub(crate) async fn survey(
     hub: &Rc<Cluster>,
     edge: Option<&Rc<Cluster>>,
@@ -105,7 +105,7 @@ pub(crate) async fn survey(
         .map(|config| of(ConfigKind::EdgeSyncConfig, &config.name));
     found.configs.extend(names);
     let mut wanted = Wanted::from_configs(&syncer_configs, &edge_sync_configs, view.renaming);
-    // Copies of what was selected once may still be there, as far as the edge tells.
+    // Copies of what was once selected may still be there, if the record at the edge can be read.
     let names = Names::of(view.sync_target, view.own_namespace.unwrap_or("default"));
     if let Some(edge) = edge
         && let Ok(kept) = record::read(edge, &names).await
@@ -120,7 +120,7 @@ pub(crate) async fn survey(
 }
 
 impl Survey {
-    /// Makes the plan, and asks both sides for what it needs to know until that is all.
+    /// Makes the plan, and asks both sides for what it needs until nothing is missing.
     async fn make_plan(
         &mut self,
         sides: [(Side, &Rc<Cluster>); 2],
@@ -163,7 +163,7 @@ impl Survey {
         }
     }
 
-    /// True if the groups of a side are to be known and are not. What is missing may be there at another version.
+    /// True if the groups of a side are needed and not known. What is missing may be there at another version.
     fn needs_groups(&self, side: Side) -> bool {
         let is_missing = self.plan.missing.iter().any(|missing| missing.side == side);
         let is_asked = self.plan.unknown.groups.contains(&side) || is_missing;
@@ -187,8 +187,8 @@ impl Survey {
             .collect()
     }
 
-    /// Asks for one group and version. One that a side cannot tell of, as of an aggregated API that is away, is taken for not
-    /// served, and noted.
+    /// Asks for one group and version. If a side cannot answer, as for an aggregated API that is unavailable, it counts
+    /// as not served, which is noted.
     async fn ask(&mut self, side: Side, cluster: &Cluster, group_version: GroupVersion) -> Result<(), (Side, Error)> {
         let served = match discovery::discover(cluster, &group_version).await {
             Ok(served) => served,
@@ -203,7 +203,7 @@ impl Survey {
         Ok(())
     }
 
-    /// What decides on the permissions, of a syncer alone with the usual flags, whose credentials nobody renews.
+    /// What the permissions depend on, for a single syncer with the usual flags that does not renew its credentials.
     pub(crate) fn situation<'a>(
         &'a self,
         sync_target: &'a SyncTarget,

@@ -26,7 +26,7 @@ const MOST_WORKERS: u32 = 16;
 
 /// Runs the syncer until a signal stops it.
 ///
-/// Errors are about the configuration or the machine; a server that does not answer is waited for.
+/// Errors are about the configuration or the machine; it waits for a server that does not answer.
 pub async fn run(settings: Settings) -> Result<(), Box<dyn Error>> {
     let shutdown = Shutdown::listen()?;
     log_line!(
@@ -100,7 +100,7 @@ fn engine_setup(settings: Settings, clusters: Clusters) -> engine::Setup {
     }
 }
 
-/// What it takes to look after the credentials.
+/// What is needed to renew and watch the credentials.
 fn credentials(settings: &Settings, clusters: &Clusters) -> renewal::Setup {
     renewal::Setup {
         hub: Rc::clone(clusters.at(Side::Hub)),
@@ -127,7 +127,7 @@ async fn work(
     }
 }
 
-/// Returns once the program was asked to end, and has logged so.
+/// Returns once the program was asked to end, after logging that.
 async fn stop(shutdown: &Shutdown, manager: Option<Rc<Manager>>) {
     shutdown.requested().await;
     if let Some(manager) = manager {
@@ -135,7 +135,8 @@ async fn stop(shutdown: &Shutdown, manager: Option<Rc<Manager>>) {
     }
 }
 
-/// Each request reads the files that it depends on; but there may be none for hours, and none to the right server.
+/// Each request checks the files that it depends on; but there may be no request for hours, or none to the right
+/// server.
 async fn check_files(clusters: Clusters) {
     loop {
         tokio::time::sleep(reload::MAX_AGE).await;
@@ -145,7 +146,7 @@ async fn check_files(clusters: Clusters) {
     }
 }
 
-/// What it takes to be one of several syncers, if it is to be one.
+/// What is needed for leader election, if it is on.
 fn candidacy(settings: &Settings, edge: &Cluster) -> Option<Candidacy> {
     let namespace = settings.own_namespace.as_deref().unwrap_or("default");
     Some(Candidacy {

@@ -1,8 +1,9 @@
-//! What systemd is sent of a service of `Type=notify`: datagrams to the socket that `NOTIFY_SOCKET` names (`sd_notify(3)`).
+//! What is sent to systemd from a service of `Type=notify`: datagrams to the socket that `NOTIFY_SOCKET` names
+//! (`sd_notify(3)`).
 //!
-//! Promises: nothing is said where nobody asked for it; that it lives is said only after the engine's loop has answered, so
-//! that a loop that does not turn is noticed; nothing here waits for whoever reads the socket, and what finds no room there
-//! is said again.
+//! Promises: nothing is sent unless it was asked for; that the program is alive is sent only after the engine's loop
+//! has answered, so that a loop that hangs is noticed; nothing here waits for the reader of the socket, and what finds
+//! no room there is sent again.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -21,12 +22,13 @@ use crate::serve::{Desk, HealthQuery};
 /// How old a status may be.
 const STATUS_AGE: Duration = Duration::from_secs(10);
 
-/// What the environment says of the service manager.
+/// What the environment says about the service manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// `NOTIFY_SOCKET`.
     pub socket: Option<OsString>,
-    /// How often it wants to hear that the loop turns: half of `WATCHDOG_USEC`, if that is meant for this process.
+    /// How often it wants to be notified that the loop runs: half of `WATCHDOG_USEC`, if that is meant for this
+    /// process.
     pub watchdog: Option<Duration>,
 }
 
@@ -44,7 +46,7 @@ impl Asked {
     }
 }
 
-/// The way to the service manager.
+/// The connection to the service manager.
 pub struct Manager {
     socket: UnixDatagram,
     address: SocketAddr,
@@ -52,7 +54,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// `None` if nobody has asked for anything, or nothing can be said.
+    /// `None` if nothing was asked for, or nothing can be sent.
     pub fn reach(asked: &Asked) -> Option<Self> {
         let name = asked.socket.as_deref()?;
         match open(name) {
@@ -73,13 +75,13 @@ impl Manager {
         }
     }
 
-    /// Says that the program is about to end.
+    /// Sends that the program is about to end.
     pub fn stopping(&self) {
         let _ = self.say("STOPPING=1\nSTATUS=stopping");
     }
 
-    /// Says that the program has started, and from then on how it is, for as long as it is polled. `clock` gives the time
-    /// since 1970, `date` makes of one what people read.
+    /// Sends that the program has started, and from then on its state, for as long as it is polled. `clock` gives the
+    /// time since 1970, `date` formats such a time.
     pub async fn report(&self, desk: &Desk, clock: fn() -> Duration, date: fn(Duration) -> String) {
         let mut said = String::new();
         let mut is_ready = self.say("READY=1\nSTATUS=starting").is_ok();
@@ -123,7 +125,7 @@ fn open(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// How things are, in one line: `hub unreachable since 14:03 UTC; 41 synced, 1 failing`.
+/// The state in one line: `hub unreachable since 14:03 UTC; 41 synced, 1 failing`.
 fn status(now: &Snapshot, clock: Duration, date: fn(Duration) -> String) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -217,7 +219,7 @@ mod tests {
         check(&refusing, "hub refuses the credentials; 0 synced");
     }
 
-    /// A socket of ours, and a manager who writes to it.
+    /// A socket of ours, and a manager that writes to it.
     fn manager(watchdog: Option<Duration>) -> (UnixDatagram, Manager) {
         let name = format!("edge-syncer-test-{:x}", fastrand::u64(..));
         let address = SocketAddr::from_abstract_name(&name).unwrap();
@@ -282,7 +284,7 @@ mod tests {
             address: other.address,
             ..manager
         };
-        // The queue of a socket that nobody reads has room for a few.
+        // The queue of a socket that nobody reads has room for a few datagrams.
         while manager.say("x").is_ok() {}
         let desk = Desk::default();
         let said = manager.report(&desk, || Duration::ZERO, date_and_time);

@@ -1,6 +1,6 @@
 //! Which build of the program this is.
 //!
-//! The scripts that build it say from which commit; `cargo build` alone does not know.
+//! The build scripts pass the commit; `cargo build` alone does not know it.
 
 use std::env::consts::{ARCH, OS};
 
@@ -10,7 +10,7 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The commit that it was built from, with `-dirty` if files were changed after it.
 pub(crate) const COMMIT: &str = given(option_env!("EDGE_SYNCER_COMMIT"));
 
-/// The day of that commit. The day of the build would make two builds of one commit differ.
+/// The day of that commit. With the day of the build, two builds of one commit would differ.
 pub(crate) const DATE: &str = given(option_env!("EDGE_SYNCER_DATE"));
 
 /// The C library, which target names end with.
@@ -36,7 +36,7 @@ pub(crate) fn text(name: &str) -> String {
     )
 }
 
-/// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can tell its syncers and their versions.
+/// `edge-syncer/<version> (<os>/<arch>)`, so that a hub can distinguish its syncers and their versions.
 pub(crate) fn user_agent() -> String {
     format!("edge-syncer/{VERSION} ({OS}/{ARCH})")
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Config, MOST_ENTRIES, null_is_default};
 use crate::bounded::at_most;
 
-/// More conversions than this are refused: each is held against all others.
+/// More conversions than this are refused, since each is compared with all others.
 const MOST_CONVERSIONS: usize = 4000;
 
 /// Lowercase plural of the kind.
@@ -28,7 +28,7 @@ pub struct Spec {
     /// What is upsynced.
     #[serde(deserialize_with = "at_most::<_, _, MOST_ENTRIES>")]
     pub up_synced_resources: Vec<Ref>,
-    /// Objects that are called otherwise at the edge than at the hub.
+    /// Objects that have another name at the edge than at the hub.
     #[serde(deserialize_with = "at_most::<_, _, MOST_CONVERSIONS>")]
     pub conversions: Vec<Conversion>,
 }
@@ -54,7 +54,7 @@ pub struct Ref {
     pub namespace: String,
 }
 
-/// `spec.conversions[]`: one object under its two names. Version and namespace mean nothing here.
+/// `spec.conversions[]`: one object under its two names. Version and namespace have no meaning here.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct Conversion {

@@ -1,4 +1,4 @@
-//! The API that users see: config kinds, annotation and label keys. Each key stands here and nowhere else.
+//! The API that users see: config kinds, annotation and label keys. Each key is here and nowhere else.
 
 pub mod edge_sync_config;
 pub mod syncer_config;
@@ -24,23 +24,23 @@ pub const UPSYNCED: &str = "edge.kubestellar.io/upsynced";
 pub const UPSYNCED_LABEL_VALUE: &str = "true";
 /// The label selector of all upsynced copies.
 pub const UPSYNCED_SELECTOR: &str = "edge.kubestellar.io/upsynced=true";
-/// Annotation on every copy, at the edge and at the hub: `<origin UID>/<plural.group of the copy>/<sync target UID>`. It
-/// tells the copies of two syncers apart, and a copy from what a controller has made of it.
+/// Annotation on every copy, at the edge and at the hub: `<origin UID>/<plural.group of the copy>/<sync target UID>`.
+/// It distinguishes the copies of two syncers, and a copy from what a controller has made from it.
 pub const OWNER: &str = "edge.kubestellar.io/owner";
 /// Annotation on every copy, at the edge and at the hub: `<UID of the cluster>/<resource version>` of the origin when the copy
-/// was first made from it. So a copy itself tells when another cluster answers, or one that was restored from a backup.
+/// was first made from it. So a copy itself shows when another cluster answers, or one that was restored from a backup.
 pub const SOURCE: &str = "edge.kubestellar.io/source";
-/// Annotation on a copy that a conversion has renamed: `<Kind>.<group>/<name>` of its origin. Without it a copy whose
-/// conversion was taken away would look as if its origin were gone.
+/// Annotation on a copy that a conversion has renamed: `<Kind>.<group>/<name>` of its origin. Without it, once the
+/// conversion is removed, the copy would look as if its origin were gone.
 pub const RENAMED_FROM: &str = "edge.kubestellar.io/renamed-from";
 /// Annotation on a copy that existed at the edge before it was selected: released, not deleted.
 pub const ADOPTED: &str = "edge.kubestellar.io/adopted";
 /// Annotation on a copy of a `ServiceAccount`: the names, as a JSON list, of those of its `imagePullSecrets` that came from the
-/// origin. They go when the origin drops them.
+/// origin. They are removed when the origin drops them.
 pub const PULL_SECRETS: &str = "edge.kubestellar.io/pull-secrets";
 /// Annotation on the record: what it is for, for people.
 pub const DESCRIPTION: &str = "edge.kubestellar.io/description";
-/// Annotation on a config: a token that lets deletes go on which are held.
+/// Annotation on a config: a token that confirms held deletes.
 pub const CONFIRM_DELETES: &str = "edge.kubestellar.io/confirm-deletes";
 /// Reason of the condition `DeletesHeld`: another cluster answers.
 pub const OTHER_CLUSTER: &str = "OtherCluster";
@@ -57,7 +57,8 @@ pub const HOLD_REASONS: [&str; 5] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY, TY
 /// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
 /// deleted and created again.
 pub const REPLACE: &str = "edge.kubestellar.io/replace";
-/// Annotation on the hub object: other than empty, absent or `true`, the copy is created once and then left.
+/// Annotation on the hub object: with any other value than empty or `true`, the copy is created once and then left to
+/// the edge.
 pub const DOWNSYNC_OVERWRITE: &str = "edge.kubestellar.io/downsync-overwrite";
 /// Label on all that `edge-syncer gen` creates at the hub: the name of the sync target that it is for.
 pub const SYNC_TARGET_NAME: &str = "edge.kubestellar.io/sync-target-name";
@@ -68,10 +69,10 @@ pub const SYNCER_NAMESPACE: &str = "edge.kubestellar.io/syncer-namespace";
 
 /// The most entries of one list of a config; `maxItems` in the CRDs.
 const MOST_ENTRIES: usize = 20_000;
-/// A larger config is no API server's: etcd takes 1.5 MiB.
+/// No API server has a larger config: etcd accepts 1.5 MiB.
 const LARGEST: usize = 2 << 20;
 
-/// Go writes an absent list as `null` in places; both mean the default.
+/// Go sometimes writes an absent list as `null`; both mean the default.
 fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,

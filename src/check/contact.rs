@@ -1,4 +1,4 @@
-//! The points of one side alone: its kubeconfig, the way to it, TLS, who we are there, its version and its clock.
+//! The points about one side alone: its kubeconfig, the way to it, TLS, the credentials, its version and its clock.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::sides;
 const SOON: u64 = 7 * 86_400;
 /// A difference of clocks that is worth a note, in seconds.
 const CLOCKS_DIFFER: u64 = 30;
-/// One with which tokens and certificates are refused that have just been made, or are accepted after their end.
+/// A difference with which new tokens and certificates are refused, or old ones are accepted after their end.
 const CLOCKS_ARE_WRONG: u64 = 300;
 
-/// Gets into contact with a side. `None` if nothing else can be asked there.
+/// Checks the contact with a side. `None` if nothing else can be asked there.
 pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points) -> Option<Rc<Cluster>> {
     let source = match side {
         Side::Edge => &settings.edge,
@@ -49,7 +49,7 @@ pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points
         _ => points.add(side, "reached", Verdict::Good, &*place.address, ""),
     }
     tls(side, &access, points);
-    // A server may keep its version to itself, and know us all the same.
+    // A server may refuse to show its version and still accept our credentials.
     if let Some(error) = answer.as_ref().err().filter(|error| is_refused(error)) {
         points.add(
             side,
@@ -108,13 +108,13 @@ fn tls(side: Side, access: &Access, points: &mut Points) {
     points.add(side, about, Verdict::Good, words, "");
 }
 
-/// Who we are for the server, and until when.
+/// As whom the server knows us, and until when.
 async fn who(cluster: &Cluster, points: &mut Points) {
     let side = cluster.side();
     let about = "credentials";
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = cluster.review(path, "SelfSubjectReview", &json!({})).await;
-    // Servers before 1.28 do not tell.
+    // Servers before 1.28 do not say it.
     let status = review.unwrap_or_default();
     let user = status["userInfo"]["username"]
         .as_str()
@@ -195,7 +195,7 @@ fn clock(cluster: &Cluster, points: &mut Points) {
     points.add(side, about, verdict, words, to_do);
 }
 
-/// What two times mean, in seconds since 1970.
+/// What the difference of two clocks means, both in seconds since 1970.
 fn difference(theirs: u64, ours: u64) -> (Verdict, String) {
     let seconds = theirs.abs_diff(ours);
     let ahead = if theirs > ours { "ahead of" } else { "behind" };

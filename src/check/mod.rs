@@ -1,7 +1,7 @@
-//! `edge-syncer check`: whether `run` would work with these settings, point by point, before one leaves the site.
+//! `edge-syncer check`: whether `run` would work with these settings, point by point, before you leave the site.
 //!
-//! Asks with the client, the planner and the table of permissions that `run` works with, and changes nothing. What one
-//! point shows to be so is not asked again: a side that is not reached has no other points.
+//! It uses the client and the planner of `run` and the table of permissions, and changes nothing. What an earlier point
+//! has ruled out is not checked: a side that is not reached has no other points.
 
 mod contact;
 mod points;
@@ -47,7 +47,7 @@ pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
                 let place = if side == Side::Edge { &edge } else { &hub }.standing().place;
                 let words = format!("they, or their types, cannot be read: {error}");
                 points.add(side, "configs", Verdict::Wrong, words, advice(&error, &place));
-                // What is needed whatever they select.
+                // The permissions that are needed whatever the configs select.
                 if !error.is_unreachable() {
                     permissions([&hub, &edge], &Survey::default(), &settings, &mut points).await;
                 }
@@ -179,7 +179,7 @@ fn types(found: &Survey, points: &mut Points) {
     }
 }
 
-/// Whether each permission is there that the configs need.
+/// Whether each permission that the configs need is granted.
 async fn permissions([hub, edge]: [&Rc<Cluster>; 2], found: &Survey, settings: &Settings, points: &mut Points) {
     let (sync_target, polled) = (settings.sync_target(), settings.polled());
     let own = settings.own_namespace.as_deref().unwrap_or("default");
@@ -200,7 +200,8 @@ async fn permissions([hub, edge]: [&Rc<Cluster>; 2], found: &Survey, settings: &
     }
 }
 
-/// Waits for a few futures at once. The library's own joins are made for many, and several kilobytes in the binary.
+/// Waits for a few futures at once. The joins of the library are made for many, and add several kilobytes to the
+/// binary.
 async fn together<T>(mut running: Vec<LocalBoxFuture<'_, T>>) -> Vec<T> {
     let mut done: Vec<Option<T>> = running.iter().map(|_| None).collect();
     poll_fn(|context| {
@@ -248,7 +249,7 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
     }
 }
 
-/// A permission's resource as people name it.
+/// The resource of a permission, for messages.
 fn name_of(permission: &Permission) -> String {
     let Permission {
         group,
@@ -260,7 +261,7 @@ fn name_of(permission: &Permission) -> String {
     let mut name = match (&**group, &**resource) {
         ("*", "*") => "every type".to_owned(),
         ("", resource) => resource.to_owned(),
-        // The group belongs to the resource, as in a rule's words.
+        // The group is part of the resource, before a subresource.
         (group, resource) => match resource.split_once('/') {
             Some((resource, subresource)) => format!("{resource}.{group}/{subresource}"),
             None => format!("{resource}.{group}"),

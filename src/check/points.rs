@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cluster::Side;
 use crate::logging::LogFormat;
 
-/// What came of a point, the best first.
+/// The result of a point, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// As it has to be.

@@ -1,8 +1,9 @@
 //! The flags of `run` as people write them: words in, raw values out.
 //!
-//! Promises: what a flag is called, takes and means stands in [`RunArgs`] alone; argh parses it, and the help is made of
-//! it. Before argh sees them, words are put into its form, since manifests and wrapper scripts were written for Go's
-//! pflag (`--flag=value`, `_` for `-`, the last of two counts, klog's flags), and what is wrong is reported in our own words.
+//! Promises: the name, value and meaning of a flag are in [`RunArgs`] alone; argh parses it, and the help is made from
+//! it. Before that, words are put into the form that argh expects, since manifests and wrapper scripts were written for
+//! Go's pflag (`--flag=value`, `_` for `-`, the last of two counts, klog's flags), and what is wrong is reported in our
+//! own words.
 
 use argh::{ArgsInfo, FlagInfo, FlagInfoKind, FromArgs, Optionality};
 
@@ -44,11 +45,11 @@ pub(super) enum Command {
 pub struct RbacOptions {
     /// For which side.
     pub side: Side,
-    /// Also for types whose writing is giving permissions.
+    /// Also for types that grant permissions.
     pub allow_escalation: bool,
 }
 
-// In the order of the help. It adds what the types say: which flags are repeatable, and which are switches.
+// In the order of the help. The help adds what the types say: which flags are repeatable, and which are switches.
 /// Syncs between the hub and the edge until stopped by SIGTERM or SIGINT.
 #[derive(FromArgs, ArgsInfo, Debug, Default, Clone, PartialEq)]
 pub(super) struct RunArgs {
@@ -201,7 +202,7 @@ pub(super) fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError
     // The flags that count, with their values.
     let mut given: Vec<(&str, Option<&str>)> = Vec::new();
     let mut rest = args.iter();
-    // The switch without a value that stands before.
+    // The switch without a value that comes before.
     let mut switch = None;
     while let Some(arg) = rest.next() {
         match arg.as_str() {
@@ -243,7 +244,7 @@ pub(super) fn run(args: &[String], mut klog: Klog) -> Result<Command, UsageError
     Ok(Command::Run(Box::new(raw(given)?), klog))
 }
 
-/// What argh makes of flags and values that were checked before, so that it has nothing to refuse.
+/// The flags and values as argh parses them. They were checked before, so that it has nothing to refuse.
 fn raw(given: Vec<(&str, Option<&str>)>) -> Result<RunArgs, UsageError> {
     let mut words = Vec::new();
     for (name, value) in given {
@@ -253,7 +254,7 @@ fn raw(given: Vec<(&str, Option<&str>)>) -> Result<RunArgs, UsageError> {
     RunArgs::from_args(&[], &words).map_err(|refusal| UsageError::new(refusal.output))
 }
 
-/// What the value of a switch says; alone it is on.
+/// The value of a switch; without a value it is on.
 fn is_on(name: &str, value: Option<&str>) -> Result<bool, UsageError> {
     match value {
         None | Some("true") => Ok(true),
@@ -285,7 +286,7 @@ pub(super) fn no_flag_of(known: impl IntoIterator<Item = &'static str>, arg: &st
     format!("unknown flag {name}{hint}")
 }
 
-/// With two dashes, since Go's own flag package is content with one.
+/// The name with two dashes, since Go's own flag package accepts one.
 fn doubled(name: &str) -> String {
     format!("--{}", name.trim_start_matches('-'))
 }

@@ -1,5 +1,5 @@
 //! The command lines of the commands that ask and change nothing: `check` and `gen rbac`. Both take the flags of `run`,
-//! and a few of their own, which are taken out before those are read.
+//! and a few of their own, which are removed from the arguments first.
 
 use super::args::{Command, RbacOptions, run};
 use super::klog::Klog;
@@ -8,7 +8,7 @@ use crate::cluster::Side;
 use crate::logging::LogFormat;
 use crate::spelling;
 
-/// How these commands are called.
+/// The names of these commands in messages.
 const CHECK: &str = "edge-syncer check";
 const RBAC: &str = "edge-syncer gen rbac";
 

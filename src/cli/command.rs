@@ -1,4 +1,4 @@
-//! Which command a command line is about: its words are read by whoever knows that command.
+//! Which command a command line is about; the module of that command reads its words.
 
 use super::args::{Command, OF_ALL, flag, no_flag_of, run};
 use super::asks;

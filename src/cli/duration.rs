@@ -27,7 +27,7 @@ fn is_number(c: char) -> bool {
     c.is_ascii_digit() || c == '.'
 }
 
-/// The longest start of `text` whose characters are all as asked for, and what follows.
+/// The longest start of `text` with only such characters, and what follows.
 fn split(text: &str, is_part: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()))
 }
@@ -53,7 +53,7 @@ fn in_nanos(number: &str, unit: u64) -> Option<u64> {
     }
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let mut nanos = whole.checked_mul(unit)?;
-    // What a digit is worth; digits below a nanosecond are worth nothing.
+    // The value of a digit; digits below a nanosecond count as zero.
     let mut place = unit;
     for c in fraction.chars() {
         place /= 10;

@@ -124,7 +124,7 @@ pub(super) struct GenArgs {
     pub tls_server_name: Option<String>,
 }
 
-/// kubectl's flags that no token comes with.
+/// Flags of kubectl for credentials other than tokens and certificates, which API servers do not accept any more.
 const REFUSED: [&str; 2] = ["--username", "--password"];
 
 /// What the command line of `gen` asks for.
@@ -160,14 +160,14 @@ pub(super) fn parse(args: &[String], mut klog: Klog) -> Result<Gen, UsageError> 
         if klog.take(arg, &mut rest).map_err(wrong)? {
             continue;
         }
-        // A lone - is a name, and none that can be used.
+        // A lone - counts as a name, which is then refused.
         if !arg.starts_with('-') || arg == "-" {
             names.push(arg.clone());
             continue;
         }
         let (flag, value) = find(arg).map_err(wrong)?;
         if flag.optionality != Optionality::Repeating {
-            // argh refuses a flag that is given twice; of two the last counts.
+            // argh refuses a flag that is given twice; here the last one counts.
             given.retain(|(earlier, _): &(&str, Option<String>)| *earlier != flag.long);
         }
         if flag.kind == FlagInfoKind::Switch {
@@ -197,7 +197,7 @@ pub(super) fn parse(args: &[String], mut klog: Klog) -> Result<Gen, UsageError> 
     Ok(Gen::Do(name, Box::new(raw)))
 }
 
-/// Whose help says more.
+/// The command whose help is named in errors.
 pub(super) const COMMAND: &str = "edge-syncer gen";
 
 /// The flag of an argument, and the value in the same argument.

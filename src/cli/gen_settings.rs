@@ -1,4 +1,5 @@
-//! Checked settings of `gen`. All that can be known to be wrong is found here, before anything is asked or written.
+//! Checked settings of `gen`. All errors that can be found without a request are found here, before anything is asked
+//! or written.
 
 use std::env;
 use std::path::PathBuf;
@@ -10,18 +11,18 @@ use super::{duration, logger, set};
 use crate::cluster::access::{AccessSource, Admin, server_url};
 use crate::join::{self, Action, Components, Format, Output, Rbac, Settings};
 
-/// What the Go generator passes on: the reverse of the syncer's own defaults.
+/// The default of the Go generator. (`--qps` and `--burst` have the opposite defaults in the syncer itself.)
 const DEFAULT_QPS: &str = "20";
 const DEFAULT_BURST: &str = "30";
-/// A token that is lost is of no use a week later, and the syncer renews its own after half of that.
+/// A week: a lost token is useless after that, and the syncer renews its own after half of it.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(168 * 3600);
-/// Servers give none for a shorter time.
+/// Servers give no shorter one.
 const SHORTEST_LIFETIME: Duration = Duration::from_secs(600);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
-/// The longest reference of an image that registries take, generously.
+/// A generous limit for the reference of an image.
 const LONGEST_IMAGE: usize = 1024;
 
-/// What the words mean, with what files and the environment say.
+/// The settings from the arguments, files and the environment.
 pub(super) fn check(name: String, raw: GenArgs) -> Result<Settings, UsageError> {
     let settings = read(name, raw).map_err(|why| UsageError::new(why).seen_from(COMMAND))?;
     let writes = settings.action != Action::Unregister && !settings.is_dry;
@@ -90,7 +91,7 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
     })
 }
 
-/// Where the hub is, and who we are to it: by kubectl's rules.
+/// Where the hub is, and the credentials for it, by kubectl's rules.
 fn hub(raw: &mut GenArgs) -> Result<Admin, String> {
     Ok(Admin {
         context: text("--context", raw.context.take())?,
@@ -131,7 +132,7 @@ fn files(given: Option<String>) -> Admin {
     }
 }
 
-/// A text that, if it is given, says something.
+/// A text that must not be empty if it is given.
 fn text(flag: &str, value: Option<String>) -> Result<Option<String>, String> {
     match value {
         Some(text) if text.trim().is_empty() => Err(format!("{flag} is empty: leave it out, or give it a value")),
@@ -151,7 +152,7 @@ fn one_of<T: Copy, const N: usize>(flag: &str, value: Option<&str>, known: [(&st
 fn output(value: Option<&str>, action: Action, format: Format) -> Result<Output, String> {
     match (value, format) {
         (None, _) if action == Action::Unregister => Ok(Output::Stdout),
-        // The syncer's log names the command without it.
+        // The command in the syncer's log has no `-o`.
         (None, Format::Manifest) if action == Action::Rotate => Ok(Output::Stdout),
         (None, Format::Manifest) => {
             Err("-o is missing: it must be the file to write, or - for standard output".to_owned())
@@ -177,7 +178,7 @@ fn image(value: Option<&str>, is_needed: bool) -> Result<String, String> {
     }
 }
 
-/// A number that the syncer takes for the same flag.
+/// A number that the syncer accepts for the same flag.
 fn number(flag: &str, value: Option<String>, default: &str) -> Result<String, String> {
     let value = value.unwrap_or_else(|| default.to_owned());
     let is_whole = flag == "--burst";

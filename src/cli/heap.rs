@@ -1,27 +1,27 @@
-//! Memory goes back to the system: glibc's allocator is set to keep no large blocks for later.
+//! Memory is returned to the system: glibc's allocator is set to keep no large blocks for later.
 //!
 //! It reads its settings from the environment before the program begins, and nothing but unsafe code changes them
-//! afterwards. So the program sets the variable and executes itself once, in the same process. Without that, what a
-//! handful of objects of a megabyte has needed stays with the process: 20 MB instead of 6.
+//! afterwards. So the program sets the variable and executes itself once, in the same process. Without that, the memory
+//! for a handful of objects of a megabyte stays with the process: 20 MB instead of 6.
 
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command};
 
-/// Blocks from this size on come from the system and go back there. It is glibc's default, which the variable keeps from
-/// growing with each large block that is freed.
+/// Blocks from this size on are taken from the system and returned to it. It is glibc's default; with the variable set,
+/// it does not grow with each large block that is freed.
 const THRESHOLD: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
 
 /// The same setting in its other spelling.
 const TUNABLES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold");
 
-/// Holds the id of the process that has executed itself. The threshold alone would not do as a sign: glibc takes it out
-/// where the executable has privileges of its own.
+/// Holds the id of the process that has executed itself. The threshold alone would not be a reliable sign: glibc
+/// removes it if the executable has privileges of its own.
 const DONE: &str = "EDGE_SYNCER_EXECUTED";
 
-/// Executes the program again with the setting, unless that was done or the user has a setting of his own. Returns if
-/// there is nothing to do, and where it cannot be done: without `/proc`, for example, the program's file is not known.
+/// Executes the program again with the setting, unless that was done or the user has set it. Returns if there is
+/// nothing to do, or if it cannot be done: without `/proc`, for example, the program's file is not known.
 pub fn give_memory_back() {
     let id = process::id().to_string();
     if !is_wanted(|name| env::var_os(name), &id) {
@@ -31,7 +31,7 @@ pub fn give_memory_back() {
     let mut args = env::args_os();
     let mut again = Command::new(program);
     if let Some(name) = args.next() {
-        // The program behaves by its name.
+        // The behaviour of the program depends on its name.
         again.arg0(name);
     }
     // An error is no reason not to sync.
@@ -52,7 +52,7 @@ mod tests {
     fn it_is_done_once_and_not_where_the_user_has_decided() {
         for (variables, expected) in [
             (&[][..], cfg!(target_env = "gnu")),
-            // Of a parent that has done it.
+            // Set by a parent process that has done it.
             (&[(DONE, "6")], cfg!(target_env = "gnu")),
             (&[(TUNABLES.0, "glibc.malloc.arena_max=1")], cfg!(target_env = "gnu")),
             (&[(DONE, "7")], false),

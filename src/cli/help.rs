@@ -1,4 +1,4 @@
-//! The help texts. What the flags of `run` mean is said in [`RunArgs`] alone.
+//! The help texts. The texts for the flags of `run` are in [`RunArgs`] alone.
 
 use std::iter;
 
@@ -20,7 +20,7 @@ macro_rules! gen_line {
     };
 }
 
-/// Of the program.
+/// The help of the program.
 pub(super) const PROGRAM: &str = concat!(
     "\
 Usage: edge-syncer <command>
@@ -70,7 +70,7 @@ Example:
 Exit codes: 0 done, 1 the hub refused something or could not be reached, 2 wrong usage or unusable kubeconfig.
 ";
 
-/// Of `gen`.
+/// The help of `gen`.
 #[cfg(feature = "admin")]
 pub(super) fn generate() -> String {
     use super::gen_args::{self, GenArgs};
@@ -101,7 +101,7 @@ Exit codes: 0 done, 1 the hub refused something or could not be reached, 2 wrong
 
 ";
 
-/// Of `prep`.
+/// The help of `prep`.
 #[cfg(feature = "admin")]
 pub(super) fn prepare() -> String {
     let mut help = PREP_USAGE.to_owned();
@@ -146,17 +146,17 @@ the syncer itself (default: edge-syncer).
 
 ";
 
-/// Of `check`.
+/// The help of `check`.
 pub(super) fn check() -> String {
     with_flags(CHECK_USAGE)
 }
 
-/// Of `gen rbac`.
+/// The help of `gen rbac`.
 pub(super) fn rbac() -> String {
     with_flags(RBAC_USAGE)
 }
 
-/// The flags of `run` behind a text.
+/// The flags of `run` after a text.
 fn with_flags(text: &str) -> String {
     let mut help = text.to_owned();
     args::flags().for_each(|flag| describe(&mut help, flag));
@@ -180,7 +180,7 @@ const GROUPS: [(&str, &str); 8] = [
     ("Logging", "--log-format"),
 ];
 
-/// What stands after the flags in groups: those of klog first, which belong to the last group.
+/// What comes after the flags in groups: those of klog first, which belong to the last group.
 const RUN_END: &str = "  -v, --v NUMBER              up to 3 info, 4 and 5 debug, 6 and more trace (default: 0)
   The other logging flags of the Go syncer are accepted without effect: --vmodule, --logtostderr, --alsologtostderr,
   --stderrthreshold, --log_dir, --log_file, --log_file_max_size, --log_backtrace_at, --one_output, --add_dir_header,
@@ -214,7 +214,7 @@ Exit codes: 0 stopped by a signal, 1 failed while running, 2 wrong usage or unus
 const COLUMN: usize = 30;
 const WIDTH: usize = 120;
 
-/// Of `run`: the flags in groups, the environment, one example.
+/// The help of `run`: the flags in groups, the environment, one example.
 pub(super) fn run() -> String {
     let head = [RUN_USAGE, RunArgs::get_args_info().description, "\n"].concat();
     grouped(head, args::flags(), &GROUPS) + RUN_END
@@ -235,7 +235,7 @@ fn grouped(
     help
 }
 
-/// Adds the lines of a flag. A name that reaches into the column of the texts has a line to itself.
+/// Adds the lines of a flag. A name that reaches into the column of the texts has a line of its own.
 fn describe(help: &mut String, flag: &FlagInfo<'_>) {
     describe_as(help, flag, flag.short);
 }

@@ -45,7 +45,7 @@ impl Klog {
         }
     }
 
-    /// Takes the argument, and its value from `rest`, if it is one of klog's flags; says whether it was.
+    /// Takes the argument, and its value from `rest`, if it is one of klog's flags; returns whether it was.
     pub(super) fn take(&mut self, arg: &str, rest: &mut Iter<'_, String>) -> Result<bool, UsageError> {
         if let Some(tail) = after_verbosity(arg) {
             let value = match tail {

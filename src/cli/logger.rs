@@ -1,4 +1,4 @@
-//! Log lines on stderr: which of them are written, and what comes before and after what [`crate::logging`] makes of them.
+//! Log lines on stderr: which of them are written, and what is written before and after the text of [`crate::logging`].
 
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,8 +16,8 @@ const OURS: &str = "edge_syncer";
 
 /// Sets up the process's logger; a second call has no effect.
 ///
-/// `filter` is the value of `EDGE_SYNCER_LOG` or `RUST_LOG`, in `env_logger`'s syntax. A `verbosity` above info decides
-/// about our own lines, whatever `filter` says of them.
+/// `filter` is the value of `EDGE_SYNCER_LOG` or `RUST_LOG`, in `env_logger`'s syntax. A `verbosity` above info applies
+/// to our own lines, whatever `filter` says about them.
 pub fn init(filter: Option<&str>, verbosity: LevelFilter, format: LogFormat) {
     logging::set_format(format);
     let mut builder = env_logger::Builder::new();
@@ -26,12 +26,12 @@ pub fn init(filter: Option<&str>, verbosity: LevelFilter, format: LogFormat) {
         builder.filter_module(OURS, verbosity);
     }
     builder.format(move |out, record| writeln!(out, "{}", line(now(), record, format)));
-    // Fails only when there is a logger already, and then that one is as good.
+    // Fails only if there is a logger already, which then stays.
     let _ = builder.try_init();
 }
 
-/// What is wrong with a filter, if anything is. `env_logger` takes a word that is no level for the name of a module, so
-/// that a misspelt level silences all.
+/// What is wrong with a filter, if anything is. `env_logger` treats a word that is no level as the name of a module, so
+/// that a misspelt level would silence everything.
 pub fn check(filter: &str) -> Result<(), String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let level = |word: &str| match word.parse::<LevelFilter>() {
@@ -124,7 +124,7 @@ fn timestamp(at: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Year, month and day of a number of days since 1970-01-01. Counts, since some dozen steps per line cost nothing.
+/// Year, month and day of a number of days since 1970-01-01. It counts, since some dozen steps per line cost nothing.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     while days >= 365 + leap_day(year) {

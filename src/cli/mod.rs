@@ -156,13 +156,13 @@ fn prepare(words: &[String], klog: Klog) -> Result<Invocation, UsageError> {
     })
 }
 
-/// Says a line to whoever has typed a command.
+/// Prints a line on stderr.
 pub fn say(line: &str) {
     // If stderr is closed there is nobody to tell.
     let _ = writeln!(io::stderr().lock(), "{NAME}: {}", line.replace('\n', "\\n"));
 }
 
-/// Checked settings, with what files and the environment say.
+/// Checked settings from the flags, files and the environment.
 fn settings(raw: RunArgs, klog: Klog) -> Result<Settings, UsageError> {
     let (filter_file, allow_system) = (raw.filter_file.clone(), raw.allow_system);
     let mut settings = Settings::check(raw, klog)?;
@@ -189,7 +189,8 @@ fn settings(raw: RunArgs, klog: Klog) -> Result<Settings, UsageError> {
     Ok(settings)
 }
 
-/// A file of renewed credentials is written days later, when nobody watches: what can be seen of it is reported at start.
+/// A file of renewed credentials is written days later, when nobody watches: what can be found to be wrong is reported
+/// at start.
 fn check_place(path: &Path) -> Result<(), UsageError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let why = if path.is_dir() {
@@ -244,7 +245,7 @@ fn pod_account(edge: &AccessSource) -> Option<String> {
     Some(Claims::of(&token)?.account()?.name.to_string())
 }
 
-/// What this machine or pod is called: the variable that container runtimes set, or what the kernel says.
+/// The name of this machine or pod: from the variable that container runtimes set, or from the kernel.
 fn host_name() -> String {
     let of_kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = set("HOSTNAME").or_else(of_kernel).unwrap_or_default();
@@ -254,8 +255,8 @@ fn host_name() -> String {
     }
 }
 
-/// Sets up the log for these settings and says in it which flags have no effect. A filter of ours that cannot be
-/// followed is an error; `RUST_LOG` may be meant for other programs, and is then passed over.
+/// Sets up the log for these settings, and logs which flags have no effect. An invalid filter in `EDGE_SYNCER_LOG` is
+/// an error; `RUST_LOG` may be meant for other programs, and is then ignored.
 pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
     let ours = set(LOG);
     if let Some(filter) = &ours {
@@ -280,7 +281,7 @@ pub fn start_log(settings: &Settings) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Prints a text that was asked for. Nobody may be reading it any more; that is not a failure.
+/// Prints a text that was asked for. It is no failure if nobody reads it any more.
 pub fn print(text: &str) -> ExitCode {
     let _ = write!(io::stdout().lock(), "{text}");
     ExitCode::SUCCESS
@@ -292,7 +293,8 @@ pub fn print_help(text: &str) -> ExitCode {
     ExitCode::from(UNUSABLE)
 }
 
-/// The exit code of a check: all is good, or something will not work (`true`), or that is not known (`false`).
+/// The exit code of a check: all is good (`None`), something will not work (`true`), or something is not known
+/// (`false`).
 pub(crate) fn code_of_check(will_not_work: Option<bool>) -> ExitCode {
     match will_not_work {
         None => ExitCode::SUCCESS,

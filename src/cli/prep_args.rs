@@ -1,5 +1,5 @@
-//! The command line of `prep`: the flags of `gen`, and those of the script `kubectl kubestellar prep-for-syncer`, which are
-//! taken out before those are read.
+//! The command line of `prep`: the flags of `gen`, and those of the script `kubectl kubestellar prep-for-syncer`, which
+//! are removed from the arguments first.
 
 use super::asks::take_value;
 use super::gen_args::{self, Gen};
@@ -8,10 +8,10 @@ use super::klog::Klog;
 use super::usage::UsageError;
 use crate::join::{Mailbox, Settings};
 
-/// How the command is called.
+/// The name of the command.
 pub(super) const COMMAND: &str = "edge-syncer prep";
 
-/// Where the script looks, unless another place is given.
+/// The workspace that is used unless another one is given, as by the script.
 const HERE: &str = ".";
 const PROVIDER: &str = "root:espw";
 
@@ -32,7 +32,7 @@ fn read(args: &[String], klog: Klog) -> Result<Prep, UsageError> {
     let imw = workspace("--imw", take_value(&mut rest, &["--imw"])?, HERE)?;
     let espw = workspace("--espw", take_value(&mut rest, &["--espw"])?, PROVIDER)?;
     let is_silent = take_switch(&mut rest, &["-s", "--silent"]);
-    // The commands of a script are what it shows, and here there are none.
+    // In the script, it prints each command; here there are none.
     take_switch(&mut rest, &["-X"]);
     let asks_for_help = rest.iter().any(|arg| arg == "-h" || arg == "--help");
     let (name, mut raw) = match gen_args::parse(&rest, klog)? {

@@ -1,4 +1,4 @@
-//! Checked settings: what the rest of the program takes for granted.
+//! Checked settings, on which the rest of the program can rely.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -23,24 +23,24 @@ use crate::spelling;
 use crate::sync::ownership::SyncTarget;
 use crate::systemd::Asked;
 
-/// Requests per second and side, as in the Go syncer.
+/// Requests per second to each side, as in the Go syncer.
 const DEFAULT_QPS: f64 = 30.0;
 
-/// Requests at once and side, as in the Go syncer.
+/// Requests at once to each side, as in the Go syncer.
 const DEFAULT_BURST: u32 = 20;
 
-/// Between two polls: a change is seen soon, and a metered link carries four requests a minute for each type.
+/// Time between two polls: a change is seen soon, and a metered link carries only four requests a minute for each type.
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Polling more often costs more than a watch.
 const SHORTEST_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A controller may count something in a status all the time; the hub need not see each step of it.
+/// A controller may change a status all the time; the hub need not see each step.
 const DEFAULT_STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Fewer copies than this are soon made again.
+/// Fewer copies than this are soon recreated.
 const DEFAULT_HOLD_DELETES_ABOVE: usize = 20;
-/// Long enough for people to be woken, short enough to forget that it was asked for.
+/// Long enough to wake somebody up, and short enough not to be in the way of deletes that were meant.
 const DEFAULT_HOLD_DELETES_FOR: Duration = Duration::from_secs(600);
 
 /// An edge that is offline is noticed within minutes, for one small request a minute.
@@ -49,11 +49,11 @@ const SHORTEST_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// As in client-go: a standby takes over within seconds of a crash, and an API server may restart meanwhile.
 const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(15);
-/// A renewal a second; less would be lost to a slow disk.
+/// That is one renewal each second; with less, a slow disk would cost the lead.
 const SHORTEST_LEASE_DURATION: Duration = Duration::from_secs(3);
 const LONGEST_LEASE_DURATION: Duration = Duration::from_secs(3600);
 
-/// Field managers of people at work: kubectl, and its subcommands such as `kubectl-edit`.
+/// Field managers of people: kubectl, and its subcommands such as `kubectl-edit`.
 const DEFAULT_REVERT_CHANGES_FROM: [&str; 2] = ["kubectl", "kubectl-*"];
 
 /// The settings of `edge-syncer run`.
@@ -73,32 +73,32 @@ pub struct Settings {
     pub former_sync_target_uids: Vec<String>,
     /// The limit for each side, separately; `None` for no limit.
     pub rate: Option<Rate>,
-    /// Nobody has asked for it: it does not count at an edge that shares itself out among its clients.
+    /// The rate was not given: it does not apply at an edge with API priority and fairness.
     pub is_default_rate: bool,
     /// How changes at the hub are found.
     pub hub_mode: Mode,
     /// How changes at the edge are found.
     pub edge_mode: Mode,
-    /// Adopted objects are deleted when their hub objects go, as the Go syncer did, instead of released.
+    /// Adopted objects are deleted when their hub objects are deleted, as the Go syncer did, instead of released.
     pub delete_adopted: bool,
     /// Field managers whose fields beside those that the hub sets are reverted at the edge: names, or the start of
-    /// names before a `*`, which stands nowhere else. May be empty.
+    /// names before a `*`, which is allowed nowhere else. May be empty.
     pub revert_changes_from: Vec<String>,
     /// What the hub may not do here.
     pub filter: Filter,
-    /// Between two writes of one object's status to the hub; may be zero.
+    /// The shortest time between two writes of one object's status to the hub; may be zero.
     pub status_interval: Duration,
-    /// Between two heartbeats on the configs; `None` for none.
+    /// The time between two heartbeats on the configs; `None` for none.
     pub heartbeat_interval: Option<Duration>,
     /// Conversions of `EdgeSyncConfig`s are followed, unless the environment variable `ENABLE_DENATURING` is `false`.
     pub renaming: bool,
     /// How many deletes at once are held, and for how long.
     pub delete_limits: Limits,
-    /// Objects that may wait for their turn; what is beyond is read again later.
+    /// Objects that may wait for their turn; others are read again later.
     pub queue_capacity: usize,
-    /// How long the Lease lasts without which nothing is synced; `None`: there is no Lease, it always syncs.
+    /// How long the Lease lasts; nothing is synced without holding it. `None`: there is no Lease, it always syncs.
     pub lease_duration: Option<Duration>,
-    /// What this machine or pod is called.
+    /// The name of this machine or pod.
     pub host_name: String,
     /// Where health and metrics are served; nowhere if absent.
     pub listen_address: Option<ListenAddress>,
@@ -109,14 +109,14 @@ pub struct Settings {
     /// The namespace that the syncer runs in: the environment variable `NAMESPACE`, which the manifest sets, or that of its
     /// service account.
     pub own_namespace: Option<String>,
-    /// What the service manager wants to be sent.
+    /// What the service manager wants to know.
     pub service_manager: Asked,
     /// Flags of the Go syncer that were given and have no effect.
     pub ignored_flags: Vec<String>,
 }
 
 impl Settings {
-    /// Who the syncer is.
+    /// The sync target of the syncer.
     pub(crate) fn sync_target(&self) -> SyncTarget {
         SyncTarget {
             uid: self.sync_target_uid.clone(),
@@ -245,7 +245,7 @@ fn source(path: Option<String>, context: Option<String>, flag: &str) -> Result<A
     }
 }
 
-/// The flags that have no default, all that are not there.
+/// The error for all missing flags that have no default.
 fn missing(raw: &RunArgs) -> UsageError {
     let flags = [
         (
@@ -268,7 +268,7 @@ fn missing(raw: &RunArgs) -> UsageError {
     UsageError::new(format!("{names} {are} missing: {they} must be {values}"))
 }
 
-/// What a shell has not expanded is no path: it does so at the beginning of a word alone, and service managers never.
+/// A `~` that no shell has expanded is no path: shells do so only at the beginning of a word, service managers never.
 fn check_path(flag: &str, path: &str) -> Result<(), UsageError> {
     if !path.starts_with('~') {
         return Ok(());
@@ -279,12 +279,12 @@ fn check_path(flag: &str, path: &str) -> Result<(), UsageError> {
     )))
 }
 
-/// What a flag takes for a duration.
+/// The durations that a flag accepts.
 struct Span {
     flag: &'static str,
     default: Duration,
     range: RangeInclusive<Duration>,
-    /// `0s` is allowed beside the range, and means something else.
+    /// `0s` is allowed outside of the range, with a meaning of its own.
     or_zero: bool,
     allowed: &'static str,
 }
@@ -403,8 +403,8 @@ fn revert_changes_from(given: &[String]) -> Result<Vec<String>, UsageError> {
     Ok(names)
 }
 
-/// The rules of the flags, each under the word that it begins with in a filter file. An empty value is wrong: it must
-/// not pass for a bound that was never asked for.
+/// The rules of the flags, each under the word that it begins with in a filter file. An empty value is an error: it
+/// must not count as if no bound had been wanted.
 fn filter(flags: &[(&str, &[String])]) -> Result<Filter, UsageError> {
     let mut filter = Filter::default();
     for (word, values) in flags {
@@ -421,7 +421,7 @@ fn items(lists: &[String]) -> impl Iterator<Item = &str> {
     lists.iter().flat_map(|list| list.split(',')).map(str::trim)
 }
 
-/// The lowest rate that can be meant: one request in a quarter of an hour.
+/// The lowest plausible rate: one request in a quarter of an hour.
 const LOWEST_QPS: f64 = 0.001;
 
 /// True if the flag leaves the rate to us, also by 0, as for Go clients.

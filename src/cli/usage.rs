@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageError {
     message: String,
-    /// Whose help says more.
+    /// The command whose help is named in the hint.
     see: &'static str,
 }
 
@@ -20,7 +20,7 @@ impl UsageError {
         }
     }
 
-    /// Of the program as a whole.
+    /// An error about the program as a whole.
     pub(super) fn of_commands(message: String) -> Self {
         Self {
             message,

@@ -1,7 +1,7 @@
 //! Requests of an administrator to the hub: one after the other, each answered or an error.
 //!
-//! Not [`crate::cluster::Cluster`], which is made for a syncer that continues for years: here, whoever has typed a command waits
-//! for its end.
+//! Not [`crate::cluster::Cluster`], which is made for a syncer that continues for years: here, a person waits for the
+//! end of a command.
 
 use std::time::Duration;
 
@@ -51,13 +51,13 @@ impl Client {
         Self::by(access, &self.user_agent)
     }
 
-    /// The hub for those who look at configs as a syncer does.
+    /// The hub for the code that reads configs as a syncer does.
     pub(super) fn cluster(&self) -> Result<Cluster, AccessError> {
         let server = Self::by(self.access.clone(), &self.user_agent)?.server;
         Ok(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)))
     }
 
-    /// For what is to be done when it cannot be reached.
+    /// The place for messages about what to do when it cannot be reached.
     pub(super) fn place(&self) -> Place {
         Place {
             address: access::server_for_people(&self.access.config),
@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// The cluster entry of the kubeconfig is of no use for this.
+    /// An error about the URL in the cluster entry of the kubeconfig.
     pub(super) fn bad_url(&self, why: &str) -> AccessError {
         self.access.place.error(BadField::new("server", why))
     }

@@ -1,7 +1,8 @@
-//! What a registration has at the hub, as plain data: the objects, whose they are, and what is to be done about each.
+//! What a registration consists of at the hub, as plain data: the objects, whose they are, and what is to be done about
+//! each.
 //!
-//! Promises: an object that is as it is to be is not written; one that is not ours by its label is never written; what
-//! others have added to one of ours stays.
+//! Promises: an object that is already as wanted is not written; one without our label is never written; what others
+//! have added to an object of ours stays.
 
 use serde_json::{Map, Value, json};
 
@@ -10,16 +11,16 @@ use crate::api;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Who a registration is for, and where it is.
+/// For which sync target a registration is, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// Of the sync target.
+    /// The name of the sync target.
     pub(super) name: String,
-    /// Of the sync target.
+    /// The UID of the sync target.
     pub(super) uid: String,
     /// The namespace of its service account at the hub.
     pub(super) namespace: String,
-    /// That of the syncer at the edge, if it is not named like the id.
+    /// The namespace of the syncer at the edge, if it is not the id.
     pub(super) at_edge: Option<String>,
 }
 
@@ -30,7 +31,7 @@ impl Identity {
     }
 }
 
-/// What the command line says about it.
+/// What the command line says about the registration.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted<'a> {
     pub(super) name: &'a str,
@@ -39,7 +40,7 @@ pub(super) struct Wanted<'a> {
     pub(super) at_edge: Option<&'a str>,
 }
 
-/// An object as it is to be.
+/// An object as it is wanted.
 pub(super) struct Object {
     /// The path of its collection.
     pub(super) collection: String,
@@ -80,23 +81,23 @@ pub(super) fn label(object: &Value) -> String {
 /// What is to be done about an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
-    /// It is as it is to be.
+    /// It is as wanted.
     Keep,
     Create,
-    /// By this merge patch.
+    /// Apply this merge patch.
     Patch(Value),
-    /// A field that must not change is another one: delete it and create it again.
+    /// An immutable field differs: delete the object and create it again.
     Recreate,
     /// It is somebody else's, for the reason given.
     Refuse(String),
 }
 
-/// Where service accounts are.
+/// The path of service accounts.
 pub(super) fn accounts(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/serviceaccounts")
 }
 
-/// Where roles or their bindings are.
+/// The path of roles or their bindings.
 pub(super) fn of_rbac(plural: &str) -> String {
     format!("/apis/{RBAC}/v1/{plural}")
 }
@@ -156,8 +157,8 @@ pub(super) fn owned(identity: &Identity, owner: &Value, rules: &Value) -> [Objec
     ]
 }
 
-/// Whom the registration is for: as the config and the service accounts with our label say, or as it is wanted. `None` for
-/// the UID asks for a new one. The error says what contradicts what.
+/// For which sync target the registration is: as the config and the service accounts with our label say, or as it is
+/// wanted. Without a UID, a new one is made. The error says what contradicts what.
 pub(super) fn identify(
     config: Option<&Value>,
     accounts: &[Value],
@@ -245,8 +246,8 @@ pub(super) fn step(found: Option<&Value>, wanted: &Value, name: &str) -> Step {
     }
 }
 
-/// What is missing in metadata. A reference to a former owner of the same name goes: garbage collection would delete the
-/// object for it once the last of its owners is gone.
+/// A patch with what is missing in metadata. A reference to a former owner of the same name is removed: otherwise
+/// garbage collection would delete the object once the last of its owners is gone.
 fn metadata_patch(found: &Value, wanted: &Value) -> Map<String, Value> {
     let mut patch = Map::new();
     for field in ["labels", "annotations"] {

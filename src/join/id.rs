@@ -1,7 +1,7 @@
-//! The names that a registration goes by.
+//! The names that a registration has.
 //!
-//! Promises: the id of a sync target is that which the KubeStellar-Syncer's generator makes of the same name and UID, so
-//! that a manifest of either shows the same registration; it fits wherever a DNS label does.
+//! Promises: the id of a sync target is the one that the KubeStellar-Syncer's generator makes from the same name and
+//! UID, so that manifests of both name the same registration; it can be used wherever a DNS label can.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use sha2::{Digest as _, Sha224};
 
 use super::labels::is_dns_label;
 
-/// The longest name of a sync target: the id that is made of it has at most 63 characters, as labels do.
+/// The longest name of a sync target: the id that is made from it has at most 63 characters, as labels may have.
 const LONGEST_NAME: usize = 35;
-/// The longest UID that is taken: it is a part of the names of the Lease and the record.
+/// The longest UID that is accepted: it is a part of the names of the Lease and the record.
 const LONGEST_UID: usize = 63;
-/// So many characters of the hash are in an id.
+/// How many characters of the hash are in an id.
 const HASH: usize = 8;
 /// What all ids begin with.
 const PREFIX: &str = "kubestellar-syncer";
@@ -34,7 +34,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a UID that somebody has chosen, if anything.
+/// What is wrong with a UID that the user has chosen, if anything.
 pub(crate) fn check_uid(uid: &str) -> Result<(), String> {
     if is_dns_label(uid) && uid.len() <= LONGEST_UID {
         return Ok(());
@@ -50,13 +50,13 @@ pub(super) fn syncer_id(name: &str, uid: &str) -> String {
     format!("{PREFIX}-{name}-{}", &hash[..HASH])
 }
 
-/// A new UID, as Go's generator makes one: a UUID of version 1, of the time since 1970 and chance in the place of the clock
-/// sequence and of the address of a network card.
+/// A new UID, as Go's generator makes one: a UUID of version 1, from the time since 1970 and, in the place of the clock
+/// sequence and the address of a network card, random bits.
 pub(super) fn new_uid(since_1970: Duration, chance: u128) -> String {
     let hundreds = u64::try_from(since_1970.as_nanos() / 100).unwrap_or(u64::MAX);
     let time = GREGORIAN.wrapping_add(hundreds);
     let sequence = u16::try_from(chance >> 48 & 0x3fff).unwrap_or_default() | 0x8000;
-    // The bit of the first byte says that this is no card's address (RFC 9562, 6.10).
+    // This bit of the first byte says that this is not the address of a card (RFC 9562, 6.10).
     let node = chance & 0xffff_ffff_ffff | 0x0100_0000_0000;
     format!(
         "{:08x}-{:04x}-{:04x}-{sequence:04x}-{node:012x}",

@@ -1,4 +1,4 @@
-//! What may be a label, or a name that is one.
+//! What may be a label, or a name with the form of one.
 
 /// The longest DNS label, and the longest value of a label.
 const LONGEST: usize = 63;

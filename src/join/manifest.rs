@@ -1,14 +1,14 @@
 //! What an edge gets: the objects of `manifests/`, with the values of one registration.
 //!
-//! Promises: what is printed is what `kubectl kustomize` makes of the same base and components, with the same values; in
-//! the order of the KubeStellar-Syncer's manifest; no placeholder is left, and no value is empty.
+//! Promises: what is printed is what `kubectl kustomize` makes from the same base and components, with the same values;
+//! in the order of the KubeStellar-Syncer's manifest; no placeholder is left, and no value is empty.
 
 use serde_json::{Value, json};
 
 use super::patch;
 use super::scoped::Scope;
 
-/// The base and the components, as they lie in `manifests/`.
+/// The base and the components, as they are in `manifests/`.
 const BASE: &str = include_str!("../../manifests/base/edge-syncer.yaml");
 const WIDE: Component = Component {
     kustomization: include_str!("../../manifests/components/wide/kustomization.yaml"),
@@ -62,7 +62,7 @@ const ORDER: [&str; 9] = [
     "Secret",
     "Deployment",
 ];
-/// The Secret of the service account itself, which stands before the others.
+/// The Secret with the token of the service account, which comes before other Secrets.
 const TOKEN_SECRET: &str = "Secret of a token";
 
 /// Which permissions are given.
@@ -71,7 +71,7 @@ pub enum Rbac {
     /// All, as the KubeStellar-Syncer had them.
     #[default]
     Wide,
-    /// Those that the configs need; without configs those for some types, to be narrowed or widened by hand.
+    /// Those that the configs need; without configs, those for some types, to be edited by hand.
     Scoped,
 }
 
@@ -82,7 +82,7 @@ pub struct Components {
     pub is_ha: bool,
     /// The hub is polled.
     pub is_polled: bool,
-    /// The hub hears less often from the edge.
+    /// There are fewer heartbeats and status writes.
     pub is_metered: bool,
 }
 
@@ -93,7 +93,7 @@ impl Components {
             .filter_map(|(is_chosen, component)| is_chosen.then_some(component))
     }
 
-    /// What they add to the flags of the syncer.
+    /// The flags that they add to the syncer.
     pub(super) fn flags(self) -> Vec<String> {
         let operations = self.chosen().flat_map(Component::operations);
         let added = operations.flat_map(|(_, operations)| operations);
@@ -110,7 +110,7 @@ struct Component {
 }
 
 impl Component {
-    /// The kinds that it changes, each with the operations of a patch.
+    /// The targets that it changes, each with the operations of a patch.
     fn operations(&self) -> Vec<(Value, Vec<Value>)> {
         let kustomization = parse(self.kustomization).swap_remove(0);
         let of = |wanted: &Value| {
@@ -140,7 +140,7 @@ pub(super) struct Values<'a> {
     pub(super) replicas: u8,
     pub(super) components: Components,
     pub(super) rbac: Rbac,
-    /// What the configs need at the edge, in the place of the rules in `manifests/`.
+    /// What the configs need at the edge, which replaces the rules in `manifests/`.
     pub(super) scope: Option<&'a Scope>,
     /// The kubeconfig for the hub.
     pub(super) kubeconfig: &'a str,
@@ -163,7 +163,7 @@ pub(super) fn documents(values: &Values<'_>) -> Vec<Value> {
         }
     }
     for object in &mut objects {
-        // Before the values are filled in: those of the kubeconfig are in it already.
+        // Before the placeholders are filled in: the kubeconfig has its values already.
         if is_kubeconfig(object) {
             object["stringData"]["kubeconfig"] = values.kubeconfig.into();
         }
@@ -209,7 +209,8 @@ pub(super) fn kubeconfig(cluster: &Value, namespace: &str, token: &str) -> Value
     })
 }
 
-/// Documents as YAML, each after a line that separates it from the one before. What the configs need has its comments.
+/// Documents as YAML, each after a line that separates it from the one before. Rules for the configs have their
+/// comments.
 pub(super) fn print(documents: &[Value], scope: Option<&Scope>) -> Result<String, String> {
     let text = |document: &Value| match scope.and_then(|scope| scope.rules(document)) {
         None => yaml(document),
@@ -240,7 +241,7 @@ fn place(object: &Value) -> usize {
     ORDER.iter().position(|known| *known == kind).unwrap_or(ORDER.len())
 }
 
-/// What lies in `manifests/` is YAML: each of its files is read by a test.
+/// The files in `manifests/` are valid YAML: a test reads each of them.
 fn parse(text: &str) -> Vec<Value> {
     if text.is_empty() {
         return Vec::new();
@@ -259,7 +260,7 @@ fn add(objects: &mut Vec<Value>, component: &Component) {
     }
 }
 
-/// Fills in what stands in `${...}`.
+/// Fills in the placeholders `${...}`.
 fn fill(object: &mut Value, values: &Values<'_>) {
     let filled = [
         ("syncer_id", values.id),

@@ -1,8 +1,8 @@
 //! How an edge joins a hub: `edge-syncer gen` registers it there, and writes what its cluster or its machine needs.
 //!
-//! Promises: nothing is written at the hub that is so already, and nothing that is not ours by its label; a run that was
-//! interrupted is completed by the next; the token goes into the output and nowhere else; the output is written last, and
-//! whole or not at all.
+//! Promises: at the hub, only what differs is written, and only objects with our label; a run that was interrupted is
+//! completed by the next; the token is written into the output and nowhere else; the output is written last, and whole
+//! or not at all.
 
 mod advice;
 mod client;
@@ -94,7 +94,7 @@ pub struct Settings {
     pub rbac: Rbac,
     /// For what the output is.
     pub format: Format,
-    /// Where it goes.
+    /// Where the output is written.
     pub output: Output,
     /// How long a token is to last.
     pub lifetime: Duration,
@@ -102,7 +102,7 @@ pub struct Settings {
     pub timeout: Duration,
     /// Nothing is written.
     pub is_dry: bool,
-    /// Nothing is said but why it failed.
+    /// Nothing is reported except why it failed.
     pub is_silent: bool,
     /// The time since 1970.
     pub now: Duration,
@@ -182,11 +182,11 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
     Ok(())
 }
 
-/// What an unregistered edge still has.
+/// The message about what remains of an unregistered edge.
 const UNREGISTERED: &str = "what stays: at the hub, objects that were synced from the edge, and configs that select objects; \
                             at the edge, the syncer until you delete it, and all copies";
 
-/// Registers, and returns whom, with what the configs need if that is to count.
+/// Registers the edge; returns its identity, and what the configs need, if the permissions follow from that.
 async fn register(
     work: &mut Work<'_>,
     wanted: &Wanted<'_>,
@@ -204,7 +204,7 @@ async fn register(
     Ok((identity, scope))
 }
 
-/// Who is registered, where nothing is to be made.
+/// The identity that is registered, for actions that create nothing.
 fn known(work: &Work<'_>, wanted: &Wanted<'_>, found: &register::Found) -> Result<Identity, JoinError> {
     let what = format!("cannot get a new token for {}", wanted.name);
     let (uid, namespace, at_edge) =

@@ -1,14 +1,14 @@
-//! Where the result goes: standard output, a file, or a folder.
+//! Where the result is written: standard output, a file, or a folder.
 //!
-//! Promises: a file is there whole or not at all, and what was there before stays until then; whoever may not read a token
-//! cannot read a file with one.
+//! Promises: a file is written whole or not at all, and what was there before stays until then; a file with a token is
+//! readable only by its owner.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where to.
+/// Where the result is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Standard output.
@@ -32,7 +32,7 @@ pub(super) struct Part {
 }
 
 impl Output {
-    /// Looks whether it can be written, and leaves nothing behind.
+    /// Checks whether it can be written, and leaves nothing behind.
     pub(crate) fn check(&self) -> io::Result<()> {
         match self {
             Self::Stdout => Ok(()),
@@ -78,7 +78,7 @@ impl Output {
     }
 }
 
-/// A pipe, a terminal and the like, in the place of which no file can be put.
+/// True for a pipe, a terminal and the like, which cannot be replaced by a file.
 fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|it| !it.is_file() && !it.is_dir())
 }
@@ -105,7 +105,7 @@ fn create(path: &Path, mode: u32) -> io::Result<fs::File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
 }
 
-/// Puts a new file in the place of what is there; of a link, in the place of what it leads to.
+/// Replaces the file at this path; for a link, the file that it leads to.
 fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,7 +1,7 @@
 //! Where an edge joins in kcp: the mailbox workspace of its `SyncTarget`, as `kubectl kubestellar prep-for-syncer` finds it.
 //!
-//! Promises: only reads; waits for what the mailbox controller makes, and says so; the kubeconfig stays as it is, whatever
-//! workspace it is in.
+//! Promises: only reads; waits for what the mailbox controller makes, and reports that; the kubeconfig stays as it is,
+//! whatever workspace it is for.
 
 use std::error::Error;
 
@@ -17,9 +17,9 @@ const APIS: &str = "apis.kcp.io";
 const TENANCY: &str = "tenancy.kcp.io";
 /// The annotation with which kcp says which workspace an object is in.
 const CLUSTER: &str = "kcp.io/cluster";
-/// What stands in a URL before a workspace.
+/// What comes before a workspace in a URL.
 const CLUSTERS: &str = "/clusters/";
-/// The workspace that mailbox workspaces are in.
+/// The workspace in which mailbox workspaces are.
 const ROOT: &str = "root";
 
 /// Where to look.
@@ -75,7 +75,7 @@ async fn sync_target(work: &Work<'_>, imw: &str, name: &str) -> Result<String, J
     mailbox_of(&found).ok_or_else(|| work.error(&what, &format!("it has no UID, or no annotation {CLUSTER}")))
 }
 
-/// Makes sure that the workspace of the service provider is one. Who may not look may know all the same.
+/// Checks that the workspace of the service provider is one. If that may not be read, it need not be wrong.
 async fn is_provider(work: &Work<'_>, espw: &str) -> Result<(), JoinError> {
     let what = format!("{espw} is not the workspace of the edge service provider");
     let advice = "give that workspace with --espw";
@@ -124,7 +124,8 @@ async fn ready(work: &Work<'_>, name: &str, settings: &Settings) -> Result<Strin
     .await
 }
 
-/// What is not there, or hidden, is looked for in the wrong workspace; anything else is no matter of workspaces.
+/// The advice is for what is missing or hidden, which is probably in another workspace; other errors have nothing to do
+/// with workspaces.
 fn failed(work: &Work<'_>, what: &str, error: &crate::cluster::Error, advice: &str) -> JoinError {
     match error.status() {
         Some(status) if matches!(status.code, 403 | 404) => work.error(what, &format!("{error}; {advice}")),
@@ -146,7 +147,7 @@ fn preferred(group: &Value) -> Option<String> {
     Some(version.to_owned())
 }
 
-/// A URL without its workspace, and that.
+/// A URL without its workspace, and the workspace.
 fn parts(url: &Uri) -> Option<(String, String)> {
     let text = url.to_string();
     let (base, rest) = text.split_once(CLUSTERS)?;
@@ -154,7 +155,7 @@ fn parts(url: &Uri) -> Option<(String, String)> {
     Some((base.to_owned(), workspace.to_owned()))
 }
 
-/// A workspace as `kubectl ws` takes it: absolute with a `:` in it, else one in the current one.
+/// A workspace as `kubectl ws` accepts it: absolute if it has a `:`, otherwise one in the current workspace.
 fn absolute(current: &str, given: &str) -> String {
     match given {
         "." => current.to_owned(),
@@ -164,7 +165,7 @@ fn absolute(current: &str, given: &str) -> String {
     }
 }
 
-/// What the mailbox controller calls the workspace of a sync target.
+/// The name that the mailbox controller gives to the workspace of a sync target.
 fn mailbox_of(sync_target: &Value) -> Option<String> {
     let meta = &sync_target["metadata"];
     let cluster = meta["annotations"][CLUSTER].as_str()?;

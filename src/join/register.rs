@@ -1,7 +1,7 @@
 //! What is done at the hub for one edge, one request after the other.
 //!
 //! Promises: each run reads what is there and does what is missing, so that one which was interrupted is completed by the
-//! next; what is so is not written; an error says what was done before it.
+//! next; what is already as wanted is not written; an error says what was done before it.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use crate::api;
 use crate::cluster::Error;
 use serde_json::Value;
 
-/// How often it is asked whether the hub serves the configs by now.
+/// The time between two checks whether the hub serves the configs.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How often it is said that this is waited for.
+/// The time between two lines that say what is waited for.
 const PROGRESS: Duration = Duration::from_secs(5);
 
 /// The kinds of configs, in the order of preference.
 const CONFIGS: [&str; 2] = ["edgesyncconfigs", "syncerconfigs"];
 
-/// Who says what is done.
+/// What is reported and noted while it works.
 pub(super) struct Work<'a> {
     pub(super) client: &'a Client,
     pub(super) say: &'a dyn Fn(&str),
     /// Nothing is written.
     pub(super) is_dry: bool,
-    /// What was made, for whoever has to clean up.
+    /// What was created so far, for error messages.
     pub(super) made: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Wait {
     /// How long.
     pub(super) patience: Duration,
     pub(super) what: String,
-    /// How it is when that was too long, and what to do then.
+    /// The error after that time, and what to do then.
     pub(super) otherwise: String,
     pub(super) advice: String,
 }
@@ -64,7 +64,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// An error about what was done, with what was made before.
+    /// An error about a step, with what was created before.
     pub(super) fn error(&self, what: &str, why: &impl fmt::Display) -> JoinError {
         JoinError {
             what: what.to_owned(),
@@ -79,7 +79,7 @@ impl<'a> Work<'a> {
         self.error(what, &format!("{error}; {advice}"))
     }
 
-    /// Waits until the hub serves configs, and says which.
+    /// Waits until the hub serves configs, and returns which.
     pub(super) async fn wait_for_api(&self, patience: Duration) -> Result<&'static str, JoinError> {
         let path = format!("/apis/{}/{}", api::GROUP, api::VERSION);
         let wait = Wait {
@@ -96,7 +96,7 @@ impl<'a> Work<'a> {
         .await
     }
 
-    /// Asks again every second until there is what is waited for; says every few seconds that it waits, and why.
+    /// Asks every second until it is there; reports every few seconds that it waits, and why.
     pub(super) async fn wait<T>(
         &self,
         wait: &Wait,
@@ -154,14 +154,14 @@ impl<'a> Work<'a> {
             return Ok(Vec::new());
         };
         for item in &mut items {
-            // A server leaves them out of lists.
+            // Servers leave the kinds of items out of lists.
             item["kind"] = kind.as_str().into();
             item["apiVersion"] = version.clone();
         }
         Ok(items)
     }
 
-    /// Who the registration is for: a new sync target, unless there is one of this name.
+    /// For which sync target the registration is: a new one, unless there is one of this name.
     pub(super) fn identify(&self, wanted: &Wanted<'_>, found: &Found, now: Duration) -> Result<Identity, JoinError> {
         let what = || format!("cannot register {}", wanted.name);
         let known = hub::identify(ours(found, wanted.name), &found.accounts, wanted);
@@ -175,7 +175,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Makes everything so, with these rules in the role.
+    /// Makes everything as wanted, with these rules in the role.
     pub(super) async fn register(
         &mut self,
         identity: &Identity,
@@ -192,7 +192,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Makes one object so; returns it as it is then.
+    /// Makes one object as wanted; returns it as it is then.
     async fn make(&mut self, object: &Object, found: Option<Value>, name: &str) -> Result<Value, JoinError> {
         let label = object.label();
         let step = hub::step(found.as_ref(), &object.body, name);
@@ -245,9 +245,9 @@ impl<'a> Work<'a> {
         granted.ok_or_else(|| self.error(&what, &"the hub has answered without one"))
     }
 
-    /// Removes what a registration has made. Returns whether there was anything.
+    /// Removes what a registration has made. True if there was anything.
     pub(super) async fn unregister(&mut self, name: &str, found: &Found) -> Result<bool, JoinError> {
-        // The config last: it is what the others are found by when this is interrupted, and what garbage collection goes by.
+        // The config last: the others are found through it if this is interrupted, also by garbage collection.
         let mut all = Vec::new();
         for plural in ["clusterrolebindings", "clusterroles"] {
             let collection = hub::of_rbac(plural);
@@ -309,7 +309,7 @@ fn served(types: &Value) -> Option<&'static str> {
     CONFIGS.into_iter().find(|plural| names.contains(plural))
 }
 
-/// True for what passes when one waits: the API is not bound yet, or the server has no time.
+/// True for an error that ends with time: the API is not bound yet, or the server is too busy.
 pub(super) fn passes(error: &Error) -> bool {
     let is_busy = |code: u16| matches!(code, 429 | 500..=599);
     error.is_type_not_served() || error.status().is_some_and(|status| is_busy(status.code))

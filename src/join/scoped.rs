@@ -1,8 +1,8 @@
 //! What an edge may do with `--rbac=scoped`: what the configs need as they are at the hub.
 //!
-//! Promises: only reads; the rules are those of the table that `edge-syncer gen rbac` prints for the same configs. One thing
-//! is less known here: the edge is not there to be asked, and is taken to serve what the hub serves. What that leaves out is
-//! said.
+//! Promises: only reads; the rules are those of the table that `edge-syncer gen rbac` prints for the same configs. One
+//! difference: the edge cannot be asked here, and is assumed to serve what the hub serves. What that leaves out is
+//! reported.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -21,9 +21,9 @@ use crate::sync::ownership::SyncTarget;
 /// The rules that the configs need.
 #[derive(Debug)]
 pub(super) struct Scope {
-    /// Of the role at the hub.
+    /// The rules of the role at the hub.
     pub(super) at_hub: Value,
-    /// Of the roles at the edge, as YAML with comments.
+    /// The rules of the roles at the edge, as YAML with comments.
     at_edge: Rules,
 }
 
@@ -46,7 +46,7 @@ impl Scope {
     }
 }
 
-/// What the configs need. `None` if they select nothing, so that nothing can be known.
+/// What the configs need. `None` if they select nothing.
 pub(super) async fn scope(
     work: &Work<'_>,
     identity: &Identity,
@@ -101,11 +101,11 @@ pub(super) async fn scope(
     }))
 }
 
-/// What is said where there is nothing to go by.
+/// The message if no config selects anything.
 const NOTHING_SELECTED: &str = "note: no config at the hub selects anything that it serves: the permissions are those for \
                                 ConfigMaps, Services and Deployments; run the same command again once there are configs";
 
-/// What cannot be given, a line each.
+/// What cannot be granted, a line each.
 fn left_out(found: &Survey, sides: &[Needed; 2]) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for why in &found.unreadable {
@@ -133,11 +133,12 @@ fn left_out(found: &Survey, sides: &[Needed; 2]) -> BTreeSet<String> {
     lines
 }
 
-/// All in one role, whose names are those of the syncer's own objects. What is optional is a comment, and so not in it.
+/// All in one role, in which names are those of the syncer's own objects. Optional rules would be comments, so they are
+/// left out.
 fn rules_at_hub(needed: &Needed, is_kcp: bool) -> Value {
     let all: Vec<&Permission> = needed.permissions.iter().collect();
     let rules: Vec<Value> = serde_saphyr::from_str(&roles::rules(&all)).expect("printed rules are YAML");
-    // To be let into the workspace.
+    // Access to the workspace itself.
     let access = is_kcp.then(|| json!({"nonResourceURLs": ["/"], "verbs": ["access"]}));
     access.into_iter().chain(rules).collect()
 }

@@ -1,11 +1,11 @@
-//! The token of a service account, and what its server and its own words say of it.
+//! The token of a service account, and what the server and its claims say about it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::Uri;
 use serde_json::{Value, json};
 
-/// Asks for a token that lasts so many seconds.
+/// The request for a token that lasts so many seconds.
 pub(super) fn request(seconds: u64) -> Value {
     json!({
         "apiVersion": "authentication.k8s.io/v1",

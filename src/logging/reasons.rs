@@ -1,8 +1,8 @@
-//! The kinds of log lines: each has a name that stays the same, whatever the words are.
+//! The kinds of log lines: each has a name that stays the same, whatever the message is.
 //!
 //! docs/reference/log-reasons.md is the same list for people; tests compare the two.
 
-/// Declares the reasons, and their names as lines have them.
+/// Declares the reasons, and their names in log lines.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What kind of log line it is: what has happened, and what to do about it.
@@ -12,7 +12,7 @@ macro_rules! reasons {
         }
 
         impl LogReason {
-            /// The name as log lines have it.
+            /// The name in log lines.
             pub(crate) fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*

@@ -1,9 +1,9 @@
-//! What the syncer has to be allowed at both sides: one table, of which the roles that `edge-syncer gen rbac` prints, the
-//! questions of `edge-syncer check` and the tables of docs/install.md are made.
+//! What the syncer has to be allowed at both sides: one table, from which follow the roles that `edge-syncer gen rbac`
+//! prints, the questions of `edge-syncer check` and the tables of docs/permissions.md.
 //!
-//! Pure: [`TABLE`] says what each feature needs and why, [`needed`] which of it the present configs need, and of which
-//! types, [`roles`] how that is written for a server. The table must be what the code asks for: a test plays a story under
-//! the printed roles alone, and takes out each of them.
+//! Without I/O: [`TABLE`] says what each feature needs and why, [`needed`] which of it the present configs need, and
+//! for which types, [`roles`] how that is written for a server. The table must fit the requests of the code: a test
+//! runs a scenario under the printed roles alone, and removes each of them.
 
 mod needed;
 pub mod roles;
@@ -18,7 +18,7 @@ pub use needed::{Needed, Permission, Situation, needed};
 pub struct Row {
     /// The side.
     pub side: Side,
-    /// The feature, as the table of docs/install.md calls it.
+    /// The feature, as the table of docs/permissions.md names it.
     pub feature: &'static str,
     /// The resources, in the words of that table.
     pub resources: &'static str,
@@ -30,7 +30,7 @@ pub struct Row {
     pub when: When,
     /// Nothing fails without it: `why` says what is done less well.
     pub is_optional: bool,
-    /// What it is for: the comment of its rules.
+    /// What it is for: the comment on its rules.
     pub why: &'static str,
 }
 
@@ -43,7 +43,7 @@ pub enum On {
     ConfigStatuses,
     /// What is selected in a direction, where its origins are.
     Origins(Direction),
-    /// The same where its copies are.
+    /// What is selected in a direction, where its copies are.
     Copies(Direction),
     /// The status at the hub of what is selected in a direction.
     Statuses(Direction),
@@ -55,13 +55,13 @@ pub enum On {
     Everything,
     /// The syncer's own record.
     Record,
-    /// Records that others have left to it.
+    /// Records that it takes over.
     FormerRecords,
     /// The syncer's own Lease.
     Lease,
     /// A token of the syncer's own account.
     Token,
-    /// The Secret that renewed tokens are kept in.
+    /// The Secret in which renewed tokens are kept.
     Secret,
 }
 
@@ -135,7 +135,7 @@ impl Row {
 use Direction::{Down, Up};
 use Side::{Edge, Hub};
 
-/// All that the syncer asks for, beside discovery, which every user may read.
+/// All permissions of the syncer, apart from discovery, which every user may read.
 pub const TABLE: &[Row] = &[
     row(
         Hub,

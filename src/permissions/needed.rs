@@ -7,10 +7,10 @@ use crate::plan::{Direction, Plan, StatusPath, TypePlan};
 use crate::sync::own_objects::{LEGACY_RECORD, lease_name, record_name};
 use crate::sync::ownership::SyncTarget;
 
-/// The group of roles, of which writing one is giving permissions.
+/// The group of roles, which grant permissions.
 const ROLES: &str = "rbac.authorization.k8s.io";
 
-/// What decides on the permissions beside the table.
+/// What the permissions depend on, apart from the table.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Situation<'a> {
@@ -18,7 +18,7 @@ pub struct Situation<'a> {
     pub plan: &'a Plan,
     /// The syncer's own namespace at the edge.
     pub own_namespace: &'a str,
-    /// Who it is.
+    /// Its sync target.
     pub sync_target: &'a SyncTarget,
     /// The hub is a workspace of kcp.
     pub is_kcp: bool,
@@ -34,7 +34,7 @@ pub struct Situation<'a> {
     pub allows_escalation: bool,
     /// The account at the hub whose token is renewed, if it is.
     pub account: Option<ObjectName>,
-    /// The Secret at the edge that renewed tokens are kept in.
+    /// The Secret at the edge in which renewed tokens are kept.
     pub secret: Option<&'a ObjectName>,
 }
 
@@ -60,7 +60,7 @@ pub struct Permission {
 pub struct Needed {
     /// In the order of the table.
     pub permissions: Vec<Permission>,
-    /// Types, `resource.group`, that are selected, and whose writing is giving permissions.
+    /// Types, `resource.group`, that are selected, and that grant permissions.
     pub escalating: Vec<String>,
 }
 
@@ -94,14 +94,14 @@ fn add(permissions: &mut Vec<Permission>, mut permission: Permission, polled: &[
     }
 }
 
-/// True if a permission is about all objects that another one is about. What is optional may not be given.
+/// True if a permission covers all objects of another one. An optional one does not count, since it may not be granted.
 fn is_wider(wide: &Permission, other: &Permission) -> bool {
     let is_same = (&wide.group, &wide.resource) == (&other.group, &other.resource);
     let is_everywhere = wide.names.is_empty() && wide.namespace.is_none();
     is_same && is_everywhere && (!wide.row.is_optional || other.row.is_optional)
 }
 
-/// Without those of single objects that one for all objects of the type has too.
+/// The permissions without those for single objects that one for all objects of the type includes.
 fn without_covered(permissions: Vec<Permission>) -> Vec<Permission> {
     let all = permissions.clone();
     let mut left = permissions;
@@ -148,7 +148,7 @@ fn types<'a>(situation: &Situation<'a>, direction: Direction) -> impl Iterator<I
     types.filter(move |planned| planned.direction == direction)
 }
 
-/// True for a type whose copies give permissions.
+/// True for a type whose copies grant permissions.
 fn gives(planned: &TypePlan, direction: Direction) -> bool {
     at(planned, direction.copy()).group == ROLES
 }
@@ -160,7 +160,7 @@ fn at(planned: &TypePlan, side: Side) -> &ResourceType {
     }
 }
 
-/// A permission for one object alone, if there is one.
+/// A permission for one object, if there is one.
 fn of_one(name: Option<&ObjectName>, permission: &Permission) -> Vec<Permission> {
     let of = |name: &ObjectName| Permission {
         names: vec![name.name.to_string()],
@@ -170,7 +170,8 @@ fn of_one(name: Option<&ObjectName>, permission: &Permission) -> Vec<Permission>
     name.map(of).into_iter().collect()
 }
 
-/// A Namespace is deleted only after all types have been listed: whoever gives that gives the delete with it.
+/// A Namespace is deleted only after all types have been listed: so that permission and the delete are granted
+/// together.
 fn without_delete(mut permission: Permission) -> Permission {
     if (&*permission.group, &*permission.resource) == ("", "namespaces") {
         permission.verbs.retain(|verb| *verb != "delete");
@@ -247,7 +248,7 @@ fn resources(row: &'static Row, situation: &Situation<'_>, escalating: &mut Vec<
                 "leases",
                 vec![lease_name(&situation.sync_target.uid)],
             );
-            // That an object is created by a POST cannot be bound to its name.
+            // The permission to create an object cannot be limited to its name.
             let create = Permission {
                 names: Vec::new(),
                 verbs: vec!["create"],

@@ -10,7 +10,7 @@ use crate::sync::own_objects::lease_name;
 /// Where the lines of comments end.
 const WIDTH: usize = 118;
 
-/// What stands above the role for the syncer's own objects.
+/// The comment above the role for the syncer's own objects.
 const OWN: &str = "What the syncer keeps for itself. That an object is created by a POST cannot be bound to its name.";
 
 /// Whose roles they are.
@@ -20,7 +20,7 @@ pub struct Account<'a> {
     pub side: Side,
     /// The namespace of the service account; at the edge also that of the syncer itself.
     pub namespace: &'a str,
-    /// The UID of the sync target, after which account and roles are called.
+    /// The UID of the sync target, after which account and roles are named.
     pub sync_target: &'a str,
     /// The configs that they are for.
     pub configs: &'a [String],
@@ -200,7 +200,7 @@ pub fn account(namespace: &str, sync_target: &str) -> ObjectName {
     ObjectName::new(namespace, &name_of(sync_target))
 }
 
-/// The account is called as the sync target if it can be.
+/// The account has the name of the sync target, if that can be a name.
 fn name_of(sync_target: &str) -> String {
     if is_label(sync_target) {
         sync_target.to_owned()
@@ -222,7 +222,7 @@ fn word(text: &str) -> String {
     if is_name && !OTHERS.contains(&&*text.to_ascii_lowercase()) {
         return text.to_owned();
     }
-    // JSON's strings are YAML's.
+    // A JSON string is a YAML string.
     serde_json::Value::from(text).to_string()
 }
 

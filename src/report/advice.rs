@@ -1,4 +1,4 @@
-//! What a person can do about a failure: a table over what the server, or the way to it, has said.
+//! What a person can do about a failure: a table by the words of the server, or of the connection.
 
 use std::borrow::Cow;
 
@@ -32,15 +32,16 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
     }
 }
 
-/// What many things have in common that fail for one reason, by the reason alone: a permission, by verb and type, is
-/// missing for all objects and all readers of it. `None` for what is wrong with one thing.
+/// The reason that many failures have in common: a missing permission, by verb and type, affects all objects and
+/// sources of the type. `None` for a failure of one thing alone.
 pub(super) fn shared_reason(error: &Error) -> Option<&str> {
     let status = error.status().filter(|status| status.code == 403)?;
     // `User "x" cannot list resource "secrets" in API group "" in the namespace "shop"`
     let (_, reason) = status.message.split_once(" is forbidden: ")?;
-    // Behind that, roles that are bound and not there, in any order.
+    // After that, roles that are bound but do not exist, in any order.
     let (reason, _) = reason.split_once(": RBAC: ").unwrap_or((reason, ""));
-    // Whoever lacks it in one namespace mostly lacks it in all; where not, the next one has its line once the first works.
+    // A permission that is missing in one namespace is mostly missing in all; if not, the next one is logged once the
+    // first works.
     let (reason, _) = reason
         .split_once(" in the namespace ")
         .or_else(|| reason.split_once(" at the cluster scope"))
@@ -48,14 +49,14 @@ pub(super) fn shared_reason(error: &Error) -> Option<&str> {
     (reason.starts_with("User \"") && reason.contains(" cannot ")).then_some(reason)
 }
 
-/// The first row of which one word is in the text.
+/// The first row with a word that is in the text.
 fn row<T: Copy>(rows: &[(&[&str], T)], words: &str) -> Option<T> {
     let mut rows = rows.iter();
     rows.find(|(signs, _)| signs.iter().any(|sign| words.contains(sign)))
         .map(|(_, found)| *found)
 }
 
-/// What the side itself is to be helped with, by what TCP, TLS and proxies say.
+/// What to do about an unreachable side, by what TCP, TLS and proxies say.
 fn about_the_way(words: &str, place: &Place) -> Cow<'static, str> {
     let trust = if place.trust.is_empty() {
         "certificate-authority-data of the kubeconfig"
@@ -206,7 +207,7 @@ pub(super) fn is_terminating(status: &ApiStatus) -> bool {
     has_cause || status.message.contains("is being terminated") || status.message.contains("is terminating")
 }
 
-/// What refuses an object, by its words. Those that quote others come first: a webhook may say anything.
+/// What refuses an object, by its words. The sources that may say anything, such as webhooks, come first.
 const REFUSALS: &[(&[&str], &str)] = &[
     (
         &["admission webhook "],
@@ -253,7 +254,7 @@ const REFUSALS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What has broken behind a server that answers itself.
+/// What has failed behind a server that itself answers.
 const BROKEN: &[(&[&str], &str)] = &[
     (
         &["failed calling webhook"],

@@ -1,4 +1,4 @@
-//! Lines about changes: each of the first ones, and of the others a sum now and then, however many there are.
+//! Lines about changes: one for each of the first, and for all others a sum now and then.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::sync::job::Change;
 
 /// Lines that a burst may have before it is summed up.
 const LINES: u32 = 20;
-/// How long a burst is one. Later changes have lines of their own again.
+/// How long changes count as one burst. Later changes have lines of their own again.
 const BURST: Duration = Duration::from_secs(60);
 
 /// The burst that is under way, if there is one.
@@ -44,7 +44,7 @@ impl Changes {
         self.end().filter(|_| !self.unlogged.is_empty())
     }
 
-    /// The sum, if it is time for one: at the first rest, and at the end of the burst.
+    /// The sum, if it is time for one: when the syncer is idle for the first time, and at the end of the burst.
     pub(super) fn sum(&mut self, idle: bool, now: Instant) -> BTreeMap<(Side, Change), u32> {
         if self.unlogged.is_empty() {
             return BTreeMap::new();

@@ -1,9 +1,9 @@
 //! What fails, and which of it is to have a line.
 //!
-//! Each thing that fails is a streak of its own. Some fail for a reason that they share: the first of them has the line,
-//! and another one only when that one works again or is gone and they do not. What works again and fails soon after that,
-//! as a watch that can be opened and breaks at once, has few lines, of which the last one says so; then none until it has
-//! worked for a while.
+//! Each thing that fails is a streak of its own. Several may fail for one reason: then the first of them has the line,
+//! and another one gets a line only if the first works again or is gone while others still fail. What works again and
+//! soon fails again, such as a watch that can be opened and breaks at once, has few lines, the last of which says that;
+//! then none until it has worked for a while.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,22 +15,22 @@ use super::Subject;
 use super::streak::Streak;
 use crate::cluster::Side;
 
-/// Lines about failures in [`BURST`]. What is beyond is summed up.
+/// Lines about failures in [`BURST`]. The rest is summed up.
 const LINES: u32 = 20;
 const BURST: Duration = Duration::from_secs(60);
-/// What has worked for so long fails no longer; what fails again sooner has only paused.
+/// What has worked for so long does not fail any more; what fails again sooner has only paused.
 pub(super) const STEADY: Duration = Duration::from_secs(600);
-/// How often it is logged that something fails again so soon. An outage of a side is worth more.
+/// How often it is logged that something fails again so soon. For an outage of a side it is more.
 const RETURNS: u8 = 1;
 const RETURNS_OF_SIDE: u8 = 3;
 
-/// All that fails, or has until lately.
+/// All that fails, or has failed lately.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     streaks: HashMap<Subject, Streak>,
     /// Those of them that fail now.
     count: usize,
-    /// What several have in common, by a hash of it.
+    /// Reasons that several have in common, by their hash.
     shared: HashMap<u64, Shared>,
     burst: Option<Burst>,
     /// When the first of those that pause may have worked for long enough.
@@ -42,7 +42,7 @@ pub(super) struct Failures {
 pub(super) enum Line {
     /// There is news.
     News,
-    /// The last one for a while of what comes and goes.
+    /// The last line for a while about something that fails again and again.
     Last,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Line {
 #[derive(Debug, Default)]
 struct Shared {
     members: u32,
-    /// One of them has had the line.
+    /// One of them has the line.
     is_logged: bool,
 }
 
@@ -62,7 +62,7 @@ struct Burst {
     unlogged: u32,
 }
 
-/// What a streak was when it ended.
+/// A streak that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     /// Its end is to be logged.
@@ -71,7 +71,8 @@ pub(super) struct Ended {
 }
 
 impl Failures {
-    /// Something fails, in this way, and for this reason where others may have the same. The line that it is to have.
+    /// Something fails in this way, and for this reason, if others may have the same. Returns the line that it is to
+    /// have.
     pub(super) fn fails(&mut self, subject: &Subject, kind: u32, reason: Option<&str>, now: Instant) -> Option<Line> {
         let is_thing = matches!(subject, Subject::Thing(..));
         let (is_news, line) = self.goes_on(subject, kind, now);
@@ -98,7 +99,7 @@ impl Failures {
         Some(line)
     }
 
-    /// A streak begins, or continues. Whether that is news, and which line it is worth.
+    /// A streak begins or continues. Returns whether that is news, and which line it gets.
     fn goes_on(&mut self, subject: &Subject, kind: u32, now: Instant) -> (bool, Line) {
         let known = self.streaks.get_mut(subject).filter(|streak| !is_over(streak, now));
         let Some(streak) = known else {
@@ -106,7 +107,7 @@ impl Failures {
             self.count += 1;
             return (true, Line::News);
         };
-        // One outage has many faces: refused, reset, timed out.
+        // One outage shows in different errors: refused, reset, timed out.
         let is_news = matches!(subject, Subject::Thing(..)) && streak.is_news(kind, now);
         if streak.paused.take().is_none() {
             return (is_news, Line::News);
@@ -118,7 +119,7 @@ impl Failures {
         (is_news || streak.returns <= most, line)
     }
 
-    /// Something does not fail any more. What it was, if it failed.
+    /// Something does not fail any more. Returns its streak, if it failed.
     pub(super) fn ends(&mut self, subject: &Subject, now: Instant) -> Option<Ended> {
         if self.count == 0 || !self.has(subject) {
             return None;
@@ -134,7 +135,7 @@ impl Failures {
         })
     }
 
-    /// Something is gone: its end is nothing to log.
+    /// Something is gone, so that the end of its failure is not logged.
     pub(super) fn clear(&mut self, subject: &Subject, now: Instant) {
         self.ends(subject, now);
         if let Some(streak) = self.streaks.get_mut(subject) {
@@ -142,8 +143,8 @@ impl Failures {
         }
     }
 
-    /// What has come and gone and by now has worked for a while, each with how long it did. All else that has worked for as
-    /// long is forgotten.
+    /// What failed again and again and by now has worked for a while, each with that time. Everything else that has
+    /// worked for as long is forgotten.
     pub(super) fn steady(&mut self, now: Instant) -> Vec<(Subject, Duration)> {
         if self.steady_due.is_none_or(|due| due > now) {
             return Vec::new();
@@ -171,7 +172,7 @@ impl Failures {
         self.count
     }
 
-    /// When there is something to say of those that have no line, or that have worked for a while.
+    /// When there is something to log about those that have no line, or that have worked for a while.
     pub(super) fn due(&self) -> Option<Instant> {
         [self.sum_due(), self.steady_due].into_iter().flatten().min()
     }
@@ -181,7 +182,7 @@ impl Failures {
         burst.map(|burst| burst.begin + BURST)
     }
 
-    /// True if it is to be said now that there are more than have lines: once for each burst.
+    /// True if it is to be logged now that more fail than have lines: once for each burst.
     pub(super) fn are_to_be_summed_up(&mut self, now: Instant) -> bool {
         let is_due = self.sum_due().is_some_and(|due| due <= now);
         if is_due {
@@ -207,7 +208,7 @@ impl Failures {
             return;
         };
         shared.members -= 1;
-        // Those that go on failing are logged by another one of them.
+        // If others still fail, another one of them gets the line.
         shared.is_logged &= !had_line;
         if shared.members == 0 {
             self.shared.remove(&before);
@@ -224,7 +225,7 @@ impl Burst {
         }
     }
 
-    /// True if there is room for a line now. What is news and finds none is summed up.
+    /// True if there is room for a line now. News without room is summed up.
     fn takes(&mut self, now: Instant, is_news: bool) -> bool {
         if now.duration_since(self.begin) >= BURST {
             (self.begin, self.lines) = (now, 0);

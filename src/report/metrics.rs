@@ -1,6 +1,6 @@
 //! The figures for people and their monitoring, in the text format of Prometheus.
 //!
-//! Counters grow where things happen; all else is gathered when somebody asks ([`Snapshot`]), so that figures nobody
+//! Counters grow where things happen; everything else is collected on request ([`Snapshot`]), so that metrics nobody
 //! reads cost nothing.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl Counters {
     }
 }
 
-/// How things are now.
+/// The present state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Sides that answer.
@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub queue_length: usize,
     /// Keys that there is room for.
     pub queue_capacity: usize,
-    /// Types of which keys found no room, and are to be found.
+    /// Types with keys that found no room and are read again later.
     pub queue_overflowed: usize,
     /// Deletes that are held, by direction and reason. What is absent is zero.
     pub held: BTreeMap<(Direction, &'static str), usize>,
@@ -100,7 +100,7 @@ fn objects(page: &mut Page, now: &Snapshot) {
     page.line(&[], now.failing);
     page.begin("deletes_held", "gauge", "Deletes that wait for time or a confirmation.");
     for direction in [Direction::Down, Direction::Up] {
-        // Each has its line from the start, so that an alert on it is never without data.
+        // Each reason has its line from the start, so that an alert on it always has data.
         for reason in HOLD_REASONS {
             let count = now.held.get(&(direction, reason)).copied().unwrap_or_default();
             page.line(&[("direction", &direction), ("reason", &reason)], count);
@@ -170,7 +170,7 @@ struct Page {
 }
 
 impl Page {
-    /// A page with what is so whether or not there is work.
+    /// A page with the metrics of the process, whether or not it leads.
     fn of_process(leading: bool) -> Self {
         let mut page = Self::default();
         page.begin("build_info", "gauge", "The version that runs; always 1.");

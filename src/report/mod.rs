@@ -1,8 +1,8 @@
-//! What people get to see of the work: log lines, few and bounded, and figures ([`metrics`]).
+//! What is reported to people: log lines, few and bounded, and metrics ([`metrics`]).
 //!
-//! A failure is logged once when it begins and once when it ends, whatever happens in between; what many things have in
-//! common that fail, such as a missing permission, once for all of them. Changes are logged one line
-//! each while they are few; a burst is logged by its first lines and a sum, and has few lines also if it never ends.
+//! A failure is logged once when it begins and once when it ends, whatever happens in between; a reason that many
+//! failures have in common, such as a missing permission, once for all of them. Changes are logged one line each while
+//! they are few; a burst is logged as its first lines and a sum, and has few lines even if it never ends.
 
 mod advice;
 mod changes;
@@ -44,9 +44,9 @@ pub struct Report {
     /// The time at which what is reported to it happens.
     now: Instant,
     failures: Failures,
-    /// Rules of the edge's owner that have refused something. They do what they are there for, so nothing fails.
+    /// Rules of the edge's owner that have refused something. That is intended, so it does not count as failing.
     refusals: HashSet<String>,
-    /// What objects wait for, of which a line has said so: namespaces, and copies that have their names.
+    /// What objects wait for and was logged: namespaces, and copies that have their names.
     waited_for: HashSet<String>,
     changes: Changes,
     counters: Counters,
@@ -65,7 +65,7 @@ impl Report {
         }
     }
 
-    /// That of an engine that takes over from one in the same process: what was counted continues, what fails it finds out.
+    /// The report of an engine that follows another one in the same process: counters continue, failures begin again.
     #[must_use]
     pub fn of_the_next_turn(self) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Report {
         }
     }
 
-    /// What is reported from now on happens at this time.
+    /// Sets the time of what is reported from now on.
     pub fn it_is(&mut self, now: Instant) {
         self.now = now;
     }
@@ -109,8 +109,8 @@ impl Report {
         self.failures.count()
     }
 
-    /// Logs that somebody else's object has the place of a copy, if that is new: that of the syncer of the sync target
-    /// `owner`, or of nobody that is known.
+    /// Logs that somebody else's object is in the place of a copy, if that is new. `owner` is the sync target of the
+    /// syncer that owns it, if that is known.
     pub fn conflict(&mut self, side: Side, object: &str, owner: Option<&str>) {
         let subject = Subject::object(side, object.to_owned());
         let why = format!("somebody else's object has its name owner={owner:?}");
@@ -226,7 +226,7 @@ impl Report {
         true
     }
 
-    /// Logs, once a namespace, that objects at the edge wait for one that nothing brings there.
+    /// Logs, once for each namespace, that objects at the edge wait for it and that no config selects it.
     pub fn without_namespace(&mut self, namespace: &str, config: &str, field: &str) {
         if self.waited_for.insert(namespace.to_owned()) {
             log_line!(
@@ -242,7 +242,7 @@ impl Report {
         }
     }
 
-    /// Logs, once a copy, that a former conversion's copy of another origin has its name.
+    /// Logs, once for each copy, that a former conversion's copy of another origin has its name.
     pub fn name_is_taken(&mut self, side: Side, copy: &str, others: &str) {
         if self.waited_for.insert(copy.to_owned()) {
             log_line!(
@@ -257,7 +257,7 @@ impl Report {
         }
     }
 
-    /// The configs are others: what is still so is worth another line.
+    /// The configs have changed: what is still so gets another line.
     pub fn configs_changed(&mut self) {
         self.waited_for.clear();
     }
@@ -330,7 +330,7 @@ fn of_change(change: Change) -> Option<(&'static str, LogReason)> {
     })
 }
 
-/// What kind of line it is that says that something fails, and its words.
+/// The reason and message of the line about a failure.
 fn reason(subject: &Subject, error: &Error) -> (LogReason, &'static str) {
     match subject {
         Subject::Side(_) => (
@@ -349,7 +349,7 @@ fn reason(subject: &Subject, error: &Error) -> (LogReason, &'static str) {
     }
 }
 
-/// Logs that something fails. Where it is is said of whole sides alone.
+/// Logs that something fails. Only lines about whole sides have the address.
 fn log_failure(
     subject: &Subject,
     (reason, message): (LogReason, &'static str),

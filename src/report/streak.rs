@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use crate::cluster::Error;
 
-/// Kinds of failure that a streak logs as they come. What it has logged it does not log again.
+/// How many kinds of failure a streak logs at once. A kind that it has logged is not logged again.
 const KINDS: usize = 3;
-/// Between two lines after these: something may fail for a year, and be corrected and wrong again meanwhile. Faults that
-/// take turns have no line, as long as there are no more of them.
+/// The time between two further lines: something may fail for a year, and be corrected and wrong again meanwhile. Kinds
+/// that alternate have no further lines, as long as there are no more than these.
 const RARELY: Duration = Duration::from_secs(3600);
 
 /// One thing that fails.
@@ -25,17 +25,17 @@ pub(super) struct Streak {
     pub(super) is_logged: bool,
     /// Since when it works again, if it does. Should it fail soon, the streak continues.
     pub(super) paused: Option<Instant>,
-    /// How often it has gone on after that.
+    /// How often it has continued after a pause.
     pub(super) returns: u8,
-    /// What it has in common with others that fail, if anything, and whether it has had the line for all of them.
+    /// The reason that it has in common with others, if any, and whether it has the line for all of them.
     pub(super) shared: Option<(u64, bool)>,
-    /// What it has had the line for, of such things, the newest first; 0 where there was none. It may fail in several of
-    /// these ways in turn, as several permissions are missing.
+    /// The common reasons for which it has had the line, the newest first; 0 where there was none. It may fail for
+    /// several of them in turn, such as several missing permissions.
     said: [u32; KINDS],
 }
 
 impl Streak {
-    /// It begins, and this is what it is about.
+    /// A streak that begins with this kind of failure.
     pub(super) fn begin(kind: u32, now: Instant) -> Self {
         let mut logged = [0; KINDS];
         logged[0] = kind;
@@ -51,12 +51,12 @@ impl Streak {
         }
     }
 
-    /// True if it has had the line for what several have in common.
+    /// True if it has had the line for this common reason.
     pub(super) fn has_said(&self, shared: u64) -> bool {
         self.said.contains(&part_of(shared))
     }
 
-    /// It has the line for that.
+    /// It now has the line for this common reason.
     pub(super) fn says(&mut self, shared: u64) {
         if !self.has_said(shared) {
             self.said.rotate_right(1);
@@ -64,7 +64,7 @@ impl Streak {
         }
     }
 
-    /// True if this is to have a line.
+    /// True if a failure of this kind is to have a line.
     pub(super) fn is_news(&mut self, kind: u32, now: Instant) -> bool {
         let is_full = self.logged.iter().all(|logged| *logged != 0);
         if self.logged.contains(&kind) || is_full && now.duration_since(self.last) < RARELY {
@@ -82,16 +82,16 @@ impl Streak {
     }
 }
 
-/// What makes two errors the same news: their code and reason, and the words without what may be another one each time.
-/// That is all with a digit in it (versions, ports, times, request ids), and what stands in quotes, which are names and
-/// values. The order of the words does not count, since a server may tell a list in any. Never 0.
+/// What makes two errors the same news: their code and reason, and the words without what may differ each time. That is
+/// all with a digit in it (versions, ports, times, request ids), and what is in quotes, which are names and values. The
+/// order of the words does not count, since a server may write a list in any order. Never 0.
 pub(super) fn kind(error: &Error) -> u32 {
     let mut hasher = DefaultHasher::new();
     std::mem::discriminant(error).hash(&mut hasher);
     match error {
-        // A part of whatever has come.
+        // The text is a part of the answer, which may be anything.
         Error::BadAnswer(_) => {}
-        // Whatever stands before the server takes one of them or another.
+        // A proxy before the server may use any of them.
         Error::Status(status) if matches!(status.code, 502..=504) && status.reason.is_empty() => 502.hash(&mut hasher),
         Error::Status(status) | Error::Unauthorized(status) => {
             (status.code, &status.reason, words(&status.message)).hash(&mut hasher);
@@ -101,7 +101,7 @@ pub(super) fn kind(error: &Error) -> u32 {
     part_of(hasher.finish())
 }
 
-/// The same of words that are no error's.
+/// The same for a text that is no error.
 pub(super) fn kind_of_words(text: &str) -> u32 {
     part_of(words(text))
 }

@@ -17,12 +17,12 @@ pub enum Subject {
     Thing(Side, Topic, String),
 }
 
-/// What kind of thing it is, which says how it is named.
+/// What kind of thing it is, which determines how it is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// An object, as `Kind/namespace/name`.
     Object,
-    /// The heartbeat on a config, which is named as an object is.
+    /// The heartbeat on a config, which is named like an object.
     Heartbeat,
     /// The record of synced types, named as the object that it is.
     Record,
