@@ -3,7 +3,7 @@ use tokio::task::LocalSet;
 
 use super::*;
 
-/// What is said by those who never come to the end of a request.
+/// What clients send that never complete a request.
 const NEVER_ENDS: [&str; 3] = ["", "G", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "];
 
 /// The error of an address that cannot be had.
@@ -144,7 +144,7 @@ async fn a_probe_is_answered_whoever_holds_connections_and_asks_nothing() {
     }
 }
 
-/// One after the other in the place of those that are thrown out.
+/// One after the other, in the place of those that were closed.
 #[tokio::test]
 async fn a_probe_is_answered_while_ever_more_connections_come() {
     served(async |address| {

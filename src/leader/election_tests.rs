@@ -48,8 +48,8 @@ fn name(step: &Step, start: Instant) -> String {
     }
 }
 
-/// Plays a story: at each second an answer comes to a request that was sent just then, and then the next step is asked
-/// for; in the last column, until which second it leads.
+/// Runs a scenario: at each second an answer comes to a request that was sent just then, and then the next step is
+/// expected; the last column is the second until which it leads.
 fn check(story: &[(u64, Option<Answer>, &str, Option<u64>)]) {
     let start = Instant::now();
     let mut election = Election::new(ME.into(), Timing::new(Duration::from_secs(15)), start);
@@ -210,7 +210,7 @@ fn no_server_keeps_the_lease_without_a_holder_by_asking_for_time() {
         };
         status.retry_after = Some(Duration::from_secs(asked));
         let busy = || Some(Answer::Failed(Error::Status(status.clone())));
-        // Whoever does not lead, as long as a Lease lasts; whoever does keeps trying, and keeps it.
+        // A candidate waits for as long as a Lease lasts; a leader keeps trying, and keeps the Lease.
         check(&[
             (0, busy(), "wait 15", None),
             (15, Some(Answer::Absent), "create", None),

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::cluster::{ApiServer, RateLimit, Response, Side};
 
-/// The one Lease of a server that keeps nothing else, and what befalls requests for it.
+/// The one Lease of a server that keeps nothing else, and what happens to requests for it.
 struct Server {
     lease: RefCell<Option<Value>>,
     version: Cell<u64>,
@@ -124,7 +124,7 @@ fn time_of_day() -> String {
     SHOWN.get().to_string()
 }
 
-/// Counts itself in as long as it is alive and driven.
+/// Counts itself as working as long as it exists and is polled.
 struct Working(Rc<Server>);
 
 impl Drop for Working {

@@ -404,7 +404,7 @@ fn an_answer_from_a_restored_backup_is_no_reason_to_write_again() {
 
 #[test]
 fn what_is_selected_again_is_read_by_a_worker() {
-    // Nothing is known of it, also not whether somebody else's object has its place.
+    // Nothing is known of it, not even whether somebody else's object is in its place.
     let mut inventory = Inventory::default();
     inventory.ask_for(&name("b"));
     assert_eq!(out_of_sync(&inventory, None), [name("b")]);
@@ -412,7 +412,7 @@ fn what_is_selected_again_is_read_by_a_worker() {
     assert!(record.needs_read() && record.unread() == Some(0));
     assert!(!inventory.settle(&name("b"), 0, Some(Seen::ABSENT)));
     assert!(inventory.get(&name("b")).is_none(), "there is no origin");
-    // Its copy is there from before it was selected no more.
+    // Its copy is there from before it was deselected.
     let mut inventory = synced();
     inventory.deselect(&[name("a")]);
     assert!(out_of_sync(&inventory, None).is_empty());

@@ -36,7 +36,7 @@ fn what_is_added_is_known_by_name_or_by_scope() {
         &[("a", "z"), ("c", "x"), ("", "c")],
         &[],
     );
-    // The same name, otherwise.
+    // The same name, selected in another way.
     check(
         &selector(&[("", these(&["a"]))], &["a", "n"]),
         &[("", "a"), ("", "n")],

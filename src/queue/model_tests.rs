@@ -427,7 +427,7 @@ proptest! {
                 let next = lines.iter_mut().find_map(VecDeque::pop_front);
                 let taken = queue.take(now, Class::Last, |_| 0).map(|(key, _)| key);
                 prop_assert_eq!(taken, next);
-                // Sent round once more every other time: it goes behind all others.
+                // Returned once more every other time: it is put behind all others.
                 if let Some(key) = taken {
                     let again = key.1 % 2 == 0 && !lines.iter().all(VecDeque::is_empty);
                     queue.done(&key, if again { Done::Again } else { Done::Finished }, now, 0.0);

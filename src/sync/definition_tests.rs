@@ -57,7 +57,8 @@ async fn a_type_is_trusted_only_while_the_same_thing_defines_it() {
     }
 }
 
-// What has been learnt is trusted for ever: a CRD that was away for a moment must not make of its type one that has none.
+// What was learnt is not checked again: a CRD that was missing for a moment must not make its type one without a
+// definition.
 #[tokio::test]
 async fn that_nothing_defines_a_type_is_believed_only_while_the_type_is_served() {
     const LIST: &str = r#"{"kind":"GaugeList","metadata":{"resourceVersion":"50"},"items":[]}"#;
@@ -194,7 +195,7 @@ async fn in_kcp_a_type_goes_with_its_binding_and_everything_with_the_workspace()
         assert_eq!(found, expected, "{group} {workspace} {bindings}");
     }
     assert!(in_kcp("apps", HERE, "<html>", known()).await.is_err());
-    // What is gone with its type is not asked for, but for the end of everything.
+    // What is deleted with its type is not asked for, only whether the whole workspace is being deleted.
     for (workspace, expected) in [(HERE, Ok(None)), (ENDS, going("w1"))] {
         assert_eq!(in_kcp("apps", workspace, "", known()).await, expected, "{workspace}");
     }

@@ -278,11 +278,11 @@ mod stories {
         let (outcome, asked) = run(EMPTY, &[(200, lost), (200, copy(9, r#"{"sel":{},"n":2}"#))]).await;
         assert_eq!(outcome.unwrap().copy.unwrap().version, 9);
         assert_eq!(asked, ["apply 7", "apply 8"]);
-        // An edge that cannot have it.
+        // An edge that cannot store it.
         let (outcome, asked) = run(EMPTY, &[(200, lost), (200, lost)]).await;
         assert_eq!(outcome.unwrap().ending, Change::Updated);
         assert_eq!(asked, ["apply 7", "apply 8"]);
-        // It is as it was: nothing would come of another.
+        // It is as it was: another one would change nothing.
         let (outcome, asked) = run(EMPTY, &[(200, copy(7, r#"{"n":2}"#))]).await;
         assert_eq!(outcome.unwrap().ending, Change::Unchanged);
         assert_eq!(asked, ["apply 7"]);

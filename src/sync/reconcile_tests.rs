@@ -238,7 +238,7 @@ async fn a_namespace_that_upsync_has_made_is_created_for_what_goes_into_it_and_t
     assert_eq!(reconcile(&hub, &edge, absent).await.unwrap().ending, Change::Created);
     let created = r#"POST /api/v1/namespaces?fieldManager=edge-syncer {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}"#;
     assert_eq!(asked.borrow()[1], created);
-    // The edge's owner has the last word.
+    // The rules of the edge's owner decide.
     let refused = Job {
         copy: ABSENT,
         namespace_refused: true,
@@ -275,7 +275,7 @@ async fn what_is_read_to_be_as_it_was_is_not_written() {
         (again.origin, again.desired_hash),
         (outcome.origin, outcome.desired_hash)
     );
-    // Where its side reports it, nobody reads its status a second time.
+    // If its side reports it, its status is not read a second time.
     let (outcome, _) = ask(None, &[(200, OUR_COPY)]).await;
     assert_eq!(outcome.origin, None);
 }

@@ -97,7 +97,7 @@ async fn nothing_is_deleted_while_deletes_are_held_or_another_cluster_answers() 
     assert_eq!(asked.borrow().len(), 1, "{asked:?}");
 }
 
-// Its watches may hear nothing of what was restored, and so no list may have reported yet.
+// Its watches may report nothing of what was restored, and no list may have done so yet.
 #[tokio::test]
 async fn what_a_restored_hub_lacks_is_not_deleted() {
     let named = r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"50"},"items":[{"metadata":{"name":"a"}}]}"#;
@@ -156,7 +156,7 @@ async fn an_origin_or_a_copy_that_is_created_between_a_read_and_a_list_is_there(
     assert_eq!(reconcile(&hub, &edge, job()).await.unwrap().ending, Change::Deleted);
 }
 
-// Whoever deletes a CRD has the objects deleted first, truthfully.
+// When a CRD is deleted, its objects are deleted first, and reported.
 #[tokio::test]
 async fn an_object_that_its_type_deletes_too_is_not_deleted() {
     const GAUGE: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"gauges"},"code":404}"#;

@@ -118,7 +118,7 @@ async fn uses_the_context_that_is_asked_for() {
     }
 }
 
-/// Without credentials an API server takes the syncer for `system:anonymous`.
+/// Without credentials, the syncer is `system:anonymous` for an API server.
 #[tokio::test]
 async fn nobody_is_anonymous() {
     const NEEDS: &str = "a token, a tokenFile or a client-certificate with its client-key";

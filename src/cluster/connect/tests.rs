@@ -238,7 +238,7 @@ async fn says_what_is_wrong_with_a_certificate_with_its_dates_and_names() {
     }
 }
 
-/// Somebody who gives every request this answer.
+/// A server that gives every request this answer.
 async fn answering(answer: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -349,7 +349,7 @@ async fn goes_through_the_proxy_of_the_kubeconfig() {
     }
     assert!(log.lock().unwrap().iter().all(|seen| seen.version == Version::HTTP_2));
 
-    // That any server will do says nothing of the proxy.
+    // `insecure-skip-tls-verify` does not apply to the proxy.
     let mut insecure = config.clone();
     insecure.accept_invalid_certs = true;
     assert_eq!(ask(&insecure).await.unwrap(), "36");

@@ -127,7 +127,7 @@ async fn a_list_that_nobody_goes_on_with_holds_up_nothing() {
     assert!(listing.next().await.unwrap().is_none());
 }
 
-/// What comes of a list whose pages have so many items and name these as the next, over and over.
+/// The result of a list with pages that have so many items and name these as the next, over and over.
 async fn listed(pages: &[(usize, &str)]) -> Result<usize, Error> {
     let answers = pages
         .iter()

@@ -1,4 +1,4 @@
-//! Links are walked through everything that can be reported of them, in any order, and keep what they promise.
+//! Links are taken through everything that can be reported of them, in any order, and keep what they promise.
 
 use proptest::prelude::*;
 
@@ -208,7 +208,7 @@ proptest! {
                 walk.check(&ObjectName::new("shop", name));
             }
         }
-        // The sides fall silent, and workers see to what is left: that comes to an end.
+        // Nothing more is reported, and workers handle what is left: that comes to an end.
         for _ in 0..4 {
             for name in ["a", "b"].map(|name| ObjectName::new("shop", name)) {
                 let link = walk.inventory.get(&name);

@@ -1,4 +1,4 @@
-//! What configs select, and what becomes of what they select no longer.
+//! What configs select, and what becomes of what they no longer select.
 
 use super::*;
 use crate::plan::Filter;

@@ -13,7 +13,7 @@ fn wait_for_work(bench: &mut Bench) -> Duration {
     bench.now - start
 }
 
-/// How long the copy waits each time that somebody has interfered with it.
+/// How long the copy waits each time that somebody has changed it.
 fn waits(bench: &mut Bench, mut interfere: impl FnMut(&mut Bench, u64)) -> Vec<Duration> {
     let mut waits = Vec::new();
     for _ in 0..8 {

@@ -1,4 +1,4 @@
-//! What is reported to the configs, and when.
+//! What is written to the configs, and when.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! Which deletes are held, for how long, and what lets them go.
+//! Which deletes are held, for how long, and what releases them.
 
 use super::*;
 use crate::api::{NOT_EMPTY, OLDER_VERSIONS, OTHER_CLUSTER, TOO_MANY};

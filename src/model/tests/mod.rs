@@ -40,7 +40,7 @@ use crate::sync::status_return::{Returned, StatusJob};
 
 const GRACE: Duration = Duration::from_secs(600);
 const SECOND: Duration = Duration::from_secs(1);
-/// More turns of the loop for one event show that it does not come to rest.
+/// More turns of the loop for one event show that it does not end.
 const MOST_TURNS: usize = 1000;
 
 /// A model, and a world around it that answers what is asked about the sides themselves, and lets the test answer the rest.
@@ -49,7 +49,7 @@ struct Bench {
     now: Instant,
     contacts: BTreeMap<Side, Standing>,
     world: World,
-    /// Who answers as each side; nobody knows if it is empty.
+    /// Which cluster answers as each side; not known if it is empty.
     uids: BTreeMap<Side, &'static str>,
     /// What workers have.
     work: Vec<(Key, Box<Job>)>,
@@ -142,7 +142,7 @@ impl Bench {
         self.model.handle(event, self.moment())
     }
 
-    /// Lets the model do what it has to, and answers what it asks.
+    /// Lets the model do what is due, and answers its requests.
     fn run(&mut self) {
         for _ in 0..MOST_TURNS {
             self.model.advance();
@@ -272,7 +272,7 @@ impl Bench {
         self.ends(key, Ok(outcome));
     }
 
-    /// The worker that has the object of this name ends so, without more words.
+    /// The worker that has the object of this name ends in this way, without an error.
     fn end_with(&mut self, name: &str, ending: impl Into<Ending>) {
         let (key, _) = self.take(name);
         self.ends(key, Ok(outcome(ending)));
@@ -288,7 +288,7 @@ impl Bench {
             .remove(at.unwrap_or_else(|| panic!("nobody has {name}: {:?}", self.working())))
     }
 
-    /// What the worker is to do that has the object of this name.
+    /// The job of the worker that has the object of this name.
     fn job(&self, name: &str) -> &Job {
         let (_, job) = self.work.iter().find(|(key, _)| *key.name.name == *name).expect(name);
         job
@@ -299,20 +299,20 @@ impl Bench {
         self.ends(key, Err(failure(side, error)));
     }
 
-    /// The first status that is on its way ends so.
+    /// The first status that is being written ends in this way.
     fn return_status(&mut self, result: Result<Returned, Failure>) {
         let (key, _) = self.statuses.remove(0);
         self.tell(Event::Answer(Answer::Worked(key, Done::Status(result))));
     }
 
-    /// Those that are on their way turn out to be empty.
+    /// The statuses that are being written turn out to be empty.
     fn there_are_no_statuses(&mut self) {
         while !self.statuses.is_empty() {
             self.return_status(Ok(Returned::Equal(0)));
         }
     }
 
-    /// The first status that is on its way is written, which gives the hub object this version.
+    /// The first status that is being written is stored, which gives the hub object this version.
     fn write_status(&mut self, of: &Value, version: u64) {
         let status = Status::hash_of(&bytes(of)).expect("it has a status");
         self.return_status(Ok(Returned::Written { status, version }));
@@ -323,7 +323,7 @@ impl Bench {
         self.tell(Event::Answer(Answer::Namespace(NamespaceDone { namespace, result })));
     }
 
-    /// As many origins come down as there are names, and are done.
+    /// Origins with these names are downsynced.
     fn bring_down(&mut self, names: &[&str]) {
         let origins = self.origins();
         for (index, name) in names.iter().enumerate() {
@@ -338,7 +338,7 @@ impl Bench {
         self.work.iter().map(|(_, job)| &*job.origin.name.name).collect()
     }
 
-    /// How often this was asked or written.
+    /// How often this request was made.
     fn count(&self, word: &str) -> usize {
         self.log.iter().filter(|line| line.starts_with(word)).count()
     }

@@ -1,4 +1,4 @@
-//! Sides that do not answer, are not who they were, or refuse.
+//! Sides that do not answer, are another cluster than before, or refuse.
 
 use super::*;
 

@@ -16,7 +16,7 @@ fn with_state(version: u64, state: u32) -> Value {
     with_status(copy, &json!({"state": state}))
 }
 
-/// One whose widget `a` is at the edge, without a status.
+/// A bench with a widget `a` at the edge, without a status.
 fn bench() -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
@@ -247,7 +247,7 @@ fn the_status_of_an_object_that_is_left_to_the_edge_goes_up_though_it_has_no_lab
     assert!(bench.work.is_empty());
 }
 
-/// A Job is at the edge, and goes from there with this status.
+/// A Job is at the edge, and is deleted there with this status.
 fn job_that_goes_with(status: &Value) -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&jobs());

@@ -63,7 +63,7 @@ pub(super) fn changed(mut copy: Value, version: u64) -> Value {
     copy
 }
 
-/// The same on its way out.
+/// The same, being deleted.
 pub(super) fn ending(mut object: Value) -> Value {
     object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     object
@@ -127,7 +127,7 @@ pub(super) fn named(names: &[&str]) -> Value {
         "objectsByNamespace": [{"namespace": "shop", "names": names}]}]})
 }
 
-/// A spec that sends up the `ConfigMap`s of these namespaces.
+/// A spec that upsyncs the `ConfigMap`s of these namespaces.
 pub(super) fn upsync(namespaces: &[&str]) -> Value {
     json!({"upsync": [{"apiGroup": "", "resources": ["configmaps"], "namespaces": namespaces, "names": ["*"]}]})
 }

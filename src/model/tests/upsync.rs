@@ -1,4 +1,4 @@
-//! What is upsynced, and the namespaces that are made for it at the hub.
+//! What is upsynced, and the namespaces that are created for it at the hub.
 
 use super::*;
 use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM, UPSYNCED};
@@ -19,7 +19,7 @@ impl Bench {
         self.origins_of(Side::Edge, "configmaps").expect("they are read")
     }
 
-    /// One object goes up, and the hub has reported the namespace that was made for it.
+    /// One object is upsynced, and the hub has reported the namespace that was created for it.
     fn bring_up(&mut self, name: &str) {
         let origins = self.edge_origins();
         self.says(origins, &at_edge(name, 10));
@@ -28,7 +28,7 @@ impl Bench {
         self.says(namespaces, &namespace_of_ours());
     }
 
-    /// It goes from both sides again.
+    /// It is deleted at both sides again.
     fn revert(&mut self, name: &str) {
         let origins = self.edge_origins();
         self.says_gone(origins, &at_edge(name, 50));
@@ -286,7 +286,7 @@ fn map_of_field(name: &str) -> Address {
     }
 }
 
-/// What the edge calls by the second name is called by the first at the hub, and both sides have been read again.
+/// The object with the second name at the edge has the first name at the hub, and both sides have been read again.
 fn rename(bench: &mut Bench, (at_hub, at_edge): (&str, &str), copies: &[Value], origins: &[Value]) {
     let map = |name: &str| json!({"kind": "ConfigMap", "version": "v1", "name": name});
     let conversions = json!({"conversions": [{"upstream": map(at_hub), "downstream": map(at_edge)}]});
@@ -297,12 +297,12 @@ fn rename(bench: &mut Bench, (at_hub, at_edge): (&str, &str), copies: &[Value], 
     bench.list(source, origins, 50);
 }
 
-/// The copy at the hub of what the edge calls `a`, as it was made last.
+/// The copy at the hub of the edge's object `a`, as it was last made.
 fn copy_of_a(bench: &Bench) -> Value {
     copy(Direction::Up, &map_of_field("a"), "a", bench.world.version)
 }
 
-/// What the edge calls `a` has gone up under that name, and is called `x` at the hub from now on.
+/// The edge's object `a` was upsynced under that name, and has the name `x` at the hub from now on.
 fn renamed_at_the_hub() -> Bench {
     let mut bench = upsyncing();
     let origins = bench.edge_origins();

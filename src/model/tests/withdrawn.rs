@@ -1,4 +1,4 @@
-//! Types that the hub takes away, or has no longer.
+//! Types that the hub deletes as a whole, or no longer has.
 
 use super::*;
 use crate::api::TYPE_WITHDRAWN;

@@ -1,4 +1,4 @@
-//! Who is worked on when, what comes of it, and what people get to know of that.
+//! Which objects are worked on when, what follows from that, and what is logged.
 
 use tokio::sync::oneshot;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::serve::HealthQuery;
 use crate::sync::job::{Change, Ending, HeldFor, Why};
 
-/// One that brings down the namespace `shop` with all that is in it.
+/// One that downsyncs the namespace `shop` with all that is in it.
 fn with_namespace() -> Bench {
     let mut bench = Bench::new();
     bench.run();

@@ -1,4 +1,4 @@
-//! What is around the model: what both sides answer about themselves, and what is read of them.
+//! The surroundings of the model: what both sides answer about themselves, and what is read from them.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) struct World {
     pub(super) kept: Kept,
     /// What defines types at the hub that are not of the core group.
     pub(super) definition: Option<TypeDefinition>,
-    /// What the hub says of a type that it is said to take away.
+    /// What the hub answers about a type that is said to be deleted.
     pub(super) withdrawal: Option<Withdrawal>,
     /// How many copies are left of a type that the hub has no longer.
     pub(super) left: usize,
@@ -32,7 +32,7 @@ pub(super) struct World {
     pub(super) conditions: Vec<Value>,
     /// The version of all configs after a heartbeat; 0 if it reaches none.
     pub(super) heartbeat_version: u64,
-    /// What sources would tell that was known already.
+    /// What sources would have reported that was known already.
     pub(super) known: Vec<(String, Known)>,
     /// How many writes workers have made.
     pub(super) version: u64,
@@ -321,19 +321,19 @@ impl Bench {
         self.says(source, config);
     }
 
-    /// A config says that the deletes with this token may go on.
+    /// A config confirms the deletes with this token.
     pub(super) fn confirm(&mut self, token: &str) {
         let mut config = config("confirms", &json!({}));
         config["metadata"]["annotations"] = json!({crate::api::CONFIRM_DELETES: token});
         self.config_says(&config);
     }
 
-    /// What the configs say of holds last.
+    /// The last condition about holds on the configs.
     pub(super) fn condition(&self) -> &Value {
         self.world.conditions.last().expect("there was a heartbeat")
     }
 
-    /// What confirms that which is held, as people read it.
+    /// The token that confirms what is held, as people read it.
     pub(super) fn token(&self) -> String {
         let message = self.condition()["message"].as_str().unwrap_or_default();
         let (_, token) = message.split_once("confirm-deletes=").expect("something is held");

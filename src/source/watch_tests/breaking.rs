@@ -81,7 +81,7 @@ async fn a_server_that_asks_for_time_gets_it_within_reason() {
     }
 }
 
-/// Whatever it is that the server has against that version.
+/// For whatever reason the server refuses that version.
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_refused_again_and_again_is_given_up_for_a_list() {
     for breaks in [

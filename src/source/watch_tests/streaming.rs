@@ -54,7 +54,7 @@ async fn a_server_that_refuses_streaming_lists_is_asked_for_pages_and_never_agai
         (refused(422), vec![]),
         (refused(400), vec![]),
         (ends(&[error(500)]), vec!["begin"]),
-        // What was streamed counts for nothing.
+        // What was streamed does not count.
         (open(&[added("old", 1), error(500)]), vec!["begin", "object old@1"]),
         // It ignores what it does not know and gives a plain watch, which has bookmarks of its own.
         (open(&[added("a", 3), bookmark(4)]), vec!["begin", "object a@3"]),
