@@ -152,7 +152,7 @@ impl Cluster {
         self.streaming_lists.set(false);
     }
 
-    /// Reads one object. [`Error::proves_absent`] tells whether a 404 is about the object.
+    /// Reads one object. [`Error::proves_absent`] says whether a 404 is about the object.
     pub async fn get(&self, resource: &ResourceType, name: &ObjectName, content: Content) -> Result<Bytes, Error> {
         let path = self.object_path(resource, name)?;
         self.call(Method::GET, &path, content.accept(false), None, Bytes::new())

@@ -295,7 +295,7 @@ async fn large_bodies_go_one_after_the_other_and_small_ones_together() {
     }
 }
 
-/// An aggregated API server that knows nothing of metadata alone: 406 to whoever takes nothing but that.
+/// An aggregated API server that cannot send metadata alone: 406 if nothing else is accepted.
 struct KnowsNoMetadata;
 
 impl ApiServer for KnowsNoMetadata {

@@ -337,7 +337,7 @@ impl Model {
         }
     }
 
-    /// A type that was served no longer is: what was known of its group version is void.
+    /// A type is not served any more: what was known of its group version is void.
     pub(super) fn void_discovery_of(&mut self, side: Side, resource: &ResourceType) {
         let group_version = (resource.group.clone(), resource.version.clone());
         self.asking(side).discovery.known.remove(&group_version);

@@ -87,8 +87,8 @@ impl Model {
         }
     }
 
-    /// True if what deletes others too has waited long enough for a moment in which there is nothing else to do. There may
-    /// never be one.
+    /// True if a delete that deletes others too has waited long enough for a moment in which there is nothing else to
+    /// do. There may never be one.
     fn last_is_overdue(&mut self) -> bool {
         if !self.queue.has_ready(Class::Last) {
             self.last_waits_since = None;

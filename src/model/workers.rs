@@ -29,7 +29,7 @@ const OF_ONE_LOT: usize = 2;
 const OF_MANY_LOTS: usize = 4;
 /// So many slow lots show that the cause is not in one of them.
 const MANY_LOTS: usize = 3;
-/// What has not been found slow again in this time no longer is. Longer than the longest back-off.
+/// What was not found slow again within this time is not slow any more. Longer than the longest back-off.
 const MEMORY: Duration = Duration::from_secs(600);
 /// How long a key waits that may not be started.
 pub(super) const HELD_BACK: Duration = Duration::from_secs(15);

@@ -388,7 +388,7 @@ fn log_failure(
     );
 }
 
-/// Logs that something fails no longer.
+/// Logs that something does not fail any more.
 fn log_end(subject: &Subject, level: Level, time: Duration) {
     let (reason, message) = match subject {
         Subject::Side(_) => (LogReason::SideReachable, "a side answers again"),
