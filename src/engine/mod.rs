@@ -216,6 +216,7 @@ impl<'a> Shell<'a> {
                     match known {
                         Known::At(version) => source.is_known(&name, version),
                         Known::Gone => source.is_gone(&name),
+                        Known::Written(version) => source.is_written(version),
                     }
                 }
             }

@@ -36,6 +36,8 @@ pub(crate) enum Known {
     At(u64),
     /// It is gone.
     Gone,
+    /// A write to it was answered with this version.
+    Written(u64),
 }
 
 /// Work that talks to a side.

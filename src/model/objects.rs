@@ -318,15 +318,9 @@ impl Model {
         let (list, covers) = (source.list, source.covers);
         let before = versions.before.max(source.known);
         let versions = Versions { before, ..versions };
-        if versions.go_back() {
+        if versions.break_with_before() {
             let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
-            log_line!(
-                Warn,
-                VersionsWentBack,
-                "a side has gone back to older versions, everything is read again",
-                side = side.word(),
-                resource = resource
-            );
+            log_break(side, &resource, versions);
             self.restart_type_with_nothing_known(type_id);
             if side == Side::Edge {
                 self.read_record_again();
@@ -408,5 +402,26 @@ impl Model {
             let at_hand = desired.map(AtHand::Desired);
             self.queue.add(Key::new(type_id, Task::Object, name), class, at_hand);
         }
+    }
+}
+
+/// Says that a side is not what it was.
+pub(super) fn log_break(side: Side, resource: &str, versions: Versions) {
+    if versions.go_back() {
+        log_line!(
+            Warn,
+            VersionsWentBack,
+            "a side has gone back to older versions, everything is read again",
+            side = side.word(),
+            resource = resource
+        );
+    } else {
+        log_line!(
+            Warn,
+            VersionsWentBack,
+            "a side has lost a write that it had confirmed, as in a power cut; everything is read again",
+            side = side.word(),
+            resource = resource
+        );
     }
 }

@@ -9,8 +9,9 @@ use std::rc::Rc;
 use bytes::Bytes;
 use tokio::time::Duration;
 
+use super::effect::Known;
 use super::inventory::Link;
-use super::{AtHand, Key, Model, Task, TypeId, drift};
+use super::{AtHand, Effect, Key, Model, Task, TypeId, drift};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::logging::log_line;
 use crate::plan::{Direction, Selection, StatusPath};
@@ -165,7 +166,8 @@ impl Model {
                 return queue::Done::Retry(None);
             }
             Returned::Gone | Returned::Another => return queue::Done::Later(UNTOLD_WAIT),
-            Returned::Written { .. } => {
+            Returned::Written { version, .. } => {
+                self.status_is_written(key, version);
                 let object = key.name.of_kind(&resource.kind).to_string();
                 log_line!(Debug, StatusReturned, "status returned", side = "hub", object = object);
                 self.statuses_work(key.type_id, Side::Hub);
@@ -178,6 +180,24 @@ impl Model {
 }
 
 impl Model {
+    /// The hub has answered a status with this version of its object, which the source that reads it will report.
+    fn status_is_written(&mut self, key: &Key, version: u64) {
+        let Some(state) = self.types.get(&key.type_id) else {
+            return;
+        };
+        let Some((origin, copy)) = state.both(&key.name) else {
+            return;
+        };
+        let (source, at_hub) = match state.plan.direction {
+            Direction::Down => (state.origin_source(&key.name), origin),
+            Direction::Up => (state.copy_source, copy),
+        };
+        if let Some(id) = source {
+            let effect = Effect::Known(id, at_hub.name, Known::Written(version));
+            self.effects.push(effect);
+        }
+    }
+
     /// A status of the type was written. There is one line for all, so it ends when none of them fails any more: the
     /// failure of one must not be logged again each time that another one is written.
     fn statuses_work(&mut self, type_id: TypeId, side: Side) {

@@ -46,11 +46,13 @@ impl Model {
         match self.versions_key(feed) {
             Some((direction, resource)) if versions.go_back() => {
                 self.went_back(direction, resource, versions.before, versions.list);
-                if let Feed::Origins(type_id, Side::Hub) = feed {
-                    self.statuses_may_be_lost(type_id);
-                }
             }
             _ => self.source_is_at(feed, versions.list),
+        }
+        if let Feed::Origins(type_id, Side::Hub) = feed
+            && versions.break_with_before()
+        {
+            self.statuses_may_be_lost(type_id);
         }
     }
 

@@ -375,11 +375,15 @@ impl Model {
         }
         // A status that somebody has written between two of our requests has not been seen yet.
         let status_is_open = state.plan.status.is_some() && outcome.copy.is_some() && outcome.status.is_none();
-        if let Some(id) = state.copy_source
-            && let Some(known) = known_by(outcome)
-            && !status_is_open
-        {
-            self.effects.push(Effect::Known(id, copy_at.clone(), known));
+        if let Some(id) = state.copy_source {
+            let known = known_by(outcome).filter(|_| !status_is_open);
+            let written = outcome
+                .copy
+                .filter(|seen| seen.labelled)
+                .map(|seen| Known::Written(seen.version));
+            let all = known.into_iter().chain(written);
+            self.effects
+                .extend(all.map(|known| Effect::Known(id, copy_at.clone(), known)));
         }
         (again, forsaken)
     }

@@ -14,6 +14,7 @@ mod bench;
 mod link;
 mod memory;
 mod poll;
+mod progress;
 mod watch;
 
 use std::cell::RefCell;
@@ -26,6 +27,7 @@ use tokio::task::{AbortHandle, spawn_local};
 
 use self::link::Link;
 use self::memory::Memory;
+use self::progress::Progress;
 use crate::cluster::{Cluster, Content, Error, ListRequest, ObjectName, ResourceType, Scope};
 
 /// The number of a source, unique in the process, so that late events of an ended one are recognised.
@@ -58,12 +60,19 @@ pub struct Versions {
     /// The version that the source knew the server to have reached before. A list that is older comes from a restored
     /// backup.
     pub before: u64,
+    /// The server has lost a write of ours that it had confirmed, so that the list may lack more than what was deleted.
+    pub has_lost: bool,
 }
 
 impl Versions {
     /// True if the server has gone back to older versions.
     pub fn go_back(self) -> bool {
         self.list != 0 && self.list < self.before
+    }
+
+    /// True if the server is not what it was: what it has reported and confirmed before proves nothing any more.
+    pub fn break_with_before(self) -> bool {
+        self.has_lost || self.go_back()
     }
 }
 
@@ -157,8 +166,16 @@ impl Reading {
 #[derive(Debug)]
 pub struct SourceHandle {
     task: AbortHandle,
-    /// What a source that polls knows already.
-    memory: Option<Rc<RefCell<Memory>>>,
+    knowledge: Knowledge,
+}
+
+/// What a source has to hear of what workers see.
+#[derive(Debug)]
+enum Knowledge {
+    /// One that polls need not read what is known already.
+    Polls(Rc<RefCell<Memory>>),
+    /// One that watches is to be told of what was written.
+    Watches(Rc<RefCell<Progress>>),
 }
 
 impl SourceHandle {
@@ -166,7 +183,7 @@ impl SourceHandle {
     /// read it. Not to be called after a write that leaves what others may have changed meanwhile, unless all of the
     /// answer was read. A hint; 0 is no version.
     pub fn is_known(&self, name: &ObjectName, version: u64) {
-        if let Some(memory) = &self.memory
+        if let Knowledge::Polls(memory) = &self.knowledge
             && version != 0
         {
             memory.borrow_mut().insert(name, version);
@@ -176,8 +193,16 @@ impl SourceHandle {
     /// The engine has seen that the object is gone, and knows nothing of it any more: if a restore brings it back at
     /// the same version, it has to be reported.
     pub fn is_gone(&self, name: &ObjectName) {
-        if let Some(memory) = &self.memory {
+        if let Knowledge::Polls(memory) = &self.knowledge {
             memory.borrow_mut().remove(name);
+        }
+    }
+
+    /// The server has answered a write to an object that the source covers with this version; 0 is no version. A watch that
+    /// never reports it has shown that the server has lost it.
+    pub fn is_written(&self, version: u64) {
+        if let Knowledge::Watches(progress) = &self.knowledge {
+            progress.borrow_mut().is_written(version);
         }
     }
 }
@@ -200,10 +225,11 @@ pub fn start(
     let link = Link::new(id, events, Rc::clone(&cluster));
     match mode {
         Mode::Watch => {
-            let source = watch::Source::new(cluster, reading, link);
+            let progress = Rc::new(RefCell::new(Progress::default()));
+            let source = watch::Source::new(cluster, reading, link, Rc::clone(&progress));
             SourceHandle {
                 task: spawn_local(source.run()).abort_handle(),
-                memory: None,
+                knowledge: Knowledge::Watches(progress),
             }
         }
         Mode::Poll(interval) => {
@@ -211,7 +237,7 @@ pub fn start(
             let source = poll::Source::new(cluster, reading, interval, link, Rc::clone(&memory));
             SourceHandle {
                 task: spawn_local(source.run()).abort_handle(),
-                memory: Some(memory),
+                knowledge: Knowledge::Polls(memory),
             }
         }
     }

@@ -110,6 +110,7 @@ impl Source {
         let versions = Versions {
             list: version_number(pages.version()),
             before: self.version,
+            has_lost: false,
         };
         self.link.send(SourceEvent::Complete(versions)).await?;
         self.listed = !versions.go_back();

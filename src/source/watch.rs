@@ -1,11 +1,13 @@
 //! Watch mode: a streaming list (or pages), then a watch, for as long as the process runs.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
+use super::progress::Progress;
 use super::{Covers, Reading, SourceEvent, Style, Versions};
 use crate::cluster::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
 use crate::logging::log_line;
@@ -47,8 +49,9 @@ pub(super) struct Source {
     link: Link,
     /// Where to resume; absent when a complete list is needed.
     version: Option<String>,
-    /// The highest version that the server has reported, as a number.
-    reached: u64,
+    progress: Rc<RefCell<Progress>>,
+    /// The server has lost a write of ours that it had confirmed.
+    has_lost: bool,
     /// Broken streaming lists since a complete list.
     broken_streams: u32,
     /// How long the next watch may be silent.
@@ -62,7 +65,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(cluster: Rc<Cluster>, reading: &Reading, link: Link) -> Self {
+    pub(super) fn new(cluster: Rc<Cluster>, reading: &Reading, link: Link, progress: Rc<RefCell<Progress>>) -> Self {
         Self {
             cluster,
             streams: matches!(reading.style, Style::Whole | Style::Labelled(_)),
@@ -70,7 +73,8 @@ impl Source {
             watch: reading.watch_request(),
             link,
             version: None,
-            reached: 0,
+            progress,
+            has_lost: false,
             broken_streams: 0,
             silence: WATCH_SILENCE,
             refused: 0,
@@ -263,7 +267,13 @@ impl Source {
                 self.short = 0;
             }
             match event {
-                Ok(Some(event)) => self.pass_on(event).await?,
+                Ok(Some(event)) => {
+                    self.pass_on(event).await?;
+                    if self.has_lost {
+                        self.version = None;
+                        return Ok(());
+                    }
+                }
                 end => {
                     if !heard && opened.elapsed() >= DEAF_WATCH {
                         self.version = None;
@@ -282,14 +292,15 @@ impl Source {
 
     /// Passes on one event. An event that was passed on is never requested again.
     async fn pass_on(&mut self, event: WatchEvent) -> Result<(), End> {
+        let mut is_bookmark = false;
         let version = match event {
             WatchEvent::Applied(object) => {
                 let version = resource_version(&object)?;
-                let number = version_number(&version);
-                if number != 0 && number < self.reached {
+                let (number, reached) = (version_number(&version), self.progress.borrow().reached());
+                if number != 0 && number < reached {
                     // What sends this has lost the order, so it is not known what else is old or missing.
                     self.version = None;
-                    let why = format!("a watch event at version {number} after {}", self.reached);
+                    let why = format!("a watch event at version {number} after {reached}");
                     return Err(Error::BadAnswer(why).into());
                 }
                 self.link.send(SourceEvent::Object(object)).await?;
@@ -300,12 +311,21 @@ impl Source {
                 self.link.send(SourceEvent::Gone(object)).await?;
                 version
             }
-            WatchEvent::Bookmark { resource_version, .. } => resource_version,
+            WatchEvent::Bookmark { resource_version, .. } => {
+                is_bookmark = true;
+                resource_version
+            }
         };
-        self.reached = self.reached.max(version_number(&version));
         if self.version.as_ref() != Some(&version) {
             self.refused = 0;
         }
+        let number = version_number(&version);
+        let mut progress = self.progress.borrow_mut();
+        self.has_lost |= if is_bookmark {
+            progress.is_bookmarked(number)
+        } else {
+            progress.reports(number)
+        };
         self.version = Some(version);
         Ok(())
     }
@@ -313,11 +333,12 @@ impl Source {
     async fn listed(&mut self, version: &str) -> Result<(), Closed> {
         self.version = Some(version.to_owned());
         self.broken_streams = 0;
+        let list = version_number(version);
         let versions = Versions {
-            list: version_number(version),
-            before: self.reached,
+            list,
+            before: self.progress.borrow_mut().is_listed(list),
+            has_lost: std::mem::take(&mut self.has_lost),
         };
-        self.reached = versions.list;
         self.link.send(SourceEvent::Complete(versions)).await
     }
 }
