@@ -58,7 +58,14 @@ impl Model {
             return;
         };
         let we = &self.settings.policy.sync_target;
-        let Some(name) = state.of_copy(meta, we) else { return };
+        let Some(name) = state.of_copy(meta, we) else {
+            // One of another type has left its place to what may wait for it.
+            let name = meta.object_name();
+            if state.inventory.is_wanted(&name) {
+                self.enqueue(type_id, name, None);
+            }
+            return;
+        };
         let is_over = state.plan.direction == Direction::Down && has_finished(state.copy_type(), Status::raw(&last));
         let origin = Owner::of(&meta.annotations).map_or(0, |owner| origin_hash(owner.origin));
         let wanted = state.inventory.wanted_by(&name, origin);

@@ -11,7 +11,7 @@ use crate::source::SourceId;
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
 use crate::sync::own_objects::is_record;
-use crate::sync::ownership::SyncTarget;
+use crate::sync::ownership::{Owner, SyncTarget};
 
 /// One type that is synced, or has copies left that were. Its objects are known by the names of their copies.
 pub(super) struct TypeState {
@@ -175,6 +175,10 @@ impl TypeState {
             Some((_, origin)) => Some(copy.beside(origin)),
             // From before there was a conversion that gives it another kind, or its name to another object.
             None if ours && self.keeps_kind() => Some(copy.clone()),
+            // Made of an object of its own kind. The Go syncer's copies do not say of what they were made.
+            None if ours && self.plan.direction == Direction::Down && Owner::of(&meta.annotations).is_some() => {
+                return None;
+            }
             None => None,
         };
         let now = self.plan.named_origin(&copy);

@@ -21,6 +21,8 @@ use crate::sync::ownership::is_protected_namespace;
 
 /// Conflicts in a row before one counts as a failure that is logged: somebody changes the object all the time.
 const LASTING_CONFLICT: u32 = 4;
+/// Until a name is read again that another origin's copy has. When that copy is deleted, its side reports it before.
+const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);
 
 /// How long what deletes others too waits for a moment in which there is nothing else to do.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
@@ -264,6 +266,11 @@ impl Model {
                 self.report.conflict(side, &object, owner.as_deref());
                 return queue::Done::Retry(None);
             }
+            Ending::Skipped(Why::NameTaken(others)) => {
+                state.inventory.failed(name, LeftOpen::Unsure);
+                self.report.name_is_taken(side, &object, others);
+                return queue::Done::Later(NAME_TAKEN_WAIT);
+            }
             Ending::Changed(Change::Deleted | Change::Released) => self.guard.deleted(key, direction, self.now),
             _ => {}
         }
@@ -453,7 +460,8 @@ impl Model {
             {
                 self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);
             }
-            Ending::Changed(Change::Deleted | Change::Released) | Ending::Skipped(Why::Gone | Why::NotOurs) => {
+            Ending::Changed(Change::Deleted | Change::Released)
+            | Ending::Skipped(Why::Gone | Why::NotOurs | Why::NotSelected) => {
                 self.upsync_left_a_namespace();
                 self.clear_status_failures(type_id);
                 self.drop_type_without_copies(type_id);

@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use super::job::{Job, Seen};
 use super::meta::Meta;
-use super::object::Address;
+use super::object::{Address, Desired};
+use super::ownership::CopyState;
 use super::read::{at_least, created_meanwhile, not_older, read_metadata};
 use crate::bounded::at_most;
 use crate::cluster::{Cluster, Content, Error, qualified};
@@ -15,19 +16,14 @@ pub(super) async fn read_meta(copies: &Cluster, job: &Job) -> Result<Option<Meta
     read_metadata(copies, resource, name).await
 }
 
-/// What is in the copy's place now; `None` if there is nothing.
-pub(super) async fn read_copy(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
-    let found = read_place(copies, job).await?;
-    Ok(found.map(|(_, seen)| seen))
-}
-
 /// The copy of the job's origin, as it is now; `None` if there is none, whatever else is in its place.
 pub(super) async fn read_copy_of_origin(copies: &Cluster, job: &Job) -> Result<Option<Seen>, Error> {
     let found = read_place(copies, job).await?;
     Ok(found.filter(|(meta, _)| is_of(meta, job)).map(|(_, seen)| seen))
 }
 
-async fn read_place(copies: &Cluster, job: &Job) -> Result<Option<(Meta, Seen)>, Error> {
+/// What is in the copy's place now; `None` if there is nothing.
+pub(super) async fn read_place(copies: &Cluster, job: &Job) -> Result<Option<(Meta, Seen)>, Error> {
     let Address { resource, name } = &job.copy_at;
     let object = match copies.get(resource, name, Content::Metadata).await {
         Ok(object) => object,
@@ -48,6 +44,20 @@ pub(super) fn is_of(copy: &Meta, job: &Job) -> bool {
         Some((kind, from)) => kind == qualified(&resource.group, &resource.kind) && *from == *name.name,
         None => name == &job.copy_at.name && resource.kind == job.copy_at.resource.kind,
     }
+}
+
+/// The other origin that a copy of ours says it was made of, if that had the copy's place before a conversion gave it to the
+/// job's. Copies of the Go syncer do not say.
+pub(super) fn other_origin_of(copy: &Meta, job: &Job, desired: &Desired) -> Option<String> {
+    let marks = job.copy_of(copy);
+    if marks.state != CopyState::Ours || is_of(copy, job) || !desired.is_another_than(marks) {
+        return None;
+    }
+    let Address { resource, name } = &job.copy_at;
+    Some(match copy.renamed_from() {
+        Some((kind, from)) => name.beside(from).of_kind(kind).to_string(),
+        None => name.of_kind(&resource.kind).to_string(),
+    })
 }
 
 /// The finalizers of what is being deleted in the copy's place: it is gone only when whatever is responsible for each

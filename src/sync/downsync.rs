@@ -9,7 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::copy_place::read_meta;
+use super::copy_place::{other_origin_of, read_meta};
 use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
@@ -67,6 +67,8 @@ struct Standing {
     version: Option<String>,
     /// The sync target that it names.
     sync_target: Option<String>,
+    /// The other origin that it was made of.
+    other_origin: Option<String>,
 }
 
 impl Standing {
@@ -80,16 +82,19 @@ impl Standing {
             copy: job.copy,
             version,
             sync_target: None,
+            other_origin: None,
         }
     }
 
     /// As it is now.
-    async fn now(edge: &Cluster, job: &Job) -> Result<Self, Failure> {
+    async fn now(edge: &Cluster, job: &Job, desired: &Desired) -> Result<Self, Failure> {
         let meta = read_meta(edge, job).await.map_err(failed(Side::Edge, "reading"))?;
+        let other_origin = meta.as_ref().and_then(|meta| other_origin_of(meta, job, desired));
         Ok(Self {
             copy: meta.as_ref().map(|meta| job.copy_of(meta)).unwrap_or_default(),
             sync_target: meta.as_ref().and_then(Meta::sync_target).map(str::to_owned),
             version: Some(meta.map_or_else(|| NOWHERE.to_owned(), |meta| meta.resource_version)),
+            other_origin,
         })
     }
 }
@@ -109,7 +114,10 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
             return brought;
         }
         reads += 1;
-        standing = Standing::now(edge, job).await?;
+        standing = Standing::now(edge, job, desired).await?;
+        if let Some(others) = standing.other_origin {
+            return Ok(left(Why::NameTaken(others)));
+        }
     }
 }
 

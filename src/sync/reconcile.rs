@@ -9,7 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::copy_place::{finalizers_of, read_copy, read_copy_of_origin};
+use super::copy_place::{finalizers_of, other_origin_of, read_copy_of_origin, read_place};
 use super::job::{Change, Ending, Failure, Job, Outcome, Seen, Why, done, failed, left};
 use super::meta::Meta;
 use super::object::{Address, Desired, Status};
@@ -52,9 +52,15 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     };
     let mut found = None;
     if job.read_first {
-        found = read_copy(copies, &job)
-            .await
-            .map_err(failed(copies.side(), "reading"))?;
+        let place = read_place(copies, &job).await;
+        let place = place.map_err(failed(copies.side(), "reading"))?;
+        let others = place
+            .as_ref()
+            .and_then(|(meta, _)| other_origin_of(meta, &job, &desired));
+        if let Some(others) = others.filter(|_| job.direction == Direction::Down) {
+            return Ok(left(Why::NameTaken(others)));
+        }
+        found = place.map(|(_, seen)| seen);
         let seen = found.unwrap_or(Seen::ABSENT);
         (job.copy, job.copy_version) = (seen.copy, seen.version);
     }

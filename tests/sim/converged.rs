@@ -11,6 +11,7 @@ use super::converged_up;
 use super::conversions::{Conversions, NAMERS, RENAMED_FROM, origin_of, qualified};
 use super::fields;
 use super::flows::{DOWNSYNC, OWNER, SOURCE, UPSYNC, is_another_targets};
+use super::history::History;
 use super::ledger::{BYSTANDER, RECORD};
 use super::store::{Key, Store};
 use super::takers;
@@ -41,7 +42,7 @@ pub fn differences(
     hub: &Store,
     edge: &Store,
     bystanders: &BTreeMap<Key, Value>,
-    choices: Choices,
+    (choices, history): (Choices, &History),
 ) -> Vec<(String, Key)> {
     let specs = specs_of(hub);
     let names = Conversions::at(hub);
@@ -65,7 +66,8 @@ pub fn differences(
             }
             let copy = edge.get(&at_edge).map(std::ops::Deref::deref);
             let goes = |copy: &Value| may_go(&specs, hub, edge, &at_edge, copy, choices);
-            if copy.is_some_and(|copy| is_anothers_copy(hub, key, &at_edge, copy, goes)) {
+            let had_place = |of: &Key| history.had_place(of, &at_edge);
+            if copy.is_some_and(|copy| is_anothers_copy(hub, key, &at_edge, copy, had_place, goes)) {
                 continue;
             }
             let found = copy_is_wrong(selected, (key, origin), (&at_edge, copy));
@@ -94,9 +96,17 @@ pub fn differences(
 /// True if the copy in the place of the hub's `key` was made of another object when that had this place: it stays as long as
 /// that is there, and whoever is to have its place waits. When that is gone it is [`LEFT_OVER`], and no more than that: as long as
 /// deletes are held, nobody else gets its place.
-fn is_anothers_copy(hub: &Store, key: &Key, at_edge: &Key, copy: &Value, goes: impl Fn(&Value) -> bool) -> bool {
+fn is_anothers_copy(
+    hub: &Store,
+    key: &Key,
+    at_edge: &Key,
+    copy: &Value,
+    had_place: impl Fn(&Key) -> bool,
+    goes: impl Fn(&Value) -> bool,
+) -> bool {
     let origin = origin_of(at_edge, copy);
-    origin != *key && DOWNSYNC.owns(copy) && (hub.get(&origin).is_some() || goes(copy))
+    let is_of_another = origin != *key && DOWNSYNC.owns(copy) && had_place(&origin);
+    is_of_another && (hub.get(&origin).is_some() || goes(copy))
 }
 
 /// What upsync has made or selects is not for downsync.

@@ -5,12 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use std::time::Duration;
+
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::converged::{self, is_named};
 use super::converged_up;
 use super::conversions::{Conversions, NAMERS};
 use super::store::Key;
+
+/// How long after a side has begun to hide a type the syncer may not have heard of it.
+const MOMENT: Duration = Duration::from_secs(10);
 
 /// See the module's doc.
 #[derive(Default)]
@@ -19,6 +25,8 @@ pub struct History {
     specs: Vec<Value>,
     /// The configs as they are now.
     configs: BTreeMap<Key, Value>,
+    /// What each config has asked for since the syncer began, null while it was not there.
+    versions: BTreeMap<Key, Vec<Value>>,
     /// The conversions that ever were in force, those of now last.
     names: Vec<Conversions>,
 }
@@ -27,19 +35,18 @@ impl History {
     /// A config of the hub is this now. Gives the conversions, if it has any.
     pub fn config_is(&mut self, key: &Key, config: Option<&Value>) -> Option<&Conversions> {
         let spec = config.map(|config| &config["spec"]);
-        // One that selects nothing at all says nothing of what is always selected.
-        let selects = |spec: &&Value| !is_only_names(spec) && !self.specs.contains(spec);
-        if let Some(spec) = spec.filter(selects) {
+        if let Some(spec) = spec.filter(|spec| !self.specs.contains(spec)) {
             self.specs.push(spec.clone());
+        }
+        let versions = self.versions.entry(key.clone()).or_insert_with(|| vec![Value::Null]);
+        let version = spec.cloned().unwrap_or_default();
+        if !versions.contains(&version) {
+            versions.push(version);
         }
         match spec {
             Some(spec) => self.configs.insert(key.clone(), spec.clone()),
             None => self.configs.remove(key),
         };
-        if self.configs.is_empty() {
-            // Nothing is selected for a while.
-            self.specs.push(Value::Null);
-        }
         if &*key.resource != NAMERS {
             return None;
         }
@@ -52,6 +59,8 @@ impl History {
     /// The syncer begins: whatever names there were before, it has not seen them.
     pub fn begins(&mut self) {
         self.names = vec![self.names_now()];
+        let now = self.configs.iter();
+        self.versions = now.map(|(key, spec)| (key.clone(), vec![spec.clone()])).collect();
     }
 
     fn names_now(&self) -> Conversions {
@@ -90,16 +99,32 @@ impl History {
         })
     }
 
-    /// True if every config has named the type.
-    pub fn always_named(&self, resource: &str) -> bool {
-        self.specs.iter().all(|spec| is_named(&[spec], resource))
+    /// True if a hub object of this name was ever called so at the edge.
+    pub fn had_place(&self, at_hub: &Key, at_edge: &Key) -> bool {
+        self.ever(|names| names.at_edge(at_hub).as_ref() == Some(at_edge))
     }
 
-    /// True if every config has selected the edge's object for upsync, whatever it was called.
+    /// True if the edge's object was ever selected for upsync, to a type that the hub serves now, or did a moment ago.
+    pub fn needs_at_hub(&self, at_edge: &Key, hidden: &BTreeMap<String, Instant>) -> bool {
+        self.ever(|names| {
+            let at_hub = names.at_hub(at_edge);
+            let is_served = |at_hub: Key| hidden.get(&*at_hub.resource).is_none_or(|at| at.elapsed() < MOMENT);
+            at_hub.is_some_and(is_served) && converged_up::is_selected(&self.specs, names, at_edge)
+        })
+    }
+
+    /// True if one config has named the type all the time, so that whoever saw any version of it knows.
+    pub fn always_named(&self, resource: &str) -> bool {
+        let names = |versions: &Vec<Value>| versions.iter().all(|spec| is_named(&[spec], resource));
+        self.versions.values().any(names)
+    }
+
+    /// True if one config has selected the edge's object for upsync all the time, whatever it was called.
     pub fn always_selected_upward(&self, at_edge: &Key) -> bool {
-        let selects = |names: &Conversions, spec| converged_up::is_selected([spec], names, at_edge);
-        let mut all = self.names.iter();
-        all.all(|names| self.specs.iter().all(|spec| selects(names, spec)))
+        self.names.iter().all(|names| {
+            let selects = |spec| converged_up::is_selected([spec], names, at_edge);
+            self.versions.values().any(|versions| versions.iter().all(selects))
+        })
     }
 
     /// How many pairs of types there ever were of which one side has the one where the other has the other.
@@ -114,11 +139,4 @@ impl History {
         }
         self.names.iter().any(is_so)
     }
-}
-
-/// True for a config that does no more than to give names.
-fn is_only_names(spec: &Value) -> bool {
-    let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
-    let mut fields = spec.as_object().into_iter().flatten();
-    spec["conversions"].is_array() && fields.all(|(field, value)| field == "conversions" || is_empty(value))
 }

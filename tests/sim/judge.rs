@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::classes::Class;
 use super::converged::{LEFT_OVER, differences, is_config};
 use super::converged_up::{self, is_in_conflict, used_by_others};
-use super::conversions::origin_of;
+use super::conversions::{Conversions, origin_of};
 use super::flows::DOWNSYNC;
 use super::ledger::{Counts, LEASE, Ledger, RECORD};
 use super::panics;
@@ -40,6 +40,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 const FAILING: u64 = 60;
 /// The same for one whose place somebody else's has: two requests a try.
 const CONFLICTING: u64 = 40;
+/// The same for one whose place is that of another origin's copy: a try in ten minutes, if nothing is reported before.
+const WAITING: u64 = 7 * 2;
 /// How often in an hour it is tried to delete what would delete others too, after an hour and more; and the most requests
 /// about the object itself in one try, and of discovery and lists about what it would delete too.
 const CASCADE_TRIES: u64 = 4;
@@ -132,7 +134,12 @@ impl Run {
         let world = &self.world;
         let edge = world.edge.store.borrow();
         let ledger = self.ledger.borrow();
-        let mut all = differences(&world.hub.store.borrow(), &edge, &world.bystanders, ledger.choices);
+        let mut all = differences(
+            &world.hub.store.borrow(),
+            &edge,
+            &world.bystanders,
+            (ledger.choices, &ledger.history),
+        );
         // What a backup brings back and has lost its label before the syncer could see it is not found again.
         let is_hidden = |key: &Key| {
             let is_unlabelled = edge
@@ -186,6 +193,7 @@ impl Run {
                 () if key.name.starts_with("poison") => FAILING,
                 () if self.heartbeat.is_some() && is_config(&key) => HEARTBEATS,
                 () if self.is_in_conflict(&key) => CONFLICTING,
+                () if self.waits_for_its_place(&key) => WAITING,
                 () if self.is_held_cascade(&key) => CASCADE_TRIES * CASCADE_REQUESTS,
                 () if self.world.habits.upsync && &*key.resource == "namespaces" => READS,
                 // A list that is due once more in this hour may be newer than the recorded version. Whoever polls for
@@ -228,6 +236,18 @@ impl Run {
     fn is_in_conflict(&self, key: &Key) -> bool {
         let world = &self.world;
         is_in_conflict(&world.hub.store.borrow(), &world.edge.store.borrow(), key)
+    }
+
+    /// True if the place of the hub's `key`, or the edge's, is that of a copy of another origin.
+    fn waits_for_its_place(&self, key: &Key) -> bool {
+        let (hub, edge) = (self.world.hub.store.borrow(), self.world.edge.store.borrow());
+        let names = Conversions::at(&hub);
+        let is_anothers = |place: &Key, origin: &Key| {
+            edge.get(place)
+                .is_some_and(|copy| DOWNSYNC.owns(copy) && origin_of(place, copy) != *origin)
+        };
+        let as_origin = names.at_edge(key).is_some_and(|place| is_anothers(&place, key));
+        as_origin || names.at_hub(key).is_some_and(|origin| is_anothers(key, &origin))
     }
 
     /// True for a copy of a namespace or CRD whose origin is gone: something is left that it would delete too.

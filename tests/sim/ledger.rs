@@ -300,7 +300,7 @@ impl Ledger {
         let namespaces = of(Errand::HubNamespace);
         let too_many = match errand {
             // Whoever polls reads what has changed too, of each kind of configs by itself.
-            Errand::Heartbeat => of(errand) > 3,
+            Errand::Heartbeat => of(errand) > if self.readers > 0 { 3 } else { 2 },
             Errand::Record | Errand::Lease => of(errand) > 2,
             Errand::Object | Errand::Identity => objects + asked.saturating_sub(3) > workers,
             Errand::HubNamespace => namespaces > workers + HUB_NAMESPACES,
@@ -428,10 +428,9 @@ impl Ledger {
         if !flow.owns(before) {
             self.break_promise(format!("deleted {key}, which it does not own"), &[&key]);
         }
-        if before["metadata"]["uid"]
-            .as_str()
-            .is_some_and(|uid| self.theirs.contains(uid))
-        {
+        let is_confirmed = flow.is_adopted(before) && self.choices.delete_adopted;
+        let uid = before["metadata"]["uid"].as_str().unwrap_or_default();
+        if self.theirs.contains(uid) && !is_confirmed {
             self.break_promise(format!("deleted {key}, which somebody else has made"), &[&key]);
         }
         if flow.to == Side::Edge && converged::is_create_only(before) {
@@ -496,7 +495,7 @@ impl Ledger {
     /// to hide it, or after that was over.
     fn is_proved(&self, process: u32, flow: &Flow, origin: &Key) -> bool {
         let proof = self.proofs.get(&(process, flow.from, origin.clone()));
-        proof.is_some_and(|&at| self.clock().saturating_sub(at) <= PROOF_AGE + self.staleness)
+        proof.is_some_and(|&at| self.clock().saturating_sub(at) <= PROOF_AGE)
     }
 
     /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. What goes up

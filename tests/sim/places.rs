@@ -1,20 +1,60 @@
 //! Promises about where the syncer writes: at each side where something has its copy that a config has selected, and nowhere
 //! else.
 
+use std::time::Duration;
+
 use edge_syncer::cluster::Side;
 use serde_json::Value;
 
-use super::flows::UPSYNC;
+use super::conversions::origin_of;
+use super::flows::{DOWNSYNC, UPSYNC};
 use super::ledger::{Ledger, PROOF_AGE, Write};
 use super::request::Verb;
 use super::store::Key;
 
+/// How long a watch may have said nothing of a delete.
+const LAG: Duration = Duration::from_secs(60);
+
 impl Ledger {
-    /// What is made at the edge has the place of something that a config has selected, by its name there. Namespaces are made
-    /// for what is in them.
+    /// What is written at the edge is a copy already, or has the place of something that a config has selected, by its name
+    /// there. Namespaces are made for what is in them.
     pub(super) fn check_downward(&mut self, write: &Write<'_>, key: &Key) {
-        if write.before.is_none() && !write.ty.is_namespace() && !self.history.selected_for(key) {
-            self.break_promise(format!("made {key} at the edge, where nothing ever was to be"), &[key]);
+        if write.ask.verb == Verb::Delete {
+            return;
+        }
+        let is_copy = |object: &&Value| DOWNSYNC.owns(object);
+        let was_copy = write.before.filter(is_copy);
+        if was_copy.is_none() && !write.ty.is_namespace() && !self.history.selected_for(key) {
+            self.break_promise(format!("wrote {key} at the edge, where nothing ever was to be"), &[key]);
+        }
+        if self.choices.denies(key) {
+            self.break_promise(format!("wrote {key}, which the edge's owner denies"), &[key]);
+        }
+        if let Some(copy) = write.after.filter(is_copy) {
+            self.check_origin(key, was_copy, copy);
+        }
+    }
+
+    /// A copy says of which origin it is, and stays that one's as long as it is there.
+    fn check_origin(&mut self, key: &Key, before: Option<&Value>, copy: &Value) {
+        let origin = origin_of(key, copy);
+        if !self.history.had_place(&origin, key) {
+            let what = format!("wrote that {key} is of {origin}, which never had its place");
+            self.break_promise(what, &[key]);
+        }
+        let Some(before) = before
+            .map(|copy| origin_of(key, copy))
+            .filter(|before| *before != origin)
+        else {
+            return;
+        };
+        if let Some(&(since, true)) = self.existence.get(&(Side::Hub, before.clone()))
+            && self.clock().saturating_sub(since) > PROOF_AGE + self.staleness
+        {
+            self.break_promise(
+                format!("made the copy {key} of {before} one of {origin}"),
+                &[key, &before],
+            );
         }
     }
 
@@ -49,8 +89,12 @@ impl Ledger {
                     *side == Side::Hub && *exists && *at < since && is_served(inner)
                 })
         } else {
-            // What the hub serves is no matter of the edge's types: an object may go up as another kind.
-            !selected(key) && !within.any(|((side, inner), _)| *side == Side::Edge && selected(inner))
+            // Watches lag behind.
+            let since = self.clock().saturating_sub(LAG);
+            let is_there = |&(at, exists): &(Duration, bool)| exists || at >= since;
+            let needs = |inner: &Key| self.history.needs_at_hub(inner, write.hidden);
+            !selected(key)
+                && !within.any(|((side, inner), there)| *side == Side::Edge && is_there(there) && needs(inner))
         };
         if wrong {
             let what = format!(

@@ -498,8 +498,12 @@ impl World {
         let made = self
             .edge
             .create("kubectl-create", &key.resource, &key.namespace, &key.name, body);
-        if let Some(made) = made.filter(|_| is_bystander) {
-            self.bystanders.insert(key, made["metadata"]["uid"].clone());
+        let Some(made) = made else { return };
+        let uid = &made["metadata"]["uid"];
+        let text = uid.as_str().unwrap_or_default().to_owned();
+        self.edge.ledger.borrow_mut().theirs.insert(text);
+        if is_bystander {
+            self.bystanders.insert(key, uid.clone());
         }
     }
 

@@ -102,6 +102,60 @@ fn a_copy_stays_as_long_as_its_origin_though_a_conversion_gives_its_name_to_anot
 }
 
 #[test]
+fn a_copy_stays_as_long_as_its_origin_though_a_conversion_gives_its_place_to_an_object_of_another_kind() {
+    for restarts in [false, true] {
+        check(&tell(&[], false, async |run| {
+            let hub = Rc::clone(&run.world.hub);
+            let objects = json!([{"namespace": "shop", "names": ["a"]}]);
+            let both = json!([
+                {"group": "", "resource": "configmaps", "apiVersion": "v1", "objectsByNamespace": objects},
+                {"group": "apps", "resource": "deployments", "apiVersion": "v1", "objectsByNamespace": objects},
+            ]);
+            hub.create("people", "namespaces", "", "shop", json!({}));
+            hub.create(
+                "people",
+                CONFIGS,
+                "",
+                "the-one",
+                json!({"spec": {"namespacedObjects": both}}),
+            );
+            make(run, "a");
+            run.start();
+            seconds(20).await;
+            if restarts {
+                run.kill().await;
+            }
+            let conversions = json!([{
+                "upstream": {"kind": "Deployment", "group": "apps", "version": "v1", "name": "a"},
+                "downstream": {"kind": "ConfigMap", "version": "v1", "name": "a"},
+            }]);
+            hub.create(
+                "people",
+                NAMERS,
+                "",
+                "names",
+                json!({"spec": {"conversions": conversions}}),
+            );
+            hub.create(
+                "people",
+                "deployments.apps",
+                "shop",
+                "a",
+                json!({"data": {"was": "a Deployment"}}),
+            );
+            if restarts {
+                run.start();
+            }
+            seconds(60).await;
+            assert_eq!(was(run, "a"), "a", "nobody has deleted it at the hub");
+            hub.delete(&settings("a"));
+            seconds(60).await;
+            assert_eq!(was(run, "a"), "a Deployment", "the place is free");
+        }));
+    }
+}
+
+#[test]
 fn a_copy_at_the_hub_stays_as_long_as_its_origin_though_a_conversion_gives_its_name_to_another() {
     check(&tell(&[], true, async |run| {
         upsync(run, &["field"]);

@@ -101,6 +101,32 @@ fn a_namespace_of_upsync_goes_though_somebody_elses_object_was_on_its_way_out_wh
 }
 
 #[test]
+fn a_namespace_of_upsync_goes_though_its_last_copy_was_deselected_and_lost_its_label_before_it_was_deleted() {
+    check(&tell(&[], true, async |run| {
+        upsync(run, &["field"]);
+        let (hub, edge) = (Rc::clone(&run.world.hub), Rc::clone(&run.world.edge));
+        let key = Key::new("configmaps", "field", "a");
+        edge.create("people", "namespaces", "", "field", json!({}));
+        edge.create("people", "configmaps", "field", "a", json!({"data": {"x": "1"}}));
+        run.start();
+        seconds(30).await;
+        hub.patch(
+            "people",
+            &Key::new(CONFIGS, "", "upward"),
+            &json!({"spec": {"upsync": []}}),
+        );
+        seconds(30).await;
+        hub.patch(
+            "people",
+            &key,
+            &json!({"metadata": {"labels": {"edge.kubestellar.io/upsynced": null}}}),
+        );
+        seconds(30).await;
+        hub.delete(&key);
+    }));
+}
+
+#[test]
 fn a_namespace_of_upsync_with_something_of_another_version_in_it_stays() {
     check(&tell(&[], true, async |run| {
         upsync(run, &["field"]);
