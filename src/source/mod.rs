@@ -174,7 +174,7 @@ pub struct SourceHandle {
 enum Knowledge {
     /// One that polls need not read what is known already.
     Polls(Rc<RefCell<Memory>>),
-    /// One that watches is to be told of what was written.
+    /// One that watches has to know what was written.
     Watches(Rc<RefCell<Progress>>),
 }
 

@@ -53,7 +53,7 @@ impl Progress {
         has_passed || is_late
     }
 
-    /// A complete list at this version has told everything up to it. Of what was written on a history that the server has
+    /// A complete list at this version covers everything up to it. Of what was written on a history that the server has
     /// left, nothing is to come. Gives how far the watch had come before.
     pub(super) fn is_listed(&mut self, version: u64) -> u64 {
         let before = std::mem::replace(&mut self.reached, version);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_tells_of_what_was_written_before_it() {
+    fn a_list_covers_what_was_written_before_it() {
         let mut progress = Progress::default();
         progress.is_written(12);
         progress.is_written(14);

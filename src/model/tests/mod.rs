@@ -206,7 +206,14 @@ impl Bench {
         for object in objects {
             self.says(id, object);
         }
-        self.source_says(id, SourceEvent::Complete(Versions { list: version, before }));
+        self.source_says(
+            id,
+            SourceEvent::Complete(Versions {
+                list: version,
+                before,
+                has_lost: false,
+            }),
+        );
     }
 
     fn says(&mut self, id: SourceId, object: &Value) {
