@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         }
         #[cfg(feature = "admin")]
         Ok(Invocation::Gen(settings)) => Box::pin(async move {
-            match edge_syncer::generate(&settings, &cli::say).await {
+            match edge_syncer::generate(&settings, cli::say).await {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => cli::fail(error.as_ref()),
             }

@@ -10,6 +10,7 @@ use futures_util::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request, Uri};
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use crate::cluster::access::{self, Access, AccessError, AccessSource, BadField};
 use crate::cluster::connect::connect;
@@ -18,6 +19,8 @@ use crate::cluster::{ApiServer as _, Cluster, Error, FIELD_MANAGER, Place, RateL
 
 /// How long an answer may take: API servers give a request a minute.
 const PATIENCE: Duration = Duration::from_secs(70);
+/// The time between two lines that say that an answer is waited for.
+const PROGRESS: Duration = Duration::from_secs(5);
 /// The longest answer that is read: one object, or a list of a few.
 const LONGEST: usize = 8 << 20;
 
@@ -26,21 +29,24 @@ pub(super) struct Client {
     server: RealServer,
     access: Access,
     user_agent: String,
+    /// Takes lines for people.
+    say: fn(&str),
 }
 
 impl Client {
     /// Reads the files. Connects with the first request.
-    pub(super) async fn open(source: &AccessSource, user_agent: &str) -> Result<Self, AccessError> {
+    pub(super) async fn open(source: &AccessSource, user_agent: &str, say: fn(&str)) -> Result<Self, AccessError> {
         let access = access::load(Side::Hub, source, &access::Renewed::default()).await?;
-        Self::by(access, user_agent)
+        Self::by(access, user_agent, say)
     }
 
-    fn by(access: Access, user_agent: &str) -> Result<Self, AccessError> {
+    fn by(access: Access, user_agent: &str, say: fn(&str)) -> Result<Self, AccessError> {
         let server = connect(&access.config, user_agent).map_err(|fault| access.place.error(fault))?;
         Ok(Self {
             server: RealServer(server),
             access,
             user_agent: user_agent.to_owned(),
+            say,
         })
     }
 
@@ -48,12 +54,12 @@ impl Client {
     pub(super) fn at(&self, url: Uri) -> Result<Self, AccessError> {
         let mut access = self.access.clone();
         access.config.cluster_url = url;
-        Self::by(access, &self.user_agent)
+        Self::by(access, &self.user_agent, self.say)
     }
 
     /// The hub for the code that reads configs as a syncer does.
     pub(super) fn cluster(&self) -> Result<Cluster, AccessError> {
-        let server = Self::by(self.access.clone(), &self.user_agent)?.server;
+        let server = Self::by(self.access.clone(), &self.user_agent, self.say)?.server;
         Ok(Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None)))
     }
 
@@ -145,8 +151,25 @@ impl Client {
         }
         let body = body.map(|(_, body)| Bytes::from(body.to_string())).unwrap_or_default();
         let request = request.body(body).map_err(|error| Error::NotSent(error.to_string()))?;
-        let answer = tokio::time::timeout(PATIENCE, self.exchange(request)).await;
-        answer.unwrap_or_else(|_| Err(Error::Unanswered(format!("no answer within {} s", PATIENCE.as_secs()))))
+        let what = format!("{} {path}", request.method());
+        tokio::select! {
+            answer = self.exchange(request) => answer,
+            patience = self.wait_for(&what) => Err(Error::Unanswered(format!("no answer within {patience} s"))),
+        }
+    }
+
+    /// Waits as long as an answer may take, which it gives in seconds, and says so meanwhile.
+    async fn wait_for(&self, what: &str) -> u64 {
+        let (began, patience) = (Instant::now(), PATIENCE.as_secs());
+        while began.elapsed() + PROGRESS <= PATIENCE {
+            sleep(PROGRESS).await;
+            let waited = began.elapsed().as_secs();
+            (self.say)(&format!(
+                "waiting for the hub to answer {what} ({waited} s of {patience} s)"
+            ));
+        }
+        sleep(PATIENCE.saturating_sub(began.elapsed())).await;
+        patience
     }
 
     async fn exchange(&self, request: Request<Bytes>) -> Result<Value, Error> {

@@ -133,13 +133,13 @@ impl fmt::Display for JoinError {
 impl Error for JoinError {}
 
 /// Registers an edge at a hub and writes what it needs; `say` gets lines for people.
-pub async fn run(settings: &Settings, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
-    let say = if settings.is_silent { &|_: &str| {} } else { say };
-    let mut client = Client::open(&settings.hub, &user_agent()).await?;
+pub async fn run(settings: &Settings, say: fn(&str)) -> Result<(), Box<dyn Error>> {
+    let say: fn(&str) = if settings.is_silent { |_| {} } else { say };
+    let mut client = Client::open(&settings.hub, &user_agent(), say).await?;
     if let Some(mailbox) = &settings.mailbox {
-        client = prep::find(&client, mailbox, settings, say).await?;
+        client = prep::find(&client, mailbox, settings, &say).await?;
     }
-    join(settings, &client, say).await
+    join(settings, &client, &say).await
 }
 
 async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {

@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::header::HOST;
 use http::{Request, Response};
@@ -13,14 +14,19 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::bench::{IMAGE, command, finish, manifest, new_name};
 use crate::hub::{id_in, registered};
 use crate::support::kubeconfig::ADMIN_TOKEN;
 use crate::support::process::Folder;
 use crate::support::{Server, shared_pair};
+
+/// How long it may take to say that it waits.
+const REPORT_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What stands before the hub and holds back one answer.
 struct Front {
@@ -140,4 +146,30 @@ async fn a_run_that_was_killed_after_any_request_is_completed_by_the_next() {
     }
     assert!(number > 10, "it has several requests: {number}");
     assert!(file.exists());
+}
+
+#[tokio::test]
+async fn while_the_hub_holds_back_an_answer_it_says_what_it_waits_for() {
+    let pair = shared_pair().await;
+    let front = Front::holding(&pair.hub, 2).await;
+    let name = new_name();
+    let mut running = command(&[&name, IMAGE, "-o", "-", "--server", &front.url, "--token", ADMIN_TOKEN])
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the program can be run");
+    let lines = BufReader::new(running.stderr.take().expect("it is piped")).lines();
+    let waits = timeout(REPORT_DEADLINE, async {
+        let mut lines = lines;
+        while let Some(line) = lines.next_line().await.expect("it is text") {
+            if line.contains("waiting for the hub to answer") {
+                return line;
+            }
+        }
+        panic!("it has ended without a word of what it waits for");
+    });
+    let line = waits.await.expect("it says so before the deadline");
+    assert!(line.contains(" GET /") && line.ends_with(" s of 70 s)"), "{line}");
+    assert!(!line.contains(ADMIN_TOKEN), "{line}");
+    running.kill().await.expect("it is ours to end");
 }
