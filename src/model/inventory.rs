@@ -4,12 +4,13 @@
 
 mod asked;
 mod link;
+mod lists;
 mod permits;
+mod queries;
 mod states;
 
-use std::cmp::Reverse;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
@@ -17,11 +18,9 @@ pub(super) use self::link::Link;
 pub(super) use self::permits::Held;
 pub(super) use self::states::{LeftOpen, Permit};
 use self::states::{News, Reported, Trace, Work};
-use super::count::Count;
 use super::drift::Contention;
 use super::link_status::LinkStatus;
 use crate::cluster::{ObjectName, Within};
-use crate::source::Covers;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
 
@@ -181,43 +180,6 @@ impl Inventory {
         }
     }
 
-    /// Sources begin again, and nothing is queued: whether an origin is gone has to be decided again.
-    pub(super) fn list_again(&mut self) {
-        for link in self.objects.values_mut() {
-            // No list of copies names one that may have lost its label.
-            let is_hidden = link.is_lost();
-            link.origin_is(if is_hidden { News::CopyChanged } else { News::LooksAgain });
-        }
-    }
-
-    /// A list of the origins that `covers` is true for is complete: returns every object with a copy of ours that it
-    /// did not name, once. All are doomed except the suspect ones, whose copies may be newer than the list.
-    pub(super) fn origins_listed(&mut self, covers: impl Fn(&ObjectName) -> bool, list: Generation) -> Vec<ObjectName> {
-        let mut missing = Vec::new();
-        for (name, link) in &mut self.objects {
-            if link.is_passed_by(list) && covers(name) {
-                link.origin_is(News::PassedBy);
-            } else if link.awaits(list) && covers(name) {
-                if !link.is_doubtful() {
-                    link.leaves_origin();
-                }
-                if link.may_have_ours() || link.is_busy() {
-                    missing.push(name.clone());
-                }
-            }
-        }
-        self.objects
-            .retain(|_, link| link.origin_list() != 0 || link.may_have_copy() || link.is_unread());
-        missing.sort_unstable();
-        missing
-    }
-
-    /// The origins' side has proved that it has no object of the type: returns those with a copy of ours.
-    pub(super) fn origin_has_none(&mut self) -> Vec<ObjectName> {
-        let list = self.objects.values().map(Link::origin_list).max().unwrap_or_default();
-        self.origins_listed(|_| true, list.wrapping_add(1))
-    }
-
     /// A copy of ours is seen as a whole for the first time: it is already as an origin with the hash `content` wants
     /// it.
     pub(super) fn copy_is(&mut self, name: &ObjectName, content: u64) {
@@ -328,37 +290,6 @@ impl Inventory {
         link.is_some_and(|link| link.wanted != 0 && link.has_ours() && !link.is_busy())
     }
 
-    /// A list of copies is complete at `version`: returns the objects that it did not name and that need a worker.
-    ///
-    /// A copy that a worker has made since the list was read is not missing, and one that it has changed since is not
-    /// as the list has it; both are read once more, since the list may as well be that of a server that was restored
-    /// from a backup.
-    pub(super) fn copies_listed(&mut self, list: Generation, covers: Covers, version: u64) -> Vec<ObjectName> {
-        let unnamed = |link: &Link| {
-            let covered = covers == Covers::Everything || link.seen.labelled;
-            link.copy_list != list && link.has_copy() && covered
-        };
-        let is_older = |link: &Link| {
-            let named = link.copy_list == list && link.has_copy();
-            named && link.seen.version > version && version != 0 && !link.is_busy()
-        };
-        let is_missing = |link: &Link| unnamed(link) || is_older(link) || link.is_hidden() && !link.is_busy();
-        let mut names = self.names(is_missing);
-        names.retain(|name| {
-            let link = self.objects.get_mut(name).expect("named above");
-            if !link.has_copy() {
-                return true;
-            }
-            if link.seen.version > version {
-                link.mark_unsure();
-                link.settled = 0;
-                return link.wanted != 0 && !link.is_busy();
-            }
-            self.copy_gone(name, 0)
-        });
-        names
-    }
-
     /// The copies' side says that an object which counts as present is not there. True if a worker has to handle it.
     pub(super) fn was_wrong_about(&mut self, name: &ObjectName) -> bool {
         let wrong = self
@@ -392,68 +323,6 @@ impl Inventory {
     /// True if the copy is to be deleted or released: its origin is gone.
     pub(super) fn is_doomed(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(Link::is_retiring)
-    }
-
-    /// True if there are copies of ours that are to be deleted.
-    pub(super) fn has_doomed(&self) -> bool {
-        let mut all = self.objects.values();
-        all.any(|link| link.is_retiring() && link.has_ours())
-    }
-
-    /// True if there are copies of ours that may have to be deleted.
-    pub(super) fn has_suspects(&self) -> bool {
-        let mut all = self.objects.values();
-        all.any(|link| link.is_doubtful() && link.has_ours())
-    }
-
-    /// How many copies of ours are to be deleted, how many may have to be, and how many there are.
-    pub(super) fn count_doomed(&self) -> Count {
-        let ours = self.objects.values().filter(|link| link.has_ours());
-        Count {
-            doomed: ours
-                .clone()
-                .filter(|link| link.is_retiring() && link.permit != Permit::Given)
-                .count(),
-            suspect: ours.clone().filter(|link| link.is_doubtful()).count(),
-            copies: ours.count(),
-        }
-    }
-
-    /// How many objects are synced, and for how many there is something to do.
-    pub(super) fn count_synced(&self) -> (usize, usize) {
-        let all = self.objects.values();
-        let synced = all.clone().filter(|link| link.is_synced() && !link.has_to_end());
-        let out_of_sync = all.clone().filter(|link| link.needs_worker() || link.has_to_end());
-        (synced.count(), out_of_sync.count())
-    }
-
-    /// Names of the objects that need a worker and that none has, in order, from the given one on. Without those whose
-    /// delete is held.
-    pub(super) fn out_of_sync(
-        &self,
-        held: Held,
-        from: Option<&ObjectName>,
-    ) -> impl Iterator<Item = &ObjectName> + use<'_> {
-        let is_due = move |link: &Link| !link.is_busy() && link.needs_worker() && !link.is_held(held);
-        self.in_order(is_due, from)
-    }
-
-    /// Names of the objects for which `are` is true, in order, from the given one on. Only as many as are asked for are
-    /// sorted.
-    pub(super) fn in_order<'a, F: Fn(&Link) -> bool>(
-        &'a self,
-        are: F,
-        from: Option<&ObjectName>,
-    ) -> impl Iterator<Item = &'a ObjectName> + use<'a, F> {
-        let is_such = |(name, link): &(&'a ObjectName, &Link)| are(link) && from.is_none_or(|from| *name >= from);
-        let such = self.objects.iter().filter(is_such);
-        let mut such: BinaryHeap<Reverse<&ObjectName>> = such.map(|(name, _)| Reverse(name)).collect();
-        std::iter::from_fn(move || such.pop().map(|Reverse(name)| name))
-    }
-
-    /// Names of all objects for which `are` is true, in order.
-    pub(super) fn names(&self, are: impl Fn(&Link) -> bool) -> Vec<ObjectName> {
-        self.in_order(are, None).cloned().collect()
     }
 
     /// What is known of an object.

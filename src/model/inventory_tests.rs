@@ -1,5 +1,7 @@
 use super::*;
 use crate::cluster::Scope;
+use crate::model::count::Count;
+use crate::source::Covers;
 use crate::sync::ownership::Copy;
 
 fn out_of_sync(inventory: &Inventory, from: Option<&ObjectName>) -> Vec<ObjectName> {

@@ -31,6 +31,7 @@ mod link_status;
 mod news;
 mod objects;
 mod one_cluster;
+mod outcome;
 mod reachability;
 mod record;
 mod replan;

@@ -1,0 +1,72 @@
+//! What is asked of all objects of a type: never stored, always counted or collected from the links.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{Held, Inventory, Link, Permit};
+use crate::cluster::ObjectName;
+use crate::model::count::Count;
+
+impl Inventory {
+    /// True if there are copies of ours that are to be deleted.
+    pub(in crate::model) fn has_doomed(&self) -> bool {
+        let mut all = self.objects.values();
+        all.any(|link| link.is_retiring() && link.has_ours())
+    }
+
+    /// True if there are copies of ours that may have to be deleted.
+    pub(in crate::model) fn has_suspects(&self) -> bool {
+        let mut all = self.objects.values();
+        all.any(|link| link.is_doubtful() && link.has_ours())
+    }
+
+    /// How many copies of ours are to be deleted, how many may have to be, and how many there are.
+    pub(in crate::model) fn count_doomed(&self) -> Count {
+        let ours = self.objects.values().filter(|link| link.has_ours());
+        Count {
+            doomed: ours
+                .clone()
+                .filter(|link| link.is_retiring() && link.permit != Permit::Given)
+                .count(),
+            suspect: ours.clone().filter(|link| link.is_doubtful()).count(),
+            copies: ours.count(),
+        }
+    }
+
+    /// How many objects are synced, and for how many there is something to do.
+    pub(in crate::model) fn count_synced(&self) -> (usize, usize) {
+        let all = self.objects.values();
+        let synced = all.clone().filter(|link| link.is_synced() && !link.has_to_end());
+        let out_of_sync = all.clone().filter(|link| link.needs_worker() || link.has_to_end());
+        (synced.count(), out_of_sync.count())
+    }
+
+    /// Names of the objects that need a worker and that none has, in order, from the given one on. Without those whose
+    /// delete is held.
+    pub(in crate::model) fn out_of_sync(
+        &self,
+        held: Held,
+        from: Option<&ObjectName>,
+    ) -> impl Iterator<Item = &ObjectName> + use<'_> {
+        let is_due = move |link: &Link| !link.is_busy() && link.needs_worker() && !link.is_held(held);
+        self.in_order(is_due, from)
+    }
+
+    /// Names of the objects for which `are` is true, in order, from the given one on. Only as many as are asked for are
+    /// sorted.
+    pub(in crate::model) fn in_order<'a, F: Fn(&Link) -> bool>(
+        &'a self,
+        are: F,
+        from: Option<&ObjectName>,
+    ) -> impl Iterator<Item = &'a ObjectName> + use<'a, F> {
+        let is_such = |(name, link): &(&'a ObjectName, &Link)| are(link) && from.is_none_or(|from| *name >= from);
+        let such = self.objects.iter().filter(is_such);
+        let mut such: BinaryHeap<Reverse<&ObjectName>> = such.map(|(name, _)| Reverse(name)).collect();
+        std::iter::from_fn(move || such.pop().map(|Reverse(name)| name))
+    }
+
+    /// Names of all objects for which `are` is true, in order.
+    pub(in crate::model) fn names(&self, are: impl Fn(&Link) -> bool) -> Vec<ObjectName> {
+        self.in_order(are, None).cloned().collect()
+    }
+}

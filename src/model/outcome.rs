@@ -1,0 +1,436 @@
+//! What the outcomes of workers mean: for the inventory, for the queue, and for people.
+
+use std::time::Duration;
+
+use super::effect::Known;
+use super::guard::Reason;
+use super::inventory::LeftOpen;
+use super::{Done, Effect, Generation, Key, Model, TypeId};
+use crate::cluster::{Error, ObjectName, Side};
+use crate::logging::log_line;
+use crate::plan::{Direction, Selection};
+use crate::queue;
+use crate::report::Subject;
+use crate::sync::identity::Doubt;
+use crate::sync::job::{Change, Ending, Failure, HeldFor, Outcome, Seen, Why};
+use crate::sync::object::Address;
+
+/// Conflicts in a row before one counts as a failure that is logged: somebody changes the object all the time.
+const LASTING_CONFLICT: u32 = 4;
+/// Until a name is read again that another origin's copy has. When that copy is deleted, its side reports it before.
+const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);
+
+impl Model {
+    pub(super) fn worked(&mut self, key: &Key, done: Done) {
+        let success = matches!(done, Done::Object(Ok(_)) | Done::Status(Ok(_)));
+        let list = self.workers.end(key, success, self.now);
+        let verdict = match done {
+            Done::Object(Ok(outcome)) => self.succeeded(key, &outcome, list),
+            Done::Object(Err(failure)) => self.failed(key, &failure),
+            Done::Status(result) => self.status_returned(key, result),
+        };
+        let wait = self.queue.done(key, verdict, self.now, self.chance.f64());
+        if let Some(state) = self.types.get(&key.type_id) {
+            self.suspect_is_judged(state.plan.direction);
+        }
+        if let Some(wait) = wait {
+            log_line!(
+                Debug,
+                RetryScheduled,
+                "tried again after a wait",
+                wait = format_args!("{wait:?}"),
+                task = format_args!("{:?}", key.task),
+                name = format_args!("{}/{}", key.name.namespace(), key.name.name)
+            );
+        } else {
+            self.return_status(key.type_id, &key.name, None);
+        }
+    }
+
+    fn succeeded(&mut self, key: &Key, outcome: &Outcome, list: Generation) -> queue::Done {
+        let Key { type_id, name, .. } = key;
+        let Some(state) = self.types.get_mut(type_id) else {
+            return queue::Done::Finished;
+        };
+        let direction = state.plan.direction;
+        let side = direction.copy();
+        let Some((origin_at, copy_at)) = state.both(name) else {
+            return queue::Done::Finished;
+        };
+        let (origin, object) = (origin_at.for_people(), copy_at.for_people());
+        match &outcome.ending {
+            // Both sides have answered what was asked of them.
+            Ending::Held(HeldFor::WouldCascade(first)) => {
+                self.both_work(direction, origin, object.clone(), &[]);
+                return self.hold_cascade(key, &object, first);
+            }
+            Ending::Held(held) => {
+                self.both_work(direction, origin, object, &[]);
+                return self.delete_held(key, outcome, held);
+            }
+            Ending::Skipped(Why::Conflict(owner)) => {
+                state.inventory.failed(name, LeftOpen::Unsure);
+                self.report.conflict(side, &object, owner.as_deref());
+                return queue::Done::Retry(None);
+            }
+            Ending::Skipped(Why::NameTaken(others)) => {
+                state.inventory.failed(name, LeftOpen::Unsure);
+                self.report.name_is_taken(side, &object, others);
+                return queue::Done::Later(NAME_TAKEN_WAIT);
+            }
+            Ending::Changed(Change::Deleted | Change::Released) => self.guard.deleted(key, direction, self.now),
+            _ => {}
+        }
+        self.cascade_is_over(key);
+        if self.says_too_little(key, outcome) {
+            if !outcome.waits_for.is_empty() {
+                self.both_work(direction, origin, object, &outcome.waits_for);
+            }
+            return queue::Done::Retry(None);
+        }
+        let (again, forsaken) = self.settle(key, &copy_at.name, outcome, list);
+        self.note_status(*type_id, name, outcome);
+        self.both_work(direction, origin, object.clone(), &outcome.waits_for);
+        if let Ending::Changed(change) = outcome.ending {
+            self.report.change(side, &object, change);
+        }
+        log_line!(
+            Debug,
+            ObjectSynced,
+            "synced",
+            side = side.word(),
+            object = object,
+            result = format_args!("{:?}", outcome.ending)
+        );
+        if !forsaken {
+            self.former_copy_may_be_deleted(*type_id, name);
+        }
+        self.others_follow(*type_id, &copy_at, &outcome.ending);
+        let state = self.types.get(type_id);
+        if outcome.ending == Why::NotSelected && state.is_some_and(|state| state.origin_source(name).is_none()) {
+            // A copy has been found again that had lost its label, and nothing reports it when its origin is deleted.
+            self.start_origin_sources();
+        }
+        // Again without a new entry: news that came meanwhile may have left a body at hand.
+        if again {
+            queue::Done::Again
+        } else {
+            queue::Done::Finished
+        }
+    }
+
+    /// An origin and its copy no longer fail, except for an object in the copy's place that has to be deleted first.
+    fn both_work(&mut self, direction: Direction, origin: String, copy: String, waits_for: &[String]) {
+        self.report.works(&Subject::object(direction.origin(), origin));
+        let copy = Subject::object(direction.copy(), copy);
+        if waits_for.is_empty() {
+            self.report.works(&copy);
+        } else {
+            self.fails(copy, "creating", &Error::Ending(waits_for.to_vec()));
+        }
+    }
+
+    /// True for an outcome that cannot be final, though nothing would report a change of it: the object is tried again.
+    fn says_too_little(&mut self, key: &Key, outcome: &Outcome) -> bool {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return false;
+        };
+        let Ending::Skipped(why) = &outcome.ending else {
+            return false;
+        };
+        let inventory = &mut state.inventory;
+        let wants_nothing = outcome.desired_hash == 0;
+        // Without its label, the end of the copy is not reported.
+        let goes_unseen = *why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
+        // Its origin's side has reported that it is there, and will report that it is gone. Whatever says now that it
+        // is gone may be another cluster.
+        let is_denied = *why != Why::NotSelected && wants_nothing && inventory.is_reported(&key.name);
+        // The copies' side has reported it since the worker asked: what answered may be older, such as a cache.
+        let is_back = *why == Why::Gone && wants_nothing && inventory.has_copy_turned_up(&key.name);
+        if goes_unseen || is_denied || is_back {
+            let left_open = if goes_unseen {
+                LeftOpen::Unsure
+            } else {
+                LeftOpen::Nothing
+            };
+            inventory.failed(&key.name, left_open);
+        }
+        if is_denied {
+            let side = state.plan.direction.origin();
+            self.doubt(key.type_id, side);
+        }
+        goes_unseen || is_denied || is_back
+    }
+
+    /// Takes in what a worker has brought to an end. Returns whether it is to be done again, and whether it was a copy
+    /// that nothing waits for and whose end nothing reports: one without its label that is being deleted. `list` is
+    /// what it began with.
+    fn settle(&mut self, key: &Key, copy_at: &ObjectName, outcome: &Outcome, list: Generation) -> (bool, bool) {
+        let Key { type_id, name, .. } = key;
+        let Some(state) = self.types.get_mut(type_id) else {
+            return (false, false);
+        };
+        let forsaken =
+            outcome.ending == Why::Terminating && outcome.desired_hash == 0 && state.inventory.is_unlabelled(name);
+        if outcome.ending == Why::Finished {
+            state.inventory.has_finished(name, outcome.desired_hash);
+        }
+        // Whatever is reported of a deleted copy from now on is new, also at the version that it had: a restore may
+        // bring it back.
+        let deleted = outcome.ending == Change::Deleted;
+        let gone = (deleted || forsaken).then_some(Seen::ABSENT);
+        let copy = outcome.copy.or(gone);
+        let again = state.inventory.settle(name, outcome.desired_hash, copy);
+        if outcome.desired_hash != 0 || outcome.ending == Why::NotSelected {
+            // A list that has begun since may know that it is gone.
+            let source = state.origin_source(name).and_then(|id| self.sources.get(&id));
+            let list = source.map(|source| source.list).filter(|&now| now == list);
+            state.inventory.found_at_origin(name, list);
+        }
+        // A status that somebody has written between two of our requests has not been seen yet.
+        let status_is_open = state.plan.status.is_some() && outcome.copy.is_some() && outcome.status.is_none();
+        if let Some(id) = state.copy_source {
+            let known = known_by(outcome).filter(|_| !status_is_open);
+            let written = outcome
+                .copy
+                .filter(|seen| seen.labelled)
+                .map(|seen| Known::Written(seen.version));
+            let all = known.into_iter().chain(written);
+            self.effects
+                .extend(all.map(|known| Effect::Known(id, copy_at.clone(), known)));
+        }
+        (again, forsaken)
+    }
+
+    /// The delete of a copy whose origin is gone was held.
+    fn delete_held(&mut self, key: &Key, outcome: &Outcome, held: &HeldFor) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
+        state.inventory.failed(&key.name, LeftOpen::Nothing);
+        let reported_of = state.inventory.is_reported(&key.name);
+        // The worker had begun before people did so.
+        if self.confirmed_meanwhile(direction.origin(), &resource, held) {
+            return queue::Done::Again;
+        }
+        // One that was to be replaced is still wanted, and its turn comes without a confirmation.
+        let is_wanted = outcome.desired_hash != 0;
+        let reason = match held {
+            HeldFor::OtherCluster(found) => Reason::OtherCluster {
+                expected: self
+                    .identity(direction.origin())
+                    .expected()
+                    .unwrap_or_default()
+                    .to_owned(),
+                found: found.clone(),
+            },
+            HeldFor::WentBack(to) => Reason::WentBack {
+                from: self.reached_by(direction, &resource),
+                resource,
+                to: *to,
+            },
+            HeldFor::Doubted(Doubt::MadeFrom(cluster)) => self.copies_are_from(direction.origin(), cluster),
+            &HeldFor::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
+            HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
+            HeldFor::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
+            // It was not known to be gone when the worker began.
+            _ if reported_of => {
+                self.doubt(key.type_id, direction.origin());
+                return queue::Done::Retry(None);
+            }
+            _ => {
+                // What has been reported meanwhile is newer.
+                let state = self.types.get_mut(&key.type_id);
+                if state.is_some_and(|state| state.inventory.found_absent(&key.name)) {
+                    self.more_are_doomed(direction, 1);
+                }
+                return queue::Done::Again;
+            }
+        };
+        if is_wanted {
+            self.hold_deletes(direction, reason);
+            return queue::Done::Retry(None);
+        }
+        self.hold_deletes(direction, reason);
+        queue::Done::Finished
+    }
+
+    /// What the end of one object's work means for others.
+    fn others_follow(&mut self, type_id: TypeId, copy_at: &Address, ending: &Ending) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        match ending {
+            Ending::Changed(Change::Created | Change::Adopted | Change::Updated)
+                if copy_at.resource.is("", "namespaces") =>
+            {
+                self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);
+            }
+            Ending::Changed(Change::Deleted | Change::Released)
+            | Ending::Skipped(Why::Gone | Why::NotOurs | Why::NotSelected) => {
+                self.upsync_left_a_namespace();
+                self.clear_status_failures(type_id);
+                self.drop_type_without_copies(type_id);
+            }
+            Ending::Changed(Change::MarkedCreateOnly) | Ending::Skipped(Why::CreateOnly) => {
+                self.watch_unlabelled(type_id);
+            }
+            _ => {}
+        }
+    }
+
+    /// What a worker's last answer says of the status of the copy, unless the copies' side has reported a newer one since.
+    fn note_status(&mut self, type_id: TypeId, name: &ObjectName, outcome: &Outcome) {
+        if let (Some((version, hash)), Some(state)) = (outcome.origin, self.types.get_mut(&type_id))
+            && state
+                .inventory
+                .get(name)
+                .is_some_and(|record| record.origin_version <= version)
+        {
+            let side = state.plan.direction.origin();
+            state.inventory.origin_seen_at(name, version);
+            let recorded = state.status_seen(name, side, version, || Ok(Some(hash)));
+            recorded.expect("the hash is at hand");
+        }
+        if let (Some(hash), Some(seen)) = (outcome.status, outcome.copy)
+            && let Some(state) = self.types.get_mut(&type_id)
+            && state
+                .inventory
+                .get(name)
+                .is_some_and(|record| record.seen.version == seen.version)
+        {
+            let side = state.plan.direction.copy();
+            let recorded = state.status_seen(name, side, seen.version, || Ok(Some(hash)));
+            recorded.expect("the hash is at hand");
+        }
+    }
+
+    /// A namespace is there: what could not be created without it continues.
+    pub(super) fn namespace_is_there(&mut self, side: Side, namespace: &str) {
+        let types = &self.types;
+        self.queue.wake_where(|waiting| {
+            let copies = types.get(&waiting.type_id).map(|state| state.plan.direction.copy());
+            copies == Some(side) && waiting.name.namespace() == &*namespace
+        });
+    }
+
+    /// An object could not be created because its namespace is missing. At the edge, one that was there before carries no
+    /// label, so that the edge does not report when it is deleted; at the hub it is created when it is needed.
+    fn namespace_is_missing(&mut self, side: Side, namespace: &str) {
+        if side == Side::Hub {
+            self.need_hub_namespace(namespace);
+            return;
+        }
+        let namespace = ObjectName::new("", namespace);
+        let known = self
+            .types
+            .iter_mut()
+            .find(|(_, state)| state.plan.direction == Direction::Down && state.plan.at_edge.is("", "namespaces"));
+        if let Some((&type_id, state)) = known
+            && state.inventory.was_wrong_about(&namespace)
+        {
+            self.enqueue(type_id, namespace, None);
+        }
+    }
+
+    fn failed(&mut self, key: &Key, failure: &Failure) -> queue::Done {
+        let Key { type_id, name, .. } = key;
+        let Failure { side, error, .. } = failure;
+        let retry = queue::Done::Retry(error.retry_after());
+        let Some(state) = self.types.get_mut(type_id) else {
+            return queue::Done::Finished;
+        };
+        let at_copy = *side == state.plan.direction.copy();
+        state.inventory.failed(name, what_is_left_open(at_copy, error));
+        if error.is_unreachable() {
+            self.side_is_silent(*side, failure.doing, error);
+            return queue::Done::Unreachable(*side);
+        }
+        let Some((origin_at, copy_at)) = state.both(name) else {
+            return queue::Done::Finished;
+        };
+        let (here, elsewhere) = if at_copy {
+            (copy_at, origin_at)
+        } else {
+            (origin_at, copy_at)
+        };
+        let object = here.for_people();
+        let is_selected = state.selection(name) != Selection::None;
+        if at_copy && is_selected && error.missing_namespace().is_some() {
+            self.waits_for_namespace(key, *side, &object);
+            return retry;
+        }
+        if error.is_conflict() && self.queue.failures(key) < LASTING_CONFLICT {
+            log_line!(
+                Debug,
+                ChangedMeanwhile,
+                "changed meanwhile, read again",
+                side = side.word(),
+                object = object,
+                error = error
+            );
+            return retry;
+        }
+        if error.is_type_not_served() {
+            self.void_discovery_of(*side, &here.resource);
+        }
+        if matches!(error, Error::Outdated { .. }) {
+            self.doubt(*type_id, *side);
+        }
+        // Work ends at its first failure, so an object fails on one side at a time.
+        let other = Direction::from(*side).copy();
+        self.report.clear(&Subject::object(other, elsewhere.for_people()));
+        self.fails(Subject::object(*side, object), failure.doing, error);
+        if at_copy && error.is_immutable() && failure.desired_hash != 0 {
+            // The same request cannot succeed: wait for a change at either side instead of the clock.
+            let state = self.types.get_mut(type_id).expect("found above");
+            let again = state.inventory.settle(name, failure.desired_hash, None);
+            return if again {
+                queue::Done::Again
+            } else {
+                queue::Done::Finished
+            };
+        }
+        retry
+    }
+
+    /// A copy cannot be created because its namespace is missing.
+    fn waits_for_namespace(&mut self, key: &Key, side: Side, object: &str) {
+        log_line!(
+            Debug,
+            NamespaceAwaited,
+            "waits for its namespace",
+            side = side.word(),
+            object = object
+        );
+        let namespace = key.name.namespace();
+        let state = self.types.get(&key.type_id);
+        if let Some(why) = state.and_then(|state| state.refuses_namespace(&key.name)) {
+            self.report.refused(&format!("Namespace//{namespace}"), &why);
+        } else if side == Side::Edge
+            && let Some(place) = self.selecting.wanted.without_namespace(namespace)
+        {
+            self.report.without_namespace(namespace, &place.config, &place.field);
+        }
+        self.namespace_is_missing(side, namespace);
+    }
+}
+
+/// What a failed try leaves open: a request to the side of the copy may have had an effect, unless that side refused it.
+fn what_is_left_open(at_copy: bool, error: &Error) -> LeftOpen {
+    match () {
+        () if !at_copy => LeftOpen::Nothing,
+        () if error.is_refusal() => LeftOpen::Refused,
+        () => LeftOpen::Unsure,
+    }
+}
+
+/// What a source would report next, as far as a worker has seen it.
+fn known_by(outcome: &Outcome) -> Option<Known> {
+    match outcome.copy {
+        Some(seen) if seen.version != 0 => Some(Known::At(seen.version)),
+        _ if outcome.ending == Change::Deleted || outcome.ending == Why::Gone => Some(Known::Gone),
+        _ => None,
+    }
+}
