@@ -40,8 +40,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 const FAILING: u64 = 60;
 /// The same for one whose place somebody else's has: two requests a try.
 const CONFLICTING: u64 = 40;
-/// The same for one whose place is that of another origin's copy: a try in ten minutes, if nothing is reported before.
-const WAITING: u64 = 7 * 2;
+/// The same for one whose place is that of another origin's copy: a try in five to ten minutes, if nothing is reported before.
+const WAITING: u64 = 12 * 2;
 /// How often in an hour it is tried to delete what would delete others too, after an hour and more; and the most requests
 /// about the object itself in one try, and of discovery and lists about what it would delete too.
 const CASCADE_TRIES: u64 = 4;
