@@ -166,7 +166,7 @@ async fn while_the_hub_holds_back_an_answer_it_says_what_it_waits_for() {
                 return line;
             }
         }
-        panic!("it has ended without a word of what it waits for");
+        panic!("it has ended and has not said what it waits for");
     });
     let line = waits.await.expect("it says so before the deadline");
     assert!(line.contains(" GET /") && line.ends_with(" s of 70 s)"), "{line}");
