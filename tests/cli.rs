@@ -338,7 +338,7 @@ fn refuses_a_kubeconfig_that_means_something_else_than_it_seems_to() {
         (
             "https://host",
             "",
-            "user \"u\"): the entry is empty, and nobody may be system:anonymous: ",
+            "user \"u\"): the entry is empty, and system:anonymous is not allowed: ",
         ),
     ] {
         let text = format!(

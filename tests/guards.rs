@@ -1,5 +1,4 @@
-//! The guards before deletes (DESIGN section 4), between real API servers: what is held, what people read, and what
-//! lets it go.
+//! The guards before deletes, between real API servers: what is held, what people read, and what lets it go.
 
 mod support;
 

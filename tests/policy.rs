@@ -31,7 +31,6 @@ const fn subject(kind: &'static str, namespace: &'static str, name: &'static str
     Subject { kind, namespace, name }
 }
 
-// Seed scenarios 2 and 3, spec scenarios 6 and 8.
 #[tokio::test]
 #[ignore = "needs the policy engine, which takes minutes to build: scripts/test --kyverno"]
 async fn an_engine_from_the_hub_reports_to_the_hub_by_a_syncer_config() {
@@ -43,7 +42,6 @@ async fn an_engine_from_the_hub_reports_to_the_hub_by_a_syncer_config() {
     case.tell(&crds).await;
 }
 
-// Seed scenarios 3 and 4, spec scenarios 7, 8 and 11.
 #[tokio::test]
 #[ignore = "needs the policy engine, which takes minutes to build: scripts/test --kyverno"]
 async fn an_engine_from_the_hub_reports_to_the_hub_by_an_edge_sync_config_with_renamed_crds() {

@@ -1,4 +1,4 @@
-//! Acceptance scenarios of the specification (its section 11) that no other file has, in each mode.
+//! Acceptance scenarios that no other file has, in each mode.
 
 mod support;
 

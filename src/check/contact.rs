@@ -83,7 +83,7 @@ fn tls(side: Side, access: &Access, points: &mut Points) {
     let config = &access.config;
     let about = "TLS";
     if config.cluster_url.scheme_str() == Some("http") {
-        let words = "there is none: whoever is on the way can read and change everything";
+        let words = "there is none: anybody on the network path can read and change everything";
         return points.add(
             side,
             about,
@@ -116,9 +116,7 @@ async fn who(cluster: &Cluster, points: &mut Points) {
     let review = cluster.review(path, "SelfSubjectReview", &json!({})).await;
     // Servers before 1.28 do not say it.
     let status = review.unwrap_or_default();
-    let user = status["userInfo"]["username"]
-        .as_str()
-        .unwrap_or("somebody whom the server accepts");
+    let user = status["userInfo"]["username"].as_str().unwrap_or("an accepted user");
     if user == "system:anonymous" {
         let to_do = "give the user entry of the kubeconfig a token or certificate, and see that no proxy drops them";
         return points.add(
@@ -168,13 +166,13 @@ fn version(side: Side, answer: Result<bytes::Bytes, Error>, points: &mut Points)
     match parsed {
         Ok(version) => match version["gitVersion"].as_str() {
             Some(version) => points.add(side, about, Verdict::Good, version, ""),
-            None => points.add(side, about, Verdict::Note, "the server does not tell", ""),
+            None => points.add(side, about, Verdict::Note, "the server does not say", ""),
         },
         Err(error) => points.add(
             side,
             about,
             Verdict::Note,
-            format!("the server does not tell: {error}"),
+            format!("the server does not say: {error}"),
             "",
         ),
     }
@@ -184,7 +182,7 @@ fn clock(cluster: &Cluster, points: &mut Points) {
     let side = cluster.side();
     let about = "clock";
     let Some(theirs) = cluster.time() else {
-        return points.add(side, about, Verdict::Note, "the server does not tell its time", "");
+        return points.add(side, about, Verdict::Note, "the server does not say its time", "");
     };
     let (verdict, words) = difference(theirs, logger::since_1970().as_secs());
     let to_do = if verdict == Verdict::Good {

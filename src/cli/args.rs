@@ -107,7 +107,7 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "watch|poll")]
     pub edge_mode: Option<String>,
 
-    /// time between two polls where the mode is poll (default: 15s; at least 1s)
+    /// time between two polls in poll mode (default: 15s; at least 1s)
     #[argh(option, arg_name = "DURATION")]
     pub poll_interval: Option<String>,
 
@@ -124,7 +124,7 @@ pub(super) struct RunArgs {
     pub queue_capacity: Option<String>,
 
     /// field managers whose fields are reverted at the edge, beside those that the hub sets (default:
-    /// kubectl,kubectl-*; empty: nobody; trailing * for all names that begin so)
+    /// kubectl,kubectl-*; empty: nobody; a trailing * matches any ending)
     #[argh(option, arg_name = "NAMES")]
     pub revert_changes_from: Vec<String>,
 
@@ -144,11 +144,11 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "RESOURCE[.GROUP]")]
     pub deny: Vec<String>,
 
-    /// write namespaced objects, and create namespaces, only here (trailing * for all names that begin so)
+    /// write namespaced objects, and create namespaces, only here (a trailing * matches any ending)
     #[argh(option, arg_name = "NAME")]
     pub allow_namespace: Vec<String>,
 
-    /// never write here, even if allowed (trailing * for all names that begin so)
+    /// never write here, even if allowed (a trailing * matches any ending)
     #[argh(option, arg_name = "NAME")]
     pub deny_namespace: Vec<String>,
 
@@ -156,7 +156,7 @@ pub(super) struct RunArgs {
     #[argh(option, arg_name = "FILE")]
     pub filter_file: Option<String>,
 
-    /// let configs write into kube-system, the syncer's own namespace and its roles, and send up the Secrets there, as
+    /// let configs write into kube-system, the syncer's own namespace and its roles, and upsync the Secrets there, as
     /// the Go syncer did
     #[argh(switch)]
     pub allow_system: bool,

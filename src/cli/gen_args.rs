@@ -15,7 +15,7 @@ pub(super) struct GenArgs {
     #[argh(option, arg_name = "IMAGE")]
     pub syncer_image: Option<String>,
 
-    /// file to write, or - for standard output, as --rotate has it; with --format=systemd a folder (required)
+    /// file to write, or - for standard output, the default with --rotate; with --format=systemd a folder (required)
     #[argh(option, short = 'o', arg_name = "FILE")]
     pub output_file: Option<String>,
 
@@ -31,11 +31,11 @@ pub(super) struct GenArgs {
     #[argh(switch)]
     pub ha: bool,
 
-    /// the hub is polled: for hubs and links that do not bear watches
+    /// the hub is polled: for hubs and links that cannot hold watches
     #[argh(switch)]
     pub poll: bool,
 
-    /// the hub hears less often from the edge: for links that cost by the byte
+    /// fewer heartbeats and status writes: for links that cost by the byte
     #[argh(switch)]
     pub metered: bool,
 
@@ -115,7 +115,7 @@ pub(super) struct GenArgs {
     #[argh(option, arg_name = "FILE")]
     pub certificate_authority: Option<String>,
 
-    /// take any certificate for the hub's; so will the syncer
+    /// accept any certificate of the hub, also in the syncer
     #[argh(switch)]
     pub insecure_skip_tls_verify: bool,
 
@@ -215,7 +215,7 @@ fn find(arg: &str) -> Result<(&'static FlagInfo<'static>, Option<String>), Usage
     let (name, value) = klog::split_flag(arg).unwrap_or_else(|| (arg.to_owned(), None));
     if REFUSED.contains(&name.as_str()) {
         return Err(UsageError::new(format!(
-            "{name}: API servers take no passwords any more: use --token, or a kubeconfig with other credentials"
+            "{name}: API servers no longer accept passwords: use --token, or a kubeconfig with other credentials"
         )));
     }
     let known = flags().find(|flag| flag.long == name);

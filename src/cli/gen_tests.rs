@@ -156,11 +156,11 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "site --username=a",
-        "--username: API servers take no passwords any more: use --token, or a kubeconfig with other credentials",
+        "--username: API servers no longer accept passwords: use --token, or a kubeconfig with other credentials",
     ),
     (
         "site --password a",
-        "--password: API servers take no passwords any more: use --token, or a kubeconfig with other credentials",
+        "--password: API servers no longer accept passwords: use --token, or a kubeconfig with other credentials",
     ),
     ("site --contxt a", "unknown flag --contxt, did you mean --context?"),
     ("site --image", "unknown flag --image"),

@@ -83,12 +83,12 @@ const PREP_USAGE: &str = "\
 Usage: edge-syncer prep NAME --syncer-image=IMAGE [flags]
 
 Finds the mailbox workspace of the SyncTarget NAME in kcp, waits until it is ready, and does there what edge-syncer gen
-does. It is to be run with a kubeconfig of any workspace of that kcp, and leaves it in there.
+does. Run it with a kubeconfig of any workspace of that kcp; the kubeconfig is not changed.
 
 Flags of its own:
   --imw WORKSPACE             workspace with the SyncTarget, such as root:imw1; . is that of the kubeconfig (default: .)
   --espw WORKSPACE            workspace of the edge service provider (default: root:espw)
-  -s, --silent                say nothing but what has failed; --server has no short name here
+  -s, --silent                print errors only; --server has no short name here
   -X                          accepted, has no effect: in the script it shows the commands of that
 
 The flags of gen are taken too; -o is NAME-syncer.yaml unless it is given, and --timeout is for the workspace and then
@@ -115,13 +115,13 @@ pub(super) fn prepare() -> String {
 const CHECK_USAGE: &str = "\
 Usage: edge-syncer check --from-kubeconfig=FILE --sync-target-uid=UID [flags]
 
-Says, point by point, whether run would work with the same flags: both sides are reached, with TLS, as somebody whom
-they know, serve what the configs select and allow all that it needs. Reads only, and changes nothing.
+Says, point by point, whether run would work with the same flags: both sides are reached, with TLS, with accepted
+credentials, serve what the configs select and allow all that it needs. Reads only, and changes nothing.
 
 Flags of its own:
   -o, --output json           print JSON instead of a line for each point
 
-Exit codes: 0 all good, 1 something will not work, 2 it cannot tell, or wrong usage.
+Exit codes: 0 all good, 1 something will not work, 2 something is unknown, or wrong usage.
 
 The flags and the environment of run are taken too:
 
@@ -136,8 +136,8 @@ nothing.
 
 Flags of its own:
   --side hub|edge             the side that the roles are for (required)
-  --allow-escalation          also for roles and their bindings, if these are selected: whoever writes them can give
-                              permissions that he does not have
+  --allow-escalation          also for roles and their bindings, if these are selected: whoever writes them can grant
+                              permissions beyond their own
 
 Exit codes: 0 printed, 1 a side cannot be asked, 2 wrong usage or unusable configuration.
 
@@ -202,7 +202,7 @@ Environment:
                               proxy for servers other than this machine, where the kubeconfig has no proxy-url
   SSL_CERT_FILE               root certificates, where the kubeconfig has no certificate-authority
   NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID
-                              set by systemd: where it wants to hear that the program has started and works
+                              set by systemd: where to report that the program has started and works
 
 Example:
   edge-syncer run --from-kubeconfig=hub.kubeconfig --to-kubeconfig=edge.kubeconfig --sync-target-uid=site-7
@@ -322,7 +322,7 @@ mod tests {
             "\n  --burst NUMBER              requests that may be sent at once to each side (default: 20)\n",
             "\n  --former-sync-target-uid UID\n                              UID that",
             "example.org\n                              (repeatable)\n",
-            "\n                              begin so; repeatable)\n",
+            "\n                              ending; repeatable)\n",
             "\n  --leader-elect              sync only",
             " active\n                              (also =true, =false)\n",
         ] {

@@ -279,7 +279,7 @@ fn trust(cluster: &Cluster, path: &str) -> String {
 /// proxy`, which has no TLS; API servers always have.
 fn check_user(user: Option<&mut User>, server: &Uri) -> Result<(), BadField> {
     let Some(user) = user else {
-        let why = format!("it is missing, and nobody may be system:anonymous: name one that has {CREDENTIALS}");
+        let why = format!("it is missing, and system:anonymous is not allowed: name one that has {CREDENTIALS}");
         return match server.scheme_str() {
             Some("http") => Ok(()),
             _ => Err(BadField::of(Entry::Context, "user", why)),
@@ -304,7 +304,7 @@ fn check_user(user: Option<&mut User>, server: &Uri) -> Result<(), BadField> {
         [] => "is empty".to_owned(),
         fields => format!("has no credentials, only {}", fields.join(", ")),
     };
-    let why = format!("the entry {found}, and nobody may be system:anonymous: it needs {CREDENTIALS}");
+    let why = format!("the entry {found}, and system:anonymous is not allowed: it needs {CREDENTIALS}");
     Err(BadField::of(Entry::User, "", why))
 }
 

@@ -135,7 +135,7 @@ impl Reloading {
                     log_line!(
                         Info,
                         KubeconfigReplaced,
-                        "the kubeconfig was replaced, going to another server",
+                        "the kubeconfig was replaced, using another server",
                         side = side.word(),
                         server = address
                     );

@@ -78,7 +78,7 @@ impl Course {
         last.hash(&mut hasher);
         let last = hasher.finish();
         if self.seen == Some(last) {
-            return Err(Error::BadAnswer("a list that comes to a page again".into()));
+            return Err(Error::BadAnswer("a list whose pages repeat".into()));
         }
         self.pages += 1;
         if self.pages >= self.due {

@@ -19,7 +19,7 @@ pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
             404 => "create it at the hub, or name another one".into(),
             409 => "somebody else has written it at the same time: run the same command again".into(),
             400..=428 | 430..=499 => "see the reason that the hub gives".into(),
-            _ => "the hub has trouble of its own: run the same command again, and see its log if it lasts".into(),
+            _ => "the hub has an internal problem: run the same command again, and see its log if it lasts".into(),
         },
         _ => "run the same command again, and see the hub's log if it lasts".into(),
     }

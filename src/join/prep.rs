@@ -82,7 +82,7 @@ async fn is_provider(work: &Work<'_>, espw: &str) -> Result<(), JoinError> {
     let path = format!("/apis/{APIS}");
     let group = match work.client.get(&path).await {
         Err(error) if error.is_forbidden() => {
-            (work.say)(&format!("note: cannot look into workspace {espw}: {error}"));
+            (work.say)(&format!("note: cannot read workspace {espw}: {error}"));
             return Ok(());
         }
         Err(error) => return Err(failed(work, &what, &error, advice)),
@@ -96,7 +96,7 @@ async fn is_provider(work: &Work<'_>, espw: &str) -> Result<(), JoinError> {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(work.error(&what, &format!("it has no APIExport {}; {advice}", api::GROUP))),
         Err(error) if error.is_forbidden() => {
-            (work.say)(&format!("note: cannot look into workspace {espw}: {error}"));
+            (work.say)(&format!("note: cannot read workspace {espw}: {error}"));
             Ok(())
         }
         Err(error) => Err(failed(work, &what, &error, advice)),

@@ -197,7 +197,7 @@ impl<'a> Work<'a> {
         let label = object.label();
         let step = hub::step(found.as_ref(), &object.body, name);
         let (verb, done) = match &step {
-            Step::Keep => ("keep", "is as it is to be"),
+            Step::Keep => ("keep", "unchanged"),
             Step::Create => ("create", "created"),
             Step::Patch(_) => ("change", "changed"),
             Step::Recreate => ("recreate", "recreated"),
@@ -265,7 +265,7 @@ impl<'a> Work<'a> {
                 .as_object()
                 .is_none_or(|spec| spec.values().all(is_nothing));
             if !hub::is_ours(config, name) {
-                (self.say)(&format!("{label}: stays, it is somebody else's"));
+                (self.say)(&format!("{label}: kept: not created by gen"));
             } else if is_empty {
                 all.push((
                     format!("/apis/{}/{}/{}", api::GROUP, api::VERSION, found.plural),

@@ -126,7 +126,7 @@ fn left_out(found: &Survey, sides: &[Needed; 2]) -> BTreeSet<String> {
     }
     for resource in sides.iter().flat_map(|needed| &needed.escalating) {
         lines.insert(format!(
-            "note: nothing is given for {resource}: whoever may write it can give permissions that he does not have; \
+            "note: nothing is given for {resource}: whoever may write it can grant permissions beyond their own; \
              edge-syncer gen rbac --allow-escalation prints that"
         ));
     }

@@ -92,8 +92,8 @@ reasons! {
     SameCluster,
     /// Hub and edge are two clusters again; syncing continues.
     TwoClusters,
-    /// The side has nothing to tell it from another one, so no delete is held if it is recreated. To do: create a
-    /// namespace `default` there, or allow the syncer to get `logicalclusters` in kcp.
+    /// The side has nothing to distinguish it from another one, so no delete is held if it is recreated. To do: create
+    /// a namespace `default` there, or allow the syncer to get `logicalclusters` in kcp.
     IdentityUnknown,
     /// What distinguishes the side from another one cannot be read. To do: see `advice`.
     IdentityUnreadable,
@@ -190,7 +190,7 @@ reasons! {
     ConfirmationUnknown,
     /// The heartbeat on a config cannot be written. To do: see `advice`.
     HeartbeatFailed,
-    /// The hub has taken the heartbeat and not stored it. To do: apply the CRDs of this version to the hub.
+    /// The hub has accepted the heartbeat and not stored it. To do: apply the CRDs of this version to the hub.
     HeartbeatNotKept,
     /// The record of synced types cannot be written or read. To do: see `advice`.
     RecordFailed,

@@ -36,7 +36,7 @@ use crate::plan::Direction;
 
 /// Deletes within this time are counted together, also when they come one by one.
 const PASS: Duration = Duration::from_secs(60);
-/// The most holds that are listed in the condition, the gravest first.
+/// The most holds that are listed in the condition, the most severe first.
 const MESSAGES: usize = 8;
 
 /// How many deletes are too many.

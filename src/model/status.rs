@@ -127,7 +127,7 @@ impl Model {
                     log_line!(
                         Debug,
                         ObjectOutdated,
-                        "a status is older than one before",
+                        "a read has shown an older status than before",
                         side = side.word(),
                         object = key.name.of_kind(&resource.kind),
                         error = error

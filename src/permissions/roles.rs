@@ -132,7 +132,7 @@ fn left_out(side: Side, escalating: &[String]) -> String {
         return String::new();
     }
     format!(
-        "Left out: {}. Whoever may write these at the {side} can give permissions that he does not have. Print them with \
+        "Left out: {}. Whoever may write these at the {side} can grant permissions beyond their own. Print them with \
          --allow-escalation if the hub is to be trusted with that.",
         escalating.join(", ")
     )

@@ -461,7 +461,7 @@ fn mismatch(same: bool, origin: &ServedResource, copy: &ServedResource) -> Optio
             }
         };
         Some(format!(
-            "{name} is a {} {} where it comes from and a {} {} where it goes; the entry is not synced",
+            "{name} is a {} {} at the origin's side and a {} {} at the copy's side; the entry is not synced",
             scope(origin),
             origin.kind,
             scope(copy),

@@ -54,7 +54,7 @@ fn bad_name(group: &str, name: &str) -> Option<String> {
     match () {
         () if !is_path_segment(name) => Some(format!("{} is no name of an object", cut(name))),
         () if name.contains('*') && group != ROLES => {
-            let why = "is no name of an object: \"*\" stands for all names, and for no part of one";
+            let why = "is no name of an object: \"*\" matches all names, not parts of a name";
             Some(format!("{} {why}", cut(name)))
         }
         () if is_strict && !name.bytes().all(is_usual) => Some(format!("{} is no name of an object", cut(name))),
@@ -212,7 +212,7 @@ mod tests {
         }
         let reported = bad_name("", "pri*").unwrap();
         assert!(
-            reported.starts_with("\"pri*\" is no name of an object: \"*\" stands for all"),
+            reported.starts_with("\"pri*\" is no name of an object: \"*\" matches all names"),
             "{reported}"
         );
         assert_eq!(

@@ -217,7 +217,7 @@ impl Renewal {
                 NothingToRenew,
                 "the kubeconfig of the hub has no token of a service account, so nothing is renewed",
                 side = Side::Hub,
-                advice = "put one into it, or leave --credentials-secret and --credentials-file away"
+                advice = "put one into it, or omit --credentials-secret and --credentials-file"
             );
         }
     }

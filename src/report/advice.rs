@@ -13,7 +13,8 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         }
         Error::WithoutEffect(_) => "apply the CRDs of this version at the server; it is tried again".into(),
         Error::Ending(_) => {
-            "see why whoever set them does not remove them there; it continues by itself when they are gone".into()
+            "see why the controllers that set them do not remove them there; it continues by itself when they are gone"
+                .into()
         }
         Error::NotSent(_) => "check the names in the configs and the objects of that type".into(),
         Error::BadAnswer(_) => about_no_api("").into(),
@@ -150,7 +151,7 @@ const WAYS: &[(&[&str], &str)] = &[
     ),
     (
         &["no TLS handshake"],
-        "something accepts connections there and says nothing: check the port, and what stands before the server",
+        "something accepts connections there and sends nothing: check the port, and proxies before the server",
     ),
 ];
 
@@ -182,7 +183,7 @@ fn about_status(status: &ApiStatus) -> &'static str {
     match status.code {
         401 => "the credentials are accepted for all else: see what serves this at the server",
         403 if status.reason.is_empty() => {
-            "this is not the API server's answer: see what stands before it, a proxy or a firewall"
+            "this is not the API server's answer: check proxies and firewalls before the server"
         }
         403 if is_terminating(status) => "it continues by itself when what is being deleted has gone",
         403 => {
@@ -197,7 +198,7 @@ fn about_status(status: &ApiStatus) -> &'static str {
         429 => "the server is busy; it is tried again",
         500 => row(BROKEN, words).unwrap_or("it is tried again; see the server's log if it lasts"),
         502..=504 => row(BROKEN, words)
-            .unwrap_or("what serves this behind the server is away; it is tried again; see that if it lasts"),
+            .unwrap_or("the backend of this API is unavailable; it is tried again; check it if it lasts"),
         _ => "it is tried again; see the server's log if it lasts",
     }
 }
@@ -228,7 +229,8 @@ const REFUSALS: &[(&[&str], &str)] = &[
     ),
     (
         &["failed quota", "insufficient quota", "status unknown for quota"],
-        "the ResourceQuota of the namespace asks for what the object does not say: add it to the object, or a LimitRange",
+        "the ResourceQuota of the namespace requires a value that the object does not set: add it to the object, or a \
+         LimitRange",
     ),
     (
         &["usage per ", "limit to request ratio"],
@@ -240,7 +242,8 @@ const REFUSALS: &[(&[&str], &str)] = &[
     ),
     (
         &["attempting to grant RBAC permissions not currently held"],
-        "nobody may grant what he does not have: give the syncer's user these permissions, or escalate and bind on roles",
+        "a user cannot grant permissions beyond their own: give the syncer's user these permissions, or escalate and \
+         bind on roles",
     ),
     (
         &["User \"system:anonymous\""],

@@ -95,7 +95,7 @@ fn each_403_has_the_advice_that_fits_its_cause() {
     }
     check(
         &Error::from_answer(403, None, b"<html>Access denied by policy</html>"),
-        "before it, a proxy or a firewall",
+        "proxies and firewalls before the server",
     );
 }
 
@@ -137,7 +137,7 @@ fn other_answers_have_theirs() {
             503,
             "ServiceUnavailable",
             "the server is currently unable to handle the request",
-            "behind the server",
+            "backend of this API",
         ),
         (
             405,
@@ -173,7 +173,7 @@ fn a_link_that_fails_has_the_advice_that_fits_what_it_says() {
             "no way to that address",
         ),
         ("no TCP connection within 20 s", "firewalls"),
-        ("connected, but no TLS handshake within 28 s", "says nothing"),
+        ("connected, but no TLS handshake within 28 s", "sends nothing"),
         (
             "dns error: failed to lookup address information: Name or service not known",
             "how it is spelt",

@@ -125,7 +125,7 @@ fn since_start(page: &mut Page, counters: &Counters) {
     page.begin(
         "writes_total",
         "counter",
-        "Writes that the side has taken, by what they were for.",
+        "Writes accepted by the side, by what they were for.",
     );
     for ((side, result), count) in &counters.writes {
         page.line(&[("side", side), ("result", result)], count);
@@ -187,7 +187,7 @@ impl Page {
         page.begin(
             "leading",
             "gauge",
-            "1 while it syncs, 0 while it stands by for another one.",
+            "1 while it syncs, 0 while it stands by for another syncer.",
         );
         page.line(&[], u8::from(leading));
         page

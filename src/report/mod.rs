@@ -308,7 +308,7 @@ impl Report {
             log_line!(
                 Warn,
                 MoreFailing,
-                "more objects are failing than are named here",
+                "more objects are failing than have lines of their own",
                 failing = failing,
                 advice = "see them at debug level"
             );
@@ -360,7 +360,7 @@ fn log_failure(
     let note = match line {
         Line::News => String::new(),
         Line::Last => format!(
-            "it comes and goes; there is no more of it here until it has worked for {}",
+            "it fails repeatedly; not logged again at this level until it has worked for {}",
             lasted(STEADY)
         ),
     };

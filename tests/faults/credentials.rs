@@ -169,7 +169,7 @@ async fn a_kubeconfig_secret_with_another_address_is_followed() {
     story.change_hub().await;
     story.change_edge().await;
     secret.replace(&[("kubeconfig", &text(&new))]);
-    story.says("going to another server", RECOVERED).await;
+    story.says("using another server", RECOVERED).await;
     story.is_synced().await;
     story.reports_one_outage("hub").await;
     story.ends_well().await;

@@ -1,4 +1,4 @@
-//! A CRD is deleted at the hub, which deletes its objects first: their copies stay (spec scenario 30).
+//! A CRD is deleted at the hub, which deletes its objects first: their copies stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 

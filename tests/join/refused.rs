@@ -51,7 +51,7 @@ async fn wrong_input_is_one_line_and_touches_nothing() {
         ),
         (
             vec!["site", IMAGE, "-o", &file, "--password", "x"],
-            "--password: API servers take no passwords",
+            "--password: API servers no longer accept passwords",
         ),
     ] {
         let refused = generate(&kubeconfig, &args).await;
@@ -168,7 +168,7 @@ async fn an_admin_who_may_not_do_all_learns_what_was_done_and_goes_on_later() {
         json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}]);
     allow(&hub, &role, rules).await;
     let done = generate(&limited(&pair.hub), &args).await.done();
-    assert_eq!(done.stderr.matches("is as it is to be").count(), 2, "{}", done.stderr);
+    assert_eq!(done.stderr.matches(": unchanged").count(), 2, "{}", done.stderr);
     disallow(&hub, &role).await;
     assert!(fs::metadata(&file).is_ok());
 }

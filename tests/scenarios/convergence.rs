@@ -29,7 +29,7 @@ async fn select_by_two(hub: &Objects, shop: &str, other: &str) {
         .await;
 }
 
-// Spec scenario 27, for SyncerConfigs.
+// For `SyncerConfig`s.
 async fn two_configs_act_as_their_union_and_deleting_one_keeps_what_the_other_covers(flags: Mode) {
     let pair = shared_pair().await;
     let [shop, other] = ["shop", "other"].map(|prefix| pair.namespace(prefix));
@@ -83,7 +83,7 @@ async fn two_configs_act_as_their_union_and_deleting_one_keeps_what_the_other_co
     }
 }
 
-// Spec scenario 39, for downsync.
+// For downsync.
 async fn hub_changes_during_an_edge_restart_arrive_without_recreating_any_copy(flags: Mode) {
     let Stage {
         mut pair,

@@ -42,7 +42,6 @@ pub(crate) fn ordinary(space: &str) -> Vec<Value> {
     ]
 }
 
-// Spec scenario 22.
 async fn cluster_infrastructure_is_preserved_on_both_sides_under_wildcards(flags: Mode) {
     let pair = shared_pair().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());

@@ -23,7 +23,6 @@ const OTHERS: usize = 60;
 /// Label selector of the copies.
 const COPIES: &str = "edge.kubestellar.io/downsynced=true";
 
-// Spec scenario 41, but for the comparison with Go.
 async fn a_thousand_config_maps_in_twenty_namespaces_converge_with_bounded_memory_and_requests(flags: Mode) {
     let pair = shared_pair().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());

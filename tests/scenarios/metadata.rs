@@ -13,7 +13,6 @@ in_both_modes!(
     owners_finalizers_and_kcp_metadata_of_the_hub_do_not_arrive,
 );
 
-// Spec scenario 18.
 async fn what_edge_controllers_add_to_a_copy_survives_hub_updates(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, version) = own_group(&shop);
@@ -105,7 +104,6 @@ async fn has_both(edge: &Objects, at: [&str; 4], round: u32) {
     }
 }
 
-// Spec scenario 19.
 async fn owners_finalizers_and_kcp_metadata_of_the_hub_do_not_arrive(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;

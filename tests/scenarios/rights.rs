@@ -94,7 +94,6 @@ async fn uid(edge: &Objects, shop: &str) -> Value {
     arrives(edge, "v1", "configmaps", shop, "b").await["metadata"]["uid"].clone()
 }
 
-// Spec scenario 38.
 async fn what_is_deleted_while_its_type_may_not_be_read_goes_when_it_may_again(flags: Mode) {
     let (stage, mut syncer) = begin(flags).await;
     let (pair, hub, edge, shop) = (&stage.pair, &stage.hub, &stage.edge, &*stage.shop);

@@ -16,7 +16,6 @@ in_both_modes!(
     of_two_configured_versions_the_hubs_preferred_is_used_and_a_change_of_it_deletes_nothing,
 );
 
-// Spec scenario 24.
 async fn both_sides_are_asked_at_the_configured_version_whatever_they_prefer(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
@@ -40,7 +39,6 @@ async fn both_sides_are_asked_at_the_configured_version_whatever_they_prefer(fla
     drop_crds(&[&hub, &edge], &[&definition]).await;
 }
 
-// The other half of spec scenario 24.
 async fn an_edge_that_serves_only_another_version_gets_its_objects_through_that_one(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");

@@ -331,7 +331,7 @@ pub fn extra_field(expected: &Value, copy: &Value) -> Option<(Vec<String>, Strin
     })
 }
 
-/// What is wrong with the status at the hub, if anything is (spec section 5).
+/// What is wrong with the status at the hub, if anything is.
 fn status_is_wrong(ty: &Type, selected: Selected, origin: &Value, copy: &Value) -> Option<String> {
     let returns = ty.status && !ty.is_namespace() && !ty.is_definition() && selected == Selected::Whole;
     let ours = DOWNSYNC.owns(copy) || is_create_only(copy);

@@ -1,4 +1,4 @@
-//! Whether the hub has what the edge is to give it, judged by what both stores hold and nothing else (spec section 4).
+//! Whether the hub has what the edge is to give it, judged by what both stores hold and nothing else.
 
 use serde_json::Value;
 

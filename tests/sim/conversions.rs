@@ -1,5 +1,5 @@
-//! What objects are called at the other side: the conversions of `EdgeSyncConfig`s, written here a second time, after the
-//! spec (section 2). All that the judge knows of other names is here.
+//! What objects are called at the other side: the conversions of `EdgeSyncConfig`s, written here a second time. All
+//! that the judge knows of other names is here.
 
 use std::fmt;
 use std::rc::Rc;

@@ -17,7 +17,7 @@ use crate::stories::{downsync, seconds, upsync};
 const HOUR: Duration = Duration::from_secs(3600);
 /// Objects of each type and side.
 const OBJECTS: usize = 5;
-/// Lines about one thing that fails: of each of a few ways, and that it comes and goes.
+/// Lines about one thing that fails: of each of a few ways, and that it fails repeatedly.
 const ABOUT_ONE: usize = 4;
 /// The same where chance decides how each request fails: in between, it may have worked for a while.
 const ABOUT_ONE_BY_CHANCE: usize = 10;

@@ -80,7 +80,7 @@ fn a_copy_that_a_read_does_not_show_yet_goes_with_its_origin() {
     }));
 }
 
-/// It waits for its mode, and is read when it is due.
+/// It is paced, and is read when it is due.
 #[test]
 fn a_status_that_a_read_does_not_show_yet_returns() {
     check(&tell(STALE_CLASS, false, async |run| {

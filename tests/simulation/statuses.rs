@@ -17,7 +17,7 @@ use crate::sim::weather::Trouble;
 use crate::sim::world::OVERWRITE;
 use crate::stories::seconds;
 
-/// It waits for its mode, since there was another one just before, while an answer comes that shows what was before it.
+/// It is paced, since there was another one just before, while an answer comes that shows what was before it.
 #[test]
 fn a_status_that_waits_is_not_forgotten_for_an_older_answer() {
     check(&tell(&[], false, async |run| {

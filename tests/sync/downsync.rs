@@ -27,7 +27,6 @@ in_mode!(
     brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later,
 );
 
-// Spec scenario 14.
 async fn follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objects(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let _syncer = pair.syncer(flags);
@@ -60,7 +59,6 @@ async fn follows_create_update_and_delete_of_namespaced_and_cluster_scoped_objec
     arrives(&edge, "v1", "configmaps", &shop, "later").await;
 }
 
-// Spec scenario 15, namespaced part.
 async fn selects_stars_explicit_and_empty_names_of_namespaced_objects(flags: Mode) {
     let pair = shared_pair().await;
     let [scoped, named, starred, unused] =
@@ -90,7 +88,6 @@ async fn selects_stars_explicit_and_empty_names_of_namespaced_objects(flags: Mod
     assert_eq!(edge.get("v1", "namespaces", "", &unused).await, None);
 }
 
-// Spec scenario 15, cluster-scoped part.
 async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resources(flags: Mode) {
     let pair = shared_pair().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -143,7 +140,6 @@ async fn selects_absent_empty_star_and_explicit_objects_of_cluster_scoped_resour
     }
 }
 
-// Spec scenario 16.
 async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     for side in [&hub, &edge] {
@@ -190,7 +186,6 @@ async fn puts_drift_right_and_overwrites_and_marks_a_foreign_object(flags: Mode)
     .await;
 }
 
-// Spec scenario 17.
 async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["unmarked", "renamed", "copied", "proof"], &json!({})).await;
@@ -226,7 +221,6 @@ async fn never_deletes_an_object_whose_annotation_is_absent_or_names_another(fla
     }
 }
 
-// Spec scenario 20.
 async fn makes_namespaces_first_and_deletes_only_those_that_it_made(flags: Mode) {
     let pair = shared_pair().await;
     let [made, there] = ["made", "there"].map(|prefix| pair.namespace(prefix));
@@ -285,7 +279,6 @@ async fn makes_namespaces_first_and_deletes_only_those_that_it_made(flags: Mode)
     }
 }
 
-// Spec scenario 21.
 async fn brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, version) = own_group(&shop);

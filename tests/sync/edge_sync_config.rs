@@ -1,5 +1,4 @@
-//! `EdgeSyncConfig`: objects by kind, in both directions (spec sections 2 and 6, scenarios 7 and 27). What it renames is
-//! in `renaming.rs`.
+//! `EdgeSyncConfig`: objects by kind, in both directions. What it renames is in `renaming.rs`.
 
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace, syncer_config};
@@ -24,7 +23,6 @@ in_both_modes!(
     deselecting_an_object_keeps_its_copy_until_the_hub_deletes_it,
 );
 
-// Spec scenario 7.
 async fn it_downsyncs_what_it_names_by_kind_and_nothing_else(flags: Mode) {
     let pair = shared_pair().await;
     let [named, starred, other] = ["named", "starred", "other"].map(|prefix| pair.namespace(prefix));
@@ -68,7 +66,6 @@ async fn it_downsyncs_what_it_names_by_kind_and_nothing_else(flags: Mode) {
     drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
 }
 
-// Spec scenario 7, the other way.
 async fn it_upsyncs_from_one_namespace_and_from_all(flags: Mode) {
     let pair = shared_pair().await;
     let [one, two] = ["one", "two"].map(|prefix| pair.namespace(prefix));
@@ -110,7 +107,6 @@ async fn it_upsyncs_from_one_namespace_and_from_all(flags: Mode) {
     drop_crds(&[&hub, &edge], &definitions.each_ref().map(String::as_str)).await;
 }
 
-// Spec scenario 27.
 async fn configs_of_both_kinds_act_as_their_union_and_deleting_one_keeps_what_another_covers(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
@@ -162,7 +158,6 @@ async fn configs_of_both_kinds_act_as_their_union_and_deleting_one_keeps_what_an
     assert_ne!(copy["data"], json!({"v": "3"}));
 }
 
-// Spec section 2.
 async fn a_namespace_is_not_implied_and_needs_its_own_entry(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let mut space = namespace(&shop);

@@ -1,4 +1,4 @@
-//! The heartbeat on the configs (spec sections 1 and 2, scenario 42), and hubs that have only one kind of configs.
+//! The heartbeat on the configs, and hubs that have only one kind of configs.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -65,7 +65,6 @@ async fn stays_as(hub: &Objects, config: Option<&Value>, period: Duration) {
     .await;
 }
 
-// Spec scenario 42.
 async fn the_heartbeat_of_configs_of_both_kinds_advances_and_their_specs_stay_as_they_are(flags: Mode) {
     let pair = shared_pair().await;
     let hub = pair.hub.objects();
@@ -195,7 +194,7 @@ async fn a_forbidden_heartbeat_is_reported_once_and_blocks_nothing(flags: Mode) 
     disallow(&hub, &shop).await;
 }
 
-// Spec scenario 42: no endless self-triggered work.
+// No endless self-triggered work.
 async fn a_heartbeat_causes_no_other_request(flags: Mode) {
     let (pair, _syncer) = beating_idle(flags, |event| !is_heartbeat(event)).await;
     let requests = five_more_heartbeats(&pair).await;
@@ -367,7 +366,7 @@ async fn a_heartbeat_that_the_hub_does_not_keep_is_reported_and_counts_for_none(
     syncer.wait_for_log("works again", SOON).await;
 }
 
-// Spec section 6: each kind is enough by itself.
+// Each kind is enough by itself.
 #[tokio::test]
 async fn a_hub_that_serves_only_one_kind_of_configs_is_enough() {
     let pair = Pair::start(PairOptions::default()).await;

@@ -21,7 +21,6 @@ async fn one_config_map(pair: &Pair, shop: &str) {
     select(&hub, &config_maps(shop, &["*"])).await;
 }
 
-// Spec scenario 44.
 #[tokio::test]
 async fn a_signal_stops_it_in_less_than_two_seconds_with_exit_0() {
     let pair = shared_pair().await;
@@ -175,7 +174,7 @@ async fn a_rejected_object_is_reported_once_and_the_others_go_on() {
     drop_crds(&[&hub, &edge], &[&definition]).await;
 }
 
-// Spec scenario 43, as far as downsync goes.
+// For downsync.
 #[tokio::test]
 async fn with_narrow_permissions_it_does_what_it_may_and_names_what_it_may_not() {
     let pair = shared_pair().await;

@@ -51,7 +51,7 @@ async fn one_copy(flags: Mode) -> (Stage, Syncer) {
     (stage, syncer)
 }
 
-// Spec scenario 25, every row of 3.6, for a named and a wildcard entry.
+// For a named and a wildcard entry.
 async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(flags: Mode) {
     for names in [["a"], ["*"]] {
         let Stage { pair, shop, hub, edge } = stage().await;
@@ -122,7 +122,7 @@ async fn overwrite_false_creates_once_and_then_leaves_the_content_to_the_edge(fl
     }
 }
 
-// Spec scenario 26, without status.
+// Without status.
 async fn a_foreign_object_with_overwrite_false_at_the_hub_gets_the_annotation_alone(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     for side in [&hub, &edge] {
@@ -240,7 +240,6 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(fl
     copy_equals(&edge, &shop, "a", &json!({"v": "3"})).await;
 }
 
-// Spec scenario 23.
 async fn an_immutable_field_is_reported_once_and_replaced_on_request(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;

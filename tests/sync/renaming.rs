@@ -1,5 +1,4 @@
-//! Conversions of `EdgeSyncConfig`: objects that are called otherwise at the edge than at the hub (spec section 2,
-//! scenarios 11 to 13).
+//! Conversions of `EdgeSyncConfig`: objects that are called otherwise at the edge than at the hub.
 
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, edge_sync_config, namespace};
@@ -60,7 +59,6 @@ async fn two_that_differ(at: &Objects, space: &str, names: [&str; 2]) {
     }
 }
 
-// Spec scenario 11.
 async fn a_denatured_crd_arrives_by_its_own_name_whichever_name_the_entry_has(flags: Mode) {
     let pair = shared_pair().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -91,7 +89,6 @@ async fn a_denatured_crd_arrives_by_its_own_name_whichever_name_the_entry_has(fl
     }
 }
 
-// Spec scenarios 11 and 12.
 async fn a_denatured_crd_follows_and_goes_and_the_edge_serves_its_type(flags: Mode) {
     let pair = shared_pair().await;
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
@@ -139,7 +136,6 @@ async fn a_denatured_crd_follows_and_goes_and_the_edge_serves_its_type(flags: Mo
     gone(&edge, CRDS[0], CRDS[1], CRDS[2], &at_edge).await;
 }
 
-// Spec scenario 12.
 async fn only_what_a_conversion_names_is_renamed_also_beside_a_wildcard(flags: Mode) {
     let pair = shared_pair().await;
     let [shop, other] = ["shop", "other"].map(|prefix| pair.namespace(prefix));
@@ -174,7 +170,6 @@ async fn only_what_a_conversion_names_is_renamed_also_beside_a_wildcard(flags: M
     remains(&edge, "v1", "configmaps", &other, "y").await;
 }
 
-// Spec scenario 13.
 async fn a_conversion_that_comes_later_takes_effect_without_restart(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["x"], &json!({"v": "1"})).await;
@@ -276,7 +271,6 @@ async fn what_was_renamed_is_found_again_after_a_restart_and_not_recreated(flags
     assert_eq!(edge.get("v1", "configmaps", &shop, "kept").await, None);
 }
 
-// Spec scenario 13.
 async fn conversions_are_ignored_where_the_environment_says_so(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["x"], &json!({})).await;
@@ -339,7 +333,6 @@ async fn the_status_of_a_renamed_object_returns_to_its_origin(flags: Mode) {
     drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
 }
 
-// Spec section 6.
 async fn of_contradicting_conversions_the_first_by_config_name_counts_and_the_other_is_reported(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["x"], &json!({})).await;

@@ -26,13 +26,11 @@ in_mode!(
 
 const NOTHING: &str = "the record of synced types is empty";
 
-// Spec scenario 28.
 async fn deselecting_keeps_a_copy_until_the_hub_deletes_its_object_in_either_order(flags: Mode) {
     let flow = flow::downsync().await;
     let _syncer = flow.deselected_in_either_order(flags).await;
 }
 
-// Spec scenario 37.
 async fn what_was_deleted_while_it_was_away_goes_also_when_it_is_no_longer_selected(flags: Mode) {
     let flow = flow::downsync().await;
     let _syncer = flow.changed_while_it_is_away(flags).await;
@@ -72,7 +70,6 @@ async fn a_type_that_no_config_names_any_more_is_remembered_across_a_restart(fla
     .await;
 }
 
-// Spec scenario 29.
 async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namespace_stays(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
@@ -84,7 +81,7 @@ async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namesp
     let mut syncer = pair.syncer(flags);
     arrives(&edge, &version, "gauges", &shop, "a").await;
 
-    // Spec scenario 30: while it is selected, a vanished API proves nothing.
+    // While it is selected, a vanished API proves nothing.
     serve(&hub, &definition, false).await;
     syncer.wait_for_log("reason=TypeNotServed", SOON).await;
     let before = remains(&edge, &version, "gauges", &shop, "a").await;
@@ -126,7 +123,6 @@ async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namesp
     drop_crds(&[&hub, &edge], &[&definition]).await;
 }
 
-// Spec scenario 37.
 async fn kill_9_at_any_moment_is_followed_by_convergence_without_recreating_anything(flags: Mode) {
     let flow = flow::downsync().await;
     let (_syncer, data) = flow.survives_crashes(flags).await;

@@ -1,4 +1,4 @@
-//! Status on its way from edge to hub (spec section 5, scenarios 18, 26, 31 to 33 and 36).
+//! Status on its way from edge to hub.
 
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{JSON_PATCH, MERGE_PATCH, namespace, path};
@@ -26,7 +26,6 @@ in_both_modes!(
     what_people_write_into_a_status_at_the_hub_is_corrected,
 );
 
-// Spec scenario 31.
 async fn the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
@@ -56,7 +55,7 @@ async fn the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time(fla
     assert_eq!(object["spec"]["replicas"], json!(5));
 }
 
-// Spec scenario 31: a status write never carries a stale spec, labels or annotations.
+// A status write never carries a stale spec, labels or annotations.
 async fn a_hub_edit_made_while_statuses_are_written_is_kept(flags: Mode) {
     const ROUNDS: usize = 20;
     let Stage { pair, shop, hub, edge } = stage().await;
@@ -108,7 +107,6 @@ async fn a_hub_edit_made_while_statuses_are_written_is_kept(flags: Mode) {
     drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
 }
 
-// Spec scenarios 26 and 32.
 async fn status_returns_for_every_kind_of_custom_resource_and_owner(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, version) = own_group(&shop);
@@ -233,7 +231,6 @@ async fn status_returns_though_the_type_at_the_hub_loses_its_subresource(flags: 
     drop_crds(&[&hub, &edge], &[&name]).await;
 }
 
-// Spec scenario 33.
 async fn the_status_of_crds_and_namespaces_at_the_hub_is_preserved(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let group = format!("{shop}.example.org");
@@ -298,7 +295,7 @@ async fn the_status_of_crds_and_namespaces_at_the_hub_is_preserved(flags: Mode) 
     drop_crds(&[&hub, &edge], &[&definition]).await;
 }
 
-// Spec scenario 36, with and without a subresource.
+// With and without a subresource.
 async fn the_status_of_an_upsynced_object_arrives_and_follows(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, version) = own_group(&shop);

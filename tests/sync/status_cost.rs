@@ -1,4 +1,4 @@
-//! What status return costs the hub, and what it does when it is refused or interrupted (spec section 5, scenario 33).
+//! What status return costs the hub, and what it does when it is refused or interrupted.
 
 use crate::support::crashes::Crashes;
 use crate::support::edge_watch::EdgeWatch;
@@ -25,7 +25,6 @@ in_mode!(
     kill_9_at_any_moment_loses_no_status,
 );
 
-// Spec scenario 33.
 async fn a_forbidden_status_is_reported_blocks_nothing_and_arrives_when_granted(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;
@@ -142,7 +141,6 @@ async fn a_hundred_changes_in_a_moment_cost_few_writes_and_the_last_one_arrives(
     assert!(writes as u64 <= most, "{writes} writes instead of at most {most}");
 }
 
-// Spec scenario 37.
 async fn kill_9_at_any_moment_loses_no_status(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;

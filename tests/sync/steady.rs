@@ -53,7 +53,7 @@ async fn twenty_config_maps(pair: &Pair, shop: &str) {
     select(&hub, &config_maps(shop, &["*"])).await;
 }
 
-// Spec scenario 40, for downsync.
+// For downsync.
 #[tokio::test]
 async fn a_steady_state_sends_no_request_and_one_change_costs_one_write() {
     let pair = shared_pair().await;

@@ -1,4 +1,4 @@
-//! Upsync between two real API servers, in each mode (spec section 4, scenarios 8 and 34).
+//! Upsync between two real API servers, in each mode.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -32,7 +32,6 @@ in_mode!(
     a_type_of_a_starred_group_goes_as_slowly,
 );
 
-// Spec scenario 8, but for its types.
 async fn named_and_starred_objects_go_up_follow_and_go(flags: Mode) {
     let pair = shared_pair().await;
     let [named, starred] = ["named", "starred"].map(|prefix| pair.namespace(prefix));
@@ -65,7 +64,6 @@ async fn named_and_starred_objects_go_up_follow_and_go(flags: Mode) {
     }
 }
 
-// Spec scenario 34.
 async fn each_form_of_an_entry_selects_exactly_what_it_names(flags: Mode) {
     let pair = shared_pair().await;
     let [one, two] = ["one", "two"].map(|prefix| pair.namespace(prefix));

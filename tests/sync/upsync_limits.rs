@@ -1,4 +1,4 @@
-//! What upsync leaves alone at the hub, and what never goes up (spec sections 3.8 and 4, scenarios 10, 35 and 36).
+//! What upsync leaves alone at the hub, and what never goes up.
 
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, namespace};
@@ -22,7 +22,7 @@ in_both_modes!(
     what_the_hub_forbids_is_reported_blocks_nothing_and_goes_up_when_granted,
 );
 
-// Spec scenario 35, for a named and a starred entry.
+// For a named and a starred entry.
 async fn somebody_elses_object_at_the_hub_is_never_touched_and_named_once(flags: Mode) {
     let pair = shared_pair().await;
     let [named, starred] = ["named", "starred"].map(|prefix| pair.namespace(prefix));
@@ -103,7 +103,6 @@ async fn an_upsynced_object_that_people_unmark_is_theirs(flags: Mode) {
     }
 }
 
-// Spec scenario 36.
 async fn an_object_selected_both_ways_is_upsynced_only(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     for side in [&hub, &edge] {
@@ -132,7 +131,6 @@ async fn an_object_selected_both_ways_is_upsynced_only(flags: Mode) {
     assert_eq!(annotation(&object, "downsynced"), Value::Null);
 }
 
-// Spec section 4.
 async fn copies_are_not_synced_back_to_where_they_came_from(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     stock(&hub, &shop, &["down"], &json!({"v": "1"})).await;
@@ -257,7 +255,6 @@ fn webhook(name: &str) -> Value {
     })
 }
 
-// Spec scenario 10.
 async fn what_is_made_at_the_edge_and_not_selected_is_preserved(flags: Mode) {
     const WEBHOOKS: [&str; 2] = ["admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"];
     let pair = shared_pair().await;

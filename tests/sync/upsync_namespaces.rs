@@ -1,5 +1,4 @@
-//! Namespaces that upsync makes at the hub and clears away again, and what deselecting and restarts mean to upsync
-//! (spec sections 3.7 and 4, scenarios 34, 37 and 39).
+//! Namespaces that upsync makes at the hub and clears away again, and what deselecting and restarts mean to upsync.
 
 use crate::support::flow::upsync_config_maps;
 use crate::support::modes::{Mode, in_both_modes, in_mode};
@@ -133,14 +132,13 @@ async fn a_namespace_emptied_while_the_syncer_was_away_is_deleted_at_the_hub(fla
     leaves(&hub, &shop).await;
 }
 
-// Spec section 4: as scenario 28, the other way round.
+// As in `restart.rs`, the other way round.
 async fn deselecting_keeps_what_is_at_the_hub_until_the_edge_deletes_it_in_either_order(flags: Mode) {
     let flow = flow::upsync().await;
     let _syncer = flow.deselected_in_either_order(flags).await;
     leaves(&flow.to, &flow.shop).await;
 }
 
-// Spec scenario 37.
 async fn what_the_edge_deletes_while_it_is_away_goes_also_when_nothing_selects_it_any_more(flags: Mode) {
     let flow = flow::upsync().await;
     let mut syncer = flow.changed_while_it_is_away(flags).await;
@@ -153,7 +151,6 @@ async fn what_the_edge_deletes_while_it_is_away_goes_also_when_nothing_selects_i
     flow.copy_remains("lost").await;
 }
 
-// Spec scenario 39.
 async fn an_edge_restart_loses_and_doubles_nothing(flags: Mode) {
     let Stage {
         mut pair,
@@ -216,7 +213,6 @@ async fn an_outage_of_the_hub_delays_upsync_and_loses_nothing(flags: Mode) {
     gone(&hub, "v1", "configmaps", &shop, "deleted").await;
 }
 
-// Spec scenario 37.
 async fn kill_9_at_any_moment_loses_nothing_on_the_way_up(flags: Mode) {
     let flow = flow::upsync().await;
     let (_syncer, data) = flow.survives_crashes(flags).await;

@@ -122,7 +122,7 @@ async fn uses_the_context_that_is_asked_for() {
 #[tokio::test]
 async fn nobody_is_anonymous() {
     const NEEDS: &str = "a token, a tokenFile or a client-certificate with its client-key";
-    let nobody = format!("and nobody may be system:anonymous: it needs {NEEDS}");
+    let nobody = format!("and system:anonymous is not allowed: it needs {NEEDS}");
     let others = format!("and the user entry has no other credentials, which are {NEEDS}");
     for (user, expected) in [
         ("token: ''", format!("token: it is empty, {others}")),
@@ -153,8 +153,8 @@ async fn nobody_is_anonymous() {
     let text = kubeconfig(SERVER, "token: x");
     let words = check(&text, Some("userless")).await.err().unwrap();
     let expected = format!(
-        "hub (--from-kubeconfig=FOLDER/config, context \"userless\"): user: it is missing, and nobody may be \
-         system:anonymous: name one that has {NEEDS}"
+        "hub (--from-kubeconfig=FOLDER/config, context \"userless\"): user: it is missing, and system:anonymous \
+         is not allowed: name one that has {NEEDS}"
     );
     assert_eq!(words, expected);
     // `kubectl proxy`, which logs in itself.

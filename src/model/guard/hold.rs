@@ -140,7 +140,7 @@ impl Hold {
             condition = reason.word(),
             because = reason,
             advice = format_args!(
-                "look at the {}; to have them carried out at once, annotate a config at the hub with {}={token}",
+                "check the {}; to have them carried out at once, annotate a config at the hub with {}={token}",
                 direction.origin(),
                 crate::api::CONFIRM_DELETES,
             )
