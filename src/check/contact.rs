@@ -60,7 +60,7 @@ pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points
         );
         return None;
     }
-    who(&cluster, points).await;
+    who(&cluster, settings.keep.is_some(), points).await;
     version(side, answer, points);
     clock(&cluster, points);
     Some(Rc::new(cluster))
@@ -108,8 +108,8 @@ fn tls(side: Side, access: &Access, points: &mut Points) {
     points.add(side, about, Verdict::Good, words, "");
 }
 
-/// As whom the server knows us, and until when.
-async fn who(cluster: &Cluster, points: &mut Points) {
+/// As whom the server knows us, and until when. `keeps` says that a token of the hub is renewed.
+async fn who(cluster: &Cluster, keeps: bool, points: &mut Points) {
     let side = cluster.side();
     let about = "credentials";
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -127,18 +127,33 @@ async fn who(cluster: &Cluster, points: &mut Points) {
             to_do,
         );
     }
-    let kind = match &*cluster.in_force() {
+    let credentials = cluster.in_force();
+    let kind = match &*credentials {
         Credentials::Token(..) | Credentials::TokenFile => "token",
         Credentials::Certificate(_) => "client certificate",
         Credentials::Other => "credentials whose end is not known",
     };
     let until = cluster.standing().credentials_end;
-    let (verdict, end, to_do) = end(until, logger::since_1970().as_secs());
+    let lasts = match (&*credentials, until) {
+        (Credentials::Token(..), _) if keeps && side == Side::Hub => Lasts::Renewed("is renewed by the syncer"),
+        (Credentials::TokenFile, _) => Lasts::Renewed("is read again when its file is replaced"),
+        (Credentials::Token(_, claims), Some(until)) => Lasts::For(until.saturating_sub(claims.issued)),
+        _ => Lasts::For(u64::MAX),
+    };
+    let (verdict, end, to_do) = end(until, &lasts, logger::since_1970().as_secs());
     points.add(side, about, verdict, format!("{user}, by {kind}{end}"), to_do);
 }
 
+/// What is known of the life of credentials.
+enum Lasts {
+    /// Somebody renews them, as is said.
+    Renewed(&'static str),
+    /// They are made for so many seconds.
+    For(u64),
+}
+
 /// What the end of credentials means now, both in seconds since 1970.
-fn end(until: Option<u64>, now: u64) -> (Verdict, String, &'static str) {
+fn end(until: Option<u64>, lasts: &Lasts, now: u64) -> (Verdict, String, &'static str) {
     let Some(until) = until else {
         return (Verdict::Good, String::new(), "");
     };
@@ -147,14 +162,16 @@ fn end(until: Option<u64>, now: u64) -> (Verdict, String, &'static str) {
         None => (Verdict::Wrong, format!(", which has ended at {at}"), "renew it"),
         Some(left) => {
             let left_text = match left {
-                0..=172_799 => format!("{} hours", left / 3600),
+                0..7200 => format!("{} minutes", left / 60),
+                7200..=172_799 => format!("{} hours", left / 3600),
                 _ => format!("{} days", left / 86_400),
             };
             let words = format!(", which ends at {at}, in {left_text}");
-            if left < SOON {
-                (Verdict::Note, words, "renew it in time")
-            } else {
-                (Verdict::Good, words, "")
+            match lasts {
+                Lasts::Renewed(how) => (Verdict::Good, format!("{words}, and {how}"), ""),
+                // Of a new token for a day nobody wants to read that it ends within a week.
+                Lasts::For(life) if left < SOON.min(life / 2) => (Verdict::Note, words, "renew it before that"),
+                Lasts::For(_) => (Verdict::Good, words, ""),
             }
         }
     }
@@ -216,25 +233,42 @@ mod tests {
     #[test]
     fn credentials_that_end_soon_are_a_note_and_ended_ones_are_wrong() {
         let now = 1_795_269_787;
-        for (until, verdict, words) in [
-            (None, Verdict::Good, ""),
+        let renewed = Lasts::Renewed("is renewed by the syncer");
+        let (year, short) = (Lasts::For(365 * 86_400), Lasts::For(4 * 3600));
+        for (until, lasts, verdict, words) in [
+            (None, &year, Verdict::Good, ""),
             (
                 Some(now - 1),
+                &renewed,
                 Verdict::Wrong,
                 ", which has ended at 2026-11-21T14:03:06Z",
             ),
             (
                 Some(now + 7200),
+                &year,
                 Verdict::Note,
                 ", which ends at 2026-11-21T16:03:07Z, in 2 hours",
             ),
             (
+                Some(now + 7200),
+                &short,
+                Verdict::Good,
+                ", which ends at 2026-11-21T16:03:07Z, in 2 hours",
+            ),
+            (
+                Some(now + 7200),
+                &renewed,
+                Verdict::Good,
+                ", which ends at 2026-11-21T16:03:07Z, in 2 hours, and is renewed by the syncer",
+            ),
+            (
                 Some(now + SOON),
+                &year,
                 Verdict::Good,
                 ", which ends at 2026-11-28T14:03:07Z, in 7 days",
             ),
         ] {
-            let found = end(until, now);
+            let found = end(until, lasts, now);
             assert_eq!((found.0, &*found.1), (verdict, words));
         }
     }

@@ -88,7 +88,7 @@ async fn two_clusters(hub: &Cluster, edge: &Cluster, points: &mut Points) {
             hub: hub.standing().place.address.clone(),
             edge: edge.standing().place.address.clone(),
         };
-        points.add(None, about, Verdict::Wrong, one.to_string(), "");
+        points.add(None, about, Verdict::Wrong, one.found(), OneCluster::ADVICE);
     } else {
         points.add(None, about, Verdict::Good, "hub and edge are not the same", "");
     }
@@ -236,7 +236,7 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
             let words = format!("may not {} {what} ({feature})", lacking.join(", "));
             // Without these, less is done and nothing fails; and roles need none if the syncer has what they grant.
             if row.is_optional || row.on == On::Roles {
-                points.add(side, about, Verdict::Note, words, row.why);
+                points.add(side, about, Verdict::Note, format!("{words}: {}", row.why), "");
             } else {
                 let to_do = format!("grant it: edge-syncer gen rbac --side {side} prints the roles");
                 points.add(side, about, Verdict::Wrong, words, to_do);

@@ -127,6 +127,8 @@ impl Response {
 /// Where a server is and whom its connections trust, for messages to people. Holds no secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
+    /// The side, if it is known.
+    pub side: Option<Side>,
     /// The server's URL and the proxy on the way to it; empty where there is none.
     pub address: String,
     /// Where the CA of its certificate is to be put: field, entry and file; empty where that is not known.

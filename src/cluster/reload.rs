@@ -343,6 +343,7 @@ async fn load(side: Side, source: &AccessSource, renewed: &Renewed, user_agent: 
     Ok(Current {
         server: RealServer(connection),
         place: Rc::new(Place {
+            side: Some(side),
             address: format!("{address}{}", connect::proxy_for_people(&config)),
             trust,
         }),

@@ -66,6 +66,7 @@ impl Client {
     /// The place for messages about what to do when it cannot be reached.
     pub(super) fn place(&self) -> Place {
         Place {
+            side: Some(Side::Hub),
             address: access::server_for_people(&self.access.config),
             trust: self.access.trust.clone(),
         }

@@ -4,10 +4,13 @@
 //! Promises: an object that is already as wanted is not written; one without our label is never written; what others
 //! have added to an object of ours stays.
 
+use http::Uri;
 use serde_json::{Map, Value, json};
 
 use super::id::syncer_id;
+use super::token;
 use crate::api;
+use crate::cluster::access::server_url;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -22,6 +25,29 @@ pub(super) struct Identity {
     pub(super) namespace: String,
     /// The namespace of the syncer at the edge, if it is not the id.
     pub(super) at_edge: Option<String>,
+    /// The hub's URL as the edge reaches it, if that was given.
+    pub(super) hub_url: Option<Uri>,
+}
+
+/// The same, as far as the hub or the command line say it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) uid: Option<String>,
+    pub(super) namespace: String,
+    pub(super) at_edge: Option<String>,
+    pub(super) hub_url: Option<Uri>,
+}
+
+impl Known {
+    pub(super) fn with(self, name: &str, uid: String) -> Identity {
+        Identity {
+            name: name.to_owned(),
+            uid,
+            namespace: self.namespace,
+            at_edge: self.at_edge,
+            hub_url: self.hub_url,
+        }
+    }
 }
 
 impl Identity {
@@ -38,6 +64,7 @@ pub(super) struct Wanted<'a> {
     pub(super) uid: Option<&'a str>,
     pub(super) namespace: Option<&'a str>,
     pub(super) at_edge: Option<&'a str>,
+    pub(super) hub_url: Option<&'a Uri>,
 }
 
 /// An object as it is wanted.
@@ -142,6 +169,9 @@ pub(super) fn owned(identity: &Identity, owner: &Value, rules: &Value) -> [Objec
     if let Some(namespace) = &identity.at_edge {
         of_account["annotations"][api::SYNCER_NAMESPACE] = namespace.as_str().into();
     }
+    if let Some(url) = &identity.hub_url {
+        of_account["annotations"][api::HUB_URL] = token::server_url(url, false).into();
+    }
     let account = json!({"metadata": of_account});
     let role = json!({"metadata": metadata, "rules": rules});
     let binding = json!({
@@ -159,16 +189,9 @@ pub(super) fn owned(identity: &Identity, owner: &Value, rules: &Value) -> [Objec
 
 /// For which sync target the registration is: as the config and the service accounts with our label say, or as it is
 /// wanted. Without a UID, a new one is made. The error says what contradicts what.
-pub(super) fn identify(
-    config: Option<&Value>,
-    accounts: &[Value],
-    wanted: &Wanted<'_>,
-) -> Result<(Option<String>, String, Option<String>), String> {
-    let uid_of = |object: &Value| {
-        object["metadata"]["annotations"][api::SYNC_TARGET_UID]
-            .as_str()
-            .map(str::to_owned)
-    };
+pub(super) fn identify(config: Option<&Value>, accounts: &[Value], wanted: &Wanted<'_>) -> Result<Known, String> {
+    let text = |object: &Value, key: &str| object["metadata"]["annotations"][key].as_str().map(str::to_owned);
+    let uid_of = |object: &Value| text(object, api::SYNC_TARGET_UID);
     let place_of = |account: &Value| account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     let name = wanted.name;
     if accounts.len() > 1 {
@@ -198,14 +221,26 @@ pub(super) fn identify(
         (Some(known), _) => known,
         (None, wanted) => wanted.unwrap_or("default").to_owned(),
     };
-    let at_edge = wanted
-        .at_edge
-        .or_else(|| account?["metadata"]["annotations"][api::SYNCER_NAMESPACE].as_str());
-    Ok((
-        known.or_else(|| wanted.uid.map(str::to_owned)),
+    let of_account = |key: &str| account.and_then(|account| text(account, key));
+    let hub_url = match (wanted.hub_url, of_account(api::HUB_URL)) {
+        (Some(wanted), _) => Some(wanted.clone()),
+        (None, Some(known)) => Some(server_url(&known).map_err(|why| {
+            format!(
+                "the annotation {} of the ServiceAccount of {name} is no URL: {why}; give the right one with --hub-url",
+                api::HUB_URL
+            )
+        })?),
+        (None, None) => None,
+    };
+    Ok(Known {
+        uid: known.or_else(|| wanted.uid.map(str::to_owned)),
         namespace,
-        at_edge.map(str::to_owned),
-    ))
+        at_edge: wanted
+            .at_edge
+            .map(str::to_owned)
+            .or_else(|| of_account(api::SYNCER_NAMESPACE)),
+        hub_url,
+    })
 }
 
 /// True if an object has the label of this sync target.

@@ -6,6 +6,7 @@ fn identity() -> Identity {
         uid: "u-1".into(),
         namespace: "default".into(),
         at_edge: None,
+        hub_url: None,
     }
 }
 
@@ -101,8 +102,8 @@ fn a_registration_is_found_again() {
         ..Wanted::default()
     };
     let found = |config: Option<&Value>, accounts: &[Value], wanted: &Wanted| {
-        let (uid, namespace, at_edge) = identify(config, accounts, wanted)?;
-        Ok::<_, String>(format!("{uid:?} {namespace} {at_edge:?}"))
+        let known = identify(config, accounts, wanted)?;
+        Ok::<_, String>(format!("{:?} {} {:?}", known.uid, known.namespace, known.at_edge))
     };
     let expected = |uid: &str, rest: &str| Ok(format!("{uid} {rest}"));
     assert_eq!(found(None, &[], &wanted), expected("None", "default None"));
@@ -154,4 +155,34 @@ fn a_registration_is_found_again() {
         let error = found(Some(&config), &accounts, &wanted).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
+}
+
+#[test]
+fn the_url_of_the_hub_is_kept_until_another_is_given() {
+    let first: Uri = "https://hub.example.org:6443/clusters/abc".parse().unwrap();
+    let registered = Identity {
+        hub_url: Some(first.clone()),
+        ..identity()
+    };
+    let [account, ..] = owned(&registered, &owner(), &json!([]));
+    let accounts = [account.body];
+    let wanted = Wanted {
+        name: "site",
+        ..Wanted::default()
+    };
+    assert_eq!(identify(None, &accounts, &wanted).unwrap().hub_url, Some(first));
+    let second: Uri = "https://other.example.org".parse().unwrap();
+    let chosen = Wanted {
+        hub_url: Some(&second),
+        ..wanted.clone()
+    };
+    assert_eq!(
+        identify(None, &accounts, &chosen).unwrap().hub_url.as_ref(),
+        Some(&second)
+    );
+    let mut odd = accounts;
+    odd[0]["metadata"]["annotations"][api::HUB_URL] = "hub".into();
+    let error = identify(None, &odd, &wanted).unwrap_err();
+    assert!(error.contains("hub-url") && error.contains("--hub-url"), "{error}");
+    assert!(identify(None, &odd, &chosen).is_ok());
 }

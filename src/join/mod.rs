@@ -151,6 +151,7 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
         uid: settings.uid.as_deref(),
         namespace: settings.hub_namespace.as_deref(),
         at_edge: settings.namespace.as_deref(),
+        hub_url: settings.hub_url.as_ref(),
     };
     let (identity, scope) = match settings.action {
         Action::Unregister => {
@@ -207,18 +208,20 @@ async fn register(
 /// The identity that is registered, for actions that create nothing.
 fn known(work: &Work<'_>, wanted: &Wanted<'_>, found: &register::Found) -> Result<Identity, JoinError> {
     let what = format!("cannot get a new token for {}", wanted.name);
-    let (uid, namespace, at_edge) =
-        hub::identify(None, &found.accounts, wanted).map_err(|why| work.error(&what, &why))?;
+    let config = register::ours(found, wanted.name);
+    let mut known = hub::identify(config, &found.accounts, wanted).map_err(|why| work.error(&what, &why))?;
     if found.accounts.is_empty() {
-        return Err(work.error(&what, &"it is not registered: run the command without --rotate"));
+        let why = match config {
+            Some(_) => {
+                "its ServiceAccount is missing at the hub: run the command without --rotate, which creates it again"
+            }
+            None => "it is not registered: run the command without --rotate",
+        };
+        return Err(work.error(&what, &why));
     }
+    let uid = known.uid.take();
     let uid = uid.ok_or_else(|| work.error(&what, &"its ServiceAccount does not say its UID: give it with --uid"))?;
-    Ok(Identity {
-        name: wanted.name.to_owned(),
-        uid,
-        namespace,
-        at_edge,
-    })
+    Ok(known.with(wanted.name, uid))
 }
 
 /// The kubeconfig for the syncer, as YAML.
@@ -229,8 +232,14 @@ fn kubeconfig(
     token: &str,
     say: &dyn Fn(&str),
 ) -> Result<String, String> {
-    let url = settings.hub_url.as_ref().unwrap_or(client.url());
-    if settings.hub_url.is_none() && settings.format == Format::Manifest && token::is_of_this_machine(url) {
+    let url = identity.hub_url.as_ref().unwrap_or(client.url());
+    if settings.hub_url.is_none() && identity.hub_url.is_some() {
+        say(&format!(
+            "note: the edge reaches the hub at {}, as it is registered; --hub-url gives another URL",
+            token::server_url(url, false)
+        ));
+    }
+    if identity.hub_url.is_none() && settings.format == Format::Manifest && token::is_of_this_machine(url) {
         say(&format!(
             "note: {url} leads from a pod to the pod itself; give the URL that the edge reaches with --hub-url"
         ));

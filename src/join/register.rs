@@ -165,14 +165,16 @@ impl<'a> Work<'a> {
     pub(super) fn identify(&self, wanted: &Wanted<'_>, found: &Found, now: Duration) -> Result<Identity, JoinError> {
         let what = || format!("cannot register {}", wanted.name);
         let known = hub::identify(ours(found, wanted.name), &found.accounts, wanted);
-        let (uid, namespace, at_edge) = known.map_err(|why| self.error(&what(), &why))?;
-        let chance = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
-        Ok(Identity {
-            name: wanted.name.to_owned(),
-            uid: uid.unwrap_or_else(|| new_uid(now, chance)),
-            namespace,
-            at_edge,
-        })
+        let mut known = known.map_err(|why| self.error(&what(), &why))?;
+        let uid = known.uid.take().unwrap_or_else(|| {
+            (self.say)(&format!(
+                "note: {} gets a new UID; if an edge syncs under another UID already, give that with --uid",
+                wanted.name
+            ));
+            let chance = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
+            new_uid(now, chance)
+        });
+        Ok(known.with(wanted.name, uid))
     }
 
     /// Makes everything as wanted, with these rules in the role.
@@ -295,7 +297,7 @@ impl<'a> Work<'a> {
 }
 
 /// The config, if it is ours.
-fn ours<'a>(found: &'a Found, name: &str) -> Option<&'a Value> {
+pub(super) fn ours<'a>(found: &'a Found, name: &str) -> Option<&'a Value> {
     found.config.as_ref().filter(|config| hub::is_ours(config, name))
 }
 

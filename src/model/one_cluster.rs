@@ -20,14 +20,23 @@ pub struct OneCluster {
     pub edge: String,
 }
 
+impl OneCluster {
+    /// What to do about it.
+    pub const ADVICE: &str = "correct --from-kubeconfig or --to-kubeconfig";
+
+    /// What was found, without what to do.
+    pub fn found(&self) -> String {
+        let Self { uid, hub, edge } = self;
+        format!(
+            "hub {hub} and edge {edge} are the same cluster, which has the UID {uid}: its own objects would become copies \
+             of themselves"
+        )
+    }
+}
+
 impl fmt::Display for OneCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "hub {} and edge {} are the same cluster, which has the UID {}: its own objects would become copies of \
-             themselves; correct --from-kubeconfig or --to-kubeconfig",
-            self.hub, self.edge, self.uid
-        )
+        write!(f, "{}; {}", self.found(), Self::ADVICE)
     }
 }
 

@@ -238,7 +238,7 @@ impl Renewal {
                     "the credentials for a side will end",
                     side = side,
                     ends = self.date(Some(end)),
-                    advice = self.advice(side)
+                    advice = self.advice(side, &credentials)
                 ),
                 Some(Notice::Ended(end)) => log_line!(
                     Warn,
@@ -246,22 +246,29 @@ impl Renewal {
                     "the credentials for a side have ended, by the clock of this machine",
                     side = side,
                     ends = self.date(Some(end)),
-                    advice = self.advice(side)
+                    advice = self.advice(side, &credentials)
                 ),
             }
         }
     }
 
-    fn advice(&self, side: Side) -> String {
-        let what = match (side, self.setup.sync_target_name.as_str()) {
-            (Side::Edge, _) => {
-                return "put others into its kubeconfig; they are picked up without a restart".to_owned();
-            }
-            (_, "") => "NAME",
-            (_, name) => name,
+    /// What to do about credentials that end. A token of the hub can be one of `gen`; a service has another kubeconfig
+    /// than a pod.
+    fn advice(&self, side: Side, credentials: &Credentials) -> String {
+        if side == Side::Edge || !matches!(credentials, Credentials::Token(..)) {
+            return "put others into its kubeconfig, or into the files that it names; no restart is needed".to_owned();
+        }
+        let name = match self.setup.sync_target_name.as_str() {
+            "" => "NAME",
+            name => name,
         };
-        format!(
-            "edge-syncer gen {what} --rotate makes others at the hub: apply what it prints; they are picked up without a restart"
-        )
+        let command = format!("edge-syncer gen {name} --rotate");
+        match self.setup.keep {
+            Some(Keep::File(_)) => format!(
+                "{command} --format=systemd -o FOLDER makes another kubeconfig: put it in the place of the hub's; no restart is \
+                 needed"
+            ),
+            _ => format!("{command} makes another token at the hub: apply what it prints; no restart is needed"),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::cluster::{ApiStatus, Error, Place};
+use crate::cluster::{ApiStatus, Error, Place, Side};
 
 /// What a person can do about an error at that place, in one sentence.
 pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
@@ -24,10 +24,13 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         Error::Unanswered(_) => {
             "the side answers others; see its log for what holds this up: a webhook, an aggregated API?".into()
         }
-        Error::Unauthorized(_) => {
-            "the credentials are not accepted: renew the token or certificate in the kubeconfig; for the hub, edge-syncer gen \
-             NAME --rotate makes another token"
+        Error::Unauthorized(_) if place.side == Some(Side::Hub) => {
+            "the credentials are not accepted: renew the token or certificate in the kubeconfig; edge-syncer gen NAME \
+             --rotate makes another token"
                 .into()
+        }
+        Error::Unauthorized(_) => {
+            "the credentials are not accepted: renew the token or certificate in the kubeconfig".into()
         }
         Error::Status(status) => about_status(status).into(),
     }

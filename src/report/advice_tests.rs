@@ -8,6 +8,7 @@ const PLACE: &str = "certificate-authority-data of /etc/hub.kubeconfig";
 
 fn at_place(error: &Error) -> String {
     let place = Place {
+        side: Some(Side::Hub),
         address: "https://hub.example:6443".into(),
         trust: PLACE.into(),
     };

@@ -423,6 +423,7 @@ mod tests {
     use super::*;
 
     const NOWHERE: &Place = &Place {
+        side: None,
         address: String::new(),
         trust: String::new(),
     };

@@ -71,6 +71,9 @@ fn three_dots_stand_for_what_differs_each_time() {
     }
 }
 
+/// The hub as edges reach it, on the pages.
+const HUB: &str = "https://hub.example.org:6443";
+
 /// Runs all commands of a page: each works, and prints what the page shows.
 async fn follow(path: &str, at_least: usize) {
     let page = Page::open(path);
@@ -83,7 +86,7 @@ async fn follow(path: &str, at_least: usize) {
     let (hub, edge) = clusters().await;
     let mut shell = Shell::start(&hub, &edge).await;
     for Step { line, command, output } in steps {
-        let answer = shell.run(&command).await;
+        let answer = shell.run(&command.replace(HUB, hub.url())).await;
         let (found, shown) = (answer.lines.join("\n"), output.join("\n"));
         assert!(
             answer.code == 0 && is_as_shown(&found, &shown),

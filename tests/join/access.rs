@@ -149,14 +149,25 @@ async fn a_token_is_in_the_file_and_nowhere_else() {
 async fn the_edge_may_reach_the_hub_by_another_url() {
     let pair = shared_pair().await;
     let kubeconfig = pair.hub.kubeconfig();
-    let documents = manifest(
-        &kubeconfig,
-        &new_name(),
-        &["--hub-url=https://hub.example.org/clusters/abc"],
-    )
-    .await;
-    let cluster = &kubeconfig_in(&documents)["clusters"][0]["cluster"];
-    assert_eq!(cluster["server"], "https://hub.example.org:443/clusters/abc");
+    let name = new_name();
+    for (flags, expected) in [
+        (
+            &["--hub-url=https://hub.example.org/clusters/abc"][..],
+            "https://hub.example.org:443/clusters/abc",
+        ),
+        // It is kept with the registration: the administrator's own URL may lead the edge nowhere.
+        (&[], "https://hub.example.org:443/clusters/abc"),
+        (&["--rotate"], "https://hub.example.org:443/clusters/abc"),
+        (
+            &["--hub-url=https://other.example.org:6443"],
+            "https://other.example.org:6443",
+        ),
+        (&["--rotate"], "https://other.example.org:6443"),
+    ] {
+        let documents = manifest(&kubeconfig, &name, flags).await;
+        let cluster = &kubeconfig_in(&documents)["clusters"][0]["cluster"];
+        assert_eq!(cluster["server"], expected, "{flags:?}");
+    }
     let noted = generate(&kubeconfig, &[&new_name(), IMAGE, "-o", "-"]).await.done();
     assert!(noted.stderr.contains("--hub-url"), "{}", noted.stderr);
 }

@@ -207,6 +207,12 @@ async fn a_new_token_needs_nothing_but_the_name() {
     assert_ne!(tokens[0], tokens[1]);
     let account = format!("system:serviceaccount:default:{}", id_in(&first));
     assert_eq!(who(&hub, &tokens[1]).await, account);
+    hub.delete("v1", "serviceaccounts", "default", &id_in(&first)).await;
+    let lost = generate(&kubeconfig, &[&name, "--rotate", "-o", "-"]).await;
+    lost.refused(
+        1,
+        "its ServiceAccount is missing at the hub: run the command without --rotate",
+    );
 }
 
 #[tokio::test]

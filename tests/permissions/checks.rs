@@ -45,8 +45,8 @@ async fn a_site_with_the_printed_roles_is_good_and_a_missing_permission_is_named
     ] {
         assert!(!lines(&found, &line).is_empty(), "no {line:?} in\n{}", found.out);
     }
-    // The token is one of an hour.
-    let who = "! hub: credentials: system:serviceaccount:edge-syncer:site-7, by token, which ends at ";
+    // The token is a new one of an hour.
+    let who = "✔ hub: credentials: system:serviceaccount:edge-syncer:site-7, by token, which ends at ";
     assert_eq!(lines(&found, who).len(), 1, "{}", found.out);
 
     for (at, side) in [(0, "hub"), (1, "edge")] {

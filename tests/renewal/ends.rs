@@ -98,7 +98,11 @@ async fn the_end_of_a_client_certificate_is_reported_ahead() {
                 "{}",
                 reported[0]
             );
-            assert!(reported[0].contains("edge-syncer gen NAME --rotate"), "{}", reported[0]);
+            assert!(
+                reported[0].contains("put others into its kubeconfig"),
+                "{}",
+                reported[0]
+            );
         }
         eventually("it continues", SOON, async || {
             if syncer.is_running() {
