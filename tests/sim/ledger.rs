@@ -17,7 +17,8 @@ use super::flows::{DOWNSYNC, FLOWS, Flow, UPSYNC, is_another_targets, origin_uid
 use super::history::History;
 use super::places::rest;
 use super::request::{Ask, Verb};
-use super::store::{Change, Key};
+use super::seen::Seen;
+use super::store::{Change, Key, Store};
 use super::taken::Taken;
 use super::trace::Trace;
 use super::types::Type;
@@ -165,8 +166,8 @@ pub struct Ledger {
     came_back: BTreeMap<(Side, String), Duration>,
     /// When a side has begun to serve a type again that it had hidden, and how long that was before.
     shown: BTreeMap<(Side, String), (Duration, Duration)>,
-    /// When a side last showed a process that an object is not there, truthfully.
-    proofs: BTreeMap<(u32, Side, Key), Duration>,
+    /// What the sides have shown each process.
+    pub(super) seen: Seen,
     /// What any config ever asked for.
     pub history: History,
     /// Origins that an accident took, whose copies are to stay until people confirm that they may go.
@@ -224,7 +225,7 @@ impl Ledger {
             existence: BTreeMap::new(),
             came_back: BTreeMap::new(),
             shown: BTreeMap::new(),
-            proofs: BTreeMap::new(),
+            seen: Seen::default(),
             history: History::default(),
             lost: BTreeMap::new(),
             taken: Taken::default(),
@@ -389,7 +390,16 @@ impl Ledger {
     /// A side has shown a process that an object is not there, and it is not.
     pub fn proved_absent(&mut self, process: u32, side: Side, key: Key) {
         let now = self.clock();
-        self.proofs.insert((process, side, key), now);
+        self.seen.absent(process, side, key, now);
+    }
+
+    /// A side has answered a process: what that shows of the types that it serves, and of what was missed.
+    pub fn answered(&mut self, process: u32, side: Side, ask: &Ask, store: &Store) {
+        let now = self.clock();
+        self.seen.types(process, side, ask, store, now);
+        if ask.verb.watches() {
+            self.seen.watches(process, side, now);
+        }
     }
 
     /// The syncer has changed an object.
@@ -443,7 +453,14 @@ impl Ledger {
         }
         if side == Side::Edge || !write.ty.is_namespace() {
             let hidden = write.origin_type_hidden;
-            match hidden.or_else(|| self.was_hidden(flow.from, &origin.resource)) {
+            let shown = || {
+                let shown = self
+                    .seen
+                    .unserved_for(write.process, flow.from, &origin.resource, self.clock());
+                shown.unwrap_or_default()
+            };
+            let hidden = hidden.or_else(|| self.was_hidden(flow.from, &origin.resource));
+            match hidden.map(|time| time.max(shown())) {
                 Some(time) if !self.is_proved(write.process, flow, &origin) => {
                     self.check_hidden(flow, &key, &origin, time);
                 }
@@ -494,8 +511,8 @@ impl Ledger {
     /// True if the side said a moment ago that the origin is gone. It says so only while it serves the type: before it began
     /// to hide it, or after that was over.
     fn is_proved(&self, process: u32, flow: &Flow, origin: &Key) -> bool {
-        let proof = self.proofs.get(&(process, flow.from, origin.clone()));
-        proof.is_some_and(|&at| self.clock().saturating_sub(at) <= PROOF_AGE)
+        let proof = self.seen.absent_at(process, flow.from, origin);
+        proof.is_some_and(|at| self.clock().saturating_sub(at) <= PROOF_AGE)
     }
 
     /// A type that the hub no longer serves, but every config has always named, is a riddle and no proof. What goes up

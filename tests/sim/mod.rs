@@ -44,6 +44,7 @@ mod refusal;
 pub mod request;
 pub mod run;
 pub mod seeds;
+pub mod seen;
 pub mod server;
 pub mod store;
 mod taken;

@@ -91,7 +91,8 @@ impl Ledger {
         } else {
             // Watches lag behind.
             let since = self.clock().saturating_sub(LAG);
-            let is_there = |&(at, exists): &(Duration, bool)| exists || at >= since;
+            let is_missed = self.seen.has_just_watched(write.process, Side::Edge, LAG, self.clock());
+            let is_there = |&(at, exists): &(Duration, bool)| exists || at >= since || is_missed;
             let needs = |inner: &Key| self.history.needs_at_hub(inner, write.hidden);
             !selected(key)
                 && !within.any(|((side, inner), there)| *side == Side::Edge && is_there(there) && needs(inner))

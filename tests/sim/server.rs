@@ -261,6 +261,9 @@ impl Server {
     }
 
     fn perform(self: &Rc<Self>, process: u32, ask: &Ask) -> Result<Answer, Refusal> {
+        self.ledger
+            .borrow_mut()
+            .answered(process, self.side, ask, &self.store.borrow());
         if !ask.verb.writes() {
             let answer = self.read(ask);
             if let Err(refusal) = &answer
