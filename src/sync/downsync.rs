@@ -12,9 +12,10 @@ use serde_json::json;
 use super::copy_place::{other_origin_of, read_meta};
 use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
+use super::read::read_metadata;
 use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::api::DOWNSYNC_OVERWRITE;
-use crate::cluster::{Cluster, Content, Error, Side};
+use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
 use crate::sync::managed_fields::take_over;
@@ -103,11 +104,26 @@ impl Standing {
 pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
     let mut standing = Standing::known(job);
     let mut reads = 0;
+    let mut may_need_namespace = !job.namespace_refused;
     loop {
-        let brought = bring_to(hub, edge, job, desired, &standing).await;
+        let copy = standing.copy;
+        let brought = match decide(job.selection == Selection::Full, desired.create_only, copy) {
+            Action::Apply { .. } if copy.state == CopyState::Absent && desired.finished => Ok(left(Why::Finished)),
+            Action::Apply { adopted } => apply(hub, edge, job, desired, (&standing, adopted)).await,
+            Action::MarkCreateOnly => mark_create_only(edge, job).await.map_err(failed(Side::Edge, "marking")),
+            Action::Conflict => Ok(done(Why::Conflict(standing.sync_target.take()), None)),
+            Action::Leave(why) => Ok(left(why)),
+        };
         let has_changed = match &brought {
             // It may have been deleted since, or belong to another syncer now, and nothing reports what is not ours.
             Ok(outcome) => matches!(outcome.ending, Ending::Skipped(Why::Conflict(_))) && reads == 0,
+            Err(failure) if failure.error.missing_namespace().is_some() && may_need_namespace => {
+                may_need_namespace = false;
+                if recreate_namespace(hub, edge, job.copy_at.name.namespace()).await? {
+                    continue;
+                }
+                false
+            }
             Err(failure) => failure.side == Side::Edge && failure.error.is_conflict() && reads < READS,
         };
         if !has_changed {
@@ -121,21 +137,21 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
     }
 }
 
-/// The same, with this object in its place.
-async fn bring_to(
-    hub: &Cluster,
-    edge: &Rc<Cluster>,
-    job: &Job,
-    desired: &Desired,
-    standing: &Standing,
-) -> Result<Outcome, Failure> {
-    let copy = standing.copy;
-    match decide(job.selection == Selection::Full, desired.create_only, copy) {
-        Action::Apply { .. } if copy.state == CopyState::Absent && desired.finished => Ok(left(Why::Finished)),
-        Action::Apply { adopted } => apply(hub, edge, job, desired, (standing, adopted)).await,
-        Action::MarkCreateOnly => mark_create_only(edge, job).await.map_err(failed(Side::Edge, "marking")),
-        Action::Conflict => Ok(done(Why::Conflict(standing.sync_target.clone()), None)),
-        Action::Leave(why) => Ok(left(why)),
+/// Creates a namespace at the edge for an object that needs it, if upsync has created one of that name at the hub,
+/// which is not synced. False if the hub has no such namespace. Like the former one at the edge it carries no mark, so
+/// that it is not deleted with the hub's.
+async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
+    let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
+    let found = read_metadata(hub, &resource, &name).await;
+    let found = found.map_err(failed(hub.side(), "reading"))?;
+    let is_ours = |meta: &Meta| meta.is_copy_of(Direction::Up, &resource.kind) && meta.deletion_timestamp.is_none();
+    if !found.as_ref().is_some_and(is_ours) {
+        return Ok(false);
+    }
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    match edge.create(&resource, &name, Bytes::from(body.to_string())).await {
+        Err(error) if !error.is_already_there() => Err(failed(edge.side(), "creating its namespace")(error)),
+        _ => Ok(true),
     }
 }
 

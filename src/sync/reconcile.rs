@@ -6,17 +6,14 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
-use serde_json::json;
-
 use super::copy_place::{finalizers_of, other_origin_of, read_copy_of_origin, read_place};
 use super::job::{Change, Ending, Failure, Job, Outcome, Seen, Why, done, failed, left};
 use super::meta::Meta;
 use super::object::{Address, Desired, Status};
-use super::read::{confirm_there, not_older, read_metadata};
+use super::read::{confirm_there, not_older};
 use super::retire::retire;
 use super::{downsync, upsync};
-use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType};
+use crate::cluster::{Cluster, Content, Error};
 use crate::plan::{Direction, Selection};
 
 /// Syncs one object.
@@ -64,16 +61,11 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         let seen = found.unwrap_or(Seen::ABSENT);
         (job.copy, job.copy_version) = (seen.copy, seen.version);
     }
-    let mut result = bring(origins, copies, &job, &desired).await;
-    if let Err(failure) = &result
-        && job.direction == Direction::Down
-        && failure.error.missing_namespace().is_some()
-        && !job.namespace_refused
-        && recreate_namespace(hub, edge, job.copy_at.name.namespace()).await?
-    {
-        result = bring(origins, copies, &job, &desired).await;
-    }
-    match result {
+    let brought = match job.direction {
+        Direction::Down => downsync::bring(hub, edge, &job, &desired).await,
+        Direction::Up => upsync::bring(edge, hub, &job, &desired).await,
+    };
+    match brought {
         Ok(outcome) => Ok(Outcome {
             desired_hash: desired.hash,
             copy: outcome.copy.or(found),
@@ -88,13 +80,6 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
     }
 }
 
-async fn bring(origins: &Cluster, copies: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
-    match job.direction {
-        Direction::Down => downsync::bring(origins, copies, job, desired).await,
-        Direction::Up => upsync::bring(origins, copies, job, desired).await,
-    }
-}
-
 /// The finalizers of what is being deleted in the copy's place, if the new one has to wait for its end.
 async fn finalizers(copies: &Cluster, job: &Job, ending: &Ending) -> Result<Vec<String>, Failure> {
     if *ending != Why::Terminating {
@@ -103,24 +88,6 @@ async fn finalizers(copies: &Cluster, job: &Job, ending: &Ending) -> Result<Vec<
     finalizers_of(copies, job)
         .await
         .map_err(failed(copies.side(), "reading"))
-}
-
-/// Creates a namespace at the edge for an object that needs it, if upsync has created one of that name at the hub,
-/// which is not synced. False if the hub has no such namespace. Like the former one at the edge it carries no mark, so
-/// that it is not deleted with the hub's.
-async fn recreate_namespace(hub: &Cluster, edge: &Cluster, namespace: &str) -> Result<bool, Failure> {
-    let (resource, name) = (ResourceType::namespaces(), ObjectName::new("", namespace));
-    let found = read_metadata(hub, &resource, &name).await;
-    let found = found.map_err(failed(hub.side(), "reading"))?;
-    let is_ours = |meta: &Meta| meta.is_copy_of(Direction::Up, &resource.kind) && meta.deletion_timestamp.is_none();
-    if !found.as_ref().is_some_and(is_ours) {
-        return Ok(false);
-    }
-    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-    match edge.create(&resource, &name, Bytes::from(body.to_string())).await {
-        Err(error) if !error.is_already_there() => Err(failed(edge.side(), "creating its namespace")(error)),
-        _ => Ok(true),
-    }
 }
 
 /// The origin of a copy is there and not selected, and the copy may be gone or may only have lost its label: then it is

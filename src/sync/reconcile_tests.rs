@@ -1,5 +1,5 @@
 use super::*;
-use crate::cluster::{ResourceType, Side};
+use crate::cluster::{ObjectName, ResourceType, Side};
 use crate::sync::job::HeldFor;
 use crate::sync::ownership::{Copy, CopyState};
 use crate::sync::scripted::scripted;
