@@ -168,7 +168,7 @@ impl<'a> Work<'a> {
         let mut known = known.map_err(|why| self.error(&what(), &why))?;
         let uid = known.uid.take().unwrap_or_else(|| {
             (self.say)(&format!(
-                "note: {} gets a new UID; if an edge syncs under another UID already, give that with --uid",
+                "note: {} is new here and gets a new UID; for an edge that was registered before, give its former UID with --uid",
                 wanted.name
             ));
             let chance = u128::from(fastrand::u64(..)) << 64 | u128::from(fastrand::u64(..));
