@@ -145,6 +145,9 @@ reasons! {
     Conflict,
     /// A copy of an earlier conversion has the name. To do: delete that copy, or its origin.
     NameTaken,
+    /// A copy whose origin is gone was made from another hub (for upsync: edge) than all others, and is preserved. To do:
+    /// delete it by hand if that one does not come back.
+    CopyOfAnotherCluster,
     /// A rule at the edge does not allow this object or type. To do: change the rule in `rule` if the object is to be
     /// synced.
     Denied,

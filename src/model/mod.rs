@@ -313,6 +313,7 @@ impl Model {
             self.send_heartbeat();
         }
         self.read_definitions();
+        self.compare_copies();
         self.end_holds();
         self.ask_identities_again();
         self.poll_config_kinds();

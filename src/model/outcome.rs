@@ -19,6 +19,8 @@ use crate::sync::object::Address;
 const LASTING_CONFLICT: u32 = 4;
 /// Until a name is read again that another origin's copy has. When that copy is deleted, its side reports it before.
 const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);
+/// How long a copy from another cluster waits for that one to be back.
+const STRAY_WAIT: Duration = Duration::from_secs(600);
 
 impl Model {
     pub(super) fn worked(&mut self, key: &Key, done: Done) {
@@ -230,7 +232,13 @@ impl Model {
                 resource,
                 to: *to,
             },
-            HeldFor::Doubted(Doubt::MadeFrom(cluster)) => self.copies_are_from(direction.origin(), cluster),
+            HeldFor::Doubted(Doubt::MadeFrom(cluster)) => {
+                let Some(reason) = self.copies_are_from(direction.origin(), cluster) else {
+                    self.report_stray(key, cluster);
+                    return queue::Done::Later(STRAY_WAIT);
+                };
+                reason
+            }
             &HeldFor::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
             HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
             HeldFor::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
@@ -254,6 +262,17 @@ impl Model {
         }
         self.hold_deletes(direction, reason);
         queue::Done::Finished
+    }
+
+    /// A copy is from another cluster than all others, as one that was made while another hub answered for a while. It
+    /// stays, and holds nothing else.
+    fn report_stray(&mut self, key: &Key, cluster: &str) {
+        if let Some(state) = self.types.get(&key.type_id)
+            && let Some((_, copy)) = state.both(&key.name)
+        {
+            let side = state.plan.direction.copy();
+            self.report.is_stray(side, &copy.for_people(), cluster);
+        }
     }
 
     /// What the end of one object's work means for others.

@@ -145,7 +145,8 @@ impl Model {
     fn to_be_kept(&self) -> Kept {
         Kept {
             types: self.record.wanted.clone(),
-            hub: self.identity(Side::Hub).expected().unwrap_or_default().to_owned(),
+            hub: self.identity(Side::Hub).known().unwrap_or_default().to_owned(),
+            edge: self.identity(Side::Edge).known().unwrap_or_default().to_owned(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions_of_record(),
             holds: self.guard.lines(),
@@ -223,7 +224,7 @@ impl Model {
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.restore_holds(&kept.holds);
             self.restore_definitions(kept.hub_definitions);
-            self.restore_hub(kept.hub, kept.hub_versions);
+            self.restore_sides([(Side::Hub, kept.hub), (Side::Edge, kept.edge)], kept.hub_versions);
         }
     }
 
@@ -247,10 +248,10 @@ impl Model {
         }
     }
 
-    /// The record of an earlier run says which hub the copies are from.
-    fn restore_hub(&mut self, hub: String, versions: BTreeMap<String, u64>) {
-        if !hub.is_empty() {
-            self.identity_mut(Side::Hub).expect(hub);
+    /// The record of an earlier run says which hub and edge the copies are from.
+    fn restore_sides(&mut self, sides: [(Side, String); 2], versions: BTreeMap<String, u64>) {
+        for (side, cluster) in sides.into_iter().filter(|(_, cluster)| !cluster.is_empty()) {
+            self.identity_mut(side).expect(cluster);
         }
         self.restore_versions(versions);
         self.ask_identity(Side::Hub);

@@ -19,8 +19,9 @@ use crate::plan::Direction;
 use crate::queue::back_off;
 use crate::report::{Subject, Topic};
 use crate::source::{SourceId, Versions};
-use crate::sync::identity;
+use crate::sync::identity::{self, Witness};
 use crate::sync::job::HeldFor;
+use crate::sync::ownership::origin_hash;
 
 /// How often in a row a side is asked that cannot say which cluster it is. A new cluster can after a few seconds.
 const TRIES: u32 = 10;
@@ -289,11 +290,7 @@ impl Model {
         self.identity_mut(side).answers(&found);
         match self.identity(side).expected().map(str::to_owned) {
             None => {
-                self.identity_mut(side).expect(found);
-                // The record is at the edge, so it says nothing about the edge.
-                if side == Side::Hub {
-                    self.keep_guard_in_record();
-                }
+                self.identity_mut(side).presume(found);
             }
             Some(expected) if expected != found => {
                 self.sides.of_mut(side).question.was_other = true;
@@ -314,14 +311,44 @@ impl Model {
         false
     }
 
-    /// A copy says that it is from that cluster, and another one answers: nothing had shown so until now.
-    pub(super) fn copies_are_from(&mut self, side: Side, cluster: &str) -> Reason {
+    /// The copies say whether they are from the cluster that has answered first, once all of them are listed. A single
+    /// one that another cluster leaves later does not outvote them.
+    pub(super) fn compare_copies(&mut self) {
+        for direction in [Direction::Down, Direction::Up] {
+            let side = direction.origin();
+            let Some(presumed) = self.identity(side).presumed().map(origin_hash) else {
+                continue;
+            };
+            if !self.all_listed() {
+                return;
+            }
+            let states = self.types.values().filter(|state| state.plan.direction == direction);
+            let witnesses: Vec<Witness> = states.filter_map(|state| state.inventory.witness(presumed)).collect();
+            let is_contested = witnesses.contains(&Witness::ForAnother);
+            match witnesses.first() {
+                None => {}
+                Some(_) if is_contested => self.identity_mut(side).compare(Witness::ForAnother),
+                Some(_) => {
+                    self.identity_mut(side).compare(Witness::ForIt);
+                    self.keep_guard_in_record();
+                }
+            }
+        }
+    }
+
+    /// A copy says that it is from that cluster, and another one answers: nothing had shown so until now. `None` if it is
+    /// known that the other copies are from the one that is expected.
+    pub(super) fn copies_are_from(&mut self, side: Side, cluster: &str) -> Option<Reason> {
+        if self.identity(side).known().is_some() {
+            return None;
+        }
         let found = self.identity(side).present().unwrap_or_default().to_owned();
         self.identity_mut(side).expect(cluster.to_owned());
-        Reason::OtherCluster {
+        self.keep_guard_in_record();
+        Some(Reason::OtherCluster {
             expected: cluster.to_owned(),
             found,
-        }
+        })
     }
 
     /// True if what holds a delete was confirmed while a worker was under way.

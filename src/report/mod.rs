@@ -257,6 +257,21 @@ impl Report {
         }
     }
 
+    /// A copy is preserved, since its origin was in another cluster than those of all others.
+    pub fn is_stray(&mut self, side: Side, copy: &str, cluster: &str) {
+        if self.waited_for.insert(copy.to_owned()) {
+            log_line!(
+                Warn,
+                CopyOfAnotherCluster,
+                "a copy is preserved, because its origin was in another cluster, which does not answer now",
+                side = side.word(),
+                object = copy,
+                cluster = cluster,
+                advice = "delete the copy by hand if that cluster does not come back"
+            );
+        }
+    }
+
     /// The configs have changed: what is still so gets another line.
     pub fn configs_changed(&mut self) {
         self.waited_for.clear();

@@ -22,14 +22,37 @@ const WORKSPACE_VERSION: &str = "v1alpha1";
 /// compared with what it found ([`Identity::confirms`]).
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
-    /// The cluster that the copies are from; absent as long as it is not known.
-    expected: Option<String>,
+    /// The cluster that the copies are from.
+    expected: Expected,
     /// The one that has answered last.
     found: Option<String>,
     /// Other clusters that copies are from, and of which people have confirmed that they do not come back.
     former: BTreeSet<String>,
     /// People have confirmed that it has gone back to older versions.
     may_be_older: bool,
+}
+
+/// The cluster that the copies are from, and how that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Expected {
+    /// Nobody has said so yet.
+    #[default]
+    Unknown,
+    /// The first that has answered. A copy may still say that it is from another one.
+    Presumed(String),
+    /// The same, and there are copies from others: all may be.
+    Contested(String),
+    /// The record, the copies or people say so. A copy from another one is an exception.
+    Known(String),
+}
+
+/// What the copies say of the cluster that was presumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Witness {
+    /// Some are from it, and none from another.
+    ForIt,
+    /// Some are from another.
+    ForAnother,
 }
 
 /// Who answered.
@@ -58,12 +81,42 @@ pub enum Doubt {
 impl Identity {
     /// The cluster that the copies are from, if it is known.
     pub fn expected(&self) -> Option<&str> {
-        self.expected.as_deref()
+        match &self.expected {
+            Expected::Unknown => None,
+            Expected::Presumed(uid) | Expected::Contested(uid) | Expected::Known(uid) => Some(uid),
+        }
+    }
+
+    /// The same, if more than its answer says so.
+    pub fn known(&self) -> Option<&str> {
+        self.expected().filter(|_| matches!(self.expected, Expected::Known(_)))
+    }
+
+    /// The same, if it has only answered, and the copies have not been asked.
+    pub fn presumed(&self) -> Option<&str> {
+        self.expected()
+            .filter(|_| matches!(self.expected, Expected::Presumed(_)))
     }
 
     /// Sets the cluster that the copies are from.
     pub fn expect(&mut self, uid: String) {
-        self.expected = Some(uid);
+        self.expected = Expected::Known(uid);
+    }
+
+    /// The first that has answered is taken for it, until something contradicts.
+    pub fn presume(&mut self, uid: String) {
+        self.expected = Expected::Presumed(uid);
+    }
+
+    /// The copies were asked about the cluster that is presumed.
+    pub fn compare(&mut self, witness: Witness) {
+        if let Expected::Presumed(uid) = &mut self.expected {
+            let uid = std::mem::take(uid);
+            self.expected = match witness {
+                Witness::ForIt => Expected::Known(uid),
+                Witness::ForAnother => Expected::Contested(uid),
+            };
+        }
     }
 
     /// It has answered, or another one has.

@@ -167,6 +167,7 @@ impl Seen {
             adopted: false,
             terminating: false,
             origin: 0,
+            cluster: 0,
             made_at: 0,
         },
         labelled: false,

@@ -101,7 +101,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A hash of an origin's UID: what is kept of it for each copy. 0 for none.
+/// A hash of the UID of an origin, or of its cluster: what is kept of it for each copy. 0 for none.
 pub fn origin_hash(uid: &str) -> u32 {
     if uid.is_empty() {
         return 0;
@@ -125,6 +125,8 @@ pub struct Copy {
     pub terminating: bool,
     /// [`origin_hash`] of the object that it was made from; 0 if its marks do not say.
     pub origin: u32,
+    /// [`origin_hash`] of the cluster that this was in; 0 if its marks do not say.
+    pub cluster: u32,
     /// [`Source::version`] of that; 0 if its marks do not say.
     pub made_at: u64,
 }
@@ -158,6 +160,7 @@ impl Copy {
             Some(_) => CopyState::Anothers,
         };
         let ours = state == CopyState::Ours;
+        let source = Source::of(&meta.annotations).filter(|_| ours);
         Self {
             state,
             // At the hub, these annotations come from the edge's object or from people: upsync adopts nothing and has
@@ -166,9 +169,8 @@ impl Copy {
             adopted: direction == Direction::Down && meta.annotations.get(ADOPTED).is_some_and(|value| value == "true"),
             terminating: meta.deletion_timestamp.is_some(),
             origin: owner.filter(|_| ours).map_or(0, |owner| origin_hash(owner.origin)),
-            made_at: Source::of(&meta.annotations)
-                .filter(|_| ours)
-                .map_or(0, |source| source.version),
+            cluster: source.map_or(0, |source| origin_hash(source.cluster)),
+            made_at: source.map_or(0, |source| source.version),
         }
     }
 }

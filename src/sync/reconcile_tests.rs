@@ -10,6 +10,7 @@ pub(in crate::sync) const OURS: Copy = Copy {
     adopted: false,
     terminating: false,
     origin: 0,
+    cluster: 0,
     made_at: 0,
 };
 pub(in crate::sync) const FOREIGN: Copy = Copy {

@@ -4,8 +4,11 @@ mod compressed;
 mod upgrade;
 
 use std::fmt::Write as _;
+use std::io::Read as _;
+use std::process::Command;
 use std::time::Duration;
 
+use flate2::read::ZlibDecoder;
 use serde_json::{Value, json};
 
 use crate::support::dist::{self, Arch};
@@ -63,6 +66,34 @@ fn each_binary_has_a_test_and_says_what_it_is() {
         assert!(lines[1].len() >= "commit: 123456789012".len(), "{text}");
         assert_eq!(lines[2], format!("target: {}-linux-gnu", arch.qemu));
         assert!(lines[3].starts_with("date: 20"), "{text}");
+    }
+}
+
+#[test]
+#[ignore = "needs scripts/build-all"]
+fn each_binary_lists_its_components() {
+    for arch in dist::archs() {
+        let binary = arch.binary();
+        let list = Command::new("readelf")
+            .args(["--hex-dump=.dep-v0", "--wide"])
+            .arg(&binary)
+            .output()
+            .expect("binutils is installed");
+        // `  0x00000000 789cad9d 5f6fe346 92c0bf0a b14f7b40  x..._o.F.....O{@`
+        let dump = String::from_utf8_lossy(&list.stdout).into_owned();
+        let lines = dump.lines().filter_map(|line| line.strip_prefix("  0x"));
+        let digits: String = lines.flat_map(|line| line.split(' ').skip(1).take(4)).collect();
+        let bytes: Vec<u8> = (0..digits.len() / 2)
+            .map_while(|at| u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok())
+            .collect();
+        let mut text = String::new();
+        let read = ZlibDecoder::new(&*bytes).read_to_string(&mut text);
+        read.unwrap_or_else(|error| panic!("{}: {error}: {dump}", binary.display()));
+        let list: Value = serde_json::from_str(&text).expect("it is JSON");
+        let components = list["packages"].as_array().expect("it has components");
+        for name in ["edge-syncer", "kube-client", "rustls"] {
+            assert!(components.iter().any(|it| it["name"] == name), "no {name}: {text}");
+        }
     }
 }
 

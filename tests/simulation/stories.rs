@@ -9,7 +9,7 @@ use edge_syncer::source::Mode;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::changes::{downsync_type, is_at_edge};
+use crate::changes::{config, downsync_type, is_at_edge};
 use crate::check;
 use crate::sim::accidents::MANY;
 use crate::sim::classes::Class;
@@ -20,6 +20,7 @@ use crate::sim::run::{Run, tell};
 use crate::sim::store::{Key, Store};
 use crate::sim::weather::Trouble;
 use crate::sim::world::CONFIGS;
+use crate::sources::another;
 
 pub(crate) const DOWNSYNCED: &str = "edge.kubestellar.io/downsynced";
 const UPSYNCED: &str = "edge.kubestellar.io/upsynced";
@@ -281,6 +282,43 @@ fn the_higher_versions_of_another_hub_are_not_held_against_the_right_one() {
         hub.delete(&key);
         seconds(600).await;
         assert!(!is_at_edge(run, &key), "its deletion is held");
+    }));
+}
+
+#[test]
+fn what_another_hub_left_in_a_moment_does_not_make_it_the_right_one() {
+    check(&tell(&[Class::OtherHub], false, async |run| {
+        let kept = one_copy(run).await;
+        let (hub, gone, stray) = (Rc::clone(&run.world.hub), settings("b"), settings("stray"));
+        hub.create("people", "configmaps", "shop", "b", json!({"data": {"x": "1"}}));
+        seconds(60).await;
+        let own = hub.store.borrow().clone();
+        let mut other = another(&own, &[config()]);
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "1"},
+            "metadata": {"name": "stray", "namespace": "shop", "uid": "stray"}});
+        other.put(&stray, object);
+        hub.become_another(other.clone(), "another hub answers");
+        seconds(60).await;
+        assert!(is_at_edge(run, &stray), "what it selects arrives");
+        hub.become_another(own, "");
+        seconds(60).await;
+        hub.delete(&gone);
+        seconds(120).await;
+        assert!(!is_at_edge(run, &gone), "the right one is believed");
+        assert!(is_at_edge(run, &stray), "the other one has not said that it is gone");
+        run.kill().await;
+        run.start();
+        seconds(60).await;
+        let own = hub.store.borrow().clone();
+        other.skip(100_000);
+        other.remove(&stray);
+        hub.become_another(other, "another hub answers");
+        seconds(200).await;
+        assert!(is_at_edge(run, &kept), "the other one proves nothing");
+        hub.become_another(own, "");
+        // As the log advises.
+        run.world.edge.delete(&stray);
+        seconds(60).await;
     }));
 }
 

@@ -6,8 +6,21 @@ use std::collections::BinaryHeap;
 use super::{Held, Inventory, Link, Permit};
 use crate::cluster::ObjectName;
 use crate::model::count::Count;
+use crate::sync::identity::Witness;
 
 impl Inventory {
+    /// What the marks of the copies say of a cluster; `None` if they say nothing.
+    pub(in crate::model) fn witness(&self, cluster: u32) -> Option<Witness> {
+        let mut witness = None;
+        for link in self.objects.values().filter(|link| link.seen.copy.cluster != 0) {
+            if link.seen.copy.cluster != cluster {
+                return Some(Witness::ForAnother);
+            }
+            witness = Some(Witness::ForIt);
+        }
+        witness
+    }
+
     /// True if there are copies of ours that are to be deleted.
     pub(in crate::model) fn has_doomed(&self) -> bool {
         let mut all = self.objects.values();

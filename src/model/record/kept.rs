@@ -17,8 +17,9 @@ use crate::sync::ownership::SyncTarget;
 /// Keys in it, by the direction that the types were synced.
 const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up, "upsynced")];
 
-/// Key of the UID of the hub that the copies are from.
+/// Keys of the UIDs of the hub and the edge that the copies are from. A backup may bring the record to another edge.
 const HUB: &str = "hub";
+const EDGE: &str = "edge";
 /// Key of the versions that its types were seen at, one `resource.group version` a line.
 const HUB_VERSIONS: &str = "hub-versions";
 /// Key of what defines its types, one `resource.group uid` a line; the UID is `-` for a type that nothing defines which
@@ -36,6 +37,8 @@ pub(crate) struct Kept {
     pub(crate) types: BTreeSet<SyncedType>,
     /// The hub that the copies are from; empty if it is not known.
     pub(crate) hub: String,
+    /// The edge that the copies at the hub are from; empty if it is not known.
+    pub(super) edge: String,
     pub(super) hub_versions: BTreeMap<String, u64>,
     pub(super) hub_definitions: BTreeMap<String, DefinedBy>,
 }
@@ -87,6 +90,7 @@ pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error
         hub_definitions: definitions.collect(),
         types: types.collect(),
         hub: text(HUB).to_owned(),
+        edge: text(EDGE).to_owned(),
         hub_versions: versions.collect(),
     })
 }
@@ -110,6 +114,7 @@ pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
         .map(|&(direction, key)| (key, render(direction, &kept.types)))
         .chain([
             (HUB, kept.hub.clone()),
+            (EDGE, kept.edge.clone()),
             (HUB_VERSIONS, versions),
             (HUB_DEFINITIONS, definitions),
             (HOLDS, kept.holds.clone()),

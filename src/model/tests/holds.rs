@@ -1,7 +1,7 @@
 //! Which deletes are held, for how long, and what releases them.
 
 use super::*;
-use crate::api::{NOT_EMPTY, OLDER_VERSIONS, OTHER_CLUSTER, TOO_MANY};
+use crate::api::{NOT_EMPTY, OLDER_VERSIONS, OTHER_CLUSTER, SOURCE, TOO_MANY};
 use crate::sync::definition::Withdrawal;
 use crate::sync::identity::Doubt;
 
@@ -201,6 +201,31 @@ fn what_a_hub_lacks_that_has_gone_back_to_older_versions_stays_until_people_conf
     assert_eq!(bench.working(), ["b"]);
 }
 
+/// There is a copy from another hub, and no record that says which is the right one.
+fn contested() -> Bench {
+    let mut bench = Bench::listed();
+    let copies = bench.copies();
+    let mut other = copy_of("z", 3);
+    other["metadata"]["annotations"][SOURCE] = "older/1".into();
+    bench.list(copies, &[other], 5);
+    bench.end_with("z", Why::NotSelected);
+    bench
+}
+
+#[test]
+fn a_copy_from_another_hub_than_all_others_is_preserved_and_holds_nothing_else() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c"]);
+    assert_eq!(bench.world.kept.hub, "the-hub");
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.end_with("a", HeldFor::Doubted(Doubt::MadeFrom("another".into())));
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
+    bench.says_gone(origins, &config_map("b", 51));
+    assert_eq!(bench.working(), ["b"]);
+    assert_eq!(bench.job("b").identity.expected(), Some("the-hub"));
+}
+
 #[test]
 fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
     let changes = [
@@ -209,7 +234,7 @@ fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
         (HeldFor::Doubted(Doubt::MadeFrom("older".into())), OTHER_CLUSTER),
     ];
     for (change, reason) in changes {
-        let mut bench = Bench::listed();
+        let mut bench = contested();
         bench.bring_down(&["a", "b", "c", "d", "e"]);
         let origins = bench.origins();
         bench.says_gone(origins, &config_map("a", 50));
@@ -231,7 +256,7 @@ fn what_people_have_confirmed_holds_no_worker_that_had_begun_before() {
         redefined,
     ];
     for held in doubts {
-        let mut bench = Bench::listed();
+        let mut bench = contested();
         bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
         let origins = bench.origins();
         bench.says_gone(origins, &config_map("a", 50));

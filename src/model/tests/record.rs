@@ -197,7 +197,10 @@ fn copies_of_a_type_that_was_deselected_between_two_runs_are_found_by_the_record
 
 #[test]
 fn the_record_learns_which_hub_the_copies_are_from() {
-    let bench = Bench::listed();
+    let mut bench = Bench::listed();
+    assert_eq!(bench.world.kept.hub, "", "nothing but its answer says so");
+    bench.bring_down(&["a"]);
+    bench.pass(SECOND);
     assert_eq!(bench.world.kept.hub, "the-hub");
     let mut bench = after(&json!({"types": TYPES, "hub": "older"}), &["a"]);
     bench.pass(3 * 7200 * SECOND);
