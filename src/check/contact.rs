@@ -134,46 +134,54 @@ async fn who(cluster: &Cluster, keeps: bool, points: &mut Points) {
         Credentials::Other => "credentials whose end is not known",
     };
     let until = cluster.standing().credentials_end;
-    let lasts = match (&*credentials, until) {
-        (Credentials::Token(..), _) if keeps && side == Side::Hub => Lasts::Renewed("is renewed by the syncer"),
-        (Credentials::TokenFile, _) => Lasts::Renewed("is read again when its file is replaced"),
-        (Credentials::Token(_, claims), Some(until)) => Lasts::For(until.saturating_sub(claims.issued)),
-        _ => Lasts::For(u64::MAX),
+    let renewal = match (&*credentials, side) {
+        (Credentials::Token(..), Side::Hub) if keeps => Renewal::By("is renewed by the syncer"),
+        (Credentials::Token(..), Side::Hub) => Renewal::Flag,
+        (Credentials::TokenFile, _) => Renewal::By("is read again when its file is replaced"),
+        _ => Renewal::Nobody,
     };
-    let (verdict, end, to_do) = end(until, &lasts, logger::since_1970().as_secs());
+    let (verdict, end, to_do) = end(until, renewal, logger::since_1970().as_secs());
     points.add(side, about, verdict, format!("{user}, by {kind}{end}"), to_do);
 }
 
-/// What is known of the life of credentials.
-enum Lasts {
-    /// Somebody renews them, as is said.
-    Renewed(&'static str),
-    /// They are made for so many seconds.
-    For(u64),
+/// Who renews credentials.
+#[derive(Clone, Copy)]
+enum Renewal {
+    /// Somebody does, as is said.
+    By(&'static str),
+    /// The syncer would, with a flag.
+    Flag,
+    Nobody,
 }
 
 /// What the end of credentials means now, both in seconds since 1970.
-fn end(until: Option<u64>, lasts: &Lasts, now: u64) -> (Verdict, String, &'static str) {
+fn end(until: Option<u64>, renewal: Renewal, now: u64) -> (Verdict, String, &'static str) {
     let Some(until) = until else {
         return (Verdict::Good, String::new(), "");
     };
     let at = logger::date_and_time(Duration::from_secs(until));
-    match until.checked_sub(now) {
-        None => (Verdict::Wrong, format!(", which has ended at {at}"), "renew it"),
-        Some(left) => {
-            let left_text = match left {
-                0..7200 => format!("{} minutes", left / 60),
-                7200..=172_799 => format!("{} hours", left / 3600),
-                _ => format!("{} days", left / 86_400),
-            };
-            let words = format!(", which ends at {at}, in {left_text}");
-            match lasts {
-                Lasts::Renewed(how) => (Verdict::Good, format!("{words}, and {how}"), ""),
-                // Of a new token for a day nobody wants to read that it ends within a week.
-                Lasts::For(life) if left < SOON.min(life / 2) => (Verdict::Note, words, "renew it before that"),
-                Lasts::For(_) => (Verdict::Good, words, ""),
-            }
-        }
+    let Some(left) = until.checked_sub(now) else {
+        return (Verdict::Wrong, format!(", which has ended at {at}"), "renew it");
+    };
+    let left_text = match left {
+        0..7200 => format!("{} minutes", left / 60),
+        7200..=172_799 => format!("{} hours", left / 3600),
+        _ => format!("{} days", left / 86_400),
+    };
+    let words = format!(", which ends at {at}, in {left_text}");
+    match renewal {
+        Renewal::By(how) => (Verdict::Good, format!("{words}, and {how}"), ""),
+        _ if left > SOON => (Verdict::Good, words, ""),
+        Renewal::Flag => (
+            Verdict::Note,
+            format!("{words}, and is not renewed"),
+            "give --credentials-file or --credentials-secret, so that the syncer renews it",
+        ),
+        Renewal::Nobody => (
+            Verdict::Note,
+            format!("{words}, and is not renewed"),
+            "renew it before that",
+        ),
     }
 }
 
@@ -233,42 +241,41 @@ mod tests {
     #[test]
     fn credentials_that_end_soon_are_a_note_and_ended_ones_are_wrong() {
         let now = 1_795_269_787;
-        let renewed = Lasts::Renewed("is renewed by the syncer");
-        let (year, short) = (Lasts::For(365 * 86_400), Lasts::For(4 * 3600));
-        for (until, lasts, verdict, words) in [
-            (None, &year, Verdict::Good, ""),
+        let renewed = Renewal::By("is renewed by the syncer");
+        for (until, renewal, verdict, words) in [
+            (None, Renewal::Nobody, Verdict::Good, ""),
             (
                 Some(now - 1),
-                &renewed,
+                renewed,
                 Verdict::Wrong,
                 ", which has ended at 2026-11-21T14:03:06Z",
             ),
             (
                 Some(now + 7200),
-                &year,
+                Renewal::Nobody,
                 Verdict::Note,
-                ", which ends at 2026-11-21T16:03:07Z, in 2 hours",
+                ", which ends at 2026-11-21T16:03:07Z, in 2 hours, and is not renewed",
             ),
             (
                 Some(now + 7200),
-                &short,
-                Verdict::Good,
-                ", which ends at 2026-11-21T16:03:07Z, in 2 hours",
-            ),
-            (
-                Some(now + 7200),
-                &renewed,
+                renewed,
                 Verdict::Good,
                 ", which ends at 2026-11-21T16:03:07Z, in 2 hours, and is renewed by the syncer",
             ),
             (
                 Some(now + SOON),
-                &year,
+                Renewal::Flag,
+                Verdict::Note,
+                ", which ends at 2026-11-28T14:03:07Z, in 7 days, and is not renewed",
+            ),
+            (
+                Some(now + SOON + 1),
+                Renewal::Flag,
                 Verdict::Good,
-                ", which ends at 2026-11-28T14:03:07Z, in 7 days",
+                ", which ends at 2026-11-28T14:03:08Z, in 7 days",
             ),
         ] {
-            let found = end(until, lasts, now);
+            let found = end(until, renewal, now);
             assert_eq!((found.0, &*found.1), (verdict, words));
         }
     }

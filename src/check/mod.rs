@@ -238,7 +238,10 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
             if row.is_optional || row.on == On::Roles {
                 points.add(side, about, Verdict::Note, format!("{words}: {}", row.why), "");
             } else {
-                let to_do = format!("grant it: edge-syncer gen rbac --side {side} prints the roles");
+                let to_do = format!(
+                    "grant it: edge-syncer gen rbac --side {side} prints the roles; for an edge of gen --rbac=scoped, run that \
+                     again"
+                );
                 points.add(side, about, Verdict::Wrong, words, to_do);
             }
         }

@@ -41,6 +41,8 @@ pub struct Cluster {
     rate: RateLimit,
     contact: Rc<Contact>,
     streaming_lists: Cell<bool>,
+    /// See [`Self::reached`].
+    reached: Cell<u64>,
     /// Pages are halved this many times, because the link is slow.
     halved: Cell<u32>,
     uploads: Semaphore,
@@ -62,6 +64,7 @@ impl Cluster {
             rate,
             contact: Rc::default(),
             streaming_lists: Cell::new(true),
+            reached: Cell::new(0),
             halved: Cell::new(HALVED_AT_FIRST),
             uploads: Semaphore::new(UPLOADS as usize),
             room: Room::default(),
@@ -88,6 +91,7 @@ impl Cluster {
             rate: RateLimit::new(None),
             contact: Rc::clone(&self.contact),
             streaming_lists: self.streaming_lists.clone(),
+            reached: self.reached.clone(),
             halved: self.halved.clone(),
             uploads: Semaphore::new(UPLOADS as usize),
             room: self.room.clone(),
@@ -140,6 +144,21 @@ impl Cluster {
     /// Checks whether the files with the address and the credentials were replaced. Each request does so too.
     pub async fn check_files(&self) {
         self.server.check_files().await;
+    }
+
+    /// The highest version that a watch or list of any type has shown.
+    pub fn reached(&self) -> u64 {
+        self.reached.get()
+    }
+
+    /// A watch or list has shown this version.
+    pub fn reaches(&self, version: u64) {
+        self.reached.set(self.reached.get().max(version));
+    }
+
+    /// A list is older than what was shown before it was requested.
+    pub fn is_back_at(&self, version: u64) {
+        self.reached.set(version);
     }
 
     /// False once the server has shown that it cannot stream a list (older versions, some storages).

@@ -169,7 +169,7 @@ pub(super) fn documents(values: &Values<'_>) -> Vec<Value> {
         }
         fill(object, values);
         if let Some(rules) = values.scope.and_then(|scope| scope.rules(object)) {
-            object["rules"] = parse(rules).swap_remove(0);
+            object["rules"] = parse(rules).pop().unwrap_or_else(|| json!([]));
         }
     }
     objects.sort_by_key(place);
@@ -213,7 +213,8 @@ pub(super) fn kubeconfig(cluster: &Value, namespace: &str, token: &str) -> Value
 /// comments.
 pub(super) fn print(documents: &[Value], scope: Option<&Scope>) -> Result<String, String> {
     let text = |document: &Value| match scope.and_then(|scope| scope.rules(document)) {
-        None => yaml(document),
+        // Without rules, all is granted by the other role.
+        None | Some("") => yaml(document),
         Some(rules) => {
             let mut rest = document.clone();
             rest.as_object_mut().map(|fields| fields.remove("rules"));

@@ -156,11 +156,14 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
     let (identity, scope) = match settings.action {
         Action::Unregister => {
             let was_there = work.unregister(&settings.name, &found).await?;
-            say(if was_there {
-                UNREGISTERED
+            if was_there {
+                say(UNREGISTERED);
+                if let Ok(Some(uid)) = hub::identify(None, &found.accounts, &wanted).map(|known| known.uid) {
+                    say(&format!("to join it again, give its UID: --uid={uid}"));
+                }
             } else {
-                "nothing of this name is registered"
-            });
+                say("nothing of this name is registered");
+            }
             return Ok(());
         }
         Action::Register => register(&mut work, &wanted, &found, settings).await?,
@@ -215,7 +218,10 @@ fn known(work: &Work<'_>, wanted: &Wanted<'_>, found: &register::Found) -> Resul
             Some(_) => {
                 "its ServiceAccount is missing at the hub: run the command without --rotate, which creates it again"
             }
-            None => "it is not registered: run the command without --rotate",
+            None => {
+                "it is not registered: run the command without --rotate; if an edge syncs under this name already, give its \
+                 UID with --uid"
+            }
         };
         return Err(work.error(&what, &why));
     }

@@ -90,6 +90,9 @@ impl Model {
                     source.listing = false;
                 }
                 feed.handle(|handler| handler.listed(self, id, versions));
+                if versions.are_behind_others() {
+                    self.side_may_have_lost(feed.side(), versions.list);
+                }
                 self.start_origin_sources();
             }
             SourceEvent::Up => self.source_up(id, feed),

@@ -172,6 +172,30 @@ impl Model {
         }
     }
 
+    /// A list of one type is older than what others of the side have reported: it was restored from a backup or has lost
+    /// its last writes, and by now their watches may go on as if nothing had happened. What has reported later versions
+    /// is listed again, as after a start. (Of a type that is stored elsewhere this says nothing, and costs a list.)
+    pub(super) fn side_may_have_lost(&mut self, side: Side, reached: u64) {
+        let now = self.now;
+        let of_side = |source: &SourceState| source.feed.side() == side && !source.listing;
+        let is_recent = |source: &SourceState| source.doubted.is_some_and(|at| now.duration_since(at) < DOUBT_INTERVAL);
+        let sources = self
+            .sources
+            .iter()
+            .filter(|(_, source)| of_side(source) && !is_recent(source));
+        let later: Vec<(SourceId, u64)> = sources
+            .map(|(&id, source)| (id, self.known_version(source.feed)))
+            .filter(|(_, known)| *known > reached)
+            .collect();
+        for (id, known) in later {
+            self.sources.entry(id).and_modify(|source| {
+                source.doubted = Some(now);
+                source.known = source.known.max(known);
+            });
+            self.reread_source(id);
+        }
+    }
+
     fn reread_source(&mut self, id: SourceId) {
         let Some(source) = self.sources.get_mut(&id) else {
             return;

@@ -184,6 +184,13 @@ const STRANGERS: &[(&[&str], &str)] = &[
 fn about_status(status: &ApiStatus) -> &'static str {
     let words = status.message.as_str();
     match status.code {
+        // It may deny with any code, and without a reason.
+        _ if words.contains("admission webhook ") && words.contains(" denied the request") => {
+            row(REFUSALS, words).unwrap_or_default()
+        }
+        500 if words.contains("field not declared in schema") => {
+            "the type at that side lacks this field: apply the same version of its CRD there"
+        }
         401 => "the credentials are accepted for all else: see what serves this at the server",
         403 if status.reason.is_empty() => {
             "this is not the API server's answer: check proxies and firewalls before the server"

@@ -60,6 +60,9 @@ pub struct Versions {
     /// The version that the source knew the server to have reached before. A list that is older comes from a restored
     /// backup.
     pub before: u64,
+    /// The highest version that the side had shown for any type when the list was requested; 0 if it is not known. A
+    /// list that is older is that of a server that has lost something, or keeps the type elsewhere.
+    pub side: u64,
     /// The server has lost a write of ours that it had confirmed, so that the list may lack more than what was deleted.
     pub has_lost: bool,
 }
@@ -68,6 +71,11 @@ impl Versions {
     /// True if the server has gone back to older versions.
     pub fn go_back(self) -> bool {
         self.list != 0 && self.list < self.before
+    }
+
+    /// True if the list is older than what the side has shown for other types.
+    pub fn are_behind_others(self) -> bool {
+        self.list != 0 && self.list < self.side
     }
 
     /// True if the server is not what it was: what it has reported and confirmed before proves nothing any more.

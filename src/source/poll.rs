@@ -110,6 +110,8 @@ impl Source {
         let versions = Versions {
             list: version_number(pages.version()),
             before: self.version,
+            // All types are listed all the time.
+            side: 0,
             has_lost: false,
         };
         self.link.send(SourceEvent::Complete(versions)).await?;

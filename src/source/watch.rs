@@ -52,6 +52,8 @@ pub(super) struct Source {
     progress: Rc<RefCell<Progress>>,
     /// The server has lost a write of ours that it had confirmed.
     has_lost: bool,
+    /// What the side had reached when the list was requested.
+    side: u64,
     /// Broken streaming lists since a complete list.
     broken_streams: u32,
     /// How long the next watch may be silent.
@@ -75,6 +77,7 @@ impl Source {
             version: None,
             progress,
             has_lost: false,
+            side: 0,
             broken_streams: 0,
             silence: WATCH_SILENCE,
             refused: 0,
@@ -169,6 +172,7 @@ impl Source {
     }
 
     async fn list_then_watch(&mut self) -> Result<(), End> {
+        self.side = self.cluster.reached();
         let streams = self.streams && self.cluster.streams_lists() && self.broken_streams < BROKEN_STREAMS;
         if streams && let Some(watching) = self.list_stream().await? {
             return self.follow(watching).await;
@@ -327,6 +331,7 @@ impl Source {
             progress.reports(number)
         };
         self.version = Some(version);
+        self.cluster.reaches(number);
         Ok(())
     }
 
@@ -337,8 +342,14 @@ impl Source {
         let versions = Versions {
             list,
             before: self.progress.borrow_mut().is_listed(list),
+            side: self.side,
             has_lost: std::mem::take(&mut self.has_lost),
         };
+        if versions.are_behind_others() {
+            self.cluster.is_back_at(list);
+        } else {
+            self.cluster.reaches(list);
+        }
         self.link.send(SourceEvent::Complete(versions)).await
     }
 }

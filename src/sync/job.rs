@@ -9,7 +9,7 @@ use crate::sync::identity::{Doubt, Identity};
 use crate::sync::managed_fields::{RevertFrom, marks};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Status};
-use crate::sync::ownership::{Copy, CopyState, Source, SyncTarget};
+use crate::sync::ownership::{Copy, CopyState, Source, SyncTarget, origin_hash};
 
 /// Why nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,11 +113,11 @@ impl Job {
     /// The mark that says where the origin is; it stays as it is as long as the copy is of the same origin. `None` as
     /// long as it is not known which cluster that is.
     pub(super) fn source_mark(&self, desired: &Desired, copy: Copy) -> Option<String> {
-        let is_known = copy.state == CopyState::Ours && copy.made_at != 0 && !desired.is_another_than(copy);
-        let (cluster, version) = if is_known {
-            (self.identity.expected()?, copy.made_at)
-        } else {
-            (self.identity.present()?, desired.version)
+        let is_of_same = copy.state == CopyState::Ours && copy.made_at != 0 && !desired.is_another_than(copy);
+        let named = self.identity.expected().filter(|uid| origin_hash(uid) == copy.cluster);
+        let (cluster, version) = match named {
+            Some(cluster) if is_of_same => (cluster, copy.made_at),
+            _ => (self.identity.present()?, desired.version),
         };
         Some(Source { cluster, version }.mark())
     }

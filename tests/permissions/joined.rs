@@ -65,6 +65,26 @@ async fn the_story_of_the_demo_needs_no_more_than_a_scoped_edge_has() {
     );
 }
 
+/// Then no rule is left for the Role of the syncer's own objects.
+#[tokio::test]
+async fn configs_that_select_all_that_the_syncer_keeps_for_itself_are_granted_too() {
+    let pair = pair().await;
+    let (shop, name) = (pair.namespace("shop"), new_name());
+    let mut spec = selection(&shop);
+    let secrets = json!({"group": "", "resource": "secrets", "apiVersion": "v1"});
+    spec["namespaceScope"]["resources"]
+        .as_array_mut()
+        .expect("it selects some")
+        .push(secrets);
+    pair.hub.objects().create(&syncer_config("demo", spec)).await;
+    let documents = manifest(&pair.hub.kubeconfig(), &name, &["--rbac=scoped"]).await;
+    let at_edge = &of_kind(&documents, "ClusterRole")["rules"];
+    for resource in ["configmaps", "secrets"] {
+        assert!(verbs(at_edge, resource).contains(&"patch".to_owned()), "{at_edge}");
+    }
+    assert_eq!(of_kind(&documents, "Role")["rules"], json!([]));
+}
+
 #[tokio::test]
 async fn the_permissions_follow_the_configs_and_the_flags() {
     let pair = pair().await;

@@ -218,6 +218,7 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
             SourceEvent::Complete(Versions {
                 list: version,
                 before: 0,
+                side: 0,
                 has_lost: false,
             }),
             SourceEvent::Object(bytes(&config_map("a", version))),
@@ -243,6 +244,7 @@ fn what_a_worker_has_found_is_no_proof_against_a_list_that_has_begun_since() {
         let versions = Versions {
             list: version + 5,
             before: 0,
+            side: 0,
             has_lost: false,
         };
         bench.source_says(origins, SourceEvent::Complete(versions));

@@ -211,6 +211,7 @@ impl Bench {
             SourceEvent::Complete(Versions {
                 list: version,
                 before,
+                side: 0,
                 has_lost: false,
             }),
         );

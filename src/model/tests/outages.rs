@@ -205,3 +205,25 @@ fn a_copy_is_read_first_only_if_a_write_may_have_taken_effect() {
         assert_eq!(bench.job("a").read_first, reads, "{error:?}");
     }
 }
+
+#[test]
+fn a_list_that_is_older_than_what_the_side_has_shown_for_other_types_has_those_listed_again() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    let copies = bench.copies();
+    let sources = bench.world.sources.iter();
+    let mut others = sources.filter(|(id, (feed, _))| **id != copies && matches!(feed, Feed::Copies(_, Side::Edge)));
+    let (&namespaces, _) = others.next().expect("namespaces are synced too");
+    for (side, is_read_again) in [(40, false), (70, true)] {
+        bench.world.sources.remove(&copies);
+        bench.source_says(namespaces, SourceEvent::Begin(Covers::Everything));
+        let versions = Versions {
+            list: 50,
+            before: 0,
+            side,
+            has_lost: false,
+        };
+        bench.source_says(namespaces, SourceEvent::Complete(versions));
+        assert_eq!(bench.world.sources.contains_key(&copies), is_read_again, "{side}");
+    }
+}
