@@ -98,11 +98,17 @@ megabytes() {
 # Where builds of other programs are kept.
 cache=${EDGE_SYNCER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/edge-syncer}
 
+# go_tool NAME: sets $package, $version and $flags to what cross/tools says of it, and $tool to where it is kept. The name
+# carries the flags too, so that a program made with others is made again.
+go_tool() {
+  read -r _ package version flags <<<"$(awk -v name="$1" '$1 == name' cross/tools)"
+  tool=$cache/tools/$1-$version${flags:+-$(cksum <<<"$flags" | cut -d' ' -f1)}/$1
+}
+
 # tool NAME: makes sure of a Go program of cross/tools and sets $tool to it. Built once, in a minute or two.
 tool() {
-  local package version cgo part
-  read -r _ package version cgo <<<"$(awk -v name="$1" '$1 == name' cross/tools)"
-  tool=$cache/tools/$1-$version/$1
+  local package version flags part
+  go_tool "$1"
   [ -x "$tool" ] && return
   if ! command -v go >/dev/null; then
     say "$1 is missing and Go is not installed. Install Go 1.26 or later: https://go.dev/dl"
@@ -111,7 +117,7 @@ tool() {
   say "building $1 $version, once ..."
   mkdir -p "$cache/tools"
   part=$(mktemp -d "$cache/tools/.part-XXXXXX")
-  if ! GOBIN=$part GOFLAGS=-mod=mod CGO_ENABLED=${cgo:-0} go install -trimpath -ldflags '-s -w' "$package@$version" 2>"$part/log"; then
+  if ! GOBIN=$part GOFLAGS=-mod=mod CGO_ENABLED=$((${#flags} > 0)) CGO_CFLAGS=$flags go install -trimpath -ldflags '-s -w' "$package@$version" 2>"$part/log"; then
     cat "$part/log" >&2
     rm -rf "$part"
     say "$1 $version cannot be built"
@@ -143,9 +149,9 @@ cargo_tool() {
 
 # tool_check NAME: says so if it is neither there nor can be built.
 tool_check() {
-  local version
-  version=$(awk -v name="$1" '$1 == name { print $3 }' cross/tools)
-  [ -x "$cache/tools/$1-$version/$1" ] || command -v go >/dev/null && return
+  local package version flags tool
+  go_tool "$1"
+  [ -x "$tool" ] || command -v go >/dev/null && return
   say "$1 is missing, and Go to build it. Install Go 1.26 or later: https://go.dev/dl"
   missing="$missing go"
 }
