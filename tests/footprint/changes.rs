@@ -103,10 +103,7 @@ impl Route {
     async fn watch(&self, pair: &Pair) -> EdgeWatch {
         let [_, to] = self.ends(pair);
         let path = path(self.api_version, self.plural, self.namespace, "");
-        let first = to.objects().read(&format!("{path}?limit=1")).await;
-        let version = first.expect("the objects can be listed")["metadata"]["resourceVersion"].take();
-        let version = version.as_str().expect("a list has a version");
-        EdgeWatch::start(&to.client(), &[&format!("{path}?resourceVersion={version}")]).await
+        EdgeWatch::from_now(&to.client(), &path).await
     }
 
     /// Waits until `value` has arrived in the object called `name`, and gives the moment.

@@ -155,7 +155,7 @@ impl Flow {
         while let Some(round) = crashes.begin() {
             let path = path("v1", "configmaps", &self.shop, "");
             let is_done = |copy: &Value| copy["data"] == data;
-            let watch = EdgeWatch::start(self.to.client(), &[&path]).await;
+            let watch = EdgeWatch::from_now(self.to.client(), &path).await;
             let mut syncer = self.pair.syncer(flags);
             crashes.moment(watch, is_done).await;
             syncer.kill();

@@ -166,7 +166,7 @@ async fn kill_9_at_any_moment_loses_no_status(flags: Mode) {
         }
         let is_done = |object: &Value| object["status"] == last;
         let path = path("apps/v1", "deployments", &shop, "");
-        let watch = EdgeWatch::start(hub.client(), &[&path]).await;
+        let watch = EdgeWatch::from_now(hub.client(), &path).await;
         let mut syncer = pair.syncer(flags);
         crashes.moment(watch, is_done).await;
         syncer.kill();
