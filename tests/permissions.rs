@@ -8,6 +8,8 @@ mod support;
 mod bench;
 #[path = "permissions/checks.rs"]
 mod checks;
+#[path = "permissions/first.rs"]
+mod first;
 #[allow(dead_code, reason = "a part is used here")]
 #[path = "join/bench.rs"]
 mod join_bench;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::points::{Points, Verdict};
+use super::refused::Ended;
 use crate::cli::{Settings, logger};
 use crate::cluster::access::{self, Access};
 use crate::cluster::{Cluster, Credentials, Error, Side};
-use crate::report::advice;
+use crate::report::{about_no_api, advice, is_about_path};
 use crate::sides;
 
 /// Credentials that end sooner are worth a note.
@@ -36,34 +37,79 @@ pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points
             return None;
         }
     };
-    let place = cluster.standing().place;
+    let address = cluster.standing().place.address.clone();
     let answer = cluster.get_path("/version").await;
-    let is_refused = |error: &Error| error.status().is_some_and(|status| status.code == 401);
-    match &answer {
-        Err(error) if !error.is_forbidden() && !is_refused(error) => {
-            let about = if is_about_tls(error) { "TLS" } else { "reached" };
-            let words = format!("{}: {error}", place.address);
-            points.add(side, about, Verdict::Wrong, words, advice(error, &place));
-            return None;
-        }
-        _ => points.add(side, "reached", Verdict::Good, &*place.address, ""),
+    if let Err(error) = &answer
+        && let Some(about) = fault(error, &cluster)
+    {
+        let to_do = what_to_do(error, (&cluster, &access), settings);
+        points.add(side, about, Verdict::Wrong, format!("{address}: {error}"), to_do);
+        return None;
     }
+    points.add(side, "reached", Verdict::Good, address, "");
     tls(side, &access, points);
     // A server may refuse to show its version and still accept our credentials.
-    if let Some(error) = answer.as_ref().err().filter(|error| is_refused(error)) {
-        points.add(
-            side,
-            "credentials",
-            Verdict::Wrong,
-            error.to_string(),
-            advice(error, &place),
-        );
+    if let Err(error) = &answer
+        && is_refused(error)
+    {
+        let words = ended((&cluster, &access), settings).map_or_else(|| error.to_string(), |(words, _)| words);
+        let to_do = what_to_do(error, (&cluster, &access), settings);
+        points.add(side, "credentials", Verdict::Wrong, words, to_do);
+        clock(&cluster, points);
         return None;
     }
     who(&cluster, settings.keep.is_some(), points).await;
     version(side, answer, points);
     clock(&cluster, points);
     Some(Rc::new(cluster))
+}
+
+fn is_refused(error: &Error) -> bool {
+    error.status().is_some_and(|status| status.code == 401)
+}
+
+/// The point that is wrong if the server gives this error when it is first asked; `None` if it is reached.
+fn fault(error: &Error, cluster: &Cluster) -> Option<&'static str> {
+    match error {
+        error if is_refused(error) => None,
+        error if error.is_forbidden() => is_about_path(error, &cluster.standing().place).then_some("reached"),
+        error if is_about_tls(error) => Some("TLS"),
+        _ => Some("reached"),
+    }
+}
+
+/// What to do about an error of the first answer.
+fn what_to_do(error: &Error, (cluster, access): (&Cluster, &Access), settings: &Settings) -> String {
+    let standing = cluster.standing();
+    let is_of_credentials = is_refused(error) || error.to_string().contains("fatal alert");
+    match (ended((cluster, access), settings), &standing.stranger) {
+        (Some((words, to_do)), _) if is_of_credentials => {
+            // The words of the server are the found ones if it has refused the connection itself.
+            if is_refused(error) {
+                to_do
+            } else {
+                format!("{words}: {to_do}")
+            }
+        }
+        (_, Some(words)) => about_no_api(words, &standing.place).into_owned(),
+        _ => advice(error, &standing.place).into_owned(),
+    }
+}
+
+/// What has ended of what the kubeconfig logs in with, and what to do. The server's time counts, if it is known.
+fn ended((cluster, access): (&Cluster, &Access), settings: &Settings) -> Option<(String, String)> {
+    let now = cluster.time().unwrap_or_else(|| logger::since_1970().as_secs());
+    let (form, end) = access.ended(now)?;
+    let token = access.token();
+    let ended = Ended {
+        side: cluster.side(),
+        form,
+        token: token.as_deref(),
+        name: &settings.sync_target_name,
+        keep: settings.keep.as_ref(),
+    };
+    let at = logger::date_and_time(Duration::from_secs(end));
+    Some((format!("{} has ended at {at}", ended.what()), ended.advice()))
 }
 
 /// True if the server is there and TLS with it fails.

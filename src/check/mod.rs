@@ -5,6 +5,7 @@
 
 mod contact;
 mod points;
+mod refused;
 
 use std::process::ExitCode;
 use std::rc::Rc;

@@ -20,6 +20,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 #[cfg(feature = "admin")]
 pub use admin::Admin;
+pub(crate) use ends::Form;
 pub use error::{AccessError, BadField, Place};
 pub(crate) use kubeconfig::token_in;
 pub(super) use url::check_authority;
@@ -33,6 +34,7 @@ use kubeconfig::{Parts, User};
 
 #[cfg(feature = "admin")]
 mod admin;
+mod ends;
 mod error;
 #[cfg(feature = "admin")]
 mod exec;

@@ -23,8 +23,7 @@ pub struct Claims {
 impl Claims {
     /// Those of a token; `None` if it is no JWT, or has no subject.
     pub fn of(token: &str) -> Option<Self> {
-        let payload = token.trim().split('.').nth(1)?;
-        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
+        let claims = payload(token)?;
         let text = |name: &str| claims[name].as_str().map(str::to_owned);
         let audiences = match &claims["aud"] {
             Value::String(one) => vec![one.clone()],
@@ -58,6 +57,17 @@ impl Claims {
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.is_of_same_account(other) && self.issued > other.issued
     }
+}
+
+/// When a token ends, whoever it is of, if it is a JWT with an end: from then on no server accepts it.
+pub(crate) fn expiry(token: &str) -> Option<u64> {
+    payload(token)?["exp"].as_u64()
+}
+
+/// The claims of a JWT as they are.
+fn payload(token: &str) -> Option<Value> {
+    let payload = token.trim().split('.').nth(1)?;
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -101,6 +111,17 @@ pub(crate) mod tests {
             let found = Claims::of(&token(claims)).unwrap();
             assert_eq!(found.audiences, audiences, "{claims}");
             assert_eq!(found.ends, ends, "{claims}");
+        }
+        for (token, expected) in [
+            (
+                &*token(r#"{"sub":"s","exp":9,"kubernetes.io":{"warnafter":7}}"#),
+                Some(9),
+            ),
+            (&token(r#"{"exp":9}"#), Some(9)),
+            (&token(r#"{"sub":"s"}"#), None),
+            ("opaque", None),
+        ] {
+            assert_eq!(expiry(token), expected, "{token}");
         }
     }
 

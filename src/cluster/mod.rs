@@ -135,6 +135,16 @@ pub struct Place {
     pub trust: String,
 }
 
+impl Place {
+    /// The path of the server's URL, if it has one.
+    pub(crate) fn path(&self) -> Option<&str> {
+        let url = self.address.split(' ').next()?;
+        let (_, rest) = url.split_once("://")?;
+        let path = rest.get(rest.find('/')?..)?.trim_end_matches('/');
+        (!path.is_empty()).then_some(path)
+    }
+}
+
 /// The contact with a side at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {

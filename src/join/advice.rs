@@ -13,6 +13,8 @@ pub(super) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
     match error {
         Error::Unauthorized(_) => NOT_ACCEPTED.into(),
         Error::Unreachable(_) | Error::BadAnswer(_) => report::advice(error, place),
+        // It speaks TLS at that port.
+        Error::Status(status) if status.code == 400 && status.reason.is_empty() => report::advice(error, place),
         Error::Status(status) => match status.code {
             401 => NOT_ACCEPTED.into(),
             403 => "it needs the rights of an administrator: have them given to you, or use other credentials".into(),
@@ -47,6 +49,10 @@ mod tests {
             (
                 Error::Unreachable("Connection refused".to_owned()),
                 "is the API server up",
+            ),
+            (
+                Error::from_answer(400, None, b"Client sent an HTTP request to an HTTPS server.\n"),
+                "write https://",
             ),
             (Error::BadAnswer("a web page: Sign in".to_owned()), "check the address"),
         ] {

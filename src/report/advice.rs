@@ -17,7 +17,7 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
                 .into()
         }
         Error::NotSent(_) => "check the names in the configs and the objects of that type".into(),
-        Error::BadAnswer(_) => about_no_api("").into(),
+        Error::BadAnswer(_) => about_no_api("", place),
         Error::Unanswered(words) if words.ends_with("leads to another server now") => {
             "nothing has to be done: it is sent once that server has said which cluster it is".into()
         }
@@ -32,8 +32,25 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         Error::Unauthorized(_) => {
             "the credentials are not accepted: renew the token or certificate in the kubeconfig".into()
         }
+        error if is_about_path(error, place) => about_path(place.path().unwrap_or_default()).into(),
         Error::Status(status) => about_status(status).into(),
     }
+}
+
+/// True if the server does not allow to ask for anything below the path of its URL. It says so of paths that it does not
+/// know; where a proxy or kcp takes the path from the URL, the server's words do not have it.
+pub(crate) fn is_about_path(error: &Error, place: &Place) -> bool {
+    let (Some(status), Some(path)) = (error.status(), place.path()) else {
+        return false;
+    };
+    status.code == 403 && status.message.contains(&format!(" path \"{path}/"))
+}
+
+fn about_path(path: &str) -> String {
+    format!(
+        "the path {path} in the kubeconfig's server is probably wrong: an API server has none, only a proxy before it or a \
+         workspace of kcp has"
+    )
 }
 
 /// The reason that many failures have in common: a missing permission, by verb and type, affects all objects and
@@ -159,9 +176,12 @@ const WAYS: &[(&[&str], &str)] = &[
 ];
 
 /// What to do where something else than a Kubernetes API answers, by its words.
-pub(super) fn about_no_api(words: &str) -> &'static str {
-    row(STRANGERS, words)
-        .unwrap_or("check the address, its port and its path: another service or a proxy answers there")
+pub(crate) fn about_no_api(words: &str, place: &Place) -> Cow<'static, str> {
+    match (row(STRANGERS, words), place.path()) {
+        (Some(found), _) => found.into(),
+        (None, Some(path)) if words.contains("HTTP 404") => about_path(path).into(),
+        (None, _) => "check the address, its port and its path: another service or a proxy answers there".into(),
+    }
 }
 
 const STRANGERS: &[(&[&str], &str)] = &[
@@ -170,7 +190,7 @@ const STRANGERS: &[(&[&str], &str)] = &[
             "HTTP request to an HTTPS server",
             "plain HTTP request was sent to HTTPS port",
         ],
-        "the port speaks HTTPS: write https:// in the kubeconfig's server",
+        "the server speaks TLS at that port: write https:// instead of http:// in the kubeconfig's server",
     ),
     (
         &[
@@ -199,6 +219,7 @@ fn about_status(status: &ApiStatus) -> &'static str {
         403 => {
             row(REFUSALS, words).unwrap_or("see the words: what refuses it there has to allow it; it is tried again")
         }
+        400 if status.reason.is_empty() && row(STRANGERS, words).is_some() => row(STRANGERS, words).unwrap_or_default(),
         404 => "it continues by itself when the missing type or namespace appears",
         405 => "the server does not know this verb for the type, or the type is being deleted; it is tried again",
         409 => "it is tried again with the newer state",

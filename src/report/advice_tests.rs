@@ -231,7 +231,50 @@ fn what_is_no_kubernetes_api_has_no_advice_about_types() {
         ),
         ("404 page not found (HTTP 404)", "another service or a proxy"),
     ] {
-        assert!(about_no_api(words).contains(expected), "{words}");
+        let found = about_no_api(words, &Place::default());
+        assert!(found.contains(expected), "{words}: {found}");
+    }
+    check(
+        &Error::from_answer(400, None, b"Client sent an HTTP request to an HTTPS server.\n"),
+        "write https:// instead of http://",
+    );
+}
+
+#[test]
+fn a_path_that_the_server_does_not_know_is_probably_wrong() {
+    let is_named = |address: &str, error: &Error, stranger: bool| {
+        let place = Place {
+            address: address.into(),
+            ..Place::default()
+        };
+        let found = if stranger {
+            about_no_api(&error.to_string(), &place)
+        } else {
+            advice(error, &place)
+        };
+        found.contains("the path /nonsense in the kubeconfig's server is probably wrong")
+    };
+    let cannot_get = |path: &str| {
+        let words = format!("forbidden: User \"limited\" cannot get path \"{path}\"");
+        refusal(403, "Forbidden", &words)
+    };
+    let bare = Error::from_answer(404, None, b"404 page not found");
+    for (address, error, stranger, expected) in [
+        ("https://hub:6443/nonsense", &bare, true, true),
+        (
+            "https://hub:6443/nonsense through the proxy http://p:1",
+            &bare,
+            true,
+            true,
+        ),
+        ("https://hub:6443", &bare, true, false),
+        ("https://hub:6443 through the proxy http://p:1/x", &bare, true, false),
+        ("https://hub/nonsense", &cannot_get("/nonsense/version"), false, true),
+        // A workspace of kcp: the server has taken the path from the URL.
+        ("https://hub/nonsense", &cannot_get("/version"), false, false),
+        ("https://hub", &cannot_get("/nonsense/version"), false, false),
+    ] {
+        assert_eq!(is_named(address, error, stranger), expected, "{address} {error}");
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use log::Level;
 use tokio::time::Instant;
 
-use self::advice::{about_no_api, shared_reason};
+use self::advice::shared_reason;
 use self::changes::Changes;
 use self::failures::{Failures, Line, STEADY};
 use self::metrics::Counters;
@@ -26,7 +26,7 @@ use crate::cluster::{Error, Place, Side};
 use crate::logging::{self, LogReason, log_line};
 use crate::sync::job::Change;
 
-pub(crate) use self::advice::advice;
+pub(crate) use self::advice::{about_no_api, advice, is_about_path};
 pub use self::subject::{Subject, Topic};
 
 /// The server that a failure comes from, as far as it is logged.
@@ -210,7 +210,7 @@ impl Report {
         };
         let (reason, message) = reason(&subject, error);
         let (error, advice) = match stranger {
-            Some(words) => (words, about_no_api(words).into()),
+            Some(words) => (words, about_no_api(words, from.place)),
             None => (
                 &*text,
                 subject.advice().map_or_else(|| advice(error, from.place), Into::into),

@@ -9,12 +9,12 @@ use crate::printed::selection;
 use crate::support::objects::syncer_config;
 use crate::support::{Credential, KubeconfigParts};
 
-async fn check(hub: &Path, edge: &Path, more: &[&str]) -> Printed {
+pub(crate) async fn check(hub: &Path, edge: &Path, more: &[&str]) -> Printed {
     edge_syncer(&between(&["check"], hub, edge, more)).await
 }
 
 /// The lines that begin so.
-fn lines<'a>(printed: &'a Printed, begin: &str) -> Vec<&'a str> {
+pub(crate) fn lines<'a>(printed: &'a Printed, begin: &str) -> Vec<&'a str> {
     printed.out.lines().filter(|line| line.starts_with(begin)).collect()
 }
 
