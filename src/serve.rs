@@ -99,6 +99,12 @@ impl ListenAddress {
     }
 }
 
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// The address cannot be listened at; a person has to choose another one, or end the process that has it.
 #[derive(Debug)]
 pub struct ServeError {
@@ -154,6 +160,14 @@ pub async fn listen(address: &ListenAddress) -> Result<TcpListener, ServeError> 
         Ok(listener)
     };
     taken.await.map_err(|source| ServeError {
+        address: address.text.clone(),
+        source,
+    })
+}
+
+/// Whether it could listen at the address now. It listens for a moment, and says nothing.
+pub(crate) async fn can_listen(address: &ListenAddress) -> Result<(), ServeError> {
+    bind(&address.candidates).await.map(drop).map_err(|source| ServeError {
         address: address.text.clone(),
         source,
     })

@@ -4,6 +4,7 @@
 //! has ruled out is not checked: a side that is not reached has no other points.
 
 mod contact;
+mod own;
 mod points;
 mod refused;
 
@@ -35,6 +36,10 @@ pub async fn check(settings: Settings, format: LogFormat) -> ExitCode {
     let mut points = Points::default();
     let hub = contact(Side::Hub, &settings, &mut points).await;
     let edge = contact(Side::Edge, &settings, &mut points).await;
+    if let Some(edge) = &edge {
+        own::objects(edge, &settings, &mut points).await;
+    }
+    own::address(&settings, &mut points).await;
     if let (Some(hub), Some(edge)) = (hub, edge) {
         two_clusters(&hub, &edge, &mut points).await;
         let sync_target = settings.sync_target();

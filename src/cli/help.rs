@@ -116,7 +116,7 @@ const CHECK_USAGE: &str = "\
 Usage: edge-syncer check --from-kubeconfig=FILE --sync-target-uid=UID [flags]
 
 Says, point by point, whether run would work with the same flags: both sides are reached, with TLS, with accepted
-credentials, serve what the configs select and allow all that it needs. Reads only, and changes nothing.
+credentials, serve what the configs select and allow all that it needs. Changes nothing at either side.
 
 Flags of its own:
   -o, --output json           print JSON instead of a line for each point

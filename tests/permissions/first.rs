@@ -1,11 +1,12 @@
 //! `edge-syncer check` where a side does not answer as it should at first: another URL than the API server's, credentials
-//! that have ended.
+//! that have ended. And where the edge lacks what the syncer needs for itself.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::bench::{ensure_namespace, pair};
+use crate::bench::{OWN, ensure_namespace, pair};
 use crate::checks::{check, lines};
 use crate::support::certs::Authority;
 use crate::support::kubeconfig::base64;
@@ -102,4 +103,36 @@ async fn credentials_that_have_ended_do_not_read_like_forged_ones() {
     let line = wrong_credentials(&hub, &file, "edge", &[]).await;
     let begin = "credentials: the client certificate has ended at 20";
     assert!(line.contains(begin) && line.contains("; to do: renew it"), "{line}");
+}
+
+#[tokio::test]
+async fn what_the_syncer_needs_for_itself_is_a_point_of_its_own() {
+    let pair = pair().await;
+    let (hub, edge) = (pair.hub.kubeconfig(), pair.edge.kubeconfig());
+    let secret = format!("--credentials-secret={OWN}/none");
+    let found = check(&hub, &edge, &["--leader-elect"]).await;
+    let missing = format!("✗ edge: own namespace: {OWN} is not there: there is no place for the Lease");
+    let to_do = format!("; to do: create it at the edge: kubectl create namespace {OWN}");
+    assert_eq!(found.code, Some(1), "{}", found.out);
+    let wrong = lines(&found, &missing);
+    assert!(matches!(wrong[..], [line] if line.contains(&to_do)), "{}", found.out);
+
+    ensure_namespace(&pair.edge.objects(), OWN).await;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let taken = listener.local_addr().expect("it has one");
+    let found = check(&hub, &edge, &[&format!("--listen-address={taken}")]).await;
+    assert_eq!(found.code, Some(0), "{}", found.out);
+    let there = format!("✔ edge: own namespace: {OWN} is there");
+    let noted = format!("! listen address: cannot listen at {taken} (--listen-address): ");
+    for line in [&there, &noted] {
+        assert_eq!(lines(&found, line).len(), 1, "{line}\n{}", found.out);
+    }
+    let record = pair.edge.objects();
+    let record = record.get("v1", "configmaps", OWN, "edge-syncer-types-site-7").await;
+    assert_eq!(record, None, "nothing is stored");
+
+    let found = check(&hub, &edge, &[&secret]).await;
+    assert_eq!(found.code, Some(1), "{}", found.out);
+    let missing = format!("✗ edge: own Secret: Secret/{OWN}/none is not there");
+    assert_eq!(lines(&found, &missing).len(), 1, "{}", found.out);
 }

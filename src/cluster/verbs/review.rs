@@ -5,9 +5,9 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
 
-use super::Cluster;
-use crate::cluster::Error;
+use super::{Cluster, FIELD_MANAGER};
 use crate::cluster::error::first_line;
+use crate::cluster::{Error, ObjectName, ResourceType};
 
 impl Cluster {
     /// Sends a review of this kind, such as `SelfSubjectAccessReview`, to `path`, and returns the `status` of the
@@ -26,6 +26,21 @@ impl Cluster {
             return Err(Error::BadAnswer(first_line(&answer)));
         }
         Ok(found["status"].take())
+    }
+
+    /// Asks whether the server would apply this object, without storing it.
+    pub(crate) async fn would_apply(
+        &self,
+        resource: &ResourceType,
+        name: &ObjectName,
+        body: Bytes,
+    ) -> Result<(), Error> {
+        let path = self.object_path(resource, name)?;
+        let path = format!("{path}?dryRun=All&fieldManager={FIELD_MANAGER}&force=true");
+        let kind = Some("application/apply-patch+yaml");
+        self.call(Method::PATCH, &path, "application/json", kind, body)
+            .await
+            .map(drop)
     }
 
     /// The time of the server when it last answered, in seconds since 1970, if it has said so.
