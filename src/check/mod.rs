@@ -242,7 +242,8 @@ fn permission_point(side: Side, permission: &Permission, answer: Result<Vec<&str
             let words = format!("may not {} {what} ({feature})", lacking.join(", "));
             // Without these, less is done and nothing fails; and roles need none if the syncer has what they grant.
             if row.is_optional || row.on == On::Roles {
-                points.add(side, about, Verdict::Note, format!("{words}: {}", row.why), "");
+                let words = format!("{words}; it is optional: without it, {}", row.without);
+                points.add(side, about, Verdict::Note, words, "");
             } else {
                 let to_do = format!(
                     "grant it: edge-syncer gen rbac --side {side} prints the roles; for an edge of gen --rbac=scoped, run that \

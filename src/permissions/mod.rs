@@ -28,10 +28,22 @@ pub struct Row {
     pub on: On,
     /// When it is needed.
     pub when: When,
-    /// Nothing fails without it: `why` says what is done less well.
+    /// Nothing fails without it: `without` says what is done less well.
     pub is_optional: bool,
-    /// What it is for: the comment on its rules.
+    /// What it is for: the comment on its rules begins so.
     pub why: &'static str,
+    /// What does not work without it, for whoever may do without: the comment ends so.
+    pub without: &'static str,
+}
+
+impl Row {
+    /// The comment on its rules.
+    pub fn comment(&self) -> String {
+        match self.without {
+            "" => self.why.to_owned(),
+            without => format!("{} Without it, {without}.", self.why),
+        }
+    }
 }
 
 /// Which resources a row is about.
@@ -104,7 +116,11 @@ const KEEP: &[&str] = &["get", "create", "patch"];
 const DEFINITIONS: On = On::Type("apiextensions.k8s.io", "customresourcedefinitions", &[]);
 const NAMESPACES: On = On::Type("", "namespaces", &[]);
 const IDENTITY: On = On::Type("", "namespaces", &["kube-system", "default"]);
-const LATER: &str = "To notice at once that a type appears. Without it, types are asked for every few minutes.";
+const LATER: &str = "To notice at once that a type appears.";
+const FOUND_LATER: &str = "types are asked for every few minutes";
+const EMPTY_STAYS: &str = "a namespace that upsync has created is preserved when it is empty, and the log says so";
+const CASCADES_OFF: &str =
+    "copies of Namespaces and CRDs are preserved when their hub objects are deleted, and the log says so";
 
 const fn row(side: Side, feature: &'static str, resources: &'static str, verbs: &'static [&'static str]) -> Row {
     Row {
@@ -116,6 +132,7 @@ const fn row(side: Side, feature: &'static str, resources: &'static str, verbs: 
         when: When::Always,
         is_optional: false,
         why: "",
+        without: "",
     }
 }
 
@@ -124,11 +141,16 @@ impl Row {
         Self { on, when, why, ..self }
     }
 
-    const fn optional(self) -> Self {
+    const fn optional(self, without: &'static str) -> Self {
         Self {
             is_optional: true,
+            without,
             ..self
         }
+    }
+
+    const fn without(self, without: &'static str) -> Self {
+        Self { without, ..self }
     }
 }
 
@@ -212,7 +234,7 @@ pub const TABLE: &[Row] = &[
     .on(
         On::Type("apis.kcp.io", "apibindings", &[]),
         When::KcpWithGroups,
-        "The same in kcp, which has types from APIBindings.",
+        "Whether a type as a whole is deleted, in kcp, which has types from APIBindings.",
     ),
     row(Hub, "upsync", "each selected type", WRITE).on(
         On::Copies(Up),
@@ -246,12 +268,16 @@ pub const TABLE: &[Row] = &[
             On::Everything,
             When::Direction(Up),
             "Upsync: whether a namespace that it has created is empty, so that it can be deleted. This lets the syncer read \
-             all objects of the hub. Without it, such a namespace is preserved, and the log says so.",
+             all objects of the hub.",
         )
-        .optional(),
+        .optional(EMPTY_STAYS),
     row(Hub, "upsync, to delete namespaces that it has created", "`namespaces`", &["delete"])
-        .on(NAMESPACES, When::Direction(Up), "And to delete it then.")
-        .optional(),
+        .on(
+            NAMESPACES,
+            When::Direction(Up),
+            "Upsync: to delete a namespace that it has created, once that is empty.",
+        )
+        .optional(EMPTY_STAYS),
     row(
         Hub,
         "types that appear later",
@@ -259,7 +285,7 @@ pub const TABLE: &[Row] = &[
         &["list", "watch"],
     )
     .on(DEFINITIONS, When::MoreToCome, LATER)
-    .optional(),
+    .optional(FOUND_LATER),
     row(
         Hub,
         "renewal of its token",
@@ -271,7 +297,8 @@ pub const TABLE: &[Row] = &[
         On::Roles,
         When::Roles(Up),
         "Upsync of roles: give permissions that the syncer itself does not have.",
-    ),
+    )
+    .without("roles that give more than the syncer may do itself are refused by the hub"),
     row(Edge, "downsync", "each selected type, and `namespaces` (without delete), in all namespaces", WRITE).on(
         On::Copies(Down),
         When::Direction(Down),
@@ -281,7 +308,8 @@ pub const TABLE: &[Row] = &[
         On::Roles,
         When::Roles(Down),
         "Downsync of roles: give permissions that the syncer itself does not have.",
-    ),
+    )
+    .without("roles that give more than the syncer may do itself are refused by the edge"),
     row(Edge, "upsync", "each selected type, in all namespaces", READ).on(
         On::Origins(Up),
         When::Direction(Up),
@@ -308,10 +336,9 @@ pub const TABLE: &[Row] = &[
             On::Everything,
             When::Cascades,
             "To delete a Namespace or a CRD: whether anything is left in it. This lets the syncer read all objects of the \
-             edge. Without it, copies of Namespaces and CRDs are preserved when their hub objects are deleted, and the log \
-             says so.",
+             edge.",
         )
-        .optional(),
+        .optional(CASCADES_OFF),
     row(
         Edge,
         "deletes of Namespaces and CRDs",
@@ -321,12 +348,17 @@ pub const TABLE: &[Row] = &[
     .on(
         DEFINITIONS,
         When::Cascades,
-        "The same for types that the edge defines and does not serve at that moment.",
+        "To delete a Namespace or a CRD: whether objects are left of a type that the edge defines and does not serve at \
+         that moment.",
     )
-    .optional(),
+    .optional(CASCADES_OFF),
     row(Edge, "deletes of Namespaces and CRDs", "`namespaces`", &["delete"])
-        .on(NAMESPACES, When::Cascades, "And to delete a Namespace then.")
-        .optional(),
+        .on(
+            NAMESPACES,
+            When::Cascades,
+            "To delete a Namespace whose hub object is deleted, once it is empty.",
+        )
+        .optional("copies of Namespaces are preserved when their hub objects are deleted, and the log says so"),
     row(
         Edge,
         "types that appear later",
@@ -334,7 +366,7 @@ pub const TABLE: &[Row] = &[
         &["list", "watch"],
     )
     .on(DEFINITIONS, When::MoreToCome, LATER)
-    .optional(),
+    .optional(FOUND_LATER),
     row(
         Edge,
         "its record",
@@ -355,7 +387,7 @@ pub const TABLE: &[Row] = &[
     .on(
         On::FormerRecords,
         When::Always,
-        "The same of an earlier version, and of former sync targets.",
+        "The record of an earlier version, and those of former sync targets, to take over what they name.",
     ),
     row(
         Edge,

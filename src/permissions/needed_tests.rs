@@ -283,6 +283,15 @@ fn each_row_says_what_it_is_for_and_is_one() {
             row.why.ends_with('.') && !row.feature.is_empty() && !row.verbs.is_empty(),
             "{row:?}"
         );
+        // Read alone, behind a mark or in a role: what it is for, and what happens without it.
+        assert!(
+            !row.why.starts_with("And ") && !row.why.starts_with("The same"),
+            "{row:?}"
+        );
+        assert!(
+            row.without.is_empty() != row.is_optional || row.on == On::Roles,
+            "{row:?}"
+        );
         let is_same = |other: &Row| (other.side, other.on, other.verbs) == (row.side, row.on, row.verbs);
         let same = TABLE.iter().position(|other| is_same(other) && other.when == row.when);
         assert_eq!(same, Some(at), "{row:?}");

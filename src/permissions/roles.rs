@@ -73,7 +73,7 @@ pub fn rules(permissions: &[&Permission]) -> String {
     while let Some(first) = rest.first() {
         let is_of_row = |permission: &&&Permission| same_row(permission.row, first.row);
         let (of_row, others) = rest.split_at(rest.iter().take_while(is_of_row).count());
-        comment(&mut text, first.row.why);
+        comment(&mut text, &first.row.comment());
         rules_of_row(&mut text, of_row);
         rest = others;
     }
