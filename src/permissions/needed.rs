@@ -64,7 +64,8 @@ pub struct Needed {
     pub escalating: Vec<String>,
 }
 
-/// What the syncer needs at a side. No permission is named twice.
+/// What the syncer needs at a side. No permission is named twice, except for single objects, such as the syncer's own:
+/// whoever removes the rule of a selected type must not take these with it.
 pub fn needed(side: Side, situation: &Situation<'_>) -> Needed {
     let mut found = Needed::default();
     for row in TABLE {
@@ -74,7 +75,6 @@ pub fn needed(side: Side, situation: &Situation<'_>) -> Needed {
             }
         }
     }
-    found.permissions = without_covered(found.permissions);
     found.escalating.sort();
     found.escalating.dedup();
     found
@@ -83,10 +83,12 @@ pub fn needed(side: Side, situation: &Situation<'_>) -> Needed {
 /// Adds a permission without the verbs that one before it has.
 fn add(permissions: &mut Vec<Permission>, mut permission: Permission, polled: &[Side]) {
     let is_polled = polled.contains(&permission.row.side);
+    let is_single = !permission.names.is_empty() || permission.namespace.is_some();
     let mut verbs = std::mem::take(&mut permission.verbs);
     verbs.retain(|verb| {
         let mut before = permissions.iter().filter(|before| is_wider(before, &permission));
-        (*verb != "watch" || !is_polled) && !before.any(|before| before.verbs.contains(verb))
+        let is_covered = !is_single && before.any(|before| before.verbs.contains(verb));
+        (*verb != "watch" || !is_polled) && !is_covered
     });
     permission.verbs = verbs;
     if !permission.verbs.is_empty() {
@@ -99,22 +101,6 @@ fn is_wider(wide: &Permission, other: &Permission) -> bool {
     let is_same = (&wide.group, &wide.resource) == (&other.group, &other.resource);
     let is_everywhere = wide.names.is_empty() && wide.namespace.is_none();
     is_same && is_everywhere && (!wide.row.is_optional || other.row.is_optional)
-}
-
-/// The permissions without those for single objects that one for all objects of the type includes.
-fn without_covered(permissions: Vec<Permission>) -> Vec<Permission> {
-    let all = permissions.clone();
-    let mut left = permissions;
-    for permission in &mut left {
-        let is_single = !permission.names.is_empty() || permission.namespace.is_some();
-        let resource = permission.clone();
-        permission.verbs.retain(|verb| {
-            let mut wider = all.iter().filter(|wide| is_wider(wide, &resource));
-            !is_single || !wider.any(|wide| wide.verbs.contains(verb))
-        });
-    }
-    left.retain(|permission| !permission.verbs.is_empty());
-    left
 }
 
 fn counts(when: When, situation: &Situation<'_>) -> bool {

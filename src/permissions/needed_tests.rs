@@ -174,6 +174,7 @@ fn the_hub_lets_configs_be_read_and_marked_whatever_they_select() {
 fn the_hub_lets_what_goes_down_be_read_and_its_status_written() {
     let spec = down(&["configmaps", "deployments.apps", "gauges.example.org"]);
     let read = [
+        IDENTITY,
         "configmaps get,list,watch",
         "namespaces get,list,watch",
         "deployments.apps get,list,watch",
@@ -195,6 +196,7 @@ fn the_hub_lets_what_goes_down_be_read_and_its_status_written() {
 #[test]
 fn the_hub_lets_what_goes_up_be_written() {
     let expected = [
+        IDENTITY,
         "configmaps get,list,watch,create,patch,delete",
         "namespaces get,list,watch,create",
         "(*.* list)",
@@ -214,11 +216,14 @@ fn the_edge_lets_what_goes_down_be_written_and_what_goes_up_be_read() {
     let expected = [
         &format!("configmaps {write}"),
         "namespaces get,list,watch,create,patch",
+        IDENTITY,
         "(*.* list)",
         &format!("({CRDS} get,list)"),
         "(namespaces delete)",
+        // The records are ConfigMaps, and have a rule of their own even where all ConfigMaps may be written.
+        RECORDS[0],
+        RECORDS[1],
     ];
-    // The records are ConfigMaps, of which all may be written.
     check(Side::Edge, &down(&["configmaps"]), &expected, |_| ());
     let expected = [&["deployments.apps get,list,watch", IDENTITY][..], &RECORDS].concat();
     check(Side::Edge, &up(&["deployments.apps"]), &expected, |_| ());

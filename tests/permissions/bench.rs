@@ -172,26 +172,42 @@ impl Atom {
         atoms
     }
 
-    /// The rules of its role without it.
+    /// True if another rule gives it for all objects too, so that nobody misses it: the rules for the syncer's own objects
+    /// and for telling clusters apart stand alone.
+    pub(crate) fn is_covered(&self, all: &[Self]) -> bool {
+        let group = |atom: &Self| atom.rules[atom.rule]["apiGroups"].clone();
+        all.iter().any(|other| {
+            let is_same = (&other.verb, &other.resource, group(other)) == (&self.verb, &self.resource, group(self));
+            let is_wide = other.of == "clusterroles" && other.rules[other.rule]["resourceNames"].is_null();
+            is_same && is_wide && (other.of, other.rule) != (self.of, self.rule)
+        })
+    }
+
+    /// The rules of its role without it, also where a rule for single objects gives it again.
     fn rules_without(&self) -> Value {
-        let mut rules = self.rules.as_array().expect("a role has rules").clone();
-        let whole = rules.remove(self.rule);
-        let without = |list: &Value, word: &str| -> Vec<Value> {
+        let words = |list: &Value, is_left: &dyn Fn(&Value) -> bool| -> Vec<Value> {
             let words = list.as_array().into_iter().flatten();
-            words.filter(|other| *other != word).cloned().collect()
+            words.filter(|word| is_left(word)).cloned().collect()
         };
-        let mut others = whole.clone();
-        others["resources"] = without(&whole["resources"], &self.resource).into();
-        let mut rest = whole.clone();
-        rest["resources"] = json!([self.resource]);
-        rest["verbs"] = without(&whole["verbs"], &self.verb).into();
-        for rule in [others, rest] {
-            let is_empty = |key: &str| rule[key].as_array().is_none_or(Vec::is_empty);
-            if !is_empty("resources") && !is_empty("verbs") {
-                rules.push(rule);
+        let of_rule = |(at, whole): (usize, &Value)| {
+            let has = |key: &str, word: &str| whole[key].as_array().is_some_and(|all| all.contains(&json!(word)));
+            let is_same_group = whole["apiGroups"] == self.rules[self.rule]["apiGroups"];
+            let gives = is_same_group && has("resources", &self.resource) && has("verbs", &self.verb);
+            if at != self.rule && (!gives || whole["resourceNames"].is_null()) {
+                return vec![whole.clone()];
             }
-        }
-        rules.into()
+            let mut others = whole.clone();
+            others["resources"] = words(&whole["resources"], &|word| *word != self.resource).into();
+            let mut rest = whole.clone();
+            rest["resources"] = json!([self.resource]);
+            rest["verbs"] = words(&whole["verbs"], &|word| *word != self.verb).into();
+            vec![others, rest]
+        };
+        let rules = self.rules.as_array().expect("a role has rules").iter().enumerate();
+        let is_empty = |rule: &Value, key: &str| rule[key].as_array().is_none_or(Vec::is_empty);
+        let left = rules.flat_map(of_rule);
+        left.filter(|rule| !is_empty(rule, "resources") && !is_empty(rule, "verbs"))
+            .collect()
     }
 
     fn path(&self) -> String {

@@ -3,9 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{Atom, OWN, Site, ensure_namespace, pair};
+use crate::bench::{Atom, OWN, RBAC, ROLE, Site, documents, ensure_namespace, pair};
+use crate::printed::{nothing_was_refused, selection};
 use crate::support::Syncer;
 use crate::support::objects::syncer_config;
+use crate::support::stage::CONFIG_API;
 use crate::support::statuses::{deployment, web};
 use crate::support::story::{SOON, arrives, becomes, crd, custom_object, drop_crds, install_crd};
 
@@ -93,6 +95,45 @@ async fn the_record_and_the_identity_of_the_edge_are_missed_and_the_record_is_pi
         let (status, _) = syncer.terminate().await;
         assert_eq!(status.code(), Some(0), "{}", syncer.log());
     }
+}
+
+/// Whoever narrows the printed roles by hand removes a type from its rule, and nothing that the syncer needs for itself.
+#[tokio::test]
+async fn roles_without_one_of_their_types_still_let_the_syncer_work() {
+    let pair = pair().await;
+    let shop = pair.namespace("shop");
+    let shop = &*shop;
+    pair.hub.objects().create(&syncer_config("demo", selection(shop))).await;
+    let site = Site::prepare(pair, &["--leader-elect"]).await;
+    for (at, printed) in [(&site.hub, &site.printed[0]), (&site.edge, &site.printed[1])] {
+        let role = documents(printed).into_iter().find(|it| it["kind"] == "ClusterRole");
+        let mut rules = role.expect("it is printed")["rules"].clone();
+        let rules_of_types = rules.as_array_mut().expect("a role has rules").iter_mut();
+        for rule in rules_of_types {
+            let resources = rule["resources"].as_array_mut().expect("a rule has resources");
+            resources.retain(|resource| resource != "configmaps");
+            if resources.is_empty() {
+                *rule = json!({"apiGroups": ["none.example.org"], "resources": ["none"], "verbs": ["get"]});
+            }
+        }
+        at.merge_patch(RBAC, "clusterroles", "", ROLE, &json!({"rules": rules}))
+            .await;
+    }
+    let resource = json!({"group": "apps", "resource": "deployments", "apiVersion": "v1"});
+    let spec = json!({"namespaceScope": {"namespaces": [shop], "resources": [resource]}, "upsync": []});
+    site.hub
+        .merge_patch(CONFIG_API, "syncerconfigs", "", "demo", &json!({"spec": spec}))
+        .await;
+    ensure_namespace(&site.hub, shop).await;
+    site.hub.create(&deployment(shop, "web:1")).await;
+    let marks = [site.pair.hub.audit_mark(), site.pair.edge.audit_mark()];
+    let mut syncer = site.syncer(&["--leader-elect", "--heartbeat-interval=1s"]);
+    arrives(&site.edge, "apps/v1", "deployments", shop, "web").await;
+    arrives(&site.edge, "v1", "configmaps", OWN, RECORD).await;
+    arrives(&site.edge, "coordination.k8s.io/v1", "leases", OWN, ROLE).await;
+    let (status, _) = syncer.terminate().await;
+    assert_eq!(status.code(), Some(0), "{}", syncer.log());
+    nothing_was_refused(&site.pair, marks);
 }
 
 #[tokio::test]
