@@ -52,6 +52,9 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
         raw.format.as_deref(),
         [("manifest", Format::Manifest), ("systemd", Format::Systemd)],
     )?;
+    if format == Format::Systemd {
+        only_for_manifests(&raw)?;
+    }
     let needs_image = action == Action::Register && format == Format::Manifest;
     if let Some(uid) = &raw.uid {
         join::id::check_uid(uid).map_err(|why| format!("--uid {uid:?}: {why}"))?;
@@ -89,6 +92,26 @@ fn read(name: String, mut raw: GenArgs) -> Result<Settings, String> {
         is_dry: raw.dry_run,
         now: logger::since_1970(),
     })
+}
+
+/// Refuses the flags that have no effect on the files of a service.
+fn only_for_manifests(raw: &GenArgs) -> Result<(), String> {
+    for (flag, is_given, why) in [
+        ("--ha", raw.ha, "a machine runs one syncer"),
+        ("--replicas", raw.replicas.is_some(), "a machine runs one syncer"),
+        (
+            "--syncer-image",
+            raw.syncer_image.is_some(),
+            "a service runs the binary",
+        ),
+    ] {
+        if is_given {
+            return Err(format!(
+                "{flag}: has no effect with --format=systemd, since {why}: leave it out"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Where the hub is, and the credentials for it, by kubectl's rules.

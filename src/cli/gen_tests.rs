@@ -167,6 +167,18 @@ const WRONG: &[(&str, &str)] = &[
     ("site --uid", "--uid needs a value"),
     ("site --ha=maybe", "--ha \"maybe\": must be true or false"),
     (
+        "site -o folder --format=systemd --ha",
+        "--ha: has no effect with --format=systemd, since a machine runs one syncer: leave it out",
+    ),
+    (
+        "site -o folder --format=systemd --replicas=1",
+        "--replicas: has no effect with --format=systemd, since a machine runs one syncer: leave it out",
+    ),
+    (
+        "site -o folder --format=systemd --syncer-image=x",
+        "--syncer-image: has no effect with --format=systemd, since a service runs the binary: leave it out",
+    ),
+    (
         "site -o - --format=systemd",
         "-o -: with --format=systemd it must be a folder",
     ),

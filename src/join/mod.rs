@@ -306,12 +306,7 @@ fn service(settings: &Settings, identity: &Identity, kubeconfig: &str) -> Vec<Pa
         format!("--burst={burst}"),
         "--listen-address=localhost:8080".to_owned(),
     ];
-    // There is one machine, and no other syncer to share a Lease with.
-    let components = Components {
-        is_ha: false,
-        ..settings.components
-    };
-    flags.extend(components.flags());
+    flags.extend(settings.components.flags());
     let text = format!(
         "SYNC_TARGET_NAME={name}\nSYNC_TARGET_UID={uid}\nNAMESPACE={namespace}\nEDGE_SYNCER_FLAGS=\"{}\"\n",
         flags.join(" ")

@@ -19,6 +19,7 @@ async fn wrong_input_is_one_line_and_touches_nothing() {
     let folder = Folder::create("refused");
     let file = folder.write("out.yaml", "what was there").display().to_string();
     let here = folder.path().display().to_string();
+    let folder_of_service = folder.path().join("etc").display().to_string();
     let kubeconfig = pair.hub.kubeconfig();
     let mark = pair.hub.audit_mark();
     for (args, words) in [
@@ -48,6 +49,10 @@ async fn wrong_input_is_one_line_and_touches_nothing() {
         (
             vec!["site", IMAGE, "-o", &file, "--context", "none"],
             "--context: \"none\" is not in the file, which has context \"main\"",
+        ),
+        (
+            vec!["site", "-o", &folder_of_service, "--format=systemd", "--ha"],
+            "--ha: has no effect with --format=systemd",
         ),
         (
             vec!["site", IMAGE, "-o", &file, "--password", "x"],

@@ -59,7 +59,7 @@ async fn a_service_gets_its_unit_its_settings_and_a_kubeconfig() {
     .await;
 
     // What a manifest has in the Deployment, a service has in its settings.
-    let flags = ["--poll", "--metered", "--ha"];
+    let flags = ["--poll", "--metered"];
     generate(
         &kubeconfig,
         &[&[&name, "--format=systemd", "-o", &at][..], &flags].concat(),
