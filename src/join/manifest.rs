@@ -1,12 +1,14 @@
 //! What an edge gets: the objects of `manifests/`, with the values of one registration.
 //!
-//! Promises: what is printed is what `kubectl kustomize` makes from the same base and components, with the same values;
-//! in the order of the KubeStellar-Syncer's manifest; no placeholder is left, and no value is empty.
+//! Promises: what is printed is what `kubectl kustomize` makes from the same base and components, with the same values,
+//! but for a Namespace that every cluster has; in the order of the KubeStellar-Syncer's manifest; no placeholder is left,
+//! and no value is empty.
 
 use serde_json::{Value, json};
 
 use super::patch;
 use super::scoped::Scope;
+use crate::plan::is_of_every_cluster;
 
 /// The base and the components, as they are in `manifests/`.
 const BASE: &str = include_str!("../../manifests/base/edge-syncer.yaml");
@@ -153,6 +155,8 @@ pub(super) fn documents(values: &Values<'_>) -> Vec<Value> {
         Rbac::Wide => &WIDE,
         Rbac::Scoped => &SCOPED,
     };
+    // `kubectl delete -f` would delete it with everything in it.
+    objects.retain(|object| object["kind"] != "Namespace" || !is_of_every_cluster(values.namespace));
     add(&mut objects, rbac);
     for component in values.components.chosen() {
         add(&mut objects, component);

@@ -10,6 +10,7 @@ mod hub;
 pub(crate) mod id;
 pub(crate) mod labels;
 mod manifest;
+mod notes;
 mod output;
 mod patch;
 mod prep;
@@ -169,6 +170,13 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
         Action::Register => register(&mut work, &wanted, &found, settings).await?,
         Action::Rotate => (known(&work, &wanted, &found)?, None),
     };
+    if settings.action == Action::Register && settings.format == Format::Manifest {
+        let id = identity.id();
+        let namespace = identity.at_edge.as_deref().unwrap_or(&id);
+        if let Some(note) = notes::about_namespace(namespace) {
+            say(&note);
+        }
+    }
     if settings.is_dry {
         say("nothing was written");
         return Ok(());

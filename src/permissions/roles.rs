@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Needed, Permission, Row};
 use crate::cluster::{ObjectName, Side};
-use crate::plan::is_label;
+use crate::plan::{is_label, is_of_every_cluster};
 use crate::sync::own_objects::lease_name;
 
 /// Where the lines of comments end.
@@ -32,7 +32,7 @@ pub fn documents(account: &Account<'_>, needed: &Needed) -> String {
     let namespace = account.namespace;
     let mut text = String::new();
     comment(&mut text, &head(account));
-    if namespace != "default" {
+    if !is_of_every_cluster(namespace) {
         line(&mut text, "apiVersion: v1\nkind: Namespace");
         line(&mut text, &format!("metadata: {{name: {}}}\n---", word(namespace)));
     }
@@ -258,6 +258,20 @@ mod tests {
         let mut nothing = String::new();
         comment(&mut nothing, "");
         assert!(nothing.is_empty());
+    }
+
+    #[test]
+    fn a_namespace_that_every_cluster_has_is_not_printed() {
+        for (namespace, is_printed) in [("edge-syncer", true), ("default", false), ("kube-system", false)] {
+            let account = Account {
+                side: Side::Edge,
+                namespace,
+                sync_target: "site-7",
+                configs: &[],
+            };
+            let text = documents(&account, &Needed::default());
+            assert_eq!(text.contains("kind: Namespace\n"), is_printed, "{text}");
+        }
     }
 
     #[test]

@@ -140,6 +140,27 @@ async fn a_second_run_finds_the_first_and_writes_nothing() {
     assert_eq!(of_kind(&second, "Namespace")["metadata"]["name"], "own");
 }
 
+/// `kubectl delete -f` would delete it, with everything in it.
+#[tokio::test]
+async fn a_namespace_that_every_cluster_has_is_not_in_the_manifest() {
+    let pair = shared_pair().await;
+    let (name, kubeconfig) = (new_name(), pair.hub.kubeconfig());
+    for flags in [&["-n", "kube-system"][..], &[]] {
+        let args = [&[name.as_str(), IMAGE, "-o", "-"], flags].concat();
+        let done = generate(&kubeconfig, &args).await.done();
+        let noted = "note: every cluster has the namespace kube-system, so the manifest leaves it out";
+        assert!(done.stderr.contains(noted), "{}", done.stderr);
+        let documents = crate::support::manifests::documents(&done.stdout);
+        assert!(documents.iter().all(|object| object["kind"] != "Namespace"));
+        let deployment = of_kind(&documents, "Deployment");
+        assert_eq!(deployment["metadata"]["namespace"], "kube-system");
+    }
+    let done = generate(&kubeconfig, &[&new_name(), IMAGE, "-o", "-", "-n", "own"])
+        .await
+        .done();
+    assert!(!done.stderr.contains("every cluster"), "{}", done.stderr);
+}
+
 #[tokio::test]
 async fn what_was_changed_is_corrected() {
     let pair = shared_pair().await;
