@@ -77,6 +77,11 @@ impl Client {
         self.access.place.error(BadField::new("server", why))
     }
 
+    /// An error about a flag beside the kubeconfig.
+    pub(super) fn bad_flag(&self, flag: &str, why: &str) -> AccessError {
+        self.access.place.error(BadField::new(flag, why))
+    }
+
     /// Its URL.
     pub(super) fn url(&self) -> &Uri {
         &self.access.config.cluster_url

@@ -137,6 +137,14 @@ impl Error for JoinError {}
 pub async fn run(settings: &Settings, say: fn(&str)) -> Result<(), Box<dyn Error>> {
     let say: fn(&str) = if settings.is_silent { |_| {} } else { say };
     let mut client = Client::open(&settings.hub, &user_agent(), say).await?;
+    if let Some(url) = settings
+        .hub_url
+        .as_ref()
+        .filter(|_| settings.action != Action::Unregister)
+    {
+        let checked = notes::about_encryption(url, client.url());
+        checked.map_err(|why| client.bad_flag("--hub-url", &why))?;
+    }
     if let Some(mailbox) = &settings.mailbox {
         client = prep::find(&client, mailbox, settings, &say).await?;
     }
@@ -257,6 +265,11 @@ fn kubeconfig(
         say(&format!(
             "note: {url} leads from a pod to the pod itself; give the URL that the edge reaches with --hub-url"
         ));
+    }
+    let unencrypted = notes::about_encryption(url, client.url());
+    let unencrypted = unencrypted.map_err(|why| format!("{why}, or give another URL with --hub-url"))?;
+    if let Some(note) = unencrypted {
+        say(&note);
     }
     if client.has_proxy() {
         say("note: the proxy of your kubeconfig is not passed on to the edge");

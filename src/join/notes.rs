@@ -1,5 +1,8 @@
 //! What people have to know about what they have chosen, before they apply what is written. Without I/O.
 
+use http::Uri;
+
+use super::token::is_of_this_machine;
 use crate::plan::is_of_every_cluster;
 
 /// About the namespace of the syncer at the edge, for a manifest.
@@ -10,6 +13,29 @@ pub(super) fn about_namespace(namespace: &str) -> Option<String> {
              what is the syncer's; no config can touch what is in it, as in each namespace with a syncer"
         )
     })
+}
+
+/// About the URL of the hub that the edge gets, where your kubeconfig has the other one: a note, or why it is refused.
+pub(super) fn about_encryption(url: &Uri, of_kubeconfig: &Uri) -> Result<Option<String>, String> {
+    let has_no_tls = |url: &Uri| url.scheme_str() == Some("http");
+    if !has_no_tls(url) {
+        return Ok(None);
+    }
+    if is_of_this_machine(url) {
+        return Ok(Some(format!(
+            "note: {url} is on the machine of the syncer, which sends its token there unencrypted: what listens there has to \
+             pass it on with TLS"
+        )));
+    }
+    if has_no_tls(of_kubeconfig) {
+        return Ok(Some(format!(
+            "note: {url} has no TLS: anybody on the network path can read the syncer's token and change everything"
+        )));
+    }
+    Err(format!(
+        "{url} has no TLS, so that anybody on the network path could read the syncer's token: write https://, as your \
+         kubeconfig has it"
+    ))
 }
 
 #[cfg(test)]
@@ -29,6 +55,31 @@ mod tests {
             let note = about_namespace(namespace);
             assert_eq!(note.is_some(), is_noted, "{namespace}");
             assert!(note.is_none_or(|note| note.contains(namespace)));
+        }
+    }
+
+    #[test]
+    fn a_token_goes_unencrypted_only_where_nobody_is_on_the_way() {
+        let tls = "https://hub.example:6443";
+        for (url, kubeconfig, expected) in [
+            ("https://hub.example", tls, Ok("")),
+            ("https://hub.example", "http://hub.example", Ok("")),
+            ("http://127.0.0.1:8001", tls, Ok("pass it on with TLS")),
+            ("http://localhost", tls, Ok("pass it on with TLS")),
+            ("http://[::1]:8001", tls, Ok("pass it on with TLS")),
+            ("http://hub.example", "http://hub.example", Ok("has no TLS: anybody")),
+            ("http://hub.example", "http://127.0.0.1:8001", Ok("has no TLS: anybody")),
+            ("http://hub.example", tls, Err("write https://")),
+            ("http://10.0.0.1:6443", tls, Err("write https://")),
+        ] {
+            let found = about_encryption(&url.parse().unwrap(), &kubeconfig.parse().unwrap());
+            let is_expected = match (&found, expected) {
+                (Ok(None), Ok(words)) => words.is_empty(),
+                (Ok(Some(note)), Ok(words)) => !words.is_empty() && note.contains(words),
+                (Err(why), Err(words)) => why.contains(words),
+                _ => false,
+            };
+            assert!(is_expected, "{url} {kubeconfig}: {found:?}");
         }
     }
 }

@@ -168,6 +168,21 @@ async fn the_edge_may_reach_the_hub_by_another_url() {
         let cluster = &kubeconfig_in(&documents)["clusters"][0]["cluster"];
         assert_eq!(cluster["server"], expected, "{flags:?}");
     }
+    for (url, note) in [
+        (
+            "--hub-url=http://127.0.0.1:8001",
+            "note: http://127.0.0.1:8001/ is on the machine of the syncer",
+        ),
+        ("--hub-url=https://hub.example.org", ""),
+    ] {
+        let folder = Folder::create("noted");
+        let path = folder.path().join("etc").display().to_string();
+        let args = [&new_name(), "--format=systemd", "-o", &path, url];
+        let said = generate(&kubeconfig, &args).await.done().stderr;
+        let notes: Vec<&str> = said.lines().filter(|line| line.contains("unencrypted")).collect();
+        assert_eq!(notes.len(), usize::from(!note.is_empty()), "{said}");
+        assert!(said.contains(note), "{said}");
+    }
     let noted = generate(&kubeconfig, &[&new_name(), IMAGE, "-o", "-"]).await.done();
     assert!(noted.stderr.contains("--hub-url"), "{}", noted.stderr);
 }

@@ -55,6 +55,10 @@ async fn wrong_input_is_one_line_and_touches_nothing() {
             "--ha: has no effect with --format=systemd",
         ),
         (
+            vec!["site", IMAGE, "-o", &file, "--hub-url=http://hub.example.org:6443"],
+            "--hub-url: http://hub.example.org:6443/ has no TLS",
+        ),
+        (
             vec!["site", IMAGE, "-o", &file, "--password", "x"],
             "--password: API servers no longer accept passwords",
         ),
