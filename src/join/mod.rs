@@ -173,6 +173,9 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
             } else {
                 say("nothing of this name is registered");
             }
+            if settings.is_dry {
+                say(NOTHING_WRITTEN);
+            }
             return Ok(());
         }
         Action::Register => register(&mut work, &wanted, &found, settings).await?,
@@ -186,7 +189,7 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
         }
     }
     if settings.is_dry {
-        say("nothing was written");
+        say(NOTHING_WRITTEN);
         return Ok(());
     }
     let (token, until) = work.token(&identity, settings.lifetime).await?;
@@ -201,6 +204,9 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
     ));
     Ok(())
 }
+
+/// The last message of a dry run.
+const NOTHING_WRITTEN: &str = "nothing was written";
 
 /// The message about what remains of an unregistered edge.
 const UNREGISTERED: &str = "what stays: at the hub, objects that were synced from the edge, and configs that select objects; \

@@ -252,6 +252,7 @@ async fn an_unregistered_edge_leaves_what_is_not_of_the_registration() {
         .await
         .done();
     assert_eq!(dry.stderr.matches("would be deleted").count(), 4, "{}", dry.stderr);
+    assert!(dry.stderr.ends_with(": nothing was written\n"), "{}", dry.stderr);
     assert!(registered(&hub, &name, &id).await.iter().all(Option::is_some));
 
     let done = generate(&kubeconfig, &[&name, "--unregister"]).await.done();
