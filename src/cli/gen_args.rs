@@ -7,31 +7,32 @@ use super::usage::UsageError;
 use crate::spelling;
 
 // In the order of the help.
-/// Registers an edge at the hub, and writes what its cluster or its machine needs to be synced.
+/// The flags of `gen` as they were given.
 #[derive(FromArgs, ArgsInfo, Debug, Default, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(super) struct GenArgs {
-    /// image of the syncer (required for manifests)
+    /// image of the syncer (required, but for --format=systemd, --rotate and --unregister)
     #[argh(option, arg_name = "IMAGE")]
     pub syncer_image: Option<String>,
 
-    /// file to write, or - for standard output, the default with --rotate; with --format=systemd a folder (required)
+    /// file to write, which holds a token; - is standard output; with --format=systemd a folder (required, but for a
+    /// manifest with --rotate, which is printed then)
     #[argh(option, short = 'o', arg_name = "FILE")]
     pub output_file: Option<String>,
 
-    /// for kubectl apply, or for a service of systemd (default: manifest)
+    /// manifest, for kubectl apply; systemd, the files of a service (default: manifest)
     #[argh(option, arg_name = "manifest|systemd")]
     pub format: Option<String>,
 
-    /// number of syncers, 0 or 1 (default: 1); see --ha for two
+    /// number of syncers in the manifest, 0 or 1; see --ha for two (default: 1)
     #[argh(option, arg_name = "NUMBER")]
     pub replicas: Option<String>,
 
-    /// two syncers, of which one is active
+    /// two syncers in the manifest, of which one is active
     #[argh(switch)]
     pub ha: bool,
 
-    /// the hub is polled: for hubs and links that cannot hold watches
+    /// poll the hub: for hubs and links that cannot hold watches
     #[argh(switch)]
     pub poll: bool,
 
@@ -39,11 +40,12 @@ pub(super) struct GenArgs {
     #[argh(switch)]
     pub metered: bool,
 
-    /// permissions of the syncer at both sides: all, or those that the configs at the hub need now (default: wide)
-    #[argh(option, arg_name = "scoped|wide")]
+    /// permissions of the syncer at both sides: wide, all; scoped, those that the configs at the hub need now (default:
+    /// wide)
+    #[argh(option, arg_name = "wide|scoped")]
     pub rbac: Option<String>,
 
-    /// namespace of the syncer at the edge (default: its id; with --format=systemd kube-system)
+    /// namespace of the syncer at the edge, for it alone (default: kubestellar-syncer-NAME-HASH; with --format=systemd kube-system)
     #[argh(option, short = 'n', arg_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
@@ -55,23 +57,25 @@ pub(super) struct GenArgs {
     #[argh(option, arg_name = "NUMBER")]
     pub burst: Option<String>,
 
-    /// key=value, checked and otherwise ignored, as by the Go generator
+    /// key=value, checked and without effect, as in the Go generator
     #[argh(option, arg_name = "LABEL")]
     pub labels: Vec<String>,
 
-    /// UID of the sync target (default: a new one, or that of the earlier registration)
+    /// UID of the sync target, by which the syncer knows its copies (default: a new one, or that of the earlier
+    /// registration)
     #[argh(option, arg_name = "UID")]
     pub uid: Option<String>,
 
-    /// namespace of the syncer's service account at the hub (default: default)
+    /// namespace of the syncer's service account at the hub, which must exist (default: default)
     #[argh(option, arg_name = "NAMESPACE")]
     pub kcp_namespace: Option<String>,
 
-    /// how long the syncer's token is to last; servers may shorten it (default: 168h; at least 10m)
+    /// how long the token is to last, which the syncer renews; servers may shorten it (default: 168h; at least 10m)
     #[argh(option, arg_name = "DURATION")]
     pub lifetime: Option<String>,
 
-    /// URL of the hub as the edge reaches it, if that is not the URL of the kubeconfig
+    /// URL of the hub as the edge reaches it, with https:// (default: that of the earlier registration, else the
+    /// kubeconfig's)
     #[argh(option, arg_name = "URL")]
     pub hub_url: Option<String>,
 
@@ -83,7 +87,7 @@ pub(super) struct GenArgs {
     #[argh(switch)]
     pub dry_run: bool,
 
-    /// write a new kubeconfig for an edge that is registered, and nothing else
+    /// write a kubeconfig with a new token for an edge that is registered, and nothing else
     #[argh(switch)]
     pub rotate: bool,
 
@@ -91,7 +95,7 @@ pub(super) struct GenArgs {
     #[argh(switch)]
     pub unregister: bool,
 
-    /// kubeconfig file of the hub (default: those in KUBECONFIG, else ~/.kube/config)
+    /// kubeconfig file of the hub, of an administrator (default: those in KUBECONFIG, else ~/.kube/config)
     #[argh(option, arg_name = "FILE")]
     pub kubeconfig: Option<String>,
 
@@ -119,7 +123,7 @@ pub(super) struct GenArgs {
     #[argh(switch)]
     pub insecure_skip_tls_verify: bool,
 
-    /// name in the hub's certificate
+    /// name in the hub's certificate, also for the syncer
     #[argh(option, arg_name = "NAME")]
     pub tls_server_name: Option<String>,
 }

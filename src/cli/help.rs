@@ -44,6 +44,8 @@ Called by the name syncer it takes the flags of run and no command, as the Go sy
 const GEN_USAGE: &str = "\
 Usage: edge-syncer gen NAME --syncer-image=IMAGE -o FILE [flags]
 
+Registers an edge at the hub, and writes what the edge needs: a manifest for kubectl apply, or with --format=systemd the
+files of a service. Run it again whenever you like: it keeps the registration, and writes a new token.
 ";
 
 /// The groups of the flags of `gen`.
@@ -65,7 +67,7 @@ NAME is that of the sync target: at most 35 lowercase letters, digits and -. The
 Called by the name kubectl-kubestellar-syncer_gen it needs no command, as a plugin of kubectl.
 
 Example:
-  edge-syncer gen site-7 --syncer-image=registry.example.org/edge-syncer:0.1.0 -o site-7.yaml
+  edge-syncer gen site-7 --kubeconfig=hub.kubeconfig --syncer-image=registry.example.org/edge-syncer:0.1.0 -o site-7.yaml
 
 Exit codes: 0 done, 1 the hub refused something or could not be reached, 2 wrong usage or unusable kubeconfig.
 ";
@@ -73,9 +75,8 @@ Exit codes: 0 done, 1 the hub refused something or could not be reached, 2 wrong
 /// The help of `gen`.
 #[cfg(feature = "admin")]
 pub(super) fn generate() -> String {
-    use super::gen_args::{self, GenArgs};
-    let head = [GEN_USAGE, GenArgs::get_args_info().description, "\n"].concat();
-    grouped(head, gen_args::flags(), &GEN_GROUPS) + GEN_END
+    use super::gen_args;
+    grouped(GEN_USAGE.to_owned(), gen_args::flags(), &GEN_GROUPS) + GEN_END
 }
 
 #[cfg(feature = "admin")]
