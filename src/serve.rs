@@ -97,6 +97,13 @@ impl ListenAddress {
         let text = text.to_owned();
         Some(Self { text, candidates })
     }
+
+    fn cannot_be_used(&self, source: io::Error) -> ServeError {
+        ServeError {
+            address: self.text.clone(),
+            source,
+        }
+    }
 }
 
 impl fmt::Display for ListenAddress {
@@ -159,18 +166,13 @@ pub async fn listen(address: &ListenAddress) -> Result<TcpListener, ServeError> 
         log_line!(Info, Serving, "serving health and metrics", address = address);
         Ok(listener)
     };
-    taken.await.map_err(|source| ServeError {
-        address: address.text.clone(),
-        source,
-    })
+    taken.await.map_err(|source| address.cannot_be_used(source))
 }
 
 /// Whether it could listen at the address now. It listens for a moment, and says nothing.
 pub(crate) async fn can_listen(address: &ListenAddress) -> Result<(), ServeError> {
-    bind(&address.candidates).await.map(drop).map_err(|source| ServeError {
-        address: address.text.clone(),
-        source,
-    })
+    let listener = bind(&address.candidates).await;
+    listener.map(drop).map_err(|source| address.cannot_be_used(source))
 }
 
 /// The other candidate is only for machines without IPv6, or without IPv4: if the port is taken, another address must

@@ -52,8 +52,8 @@ pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points
     if let Err(error) = &answer
         && is_refused(error)
     {
-        let words = ended((&cluster, &access), settings).map_or_else(|| error.to_string(), |(words, _)| words);
-        let to_do = what_to_do(error, (&cluster, &access), settings);
+        let ended = ended((&cluster, &access), settings);
+        let (words, to_do) = ended.unwrap_or_else(|| (error.to_string(), advice_of_server(error, &cluster)));
         points.add(side, "credentials", Verdict::Wrong, words, to_do);
         clock(&cluster, points);
         return None;
@@ -78,22 +78,24 @@ fn fault(error: &Error, cluster: &Cluster) -> Option<&'static str> {
     }
 }
 
-/// What to do about an error of the first answer.
+/// What to do about an error by which a side is not reached. A server may refuse a certificate that has ended by ending
+/// the connection itself.
 fn what_to_do(error: &Error, (cluster, access): (&Cluster, &Access), settings: &Settings) -> String {
-    let standing = cluster.standing();
-    let is_of_credentials = is_refused(error) || error.to_string().contains("fatal alert");
-    match (ended((cluster, access), settings), &standing.stranger) {
-        (Some((words, to_do)), _) if is_of_credentials => {
-            // The words of the server are the found ones if it has refused the connection itself.
-            if is_refused(error) {
-                to_do
-            } else {
-                format!("{words}: {to_do}")
-            }
-        }
-        (_, Some(words)) => about_no_api(words, &standing.place).into_owned(),
-        _ => advice(error, &standing.place).into_owned(),
+    let is_of_credentials = error.to_string().contains("fatal alert");
+    match ended((cluster, access), settings).filter(|_| is_of_credentials) {
+        Some((words, to_do)) => format!("{words}: {to_do}"),
+        None => advice_of_server(error, cluster),
     }
+}
+
+/// What to do about an error, by the server's words alone.
+fn advice_of_server(error: &Error, cluster: &Cluster) -> String {
+    let standing = cluster.standing();
+    let found = match &standing.stranger {
+        Some(words) => about_no_api(words, &standing.place),
+        None => advice(error, &standing.place),
+    };
+    found.into_owned()
 }
 
 /// What has ended of what the kubeconfig logs in with, and what to do. The server's time counts, if it is known.

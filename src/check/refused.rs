@@ -4,7 +4,7 @@
 use crate::cluster::access::Form;
 use crate::cluster::claims::Claims;
 use crate::cluster::{ObjectName, Side};
-use crate::renewal::Keep;
+use crate::renewal::{Keep, rotate_command};
 
 /// How the accounts that `gen` makes at a hub begin.
 const OF_GEN: &str = "kubestellar-syncer-";
@@ -45,14 +45,11 @@ impl Ended<'_> {
         }
     }
 
-    /// The same as the log of a syncer says.
     fn advice_of_gen(&self) -> String {
-        let name = if self.name.is_empty() { "NAME" } else { self.name };
-        let command = format!("edge-syncer gen {name} --rotate");
+        let command = rotate_command(self.name, self.keep);
         match self.keep {
             Some(Keep::File(_)) => format!(
-                "{command} --format=systemd -o FOLDER, with a kubeconfig of the hub, makes another hub.kubeconfig: put it in \
-                 the place of this one"
+                "{command}, with a kubeconfig of the hub, makes another hub.kubeconfig: put it in the place of this one"
             ),
             _ => {
                 format!("{command}, with a kubeconfig of the hub, makes another one: apply what it prints at the edge")

@@ -258,17 +258,23 @@ impl Renewal {
         if side == Side::Edge || !matches!(credentials, Credentials::Token(..)) {
             return "put others into its kubeconfig, or into the files that it names; no restart is needed".to_owned();
         }
-        let name = match self.setup.sync_target_name.as_str() {
-            "" => "NAME",
-            name => name,
-        };
-        let command = format!("edge-syncer gen {name} --rotate");
-        match self.setup.keep {
-            Some(Keep::File(_)) => format!(
-                "{command} --format=systemd -o FOLDER makes another kubeconfig: put it in the place of the hub's; no restart is \
-                 needed"
-            ),
+        let keep = self.setup.keep.as_ref();
+        let command = rotate_command(&self.setup.sync_target_name, keep);
+        match keep {
+            Some(Keep::File(_)) => {
+                format!("{command} makes another kubeconfig: put it in the place of the hub's; no restart is needed")
+            }
             _ => format!("{command} makes another token at the hub: apply what it prints; no restart is needed"),
         }
     }
+}
+
+/// The command that makes another token of a sync target, whose name may be empty: for a service, in another kubeconfig.
+pub(crate) fn rotate_command(sync_target: &str, keep: Option<&Keep>) -> String {
+    let name = if sync_target.is_empty() { "NAME" } else { sync_target };
+    let form = match keep {
+        Some(Keep::File(_)) => " --format=systemd -o FOLDER",
+        _ => "",
+    };
+    format!("edge-syncer gen {name} --rotate{form}")
 }
