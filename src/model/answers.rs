@@ -42,7 +42,7 @@ impl Model {
             if !self.selecting.are_known() || self.record.saved.is_none() {
                 return Err("the configs are not known yet\n");
             }
-            if !self.selecting.unknown.group_versions.is_empty() || !self.all_listed() {
+            if !self.has_read_all() {
                 return Err("the first lists are not complete yet\n");
             }
             self.answered.ready = true;

@@ -10,3 +10,13 @@ pub(super) struct Count {
     /// All.
     pub(super) copies: usize,
 }
+
+impl std::iter::Sum for Count {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |all, more| Self {
+            doomed: all.doomed + more.doomed,
+            suspect: all.suspect + more.suspect,
+            copies: all.copies + more.copies,
+        })
+    }
+}

@@ -12,16 +12,18 @@ mod cascades;
 mod counting;
 mod highest_versions;
 mod hold;
+mod needless;
 mod tokens;
 pub(super) mod vanished;
 mod withdrawn;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use self::cascades::CascadeHolds;
+use self::counting::DeletesDone;
 use self::highest_versions::HighestVersions;
 use self::hold::Hold;
 pub(super) use self::hold::{Reason, TypeIs};
@@ -34,8 +36,6 @@ use super::{Key, Model, Task, TypeId, Types};
 use crate::logging::log_line;
 use crate::plan::Direction;
 
-/// Deletes within this time are counted together, also when they come one by one.
-const PASS: Duration = Duration::from_secs(60);
 /// The most holds that are listed in the condition, the most severe first.
 const MESSAGES: usize = 8;
 
@@ -52,8 +52,7 @@ pub struct Limits {
 #[derive(Debug, Default)]
 struct Gate {
     hold: Option<Hold>,
-    /// Deletes of the last minute.
-    done: VecDeque<(Instant, Key)>,
+    done: DeletesDone,
     /// Since when deletes wait until it is known whether other copies have to be deleted too.
     waits_since: Option<Instant>,
     /// When the copies that are to be deleted were last counted, and the result.
@@ -87,14 +86,9 @@ pub(super) struct Condition {
 impl Gate {
     /// Whether so many deletes at once are an accident.
     fn are_too_many(&self, doomed: usize, copies: usize, limits: Limits) -> bool {
-        let pass = doomed + self.done.len();
-        !limits.grace.is_zero() && pass > limits.most && pass * 2 > copies + self.done.len()
-    }
-
-    fn drop_old(&mut self, now: Instant) {
-        while self.done.front().is_some_and(|(at, _)| now.duration_since(*at) >= PASS) {
-            self.done.pop_front();
-        }
+        let done = self.done.without_permit();
+        let pass = doomed + done;
+        !limits.grace.is_zero() && pass > limits.most && pass * 2 > copies + done
     }
 }
 
@@ -169,13 +163,6 @@ impl Guard {
         hold.is_some_and(|hold| matches!(hold.reason, Reason::OtherCluster { .. }))
     }
 
-    /// A delete has been done.
-    pub(super) fn deleted(&mut self, key: &Key, direction: Direction, now: Instant) {
-        let gate = self.gates.entry(direction).or_default();
-        gate.done.push_back((now, key.clone()));
-        gate.counted = None;
-    }
-
     /// There is no such type any more.
     pub(super) fn drop_type(&mut self, type_id: TypeId) {
         self.types.remove(type_id);
@@ -193,20 +180,20 @@ impl Model {
             .types
             .get(&key.type_id)
             .is_some_and(|state| state.inventory.may_go(&key.name));
+        if may_go {
+            return true;
+        }
         let now = self.now;
         let limits = self.settings.delete_limits;
         let gate = self.guard.gates.entry(direction).or_default();
-        gate.drop_old(now);
-        if may_go && gate.hold.is_none() {
-            return true;
-        }
         if gate.hold.is_none() {
             let Count { doomed, copies, .. } = self.counted(direction, now);
             let gate = self.guard.gates.entry(direction).or_default();
             if gate.are_too_many(doomed, copies, limits) {
+                let done = gate.done.without_permit();
                 let reason = Reason::TooMany {
-                    doomed: doomed + gate.done.len(),
-                    of: copies + gate.done.len(),
+                    doomed: doomed + done,
+                    of: copies + done,
                 };
                 gate.hold = Some(Hold::begin(
                     direction,
@@ -237,35 +224,7 @@ impl Model {
                 gate.hold = Some(hold);
             }
         }
-        self.check_confirmation(true);
         self.report_holds();
-    }
-
-    /// What the configs say about holds.
-    pub(super) fn hold_condition(&mut self) -> Condition {
-        self.end_needless_holds();
-        self.guard.condition(&self.types)
-    }
-
-    /// How many deletes are held, by direction and reason.
-    pub(super) fn held_by_reason(&mut self) -> BTreeMap<(Direction, &'static str), usize> {
-        self.end_needless_holds();
-        let mut held = BTreeMap::new();
-        for (direction, hold, objects) in self.guard.all_holds(&self.types) {
-            *held.entry((direction, hold.reason.word())).or_default() += objects;
-        }
-        held
-    }
-
-    /// Ends holds that hold nothing any more, since the origins are back or the copies gone.
-    fn end_needless_holds(&mut self) {
-        let types = &self.types;
-        let is_doomed = |key: &Key| {
-            let state = types.get(&key.type_id);
-            state.is_some_and(|state| state.inventory.is_doomed(&key.name))
-        };
-        self.guard.cascades.retain(is_doomed);
-        self.end_holds_of_types_that_came_back();
     }
 
     /// The origins' side of a direction is not to be trusted until it is confirmed.
@@ -312,7 +271,7 @@ impl Model {
                 .gates
                 .get(&direction)
                 .and_then(|gate| gate.hold.as_ref()?.until);
-            let soon = now + self.settings.delete_limits.grace.saturating_sub(PASS);
+            let soon = now + self.settings.delete_limits.grace.saturating_sub(counting::PASS);
             if until.is_some_and(|until| until <= soon) && self.sides.of(direction.origin()).answering.is_silent() {
                 self.origins_are_unsteady(direction);
                 // What is held causes no requests, so perhaps none was sent since the side came back.
@@ -386,7 +345,6 @@ impl Model {
     }
 
     fn release_deletes(&mut self, direction: Direction, why: &str) {
-        self.end_needless_holds();
         self.guard.gates.entry(direction).or_default().hold = None;
         self.holds_have_changed();
         let released = self.release_copies(direction, Permit::Given);

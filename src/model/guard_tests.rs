@@ -1,3 +1,4 @@
+use super::counting::PASS;
 use super::*;
 use crate::cluster::ObjectName;
 use crate::model::Task;
@@ -23,10 +24,11 @@ fn many_and_most_are_too_many() {
         (1, 20, 60, false),
         (500, 0, 1001, false),
     ] {
-        let gate = Gate {
-            done: std::iter::repeat_n((now, a_copy()), done).collect(),
-            ..Gate::default()
-        };
+        let mut gate = Gate::default();
+        for _ in 0..done {
+            gate.done.push(a_copy(), false, now);
+            gate.done.push(a_copy(), true, now);
+        }
         assert_eq!(
             gate.are_too_many(doomed, copies, LIMITS),
             held,
@@ -43,10 +45,11 @@ fn many_and_most_are_too_many() {
 #[test]
 fn deletes_one_by_one_are_one_pass_for_a_minute() {
     let now = Instant::now();
-    let mut gate = Gate::default();
-    gate.done.extend([(now, a_copy()), (now + PASS / 2, a_copy())]);
-    gate.drop_old(now + PASS);
-    assert_eq!(gate.done.len(), 1);
+    let mut done = DeletesDone::default();
+    done.push(a_copy(), false, now);
+    done.push(a_copy(), false, now + PASS / 2);
+    done.drop_old(now + PASS);
+    assert_eq!(done.without_permit(), 1);
 }
 
 #[test]

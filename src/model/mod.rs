@@ -314,6 +314,8 @@ impl Model {
         }
         self.read_definitions();
         self.compare_copies();
+        self.end_needless_holds();
+        self.check_confirmations();
         self.end_holds();
         self.ask_identities_again();
         self.poll_config_kinds();

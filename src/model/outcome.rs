@@ -80,7 +80,8 @@ impl Model {
                 self.report.name_is_taken(side, &object, others);
                 return queue::Done::Later(NAME_TAKEN_WAIT);
             }
-            Ending::Changed(Change::Deleted | Change::Released) => self.guard.deleted(key, direction, self.now),
+            Ending::Changed(Change::Deleted | Change::Released) => self.copy_was_deleted(key, direction),
+            Ending::Changed(Change::Created) => self.copy_was_made(key, direction),
             _ => {}
         }
         self.cascade_is_over(key);

@@ -136,6 +136,12 @@ impl Model {
         states.all(|state| self.has_listed_copies(state) && (!state.copies_listed || self.has_listed_origins(state)))
     }
 
+    /// True once all that configs select and all copies of earlier runs have been listed, or cannot be.
+    pub(super) fn has_read_all(&self) -> bool {
+        let is_planned = self.selecting.are_known() && self.record.saved.is_some();
+        is_planned && self.selecting.unknown.group_versions.is_empty() && self.all_listed()
+    }
+
     /// True if the copies of a type have been listed, or cannot be.
     pub(super) fn has_listed_copies(&self, state: &TypeState) -> bool {
         state.copy_source.is_some_and(|id| self.has_settled_source(id))

@@ -44,10 +44,6 @@ impl CascadeHolds {
     pub(super) fn remove_type(&mut self, type_id: TypeId) {
         self.0.retain(|key, _| key.type_id != type_id);
     }
-
-    pub(super) fn retain(&mut self, is_doomed: impl Fn(&Key) -> bool) {
-        self.0.retain(|key, _| is_doomed(key));
-    }
 }
 
 impl super::Guard {
@@ -88,6 +84,20 @@ impl Model {
     /// The copy was dealt with, so its delete is no longer held.
     pub(in crate::model) fn cascade_is_over(&mut self, key: &Key) {
         if self.guard.cascades.0.remove(key).is_some() {
+            self.report_holds();
+        }
+    }
+
+    /// Copies whose origins came back are not to be deleted any more.
+    pub(super) fn end_holds_of_cascades_that_came_back(&mut self) {
+        let types = &self.types;
+        let is_doomed = |key: &Key| {
+            let state = types.get(&key.type_id);
+            state.is_some_and(|state| state.inventory.is_doomed(&key.name))
+        };
+        let held = self.guard.cascades.0.len();
+        self.guard.cascades.0.retain(|key, _| is_doomed(key));
+        if self.guard.cascades.0.len() < held {
             self.report_holds();
         }
     }

@@ -1,5 +1,6 @@
 //! How many copies are to be deleted, and whether that is known yet.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,8 +11,61 @@ use crate::plan::Direction;
 
 /// How often the doomed copies are counted, at most.
 const COUNTED: Duration = Duration::from_millis(200);
+/// Deletes within this time are counted together, also when they come one by one.
+pub(super) const PASS: Duration = Duration::from_secs(60);
+
+/// The deletes of the last minute.
+#[derive(Debug, Default)]
+pub(super) struct DeletesDone {
+    all: VecDeque<Delete>,
+    /// The copies that are gone, though the copies' side may not have reported that yet, and when they were deleted.
+    gone: BTreeMap<Key, Instant>,
+}
+
+#[derive(Debug)]
+struct Delete {
+    at: Instant,
+    /// People or time have ended the hold that kept it: it is no sign of an accident.
+    is_permitted: bool,
+}
+
+impl DeletesDone {
+    pub(super) fn push(&mut self, key: Key, is_permitted: bool, at: Instant) {
+        self.all.push_back(Delete { at, is_permitted });
+        self.gone.insert(key, at);
+    }
+
+    pub(super) fn drop_old(&mut self, now: Instant) {
+        let is_old = |at: Instant| now.duration_since(at) >= PASS;
+        while self.all.front().is_some_and(|delete| is_old(delete.at)) {
+            self.all.pop_front();
+        }
+        self.gone.retain(|_, at| !is_old(*at));
+    }
+
+    /// How many of them no hold had kept.
+    pub(super) fn without_permit(&self) -> usize {
+        self.all.iter().filter(|delete| !delete.is_permitted).count()
+    }
+}
 
 impl Model {
+    /// A copy has been deleted or released.
+    pub(in crate::model) fn copy_was_deleted(&mut self, key: &Key, direction: Direction) {
+        let state = self.types.get(&key.type_id);
+        let is_permitted = state.is_some_and(|state| state.inventory.may_go(&key.name));
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.done.push(key.clone(), is_permitted, self.now);
+        gate.counted = None;
+    }
+
+    /// A copy is there that may have been deleted before.
+    pub(in crate::model) fn copy_was_made(&mut self, key: &Key, direction: Direction) {
+        if let Some(gate) = self.guard.gates.get_mut(&direction) {
+            gate.done.gone.remove(key);
+        }
+    }
+
     /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to be deleted.
     /// What cannot be found out in the time of a hold is not waited for any longer.
     pub(in crate::model) fn may_be_one_of_too_many(&mut self, key: &Key, direction: Direction) -> bool {
@@ -21,7 +75,6 @@ impl Model {
         let state = self.types.get(&key.type_id);
         let may_go = state.is_some_and(|state| state.inventory.may_go(&key.name));
         let gate = self.guard.gates.entry(direction).or_default();
-        gate.drop_old(now);
         let is_judged = gate.hold.is_some() || may_go;
         let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
         if is_judged || are_too_many(count.doomed) || !are_too_many(count.doomed + count.suspect) {
@@ -70,9 +123,9 @@ impl Model {
 
     /// The copies of a direction, as they were counted a moment ago.
     pub(super) fn counted(&mut self, direction: Direction, now: Instant) -> Count {
-        let gate = self.guard.gates.get(&direction);
-        let fresh = gate.and_then(|gate| gate.counted.filter(|(at, _)| now.duration_since(*at) < COUNTED));
-        if let Some((_, count)) = fresh {
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.done.drop_old(now);
+        if let Some((_, count)) = gate.counted.filter(|(at, _)| now.duration_since(*at) < COUNTED) {
             return count;
         }
         let count = self.count_doomed(direction);
@@ -81,25 +134,20 @@ impl Model {
     }
 
     fn count_doomed(&self, direction: Direction) -> Count {
-        let mut count = Count::default();
-        for state in self.types.values().filter(|state| state.plan.direction == direction) {
-            let more = state.inventory.count_doomed();
-            count.doomed += more.doomed;
-            count.suspect += more.suspect;
-            count.copies += more.copies;
-        }
+        let states = self.types.values().filter(|state| state.plan.direction == direction);
+        let mut count: Count = states.map(|state| state.inventory.count_doomed()).sum();
         let Some(gate) = self.guard.gates.get(&direction) else {
             return count;
         };
-        // The copies' side may not have reported yet that these are gone, and they count as deleted already.
-        let is_ours = |key: &Key| {
+        // These count as deleted already.
+        for key in gate.done.gone.keys() {
             let state = self.types.get(&key.type_id);
-            state.is_some_and(|state| state.inventory.has_ours(&key.name))
-        };
-        let reported_late = gate.done.iter().filter(|(_, key)| is_ours(key)).count();
-        Count {
-            copies: count.copies.saturating_sub(reported_late),
-            ..count
+            let late = state
+                .map(|state| state.inventory.count_doomed_of(&key.name))
+                .unwrap_or_default();
+            count.doomed = count.doomed.saturating_sub(late.doomed);
+            count.copies = count.copies.saturating_sub(late.copies);
         }
+        count
     }
 }

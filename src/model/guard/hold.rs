@@ -101,6 +101,9 @@ pub(super) struct Hold {
     pub(super) token: String,
     /// When the deletes continue by themselves; never if absent.
     pub(super) until: Option<Instant>,
+    /// It is from an earlier run: what it holds is not known before everything has been read, which a confirmation
+    /// waits for until then.
+    pub(super) resumed_until: Option<Instant>,
 }
 
 impl Hold {
@@ -112,7 +115,12 @@ impl Hold {
     ) -> Self {
         // Random, so that what confirmed one hold, and is still on a config, does not confirm the next one.
         let token = format!("{:08x}", chance.u32(..));
-        let hold = Self { reason, token, until };
+        let hold = Self {
+            reason,
+            token,
+            until,
+            resumed_until: None,
+        };
         hold.log(direction);
         hold
     }
@@ -124,6 +132,7 @@ impl Hold {
             reason,
             token,
             until: None,
+            resumed_until: None,
         };
         hold.log(direction);
         hold
@@ -183,7 +192,18 @@ impl Hold {
             _ => return None,
         };
         let token = token.chars().take(LONGEST_TOKEN).collect();
-        Some((direction, Self { reason, token, until }))
+        let hold = Self {
+            reason,
+            token,
+            until,
+            resumed_until: Some(now + grace),
+        };
+        Some((direction, hold))
+    }
+
+    /// True if it is known what a confirmation of it would release.
+    pub(super) fn may_be_confirmed(&self, all_is_read: bool, now: Instant) -> bool {
+        all_is_read || self.resumed_until.is_none_or(|until| until <= now)
     }
 }
 

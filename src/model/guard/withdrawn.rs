@@ -182,7 +182,6 @@ impl Model {
     }
 
     fn release_type(&mut self, type_id: TypeId, why: &str, permit: Permit) {
-        self.end_needless_holds();
         let Some(known) = self.guard.types.0.remove(&type_id) else {
             return;
         };
@@ -212,7 +211,7 @@ impl Model {
                 && origins.all(|source| !source.listing)
                 && !state.inventory.has_suspects()
                 // One may be hidden, without its label.
-                && state.inventory.count_held(Held::All) == 0
+                && !state.inventory.has_held(Held::All)
         };
         let types = self.guard.types.0.iter();
         let is_redefined = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Redefined(_));
@@ -227,7 +226,7 @@ impl Model {
                     resource = known.resource
                 );
                 self.definitions_mut().accept(&known.resource, known.withdrawal);
-                self.keep_guard_in_record();
+                self.holds_have_changed();
             }
         }
     }

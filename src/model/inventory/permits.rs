@@ -38,6 +38,13 @@ impl Inventory {
         self.objects.values().filter(waits).count()
     }
 
+    /// True if any copy waits.
+    pub(in crate::model) fn has_held(&self, held: Held) -> bool {
+        self.objects
+            .values()
+            .any(|link| link.is_held(held) && link.may_have_ours())
+    }
+
     /// A hold has ended: gives the copies that it kept this permit, and returns them in order.
     pub(in crate::model) fn release(&mut self, held: Held, permit: Permit) -> Vec<ObjectName> {
         let links = self.objects.iter_mut();

@@ -33,17 +33,15 @@ impl Inventory {
         all.any(|link| link.is_doubtful() && link.has_ours())
     }
 
-    /// How many copies of ours are to be deleted, how many may have to be, and how many there are.
+    /// How many copies of ours are to be deleted, how many may have to be, and how many there are. Those that a hold has
+    /// let go count as gone already.
     pub(in crate::model) fn count_doomed(&self) -> Count {
-        let ours = self.objects.values().filter(|link| link.has_ours());
-        Count {
-            doomed: ours
-                .clone()
-                .filter(|link| link.is_retiring() && link.permit != Permit::Given)
-                .count(),
-            suspect: ours.clone().filter(|link| link.is_doubtful()).count(),
-            copies: ours.count(),
-        }
+        self.objects.values().map(count_of).sum()
+    }
+
+    /// The same of a single object.
+    pub(in crate::model) fn count_doomed_of(&self, name: &ObjectName) -> Count {
+        self.objects.get(name).map(count_of).unwrap_or_default()
     }
 
     /// How many objects are synced, and for how many there is something to do.
@@ -81,5 +79,16 @@ impl Inventory {
     /// Names of all objects for which `are` is true, in order.
     pub(in crate::model) fn names(&self, are: impl Fn(&Link) -> bool) -> Vec<ObjectName> {
         self.in_order(are, None).cloned().collect()
+    }
+}
+
+fn count_of(link: &Link) -> Count {
+    if !link.has_ours() || link.is_retiring() && link.permit == Permit::Given {
+        return Count::default();
+    }
+    Count {
+        doomed: usize::from(link.is_retiring()),
+        suspect: usize::from(link.is_doubtful()),
+        copies: 1,
     }
 }

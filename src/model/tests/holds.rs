@@ -144,6 +144,114 @@ fn a_token_that_stays_on_a_config_does_not_let_the_next_deletes_go() {
     assert!(bench.work.is_empty(), "{:?}", bench.working());
 }
 
+/// What was confirmed is no accident, however much it was: it makes the next deletes neither too many nor one more.
+#[test]
+fn what_was_released_does_not_count_again_with_the_next_deletes() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+    let origins = bench.origins();
+    let left = [("a", 10), ("b", 11)].map(|(name, version)| config_map(name, version));
+    bench.list(origins, &left, 30);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(4));
+    bench.confirm(&bench.token());
+    for _ in 0..4 {
+        bench.succeed(Change::Deleted);
+    }
+    bench.delete_one("b");
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), None);
+}
+
+/// A list that was read before the deletes names what is gone by now, and a list of origins says that it has none.
+#[test]
+fn what_was_released_is_not_held_again_by_an_older_list_of_copies() {
+    let mut bench = Bench::with(|settings| settings.workers = 1).selecting(&["configmaps"]);
+    bench.bring_down(&["a", "b", "c", "d"]);
+    bench.lose_all_but_a(30);
+    bench.confirm(&bench.token());
+    let copies = bench.copies();
+    bench.source_says(copies, SourceEvent::Begin(Covers::Everything));
+    for _ in 0..3 {
+        bench.succeed(Change::Deleted);
+    }
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 65));
+    for name in ["b", "c", "d"] {
+        bench.says(copies, &copy_of(name, 20));
+    }
+    bench.list(origins, &[config_map("a", 65)], 90);
+    bench.succeed(Change::Updated);
+    let mut deleted = Vec::new();
+    while !bench.work.is_empty() {
+        deleted.extend(bench.working().into_iter().map(str::to_owned));
+        bench.succeed(Change::Deleted);
+    }
+    assert_eq!(deleted, ["b", "c", "d"]);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), None);
+}
+
+/// A copy that was made again within the minute is a copy like others.
+#[test]
+fn a_copy_that_was_made_again_counts_again() {
+    let mut bench = held();
+    bench.confirm(&bench.token());
+    for _ in 0..3 {
+        bench.succeed(Change::Deleted);
+    }
+    bench.bring_down(&["b", "c", "d"]);
+    bench.lose_all_but_a(60);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(3));
+}
+
+/// Copies that a hold has let go wait for a worker, while other copies turn out to be too many.
+#[test]
+fn what_was_released_is_deleted_though_the_next_hold_has_begun() {
+    let small = |settings: &mut Settings| (settings.workers, settings.queue_capacity) = (1, 2);
+    let mut bench = Bench::with(small).selecting(&["configmaps"]);
+    bench.bring_down(&["a", "b", "c", "w", "x", "y", "z"]);
+    let origins = bench.origins();
+    let left: Vec<_> = (10..)
+        .zip(["a", "b", "c"])
+        .map(|(version, name)| config_map(name, version))
+        .collect();
+    bench.list(origins, &left, 60);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(4));
+    let first = bench.token();
+    bench.confirm(&first);
+    bench.list(origins, &[], 70);
+    let mut deleted = Vec::new();
+    while !bench.work.is_empty() {
+        deleted.extend(bench.working().into_iter().map(str::to_owned));
+        bench.succeed(Change::Deleted);
+    }
+    assert_eq!(deleted, ["w", "x", "y", "z"]);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(3));
+    assert_ne!(bench.token(), first);
+}
+
+#[test]
+fn a_hold_ends_when_all_origins_are_back_and_the_next_accident_has_a_hold_of_its_own() {
+    let mut bench = held();
+    let token = bench.token();
+    bench.pass(GRACE / 2);
+    let origins = bench.origins();
+    bench.list(origins, &["a", "b", "c", "d"].map(|name| config_map(name, 70)), 70);
+    while !bench.work.is_empty() {
+        bench.succeed(Change::Updated);
+    }
+    bench.pass(3 * SECOND);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), None);
+    assert_eq!(bench.condition()["status"], "False");
+    bench.list(origins, &[config_map("a", 70)], 80);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(3));
+    assert_ne!(bench.token(), token);
+    bench.pass(GRACE.saturating_sub(SECOND));
+    assert!(bench.work.is_empty(), "it is held for the whole time");
+    bench.confirm(&token);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.working(), ["b", "c", "d"]);
+}
+
 #[test]
 fn a_copy_whose_origin_comes_back_is_held_no_longer_and_is_not_deleted() {
     let mut bench = held();

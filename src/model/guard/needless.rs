@@ -1,0 +1,66 @@
+//! What is held now, and the end of holds that hold nothing any more.
+
+use std::collections::BTreeMap;
+
+use super::{Condition, Reason};
+use crate::logging::log_line;
+use crate::model::Model;
+use crate::model::inventory::Held;
+use crate::plan::Direction;
+
+impl Model {
+    /// What the configs say about holds.
+    pub(in crate::model) fn hold_condition(&self) -> Condition {
+        self.guard.condition(&self.types)
+    }
+
+    /// How many deletes are held, by direction and reason.
+    pub(in crate::model) fn held_by_reason(&self) -> BTreeMap<(Direction, &'static str), usize> {
+        let mut held = BTreeMap::new();
+        for (direction, hold, objects) in self.guard.all_holds(&self.types) {
+            *held.entry((direction, hold.reason.word())).or_default() += objects;
+        }
+        held
+    }
+
+    /// Ends holds that hold nothing any more, since the origins are back or the copies gone.
+    pub(in crate::model) fn end_needless_holds(&mut self) {
+        self.end_holds_of_cascades_that_came_back();
+        self.end_holds_of_types_that_came_back();
+        for direction in [Direction::Down, Direction::Up] {
+            self.end_hold_of_too_many(direction);
+        }
+    }
+
+    /// Too many copies were to be deleted, and none is any more: the next accident is held for the whole time, and with
+    /// a token of its own.
+    fn end_hold_of_too_many(&mut self, direction: Direction) {
+        let hold = self.guard.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
+        let is_of_many = hold.is_some_and(|hold| matches!(hold.reason, Reason::TooMany { .. }));
+        if !is_of_many || !self.has_read_all() || self.holds_some_of(direction) {
+            return;
+        }
+        self.guard.gates.entry(direction).or_default().hold = None;
+        log_line!(
+            Info,
+            HoldEnded,
+            "nothing is held any more, since the origins are back or the copies gone",
+            direction = direction
+        );
+        self.holds_have_changed();
+    }
+
+    /// True if a hold on the direction keeps copies, or may turn out to once the lists under way are complete.
+    fn holds_some_of(&self, direction: Direction) -> bool {
+        let types = || self.types.iter().filter(|(_, state)| state.plan.direction == direction);
+        let holds_copies = types().any(|(type_id, state)| {
+            !self.guard.types.holds_type(*type_id) && state.inventory.has_held(Held::WithoutPermit)
+        });
+        holds_copies
+            || types().any(|(_, state)| {
+                let mut readers = state.origin_readers().chain(state.copy_source);
+                let is_listing = readers.any(|id| self.sources.get(&id).is_some_and(|source| source.listing));
+                is_listing || state.inventory.has_suspects()
+            })
+    }
+}
