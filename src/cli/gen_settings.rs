@@ -150,7 +150,7 @@ fn files(given: Option<String>) -> Admin {
     let home = set("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
     Admin {
         files: home.into_iter().collect(),
-        named_by: "without --kubeconfig",
+        named_by: "kubeconfig",
         ..Admin::default()
     }
 }
@@ -182,6 +182,9 @@ fn output(value: Option<&str>, action: Action, format: Format) -> Result<Output,
         }
         (None, Format::Systemd) => Err("-o is missing: it must be the folder to write to".to_owned()),
         (Some(""), _) => Err("-o is empty: it must be the file to write, or - for standard output".to_owned()),
+        (Some(path), _) if path.starts_with("--") => Err(format!(
+            "-o has no value: {path} looks like a flag; a file of that name is ./{path}"
+        )),
         (Some("-"), Format::Manifest) => Ok(Output::Stdout),
         (Some("-"), Format::Systemd) => Err("-o -: with --format=systemd it must be a folder".to_owned()),
         (Some(path), Format::Manifest) => Ok(Output::File(path.into())),

@@ -243,6 +243,13 @@ pub(super) fn identify(config: Option<&Value>, accounts: &[Value], wanted: &Want
     })
 }
 
+/// The namespace of the syncer at the edge for which this service account was made last, by a manifest.
+pub(super) fn namespace_at_edge(account: &Value) -> &str {
+    let meta = &account["metadata"];
+    let given = meta["annotations"][api::SYNCER_NAMESPACE].as_str();
+    given.or(meta["name"].as_str()).unwrap_or_default()
+}
+
 /// True if an object has the label of this sync target.
 pub(super) fn is_ours(found: &Value, name: &str) -> bool {
     found["metadata"]["labels"][api::SYNC_TARGET_NAME] == name

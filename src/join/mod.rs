@@ -153,7 +153,12 @@ pub async fn run(settings: &Settings, say: fn(&str)) -> Result<(), Box<dyn Error
 
 async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Result<(), Box<dyn Error>> {
     let mut work = Work::new(client, say, settings.is_dry);
-    let plural = work.wait_for_api(settings.timeout).await?;
+    // What is registered is at a hub that serves configs already.
+    let patience = match settings.action {
+        Action::Register => settings.timeout,
+        Action::Rotate | Action::Unregister => Duration::ZERO,
+    };
+    let plural = work.wait_for_api(patience).await?;
     let found = work.find(&settings.name, plural).await?;
     let wanted = Wanted {
         name: &settings.name,
@@ -171,7 +176,11 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
                     say(&format!("to join it again, give its UID: --uid={uid}"));
                 }
             } else {
-                say("nothing of this name is registered");
+                say(&format!(
+                    "nothing of the name {} is registered at {}",
+                    settings.name,
+                    client.url()
+                ));
             }
             if settings.is_dry {
                 say(NOTHING_WRITTEN);
@@ -184,11 +193,16 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
     if settings.action == Action::Register && settings.format == Format::Manifest {
         let id = identity.id();
         let namespace = identity.at_edge.as_deref().unwrap_or(&id);
-        if let Some(note) = notes::about_namespace(namespace) {
+        let before = found.accounts.first().map(hub::namespace_at_edge);
+        let moves = before.and_then(|before| notes::about_move(before, namespace));
+        for note in notes::about_namespace(namespace).into_iter().chain(moves) {
             say(&note);
         }
     }
     if settings.is_dry {
+        if settings.action == Action::Rotate {
+            say(&format!("token: would be requested for {}", identity.id()));
+        }
         say(NOTHING_WRITTEN);
         return Ok(());
     }

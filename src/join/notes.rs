@@ -15,6 +15,16 @@ pub(super) fn about_namespace(namespace: &str) -> Option<String> {
     })
 }
 
+/// About a syncer that changes its namespace at the edge.
+pub(super) fn about_move(before: &str, now: &str) -> Option<String> {
+    (before != now).then(|| {
+        format!(
+            "note: the syncer was in the namespace {before} at the edge, and is in {now} now: before you apply the result, \
+             delete the former one there with kubectl delete -f and the file that you had, or both run"
+        )
+    })
+}
+
 /// About the URL of the hub that the edge gets, where your kubeconfig has the other one: a note, or why it is refused.
 pub(super) fn about_encryption(url: &Uri, of_kubeconfig: &Uri) -> Result<Option<String>, String> {
     let has_no_tls = |url: &Uri| url.scheme_str() == Some("http");
@@ -56,6 +66,16 @@ mod tests {
             assert_eq!(note.is_some(), is_noted, "{namespace}");
             assert!(note.is_none_or(|note| note.contains(namespace)));
         }
+    }
+
+    #[test]
+    fn a_syncer_that_moves_is_noted() {
+        assert_eq!(about_move("a", "a"), None);
+        let note = about_move("former", "next").expect("it moves");
+        assert!(
+            note.contains("in the namespace former") && note.contains("in next now"),
+            "{note}"
+        );
     }
 
     #[test]

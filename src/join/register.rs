@@ -15,6 +15,7 @@ use super::id::new_uid;
 use super::{JoinError, token};
 use crate::api;
 use crate::cluster::Error;
+use crate::report;
 use serde_json::Value;
 
 /// The time between two checks whether the hub serves the configs.
@@ -81,19 +82,27 @@ impl<'a> Work<'a> {
 
     /// Waits until the hub serves configs, and returns which.
     pub(super) async fn wait_for_api(&self, patience: Duration) -> Result<&'static str, JoinError> {
-        let path = format!("/apis/{}/{}", api::GROUP, api::VERSION);
+        let (path, url) = (format!("/apis/{}/{}", api::GROUP, api::VERSION), self.client.url());
         let wait = Wait {
             patience,
-            what: format!("the hub to serve {path}"),
-            otherwise: format!("{path} is not served"),
+            what: format!("the hub to serve {path} at {url}"),
+            otherwise: format!("{path} is not served at {url}"),
             advice: "apply manifests/crds/, or in kcp bind the API edge.kubestellar.io".to_owned(),
         };
-        self.wait(&wait, async || match self.client.get(&path).await {
+        let found = self.wait(&wait, async || match self.client.get(&path).await {
             Ok(types) => Ok(served(&types).ok_or("the hub serves neither EdgeSyncConfig nor SyncerConfig".to_owned())),
+            Err(error) if error.is_type_not_served() => match self.client.get("/version").await {
+                // There is nothing at all below this URL.
+                Err(error) if error.is_type_not_served() => {
+                    let advice = report::about_no_api(&error.to_string(), &self.client.place());
+                    Err(self.error(&format!("cannot read /version at {url}"), &format!("{error}; {advice}")))
+                }
+                _ => Ok(Err(error.to_string())),
+            },
             Err(error) if passes(&error) => Ok(Err(error.to_string())),
-            Err(error) => Err(self.failed(&format!("cannot read {path} at {}", self.client.url()), &error)),
-        })
-        .await
+            Err(error) => Err(self.failed(&format!("cannot read {path} at {url}"), &error)),
+        });
+        found.await
     }
 
     /// Asks every second until it is there; reports every few seconds that it waits, and why.
@@ -111,7 +120,10 @@ impl<'a> Work<'a> {
             };
             let waited = began.elapsed();
             if waited >= wait.patience {
-                let what = format!("{} after {patience} s", wait.otherwise);
+                let what = match patience {
+                    0 => wait.otherwise.clone(),
+                    _ => format!("{} after {patience} s", wait.otherwise),
+                };
                 return Err(self.error(&what, &format!("{why}; {}", wait.advice)));
             }
             if waited >= said + PROGRESS {

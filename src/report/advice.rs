@@ -86,7 +86,8 @@ fn about_the_way(words: &str, place: &Place) -> Cow<'static, str> {
     };
     if words.contains("UnknownIssuer") {
         return format!(
-            "the server's certificate is signed by a CA that is not trusted here: put that CA's certificate into {trust}"
+            "the server's certificate is signed by a CA that is not trusted here: check that the address is that of the right \
+             server; if it is, put its CA's certificate into {trust}"
         )
         .into();
     }

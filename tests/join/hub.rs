@@ -215,6 +215,12 @@ async fn a_new_token_needs_nothing_but_the_name() {
     let first = manifest(&kubeconfig, &name, &["-n", "own", "--uid=the-uid"]).await;
     let mark = pair.hub.audit_mark();
     // As the syncer's log names the command.
+    let dry = generate(&kubeconfig, &[&name, "--rotate", "--dry-run"]).await.done();
+    assert!(
+        dry.stdout.is_empty() && dry.stderr.contains("token: would be requested for "),
+        "{}",
+        dry.stderr
+    );
     let finished = generate(&kubeconfig, &[&name, "--rotate"]).await.done();
     let second = crate::support::manifests::documents(&finished.stdout);
     assert_eq!(writes(&pair.hub, mark, 1).await, [""; 0]);
@@ -261,11 +267,8 @@ async fn an_unregistered_edge_leaves_what_is_not_of_the_registration() {
     assert_eq!(registered(&hub, &name, &id).await, [const { None }; 4]);
     assert!(registered(&hub, &other, &id_of_other).await.iter().all(Option::is_some));
     let again = generate(&kubeconfig, &[&name, "--unregister"]).await.done();
-    assert!(
-        again.stderr.contains("nothing of this name is registered"),
-        "{}",
-        again.stderr
-    );
+    let nothing = format!("nothing of the name {name} is registered at {}", pair.hub.url());
+    assert!(again.stderr.contains(&nothing), "{}", again.stderr);
 
     let done = generate(&kubeconfig, &[&other, "--unregister"]).await.done();
     assert!(
@@ -293,4 +296,18 @@ async fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
     manifest(&kubeconfig, &new_name(), &[]).await;
     assert_eq!(writes(&pair.hub, mark, 1).await.len(), 4, "those of the other run");
     assert_eq!(hub.get(CONFIG[0], CONFIG[1], "", &name).await, None);
+}
+
+#[tokio::test]
+async fn a_syncer_that_moves_to_another_namespace_is_noted() {
+    let pair = shared_pair().await;
+    let (name, kubeconfig) = (new_name(), pair.hub.kubeconfig());
+    let id = id_in(&manifest(&kubeconfig, &name, &[]).await);
+    let moved = generate(&kubeconfig, &[&name, IMAGE, "-o", "-", "--namespace=next"])
+        .await
+        .done();
+    let note = format!("note: the syncer was in the namespace {id} at the edge, and is in next now: ");
+    assert!(moved.stderr.contains(&note), "{}", moved.stderr);
+    let again = generate(&kubeconfig, &[&name, IMAGE, "-o", "-"]).await.done();
+    assert!(!again.stderr.contains("note: the syncer was"), "{}", again.stderr);
 }

@@ -43,6 +43,10 @@ async fn wrong_input_is_one_line_and_touches_nothing() {
         ),
         (vec!["site", IMAGE, "-o", &here], "cannot be written: is a directory"),
         (
+            vec!["site", IMAGE, "-o", "--context=main"],
+            "-o has no value: --context=main looks like a flag",
+        ),
+        (
             vec!["site", IMAGE, "-o", "/proc/out"],
             "-o /proc/out: cannot be written: ",
         ),
@@ -220,8 +224,16 @@ async fn an_api_that_is_bound_late_is_waited_for_and_one_kind_is_enough() {
     let (hub, kubeconfig) = (server.objects(), server.kubeconfig());
     let name = new_name();
     let never = generate(&kubeconfig, &[&name, IMAGE, "-o", "-", "--timeout=2s"]).await;
-    never.refused(1, "/apis/edge.kubestellar.io/v2alpha1 is not served after 2 s: ");
+    never.refused(1, "/apis/edge.kubestellar.io/v2alpha1 is not served at ");
+    assert!(never.stderr.contains(" after 2 s: "), "{}", never.stderr);
     assert!(never.stderr.contains("apply manifests/crds/"), "{}", never.stderr);
+
+    // What is not there yet cannot be rotated or unregistered either, so nothing is waited for.
+    for flag in ["--rotate", "--unregister"] {
+        let nothing = generate(&kubeconfig, &[&name, flag]).await;
+        nothing.refused(1, "/apis/edge.kubestellar.io/v2alpha1 is not served at ");
+        assert!(!nothing.stderr.contains("waiting"), "{}", nothing.stderr);
+    }
 
     hub.create(&namespace("accounts")).await;
     let flags = [
@@ -258,4 +270,21 @@ async fn an_api_that_is_bound_late_is_waited_for_and_one_kind_is_enough() {
     // The namespace is found again.
     let again = manifest(&kubeconfig, &name, &[]).await;
     assert_eq!(id_in(&again), id_in(&found));
+}
+
+/// Its answers look like those of a hub without the CRDs.
+#[tokio::test]
+async fn a_wrong_path_in_the_url_is_named_at_once() {
+    let pair = shared_pair().await;
+    let url = format!("--server={}/clusters/none", pair.hub.url());
+    for more in [&[IMAGE, "-o", "-"][..], &["--rotate"], &["--unregister"]] {
+        let name = new_name();
+        let args = [&[name.as_str(), url.as_str()], more].concat();
+        let wrong = generate(&pair.hub.kubeconfig(), &args).await;
+        wrong.refused(
+            1,
+            "/clusters/none: 404 page not found (HTTP 404); the path /clusters/none in the kubeconfig's server",
+        );
+        assert!(!wrong.stderr.contains("waiting"), "{}", wrong.stderr);
+    }
 }
