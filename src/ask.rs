@@ -6,11 +6,13 @@ use std::rc::Rc;
 
 use crate::cli::{RbacOptions, Settings};
 use crate::cluster::{Cluster, Error, Side};
+use crate::model::OneCluster;
 use crate::permissions::{Situation, needed, roles};
 use crate::renewal::Keep;
-use crate::report::advice;
+use crate::report::{about_no_api, advice};
 use crate::sides;
 use crate::survey::{Survey, View, survey};
+use crate::sync::identity;
 use crate::sync::ownership::SyncTarget;
 
 /// The namespace of the account, and of the syncer at the edge, unless `NAMESPACE` names another one.
@@ -28,10 +30,16 @@ pub(crate) struct CannotAsk {
 impl CannotAsk {
     pub(crate) fn new(cluster: &Cluster, error: Error) -> Self {
         let place = cluster.standing().place;
+        // It was asked for paths that every API server serves.
+        let advice = if error.is_type_not_served() {
+            about_no_api(&error.to_string(), &place)
+        } else {
+            advice(&error, &place)
+        };
         Self {
             side: cluster.side(),
             address: place.address.clone(),
-            advice: advice(&error, &place).into_owned(),
+            advice: advice.into_owned(),
             error,
         }
     }
@@ -45,6 +53,47 @@ impl fmt::Display for CannotAsk {
 }
 
 impl StdError for CannotAsk {}
+
+/// Hub and edge, if they are the same cluster. What cannot be asked now is found out later.
+pub(crate) fn one_cluster(
+    hub: &Cluster,
+    edge: &Cluster,
+    [at_hub, at_edge]: [Option<&String>; 2],
+) -> Option<OneCluster> {
+    let uid = at_hub.filter(|uid| Some(*uid) == at_edge)?;
+    Some(OneCluster {
+        uid: uid.clone(),
+        hub: hub.standing().place.address.clone(),
+        edge: edge.standing().place.address.clone(),
+    })
+}
+
+/// The hub serves no configs.
+#[derive(Debug)]
+struct NoConfigs {
+    address: String,
+    advice: &'static str,
+}
+
+impl fmt::Display for NoConfigs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hub {}: {NO_CONFIGS}: {}", self.address, self.advice)
+    }
+}
+
+impl StdError for NoConfigs {}
+
+/// What is wrong with a hub that serves no configs.
+pub(crate) const NO_CONFIGS: &str = "it serves neither syncerconfigs nor edgesyncconfigs of edge.kubestellar.io";
+
+/// What to do about that, given what the edge serves.
+pub(crate) fn about_no_configs(found: &Survey) -> &'static str {
+    if found.edge_has_configs {
+        "the edge serves them: exchange --from-kubeconfig and --to-kubeconfig, if that is the hub"
+    } else {
+        "apply manifests/crds to the hub, or bind the API"
+    }
+}
 
 /// How a syncer with these settings would see the configs.
 pub(crate) fn view<'a>(settings: &'a Settings, sync_target: &'a SyncTarget) -> View<'a> {
@@ -84,6 +133,14 @@ pub async fn gen_rbac(mut settings: Settings, options: RbacOptions) -> Result<St
     let (sync_target, polled) = (settings.sync_target(), settings.polled());
     let found = survey(&hub, Some(&edge), &view(&settings, &sync_target)).await;
     let found = found.map_err(|(side, error)| CannotAsk::new(if side == Side::Edge { &edge } else { &hub }, error))?;
+    if found.kinds.is_empty() {
+        let (address, advice) = (hub.standing().place.address.clone(), about_no_configs(&found));
+        return Err(NoConfigs { address, advice }.into());
+    }
+    let uids = [identity::read(&hub, None).await, identity::read(&edge, None).await].map(|uid| uid.ok().flatten());
+    if let Some(one) = one_cluster(&hub, &edge, uids.each_ref().map(Option::as_ref)) {
+        return Err(one.into());
+    }
     let mut situation = situation(&found, &settings, &sync_target, (&namespace, &polled));
     situation.allows_escalation = options.allow_escalation;
     situation.account = settings

@@ -30,6 +30,8 @@ pub(crate) struct Survey {
     pub(crate) unreadable: Vec<String>,
     /// The plurals of the kinds of configs that the hub serves.
     pub(crate) kinds: Vec<&'static str>,
+    /// The hub serves none, and the edge does: they may be exchanged.
+    pub(crate) edge_has_configs: bool,
     /// The hub keeps a status of configs in a subresource.
     pub(crate) has_config_status: bool,
     /// The hub is a workspace of kcp.
@@ -93,6 +95,12 @@ pub(crate) async fn survey(
                     .push(format!("a {} cannot be read: {error}", kind.kind()));
             }
         }
+    }
+    if found.kinds.is_empty()
+        && let Some(edge) = edge
+    {
+        let served = discovery::discover(edge, &(GROUP.into(), VERSION.into())).await;
+        found.edge_has_configs = matches!(served, Ok(Served::Resources(_)));
     }
     found.is_kcp = matches!(ask_hub(hub).await.map_err(at_hub)?, Some(Hub::Kcp(_)));
     let of = |kind: ConfigKind, name: &String| format!("{}//{name}", kind.kind());

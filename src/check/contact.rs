@@ -33,7 +33,8 @@ pub(super) async fn contact(side: Side, settings: &Settings, points: &mut Points
     let (access, cluster) = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
-            points.add(side, "kubeconfig", Verdict::Wrong, error.to_string(), "correct it");
+            let to_do = "correct the file, or the flag that names it";
+            points.add(side, "kubeconfig", Verdict::Wrong, error.to_string(), to_do);
             return None;
         }
     };

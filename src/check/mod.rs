@@ -88,12 +88,7 @@ async fn two_clusters(hub: &Cluster, edge: &Cluster, points: &mut Points) {
     let (Ok(Some(at_hub)), Ok(Some(at_edge))) = (at_hub, at_edge) else {
         return;
     };
-    if at_hub == at_edge {
-        let one = OneCluster {
-            uid: at_hub,
-            hub: hub.standing().place.address.clone(),
-            edge: edge.standing().place.address.clone(),
-        };
+    if let Some(one) = ask::one_cluster(hub, edge, [Some(&at_hub), Some(&at_edge)]) {
         points.add(None, about, Verdict::Wrong, one.found(), OneCluster::ADVICE);
     } else {
         points.add(None, about, Verdict::Good, "hub and edge are not the same", "");
@@ -104,9 +99,13 @@ async fn two_clusters(hub: &Cluster, edge: &Cluster, points: &mut Points) {
 fn configs(found: &Survey, points: &mut Points) {
     let about = "configs";
     if found.kinds.is_empty() {
-        let words = "the hub serves neither syncerconfigs nor edgesyncconfigs of edge.kubestellar.io";
-        let to_do = "apply manifests/crds to the hub, or bind the API";
-        return points.add(Side::Hub, about, Verdict::Wrong, words, to_do);
+        return points.add(
+            Side::Hub,
+            about,
+            Verdict::Wrong,
+            ask::NO_CONFIGS,
+            ask::about_no_configs(found),
+        );
     }
     let kinds = found.kinds.join(" and ");
     match &*found.configs {

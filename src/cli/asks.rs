@@ -9,8 +9,8 @@ use crate::logging::LogFormat;
 use crate::spelling;
 
 /// The names of these commands in messages.
-const CHECK: &str = "edge-syncer check";
-const RBAC: &str = "edge-syncer gen rbac";
+pub(super) const CHECK: &str = "edge-syncer check";
+pub(super) const RBAC: &str = "edge-syncer gen rbac";
 
 /// Reads the arguments after `check`.
 pub(super) fn check(args: &[String], klog: Klog) -> Result<Command, UsageError> {

@@ -1,9 +1,9 @@
 //! Checked settings of `gen`. All errors that can be found without a request are found here, before anything is asked
 //! or written.
 
-use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{env, io};
 
 use super::gen_args::{COMMAND, GenArgs};
 use super::usage::UsageError;
@@ -31,7 +31,12 @@ pub(super) fn check(name: String, raw: GenArgs) -> Result<Settings, UsageError> 
             Output::Stdout => "-".to_owned(),
             Output::File(path) | Output::Folder(path) => path.display().to_string(),
         };
-        return Err(UsageError::new(format!("-o {path}: cannot be written: {error}")).seen_from(COMMAND));
+        let advice = match error.kind() {
+            io::ErrorKind::IsADirectory => ": name a file, or add --format=systemd for the files of a service",
+            _ => "",
+        };
+        let why = format!("-o {path}: cannot be written: {error}{advice}");
+        return Err(UsageError::new(why).seen_from(COMMAND));
     }
     Ok(settings)
 }

@@ -119,8 +119,14 @@ fn invocation(mut words: Vec<String>, is_go_name: bool) -> Result<Invocation, Us
         Command::CheckHelp => Invocation::Print(help::check()),
         Command::RbacHelp => Invocation::Print(help::rbac()),
         Command::Run(raw, klog) => Invocation::Run(Box::new(settings(*raw, klog)?)),
-        Command::Check(raw, klog, format) => Invocation::Check(Box::new(settings(*raw, klog)?), format),
-        Command::Rbac(raw, klog, options) => Invocation::Rbac(Box::new(settings(*raw, klog)?), options),
+        Command::Check(raw, klog, format) => {
+            let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::CHECK))?;
+            Invocation::Check(Box::new(settings), format)
+        }
+        Command::Rbac(raw, klog, options) => {
+            let settings = settings(*raw, klog).map_err(|error| error.seen_from(asks::RBAC))?;
+            Invocation::Rbac(Box::new(settings), options)
+        }
         #[cfg(feature = "admin")]
         Command::Gen(words, klog) => return generate(&words, klog),
         #[cfg(feature = "admin")]

@@ -281,9 +281,13 @@ fn kubeconfig(
             token::server_url(url, false)
         ));
     }
-    if identity.hub_url.is_none() && settings.format == Format::Manifest && token::is_of_this_machine(url) {
+    if identity.hub_url.is_none() && token::is_of_this_machine(url) {
+        let whither = match settings.format {
+            Format::Manifest => "leads from a pod to the pod itself",
+            Format::Systemd => "leads from a machine to that machine itself, also if you copy the files to another one",
+        };
         say(&format!(
-            "note: {url} leads from a pod to the pod itself; give the URL that the edge reaches with --hub-url"
+            "note: {url} {whither}; give the URL that the edge reaches with --hub-url"
         ));
     }
     let unencrypted = notes::about_encryption(url, client.url());

@@ -32,6 +32,10 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         Error::Unauthorized(_) => {
             "the credentials are not accepted: renew the token or certificate in the kubeconfig".into()
         }
+        error if error.missing_namespace().is_some() => {
+            let namespace = error.missing_namespace().unwrap_or_default();
+            format!("create the namespace {namespace} at that side, or name another one; it is tried again").into()
+        }
         error if is_about_path(error, place) => about_path(place.path().unwrap_or_default()).into(),
         Error::Status(status) => about_status(status).into(),
     }
@@ -282,7 +286,7 @@ const REFUSALS: &[(&[&str], &str)] = &[
         "no credentials have reached the server: give the user entry of the kubeconfig a token or certificate, and see \
          that no proxy drops them",
     ),
-    (&[" cannot "], "grant the syncer's user this permission"),
+    (&["\" cannot "], "grant the syncer's user this permission"),
     (
         &["workspace access not permitted", "access denied"],
         "give the syncer's user access to this workspace",

@@ -26,6 +26,15 @@ fn check(error: &Error, expected: &str) {
     assert!(!advice.contains('\n') && !advice.ends_with('.'), "{advice}");
 }
 
+#[test]
+fn a_namespace_that_is_missing_is_to_be_created_and_a_counter_is_no_permission() {
+    let missing = r#"{"kind":"Status","code":404,"message":"namespaces \"nope\" not found","details":{"kind":"namespaces","name":"nope"}}"#;
+    let missing = Error::from_answer(404, None, missing.as_bytes());
+    check(&missing, "create the namespace nope at that side");
+    let counter = "Deployment.apps \"w\" is invalid: status.collisionCount: Invalid value: 0: cannot be decremented";
+    check(&refusal(422, "Invalid", counter), "correct the object");
+}
+
 const LIST: &str = "resource \"configmaps\" in API group \"\" at the cluster scope";
 
 #[test]

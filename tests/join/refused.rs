@@ -41,7 +41,10 @@ async fn wrong_input_is_one_line_and_touches_nothing() {
             vec!["site", IMAGE, "-o", &file, "-n", ""],
             "--namespace \"\": must be the name of a namespace",
         ),
-        (vec!["site", IMAGE, "-o", &here], "cannot be written: is a directory"),
+        (
+            vec!["site", IMAGE, "-o", &here],
+            "cannot be written: is a directory: name a file, or add --format=systemd",
+        ),
         (
             vec!["site", IMAGE, "-o", "--context=main"],
             "-o has no value: --context=main looks like a flag",

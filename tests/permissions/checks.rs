@@ -105,6 +105,24 @@ async fn what_is_wrong_with_a_side_is_named_with_what_to_do() {
     let found = check(&hub, &hub, &[]).await;
     assert_eq!(found.code, Some(1), "{}", found.out);
     assert_eq!(lines(&found, "✗ two clusters: hub ").len(), 1, "{}", found.out);
+    let rbac = ["gen", "rbac", "--side=hub"];
+    let refused = edge_syncer(&between(&rbac, &hub, &hub, &[])).await;
+    assert!(refused.err.contains("are the same cluster"), "{}", refused.err);
+    // The wrong way round.
+    let exchanged = "neither syncerconfigs nor edgesyncconfigs of edge.kubestellar.io";
+    let found = check(&edge, &hub, &[]).await;
+    assert!(
+        found.out.contains(exchanged) && found.out.contains("exchange --from-kubeconfig"),
+        "{}",
+        found.out
+    );
+    let refused = edge_syncer(&between(&rbac, &edge, &hub, &[])).await;
+    assert_eq!((refused.code, &*refused.out), (Some(1), ""), "{}", refused.err);
+    assert!(
+        refused.err.contains(exchanged) && refused.err.contains("exchange --from-kubeconfig"),
+        "{}",
+        refused.err
+    );
     // What is selected and not served, and what is wrong with a config.
     let spec = json!({"clusterScope": [{"group": "example.org", "resource": "valves", "apiVersion": "v1"}],
         "namespaceScope": {"namespaces": ["Bad_Name"], "resources": []}});
