@@ -72,10 +72,19 @@ pub struct ApiStatus {
     pub details_kind: String,
     /// `details.name`: in answers about an object, its name.
     pub details_name: String,
-    /// `details.causes[].reason`.
-    pub causes: Vec<String>,
+    /// `details.causes`.
+    pub causes: Vec<Cause>,
     /// How long the server asks to wait: ten minutes at most, whatever it says.
     pub retry_after: Option<Duration>,
+}
+
+/// One of several things that a server says about a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// The machine-readable reason.
+    pub reason: String,
+    /// The field of the object, such as `status.startTime`; empty if it is about none.
+    pub field: String,
 }
 
 impl Error {
@@ -351,6 +360,8 @@ struct WireDetails {
 struct WireCause {
     #[serde(default)]
     reason: String,
+    #[serde(default)]
+    field: String,
 }
 
 impl WireStatus {
@@ -369,7 +380,10 @@ impl WireStatus {
                 .unwrap_or_default()
                 .iter()
                 .take(CAUSES)
-                .map(|cause| begin_of(&cause.reason, LONGEST_NAME).to_owned())
+                .map(|cause| Cause {
+                    reason: begin_of(&cause.reason, LONGEST_NAME).to_owned(),
+                    field: begin_of(&cause.field, LONGEST_NAME).to_owned(),
+                })
                 .collect(),
             retry_after: retry_after.or(asked),
         }
@@ -459,7 +473,7 @@ mod tests {
         for middle in ["", "field is immutable"] {
             let message = format!("begin {long} {middle} {long} end");
             let body = serde_json::json!({"kind": "Status", "reason": long, "message": message,
-                "details": {"name": long, "kind": long, "causes": [{"reason": long}]}});
+                "details": {"name": long, "kind": long, "causes": [{"reason": long, "field": long}]}});
             let error = answer(422, &body.to_string());
             let status = error.status().unwrap();
             assert!(status.message.starts_with("begin ") && status.message.ends_with(" end"));

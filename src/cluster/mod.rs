@@ -54,7 +54,7 @@ use secrecy::SecretString;
 use claims::Claims;
 
 pub(crate) use certificate::since_1970_of;
-pub use error::{ApiStatus, Error};
+pub use error::{ApiStatus, Cause, Error};
 pub(crate) use json::LONGEST_VERSION;
 pub use rate::{Rate, RateLimit};
 pub(crate) use resource::group_version_path;

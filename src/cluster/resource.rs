@@ -106,6 +106,12 @@ impl ResourceType {
         self.group == group && self.resource == resource
     }
 
+    /// True for types of the API server itself. Groups of others have a dot (Kubernetes API convention); some of its own
+    /// do too.
+    pub fn is_built_in(&self) -> bool {
+        !self.group.contains('.')
+    }
+
     /// The path of one object. An error if the name cannot be that of an object.
     pub(super) fn object_path(&self, at: &ObjectName) -> Result<String, Error> {
         let placed = !self.namespaced || is_path_segment(at.namespace());

@@ -263,7 +263,11 @@ impl Election {
             holder: self.identity.clone(),
             seconds: self.timing.seconds(),
             acquired: spec.filter(|_| goes_on).and_then(LeaseSpec::acquired),
-            transitions: spec.map_or(0, |spec| spec.transitions().saturating_add(i64::from(!goes_on))),
+            // More than the API allows would be refused.
+            transitions: spec.map_or(0, |spec| {
+                let transitions = spec.transitions().saturating_add(i64::from(!goes_on));
+                transitions.min(i32::MAX.into())
+            }),
         }
     }
 }

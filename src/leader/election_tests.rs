@@ -238,6 +238,15 @@ fn counts_terms_and_says_since_when_it_holds_the_lease() {
         (found("1", "", 0), None, 4),
         (found("1", ME, 0), Some("then"), 3),
         (written("1", 0), Some("then"), 3),
+        // The API takes no more.
+        (
+            Answer::Found(Lease {
+                version: "1".into(),
+                spec: spec("", 15, 0, i32::MAX.into()),
+            }),
+            None,
+            i32::MAX.into(),
+        ),
     ] {
         let term = term_after(answer.clone());
         assert_eq!(

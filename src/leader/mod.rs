@@ -123,6 +123,7 @@ pub async fn while_leading<T, W: Future<Output = T>>(
 /// When a request was sent, and its result.
 struct Sent {
     at: Instant,
+    writes: bool,
     answer: Answer,
 }
 
@@ -154,6 +155,14 @@ async fn or_never<T>(future: Option<impl Future<Output = T>>) -> T {
     }
 }
 
+/// A failure that was logged and has not ended.
+#[derive(Debug, Default)]
+struct LoggedFailure {
+    text: String,
+    /// It was of a write. That a read works is no sign that it has ended.
+    writes: bool,
+}
+
 /// One candidate: its election, and what was logged about it.
 struct Candidate {
     candidacy: Candidacy,
@@ -162,7 +171,7 @@ struct Candidate {
     /// The holder in the last line about standing by.
     logged_holder: String,
     /// The failure that was logged last and has not ended.
-    logged_failure: String,
+    logged_failure: LoggedFailure,
     /// What went wrong with the last renewal, if it did.
     failure: Option<String>,
 }
@@ -176,7 +185,7 @@ impl Candidate {
             timing,
             election,
             logged_holder: String::new(),
-            logged_failure: String::new(),
+            logged_failure: LoggedFailure::default(),
             failure: None,
         }
     }
@@ -191,11 +200,12 @@ impl Candidate {
         let clock = self.candidacy.clock;
         let limit = self.timing.request_limit();
         async move {
-            let at = Instant::now();
+            let (at, writes) = (Instant::now(), !matches!(request, Request::Read));
             let answer = timeout(limit, act(&edge, &name, request, clock)).await;
             let late = || Answer::Failed(Error::Unreachable(format!("no answer within {limit:?}")));
             Sent {
                 at,
+                writes,
                 answer: answer.unwrap_or_else(|_| late()),
             }
         }
@@ -207,11 +217,12 @@ impl Candidate {
         let led = self.election.leads_until(now).is_some();
         if let Answer::Failed(error) = &sent.answer {
             self.failure = Some(error.to_string());
-            self.log_failure(error, led);
+            self.log_failure(error, sent.writes, led);
         } else {
             self.failure = None;
-            if !self.logged_failure.is_empty() {
-                self.logged_failure.clear();
+            let LoggedFailure { text, writes } = &self.logged_failure;
+            if !text.is_empty() && (sent.writes || !writes) {
+                self.logged_failure = LoggedFailure::default();
                 log_line!(Info, LeaseUsable, "the lease can be used again", lease = self.lease());
             }
         }
@@ -320,9 +331,9 @@ impl Candidate {
 
     /// Logs a failure once for each streak. While it leads, a renewal that fails is logged only if the lead is lost by
     /// that.
-    fn log_failure(&mut self, error: &Error, led: bool) {
+    fn log_failure(&mut self, error: &Error, writes: bool, led: bool) {
         let text = error.to_string();
-        if led || text == self.logged_failure {
+        if led || text == self.logged_failure.text {
             log_line!(
                 Debug,
                 LeaseFailed,
@@ -354,7 +365,7 @@ impl Candidate {
                 error = text
             );
         }
-        self.logged_failure = text;
+        self.logged_failure = LoggedFailure { text, writes };
     }
 }
 

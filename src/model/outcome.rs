@@ -93,7 +93,13 @@ impl Model {
         }
         let (again, forsaken) = self.settle(key, &copy_at.name, outcome, list);
         self.note_status(*type_id, name, outcome);
-        self.both_work(direction, origin, object.clone(), &outcome.waits_for);
+        let link = self.types.get(type_id).and_then(|state| state.inventory.get(name));
+        let waits_for = match link {
+            // It is needed no longer, whatever its copy waited for.
+            Some(link) if link.is_finished() => &[],
+            _ => &*outcome.waits_for,
+        };
+        self.both_work(direction, origin, object.clone(), waits_for);
         if let Ending::Changed(change) = outcome.ending {
             self.report.change(side, &object, change);
         }

@@ -240,7 +240,7 @@ fn about_status(status: &ApiStatus) -> &'static str {
 }
 
 pub(super) fn is_terminating(status: &ApiStatus) -> bool {
-    let has_cause = status.causes.iter().any(|cause| cause == "NamespaceTerminating");
+    let has_cause = status.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
     has_cause || status.message.contains("is being terminated") || status.message.contains("is terminating")
 }
 

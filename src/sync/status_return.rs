@@ -2,11 +2,11 @@
 //!
 //! The edge's `status` replaces the hub's as a whole, and nothing else of the hub object is touched.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::job::{Failure, Policy, failed};
@@ -14,7 +14,6 @@ use super::read::{not_older, read_metadata};
 use crate::api::OWNER;
 use crate::cluster::{Cluster, Content, Error, OnlyWith, Side};
 use crate::plan::{Direction, StatusPath};
-use crate::sync::fields::with_field;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Owner, mark};
@@ -121,40 +120,65 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
     }
 }
 
-/// Writes a status to the hub.
+/// How often a status is tried again with what the hub keeps.
+const KEPT: usize = 2;
+
+/// Writes a status to the hub. Its API server keeps some fields of its own types from going back, such as counters and
+/// the time at which a Job has begun: a copy that was made again begins anew. There, what the hub has stays.
 async fn write(hub: &Cluster, job: &StatusJob, only_with: OnlyWith<'_>, text: &str) -> Result<Bytes, Error> {
     let Address { resource, name } = &job.at_hub;
     let subresource = job.path == StatusPath::Subresource;
-    let written = hub.replace_status(resource, name, subresource, only_with, text).await;
-    let Err(error) = written else { return written };
-    if !(error.is_invalid() && resource.is("batch", "jobs")) {
-        return Err(error);
-    }
-    let theirs = hub.get(resource, name, Content::Full).await?;
-    match begun_as(&theirs, text)? {
-        Some(text) => hub.replace_status(resource, name, subresource, only_with, &text).await,
-        None => Err(error),
+    let mut text = Cow::Borrowed(text);
+    let mut tries = 0;
+    loop {
+        let written = hub.replace_status(resource, name, subresource, only_with, &text).await;
+        let Err(error) = written else { return written };
+        let refused = refused_fields(&error);
+        tries += 1;
+        if tries > KEPT || !resource.is_built_in() || refused.is_empty() {
+            return Err(error);
+        }
+        let theirs = hub.get(resource, name, Content::Full).await?;
+        match with_theirs(&theirs, &text, &refused)? {
+            Some(next) => text = next.into(),
+            None => return Err(error),
+        }
     }
 }
 
-/// The status of a Job whose copy was recreated and so has started again, for a hub that has `theirs`: the start time
-/// of a Job can be set only once. `None` if the start time is the same.
-fn begun_as(theirs: &[u8], text: &str) -> Result<Option<String>, Error> {
-    #[derive(Deserialize)]
-    struct Wire {
-        #[serde(rename = "startTime")]
-        start_time: Option<String>,
+/// The fields of the status that a server has refused as invalid.
+fn refused_fields(error: &Error) -> BTreeSet<String> {
+    let status = error.status().filter(|_| error.is_invalid());
+    let causes = status.map(|status| &*status.causes).unwrap_or_default();
+    let fields = causes.iter().filter_map(|cause| cause.field.strip_prefix("status."));
+    fields
+        .filter_map(|field| field.split(['.', '[']).next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A status in which these fields are as the hub has them, or absent. `None` if they are so already.
+fn with_theirs(theirs: &[u8], text: &str, refused: &BTreeSet<String>) -> Result<Option<String>, Error> {
+    type Fields<'a> = BTreeMap<String, &'a RawValue>;
+    let read = |error: serde_json::Error| Error::BadAnswer(format!("a status: {error}"));
+    let at_hub = Status::raw(theirs);
+    let at_hub: Fields<'_> = at_hub.map_or(Ok(Fields::new()), |status| {
+        serde_json::from_str(status.get()).map_err(read)
+    })?;
+    let mut fields: Fields<'_> = serde_json::from_str(text).map_err(read)?;
+    let mut differs = false;
+    for field in refused {
+        let kept = at_hub.get(field).copied();
+        differs |= kept.map(RawValue::get) != fields.get(field).map(|value| value.get());
+        match kept {
+            Some(value) => fields.insert(field.clone(), value),
+            None => fields.remove(field),
+        };
     }
-    let began = |status: &str| {
-        let wire = serde_json::from_str::<Wire>(status);
-        wire.ok().and_then(|wire| wire.start_time)
-    };
-    let at_hub = Status::raw(theirs).and_then(|status| began(status.get()));
-    let Some(at_hub) = at_hub.filter(|at_hub| began(text).as_ref() != Some(at_hub)) else {
+    if !differs {
         return Ok(None);
-    };
-    let status: &RawValue = serde_json::from_str(text).map_err(|error| Error::BadAnswer(error.to_string()))?;
-    with_field(status, "startTime", &json!(at_hub).to_string()).map(Some)
+    }
+    serde_json::to_string(&fields).map(Some).map_err(read)
 }
 
 /// True if upsync has made the object at the hub, and nobody has taken it over.
@@ -183,19 +207,46 @@ mod tests {
     use crate::sync::scripted::scripted;
 
     #[test]
-    fn a_job_that_has_begun_again_keeps_the_time_that_the_hub_has() {
-        let theirs = br#"{"status":{"active":1,"startTime":"T1"}}"#;
-        for (text, expected) in [
+    fn what_the_hub_does_not_take_back_stays_as_it_is_there() {
+        let theirs = br#"{"status":{"active":1,"startTime":"T1","failed":2}}"#;
+        for (text, refused, expected) in [
             (
                 r#"{"startTime":"T2","succeeded":1}"#,
+                &["startTime"][..],
                 Some(r#"{"startTime":"T1","succeeded":1}"#),
             ),
-            (r#"{"succeeded":1}"#, Some(r#"{"startTime":"T1","succeeded":1}"#)),
-            (r#"{"startTime":"T1"}"#, None),
+            (
+                r#"{"succeeded":1}"#,
+                &["startTime", "failed"],
+                Some(r#"{"failed":2,"startTime":"T1","succeeded":1}"#),
+            ),
+            (r#"{"succeeded":1}"#, &["succeeded"], Some("{}")),
+            (r#"{"startTime":"T1"}"#, &["startTime"], None),
+            (r#"{"succeeded":1}"#, &["else"], None),
         ] {
-            assert_eq!(begun_as(theirs, text).unwrap().as_deref(), expected, "{text}");
+            let refused = refused.iter().map(|&field| field.to_owned()).collect();
+            assert_eq!(
+                with_theirs(theirs, text, &refused).unwrap().as_deref(),
+                expected,
+                "{text}"
+            );
         }
-        assert_eq!(begun_as(b"{}", r#"{"startTime":"T2"}"#), Ok(None));
+        let refused = BTreeSet::from(["startTime".to_owned()]);
+        assert_eq!(
+            with_theirs(b"{}", r#"{"startTime":"T2"}"#, &refused),
+            Ok(Some("{}".to_owned()))
+        );
+    }
+
+    #[test]
+    fn the_fields_that_a_server_refuses_are_those_of_its_causes() {
+        let answer = |code: u16| {
+            let body = r#"{"kind":"Status","reason":"Invalid","details":{"causes":[{"field":"status.failed"},
+                {"field":"status.conditions[0].type"},{"field":"spec.x"},{"field":"status"},{}]}}"#;
+            refused_fields(&Error::from_answer(code, None, body.as_bytes()))
+        };
+        assert_eq!(answer(422), ["conditions", "failed"].map(str::to_owned).into());
+        assert!(answer(403).is_empty());
     }
 
     const WRITTEN: &str = r#"{"metadata":{"namespace":"shop","name":"a","resourceVersion":"9"}}"#;

@@ -67,8 +67,12 @@ impl Running {
 
     /// Lets a Pod end well, as a kubelet would.
     async fn ends_well(&self, pod: &str) {
+        self.ends(pod, "Succeeded").await;
+    }
+
+    async fn ends(&self, pod: &str, phase: &str) {
         let target = format!("{}/status", path("v1", "pods", &self.shop, pod));
-        let body = json!({"status": {"phase": "Succeeded"}});
+        let body = json!({"status": {"phase": phase}});
         let patched = self
             .edge
             .send(http::Method::PATCH, &target, MERGE_PATCH, Some(&body))
@@ -100,6 +104,16 @@ async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_r
     becomes(&running.hub, the_job(&shop), "is complete at the hub", is_complete).await;
     is_cleared_away(&running.edge, &shop, &running.copy).await;
     running.is_not_run_again().await;
+    // What its copy waited for in its last moment is no failure that lasts.
+    eventually("nothing fails", SOON, async || {
+        let log = running.syncer.log();
+        let count = |reason: &str| log.lines().filter(|line| line.contains(reason)).count();
+        match count("reason=DeleteBlocked") - count("reason=Recovered") {
+            0 => Ok(()),
+            failing => Err(format!("{failing} fail:\n{log}")),
+        }
+    })
+    .await;
     // What is known of it is at the hub.
     running.syncer.terminate().await;
     running.syncer = running.pair.syncer(&[]);
@@ -150,6 +164,24 @@ async fn the_status_returns_of_a_job_whose_copy_was_deleted_and_made_again() {
     becomes(&running.hub, the_job(shop), "has begun at the hub", has_begun).await;
     // Times have seconds.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    delete_with_all(&running.edge, the_job(shop)).await;
+    is_recreated(&running.edge, the_job(shop), &running.copy).await;
+    let again = arrives(&running.edge, "batch/v1", "jobs", shop, "it").await;
+    let pod = running.pod_of(&uid(&again)).await;
+    running.ends_well(&pod).await;
+    let is_complete = |job: &Value| job["status"]["succeeded"] == 1 && job["status"]["completionTime"].is_string();
+    becomes(&running.hub, the_job(shop), "is complete at the hub", is_complete).await;
+}
+
+/// What the hub has counted, it never counts again from zero.
+#[tokio::test]
+async fn the_status_returns_of_a_job_that_begins_again_after_a_failure() {
+    let running = Running::begin(|_| {}).await;
+    let shop = &running.shop;
+    let pod = running.pod_of(&running.copy).await;
+    running.ends(&pod, "Failed").await;
+    let has_failed = |job: &Value| job["status"]["failed"] == 1;
+    becomes(&running.hub, the_job(shop), "has failed once at the hub", has_failed).await;
     delete_with_all(&running.edge, the_job(shop)).await;
     is_recreated(&running.edge, the_job(shop), &running.copy).await;
     let again = arrives(&running.edge, "batch/v1", "jobs", shop, "it").await;

@@ -87,6 +87,43 @@ async fn a_refused_lease_is_reported_and_the_role_of_the_manifest_is_enough() {
     }
 }
 
+/// Each try reads it first, which works.
+#[tokio::test]
+async fn a_lease_that_can_be_read_and_not_written_is_reported_once() {
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    let (pair, _) = pair_with_one_config_map().await;
+    let space = pair.namespace("syncer");
+    let edge = pair.edge.objects();
+    edge.create(&namespace(&space)).await;
+    let meta = json!({"namespace": space, "name": "reads-leases"});
+    for object in [
+        json!({"kind": "Role", "metadata": meta,
+            "rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}]}),
+        json!({"kind": "RoleBinding", "metadata": meta,
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "reads-leases"},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "limited"}]}),
+    ] {
+        let mut object = object;
+        object["apiVersion"] = json!(format!("{RBAC}/v1"));
+        edge.create(&object).await;
+    }
+    let env = [("NAMESPACE", space.as_str())];
+    let flags = ["--leader-elect", "--lease-duration=5s"];
+    let mut syncer = Syncer::start_with_env(&pair.hub.kubeconfig(), &limited(&pair.edge), &flags, &env);
+    syncer.wait_for_log("reason=LeaseForbidden", SOON).await;
+    let mark = pair.edge.audit_mark();
+    eventually("it has tried often", SOON, async || {
+        let requests = pair.edge.requests_since(SYNCER, mark);
+        let tries = requests
+            .iter()
+            .filter(|event| is_about_the_lease(event) && event.uri.contains(&space) && event.code == 403);
+        if tries.count() > 5 { Ok(()) } else { Err("not yet") }
+    })
+    .await;
+    assert_eq!(count(&syncer, "refuses the lease"), 1, "{}", syncer.log());
+    assert_eq!(count(&syncer, "can be used again"), 0, "{}", syncer.log());
+}
+
 /// The objects of an overlay for the sync target `test`.
 fn manifest(name: &str, space: &str) -> Vec<Value> {
     let values = [
