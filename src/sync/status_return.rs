@@ -124,7 +124,7 @@ pub async fn reconcile(hub: &Cluster, edge: &Cluster, job: StatusJob) -> Result<
 const KEPT: usize = 2;
 
 /// Writes a status to the hub. Its API server keeps some fields of its own types from going back, such as counters and
-/// the time at which a Job has begun: a copy that was made again begins anew. There, what the hub has stays.
+/// the time at which a Job has begun: a recreated copy begins with none. There, what the hub has stays.
 async fn write(hub: &Cluster, job: &StatusJob, only_with: OnlyWith<'_>, text: &str) -> Result<Bytes, Error> {
     let Address { resource, name } = &job.at_hub;
     let subresource = job.path == StatusPath::Subresource;
