@@ -29,17 +29,10 @@ pub(crate) struct CannotAsk {
 
 impl CannotAsk {
     pub(crate) fn new(cluster: &Cluster, error: Error) -> Self {
-        let place = cluster.standing().place;
-        // It was asked for paths that every API server serves.
-        let advice = if error.is_type_not_served() {
-            about_no_api(&error.to_string(), &place)
-        } else {
-            advice(&error, &place)
-        };
         Self {
             side: cluster.side(),
-            address: place.address.clone(),
-            advice: advice.into_owned(),
+            address: cluster.standing().place.address.clone(),
+            advice: advice_of_server(&error, cluster),
             error,
         }
     }
@@ -54,34 +47,24 @@ impl fmt::Display for CannotAsk {
 
 impl StdError for CannotAsk {}
 
-/// Hub and edge, if they are the same cluster. What cannot be asked now is found out later.
-pub(crate) fn one_cluster(
-    hub: &Cluster,
-    edge: &Cluster,
-    [at_hub, at_edge]: [Option<&String>; 2],
-) -> Option<OneCluster> {
-    let uid = at_hub.filter(|uid| Some(*uid) == at_edge)?;
-    Some(OneCluster {
-        uid: uid.clone(),
+/// What to do about an error, by the server's words alone.
+pub(crate) fn advice_of_server(error: &Error, cluster: &Cluster) -> String {
+    let standing = cluster.standing();
+    let found = match &standing.stranger {
+        Some(words) => about_no_api(words, &standing.place),
+        None => advice(error, &standing.place),
+    };
+    found.into_owned()
+}
+
+/// Hub and edge, if they are the same cluster, by what identifies them.
+pub(crate) fn one_cluster(hub: &Cluster, edge: &Cluster, [at_hub, at_edge]: [&str; 2]) -> Option<OneCluster> {
+    (at_hub == at_edge).then(|| OneCluster {
+        uid: at_hub.to_owned(),
         hub: hub.standing().place.address.clone(),
         edge: edge.standing().place.address.clone(),
     })
 }
-
-/// The hub serves no configs.
-#[derive(Debug)]
-struct NoConfigs {
-    address: String,
-    advice: &'static str,
-}
-
-impl fmt::Display for NoConfigs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "hub {}: {NO_CONFIGS}: {}", self.address, self.advice)
-    }
-}
-
-impl StdError for NoConfigs {}
 
 /// What is wrong with a hub that serves no configs.
 pub(crate) const NO_CONFIGS: &str = "it serves neither syncerconfigs nor edgesyncconfigs of edge.kubestellar.io";
@@ -135,10 +118,12 @@ pub async fn gen_rbac(mut settings: Settings, options: RbacOptions) -> Result<St
     let found = found.map_err(|(side, error)| CannotAsk::new(if side == Side::Edge { &edge } else { &hub }, error))?;
     if found.kinds.is_empty() {
         let (address, advice) = (hub.standing().place.address.clone(), about_no_configs(&found));
-        return Err(NoConfigs { address, advice }.into());
+        return Err(format!("hub {address}: {NO_CONFIGS}: {advice}").into());
     }
-    let uids = [identity::read(&hub, None).await, identity::read(&edge, None).await].map(|uid| uid.ok().flatten());
-    if let Some(one) = one_cluster(&hub, &edge, uids.each_ref().map(Option::as_ref)) {
+    // What cannot be asked now is found out by `run`.
+    if let (Ok(Some(at_hub)), Ok(Some(at_edge))) = (identity::read(&hub, None).await, identity::read(&edge, None).await)
+        && let Some(one) = one_cluster(&hub, &edge, [&at_hub, &at_edge])
+    {
         return Err(one.into());
     }
     let mut situation = situation(&found, &settings, &sync_target, (&namespace, &polled));

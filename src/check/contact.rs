@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use super::points::{Points, Verdict};
 use super::refused::Ended;
+use crate::ask::advice_of_server;
 use crate::cli::{Settings, logger};
 use crate::cluster::access::{self, Access};
 use crate::cluster::{Cluster, Credentials, Error, Side};
-use crate::report::{about_no_api, advice, is_about_path};
+use crate::report::is_about_path;
 use crate::sides;
 
 /// Credentials that end sooner are worth a note.
@@ -87,16 +88,6 @@ fn what_to_do(error: &Error, (cluster, access): (&Cluster, &Access), settings: &
         Some((words, to_do)) => format!("{words}: {to_do}"),
         None => advice_of_server(error, cluster),
     }
-}
-
-/// What to do about an error, by the server's words alone.
-fn advice_of_server(error: &Error, cluster: &Cluster) -> String {
-    let standing = cluster.standing();
-    let found = match &standing.stranger {
-        Some(words) => about_no_api(words, &standing.place),
-        None => advice(error, &standing.place),
-    };
-    found.into_owned()
 }
 
 /// What has ended of what the kubeconfig logs in with, and what to do. The server's time counts, if it is known.

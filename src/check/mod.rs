@@ -88,7 +88,7 @@ async fn two_clusters(hub: &Cluster, edge: &Cluster, points: &mut Points) {
     let (Ok(Some(at_hub)), Ok(Some(at_edge))) = (at_hub, at_edge) else {
         return;
     };
-    if let Some(one) = ask::one_cluster(hub, edge, [Some(&at_hub), Some(&at_edge)]) {
+    if let Some(one) = ask::one_cluster(hub, edge, [&at_hub, &at_edge]) {
         points.add(None, about, Verdict::Wrong, one.found(), OneCluster::ADVICE);
     } else {
         points.add(None, about, Verdict::Good, "hub and edge are not the same", "");

@@ -168,25 +168,7 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
         hub_url: settings.hub_url.as_ref(),
     };
     let (identity, scope) = match settings.action {
-        Action::Unregister => {
-            let was_there = work.unregister(&settings.name, &found).await?;
-            if was_there {
-                say(UNREGISTERED);
-                if let Ok(Some(uid)) = hub::identify(None, &found.accounts, &wanted).map(|known| known.uid) {
-                    say(&format!("to join it again, give its UID: --uid={uid}"));
-                }
-            } else {
-                say(&format!(
-                    "nothing of the name {} is registered at {}",
-                    settings.name,
-                    client.url()
-                ));
-            }
-            if settings.is_dry {
-                say(NOTHING_WRITTEN);
-            }
-            return Ok(());
-        }
+        Action::Unregister => return Ok(unregister(&mut work, &wanted, &found, settings).await?),
         Action::Register => register(&mut work, &wanted, &found, settings).await?,
         Action::Rotate => (known(&work, &wanted, &found)?, None),
     };
@@ -216,6 +198,32 @@ async fn join(settings: &Settings, client: &Client, say: &dyn Fn(&str)) -> Resul
         identity.name,
         identity.uid
     ));
+    Ok(())
+}
+
+/// Removes the registration, and says what stays.
+async fn unregister(
+    work: &mut Work<'_>,
+    wanted: &Wanted<'_>,
+    found: &register::Found,
+    settings: &Settings,
+) -> Result<(), JoinError> {
+    let (say, client) = (work.say, work.client);
+    if work.unregister(wanted.name, found).await? {
+        say(UNREGISTERED);
+        if let Ok(Some(uid)) = hub::identify(None, &found.accounts, wanted).map(|known| known.uid) {
+            say(&format!("to join it again, give its UID: --uid={uid}"));
+        }
+    } else {
+        say(&format!(
+            "nothing of the name {} is registered at {}",
+            wanted.name,
+            client.url()
+        ));
+    }
+    if settings.is_dry {
+        say(NOTHING_WRITTEN);
+    }
     Ok(())
 }
 

@@ -9,7 +9,6 @@ use super::{AtHand, Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::logging::log_line;
 use crate::plan::{Direction, Selection};
-use crate::report::Subject;
 use crate::source::{SourceId, Versions};
 use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
@@ -92,9 +91,11 @@ impl Model {
         };
         if let Some((origin_at, copy_at)) = state.both(name) {
             // It was deleted by a controller that waits for its Pods, which was logged.
-            self.report.works(&Subject::object(Side::Hub, origin_at.for_people()));
-            self.report.works(&Subject::object(Side::Edge, copy_at.for_people()));
+            self.both_work(Direction::Down, origin_at.for_people(), copy_at.for_people(), &[]);
         }
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
         // One whose status cannot be read has none to return.
         let _ = state.status_seen(name, Side::Edge, version, || Status::hash_of(&last).map(Some));
         state.inventory.has_finished(name, wanted);

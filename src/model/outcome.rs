@@ -129,7 +129,7 @@ impl Model {
     }
 
     /// An origin and its copy no longer fail, except for an object in the copy's place that has to be deleted first.
-    fn both_work(&mut self, direction: Direction, origin: String, copy: String, waits_for: &[String]) {
+    pub(super) fn both_work(&mut self, direction: Direction, origin: String, copy: String, waits_for: &[String]) {
         self.report.works(&Subject::object(direction.origin(), origin));
         let copy = Subject::object(direction.copy(), copy);
         if waits_for.is_empty() {

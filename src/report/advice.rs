@@ -6,6 +6,9 @@ use crate::cluster::{ApiStatus, Error, Place, Side};
 
 /// What a person can do about an error at that place, in one sentence.
 pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
+    if let Some(namespace) = error.missing_namespace() {
+        return format!("create the namespace {namespace} at that side, or name another one; it is tried again").into();
+    }
     match error {
         Error::Unreachable(words) => about_the_way(words, place),
         Error::Outdated { .. } => {
@@ -31,10 +34,6 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         }
         Error::Unauthorized(_) => {
             "the credentials are not accepted: renew the token or certificate in the kubeconfig".into()
-        }
-        error if error.missing_namespace().is_some() => {
-            let namespace = error.missing_namespace().unwrap_or_default();
-            format!("create the namespace {namespace} at that side, or name another one; it is tried again").into()
         }
         error if is_about_path(error, place) => about_path(place.path().unwrap_or_default()).into(),
         Error::Status(status) => about_status(status).into(),

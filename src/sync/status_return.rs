@@ -14,6 +14,7 @@ use super::read::{not_older, read_metadata};
 use crate::api::OWNER;
 use crate::cluster::{Cluster, Content, Error, OnlyWith, Side};
 use crate::plan::{Direction, StatusPath};
+use crate::sync::fields::no_object;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Owner, mark};
@@ -160,12 +161,11 @@ fn refused_fields(error: &Error) -> BTreeSet<String> {
 /// A status in which these fields are as the hub has them, or absent. `None` if they are so already.
 fn with_theirs(theirs: &[u8], text: &str, refused: &BTreeSet<String>) -> Result<Option<String>, Error> {
     type Fields<'a> = BTreeMap<String, &'a RawValue>;
-    let read = |error: serde_json::Error| Error::BadAnswer(format!("a status: {error}"));
-    let at_hub = Status::raw(theirs);
-    let at_hub: Fields<'_> = at_hub.map_or(Ok(Fields::new()), |status| {
-        serde_json::from_str(status.get()).map_err(read)
-    })?;
-    let mut fields: Fields<'_> = serde_json::from_str(text).map_err(read)?;
+    fn read(status: &str) -> Result<Fields<'_>, Error> {
+        serde_json::from_str(status).map_err(|error| no_object(&error))
+    }
+    let at_hub = Status::raw(theirs).map_or(Ok(Fields::new()), |status| read(status.get()))?;
+    let mut fields = read(text)?;
     let mut differs = false;
     for field in refused {
         let kept = at_hub.get(field).copied();
@@ -178,7 +178,8 @@ fn with_theirs(theirs: &[u8], text: &str, refused: &BTreeSet<String>) -> Result<
     if !differs {
         return Ok(None);
     }
-    serde_json::to_string(&fields).map(Some).map_err(read)
+    let kept = serde_json::to_string(&fields).map_err(|error| no_object(&error))?;
+    Ok(Some(kept))
 }
 
 /// True if upsync has made the object at the hub, and nobody has taken it over.

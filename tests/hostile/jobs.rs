@@ -80,6 +80,18 @@ impl Running {
         patched.unwrap_or_else(|error| panic!("cannot end {pod}: {error}"));
     }
 
+    /// Deletes the copy, lets the next one end well, and waits until the hub knows that.
+    async fn ends_well_when_made_again(&self) {
+        let the_job = || the_job(&self.shop);
+        delete_with_all(&self.edge, the_job()).await;
+        is_recreated(&self.edge, the_job(), &self.copy).await;
+        let again = arrives(&self.edge, "batch/v1", "jobs", &self.shop, "it").await;
+        let pod = self.pod_of(&uid(&again)).await;
+        self.ends_well(&pod).await;
+        let is_complete = |job: &Value| job["status"]["succeeded"] == 1 && job["status"]["completionTime"].is_string();
+        becomes(&self.hub, the_job(), "is complete at the hub", is_complete).await;
+    }
+
     /// Checks for a while that the edge has no Job.
     async fn is_not_run_again(&self) {
         let [api_version, plural, namespace, name] = the_job(&self.shop);
@@ -108,10 +120,8 @@ async fn a_finished_job_that_the_edge_clears_away_is_not_run_again_until_it_is_r
     eventually("nothing fails", SOON, async || {
         let log = running.syncer.log();
         let count = |reason: &str| log.lines().filter(|line| line.contains(reason)).count();
-        match count("reason=DeleteBlocked") - count("reason=Recovered") {
-            0 => Ok(()),
-            failing => Err(format!("{failing} fail:\n{log}")),
-        }
+        let (failed, recovered) = (count("reason=DeleteBlocked"), count("reason=Recovered"));
+        if failed <= recovered { Ok(()) } else { Err(log) }
     })
     .await;
     // What is known of it is at the hub.
@@ -164,13 +174,7 @@ async fn the_status_returns_of_a_job_whose_copy_was_deleted_and_made_again() {
     becomes(&running.hub, the_job(shop), "has begun at the hub", has_begun).await;
     // Times have seconds.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    delete_with_all(&running.edge, the_job(shop)).await;
-    is_recreated(&running.edge, the_job(shop), &running.copy).await;
-    let again = arrives(&running.edge, "batch/v1", "jobs", shop, "it").await;
-    let pod = running.pod_of(&uid(&again)).await;
-    running.ends_well(&pod).await;
-    let is_complete = |job: &Value| job["status"]["succeeded"] == 1 && job["status"]["completionTime"].is_string();
-    becomes(&running.hub, the_job(shop), "is complete at the hub", is_complete).await;
+    running.ends_well_when_made_again().await;
 }
 
 /// What the hub has counted, it never counts again from zero.
@@ -182,13 +186,7 @@ async fn the_status_returns_of_a_job_that_begins_again_after_a_failure() {
     running.ends(&pod, "Failed").await;
     let has_failed = |job: &Value| job["status"]["failed"] == 1;
     becomes(&running.hub, the_job(shop), "has failed once at the hub", has_failed).await;
-    delete_with_all(&running.edge, the_job(shop)).await;
-    is_recreated(&running.edge, the_job(shop), &running.copy).await;
-    let again = arrives(&running.edge, "batch/v1", "jobs", shop, "it").await;
-    let pod = running.pod_of(&uid(&again)).await;
-    running.ends_well(&pod).await;
-    let is_complete = |job: &Value| job["status"]["succeeded"] == 1 && job["status"]["completionTime"].is_string();
-    becomes(&running.hub, the_job(shop), "is complete at the hub", is_complete).await;
+    running.ends_well_when_made_again().await;
 }
 
 /// Waits until the Job of this UID is gone.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::bench::{OWN, ensure_namespace, pair};
+use crate::bench::{OWN, between, edge_syncer, ensure_namespace, pair};
 use crate::checks::{check, lines};
 use crate::support::certs::Authority;
 use crate::support::kubeconfig::base64;
@@ -43,6 +43,13 @@ async fn a_url_of_something_else_is_named_with_what_is_wrong_with_it() {
         assert!(
             matches!(wrong[..], [line] if line.starts_with(&begin) && line.contains(to_do)),
             "{wrong:?}"
+        );
+        let printed = edge_syncer(&between(&["gen", "rbac", "--side=hub"], &file, &hub, &[])).await;
+        let advice = to_do.trim_start_matches("; to do: ");
+        assert!(
+            printed.code == Some(1) && printed.err.contains(advice),
+            "{}",
+            printed.err
         );
     }
 }

@@ -18,6 +18,8 @@ pub(super) const PASS: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct DeletesDone {
     all: VecDeque<Delete>,
+    /// How many of them no hold had kept.
+    without_permit: usize,
     /// The copies that are gone, though the copies' side may not have reported that yet, and when they were deleted.
     gone: BTreeMap<Key, Instant>,
 }
@@ -25,27 +27,36 @@ pub(super) struct DeletesDone {
 #[derive(Debug)]
 struct Delete {
     at: Instant,
+    key: Key,
     /// People or time have ended the hold that kept it: it is no sign of an accident.
     is_permitted: bool,
 }
 
 impl DeletesDone {
     pub(super) fn push(&mut self, key: Key, is_permitted: bool, at: Instant) {
-        self.all.push_back(Delete { at, is_permitted });
-        self.gone.insert(key, at);
+        self.without_permit += usize::from(!is_permitted);
+        self.gone.insert(key.clone(), at);
+        self.all.push_back(Delete { at, key, is_permitted });
     }
 
     pub(super) fn drop_old(&mut self, now: Instant) {
-        let is_old = |at: Instant| now.duration_since(at) >= PASS;
-        while self.all.front().is_some_and(|delete| is_old(delete.at)) {
-            self.all.pop_front();
+        let is_old = |delete: &Delete| now.duration_since(delete.at) >= PASS;
+        while let Some(delete) = self.all.pop_front() {
+            if !is_old(&delete) {
+                self.all.push_front(delete);
+                break;
+            }
+            self.without_permit -= usize::from(!delete.is_permitted);
+            // It may have been made again and deleted once more.
+            if self.gone.get(&delete.key) == Some(&delete.at) {
+                self.gone.remove(&delete.key);
+            }
         }
-        self.gone.retain(|_, at| !is_old(*at));
     }
 
     /// How many of them no hold had kept.
     pub(super) fn without_permit(&self) -> usize {
-        self.all.iter().filter(|delete| !delete.is_permitted).count()
+        self.without_permit
     }
 }
 
