@@ -23,6 +23,20 @@ pub enum Served {
     NotServed,
 }
 
+impl Served {
+    /// True if the answer shows that it lacks a resource, by plural name; with a scope (true for namespaced), also if it
+    /// has one of that name with the other scope. That the group version is not served shows nothing: a 404 may come
+    /// from a proxy.
+    pub fn lacks(&self, resource: &str, scope: Option<bool>) -> bool {
+        match self {
+            Self::Resources(resources) => resources
+                .get(resource)
+                .is_none_or(|served| scope.is_some_and(|namespaced| served.resource.namespaced != namespaced)),
+            Self::NotServed => false,
+        }
+    }
+}
+
 /// One resource as discovery describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]

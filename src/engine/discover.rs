@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::discovery::{self, GroupVersion, Served};
 use crate::cluster::{Cluster, Error};
-use crate::model::effect::{Answers, DiscoveryRequest, Groups};
+use crate::model::effect::{Answers, DiscoveryRequest, Groups, Lacking};
 
 /// Asks all questions, one after the other.
 pub(super) async fn ask(cluster: &Cluster, questions: DiscoveryRequest) -> Answers {
@@ -74,23 +74,21 @@ async fn ask_other_versions(
 }
 
 /// Which of the types a side lacks, by what it does serve: it has listed its groups, and the type's is not among them, or
-/// each of the group's versions has been read and lacks the type. A 404 alone may come from a proxy before the side.
-pub(super) async fn confirm_lacking(
-    cluster: &Cluster,
-    types: BTreeSet<(String, String)>,
-) -> BTreeSet<(String, String)> {
+/// each of the group's versions has been read and lacks the type, or has it with another scope. A 404 alone may come
+/// from a proxy before the side.
+pub(super) async fn confirm_lacking(cluster: &Cluster, types: Lacking) -> BTreeSet<(String, String)> {
     if types.is_empty() {
-        return types;
+        return BTreeSet::new();
     }
     let Ok(groups) = discovery::groups(cluster).await else {
         return BTreeSet::new();
     };
     let mut lacking = BTreeSet::new();
-    for (group, resource) in types {
+    for ((group, resource), scope) in types {
         let mut lacks = true;
         for version in groups.get(&group).into_iter().flatten() {
             let served = discovery::discover(cluster, &(group.clone(), version.clone())).await;
-            lacks &= matches!(served, Ok(Served::Resources(resources)) if !resources.contains_key(&resource));
+            lacks &= served.is_ok_and(|served| served.lacks(&resource, scope));
         }
         if lacks {
             lacking.insert((group, resource));
@@ -104,11 +102,11 @@ mod tests {
     use super::*;
     use crate::cluster::{Paths, RateLimit, Side};
 
-    async fn lacks_gauges(paths: &[(&'static str, &'static str)]) -> bool {
+    async fn lacks_gauges(paths: &[(&'static str, &'static str)], scope: Option<bool>) -> bool {
         let server = Paths(paths.iter().copied().collect());
         let cluster = Cluster::new(Side::Hub, Box::new(server), RateLimit::new(None));
         let gauges = ("g".to_owned(), "gauges".to_owned());
-        confirm_lacking(&cluster, BTreeSet::from([gauges.clone()]))
+        confirm_lacking(&cluster, Lacking::from([(gauges.clone(), scope)]))
             .await
             .contains(&gauges)
     }
@@ -149,7 +147,17 @@ mod tests {
                 vec![("/apis", r#"{"kind":"Status","groups":[]}"#)],
             ),
         ] {
-            assert_eq!(lacks_gauges(&paths).await, lacks, "{row}");
+            assert_eq!(lacks_gauges(&paths, None).await, lacks, "{row}");
+        }
+    }
+    #[tokio::test]
+    async fn a_type_with_another_scope_is_lacking_where_the_scope_counts() {
+        const GROUP: &str = r#"{"kind":"APIGroupList","groups":[{"name":"g","versions":[{"version":"v1"}]}]}"#;
+        const GAUGES: &str =
+            r#"{"kind":"APIResourceList","resources":[{"name":"gauges","kind":"Gauge","namespaced":true}]}"#;
+        let paths = [("/apis", GROUP), ("/apis/g/v1", GAUGES)];
+        for (scope, lacks) in [(None, false), (Some(true), false), (Some(false), true)] {
+            assert_eq!(lacks_gauges(&paths, scope).await, lacks, "{scope:?}");
         }
     }
 }

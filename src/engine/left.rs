@@ -1,11 +1,10 @@
 //! What is left of a type that the hub has no longer.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::discover::confirm_lacking;
 use crate::cluster::{Cluster, Content, ListRequest, ResourceType, Scope, Side};
-use crate::model::effect::Left;
+use crate::model::effect::{Lacking, Left};
 use crate::plan::Direction;
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::meta::Meta;
@@ -21,15 +20,21 @@ pub(super) async fn count(
 ) -> Left {
     let at_hub = |error| (Side::Hub, error);
     let at_edge = |error| (Side::Edge, error);
-    let named = (copies.group.clone(), copies.resource.clone());
-    if confirm_lacking(hub, BTreeSet::from([named])).await.is_empty() {
+    let lacks = async |scope| {
+        let named = (copies.group.clone(), copies.resource.clone());
+        !confirm_lacking(hub, Lacking::from([(named, scope)])).await.is_empty()
+    };
+    if !lacks(Some(copies.namespaced)).await {
         return Ok(0);
     }
-    match definitions.read(hub, &copies).await {
-        Ok(Some(definition)) if !definition.being_deleted => return Ok(0),
-        // A definition that may not be read counts as absent: the hub does not serve the type.
-        Err(error) if !error.is_forbidden() => return Err(at_hub(error)),
-        _ => {}
+    // Otherwise what defines the type now gives it another scope.
+    if lacks(None).await {
+        match definitions.read(hub, &copies).await {
+            Ok(Some(definition)) if !definition.being_deleted => return Ok(0),
+            // A definition that may not be read counts as absent: the hub does not serve the type.
+            Err(error) if !error.is_forbidden() => return Err(at_hub(error)),
+            _ => {}
+        }
     }
     let mut listing = edge.list(ListRequest {
         resource: copies.clone(),

@@ -54,7 +54,7 @@ pub(crate) struct DiscoveryRequest {
     /// Types, by group, that can be used at another version, if the one that is asked for lacks them.
     pub(crate) elsewhere: BTreeMap<String, BTreeSet<String>>,
     /// Types, by group and plural, that the side may lack at every version, to be confirmed.
-    pub(crate) to_confirm: BTreeSet<(String, String)>,
+    pub(crate) to_confirm: Lacking,
 }
 
 /// What asking a side gave.
@@ -66,6 +66,10 @@ pub(crate) struct Answers {
     /// Types, by group and plural, that the side has positively said to lack at every version.
     pub(crate) lacking: BTreeSet<(String, String)>,
 }
+
+/// Types, by group and plural, that a side may lack. With a scope, it also lacks a type that it serves with another
+/// one: true for namespaced.
+pub(crate) type Lacking = BTreeMap<(String, String), Option<bool>>;
 
 /// The versions of each named group.
 pub(crate) type Groups = BTreeMap<String, Vec<String>>;
@@ -133,7 +137,7 @@ impl Model {
             }
             self.timers.starts(Timer::Discovery(side));
             let mut confirm = self.to_confirm(side);
-            confirm.extend(doubtful.into_iter().map(group_and_resource));
+            confirm.extend(doubtful.into_iter().map(|kind| (group_and_resource(kind), None)));
             let open = self.open_groups(side);
             // Whether it is there at another version.
             let elsewhere = self.missing_at_one_version(side);
@@ -176,13 +180,24 @@ impl Model {
     /// Types that a side seems to lack, where much follows from that: those that are only retained, since their copies
     /// are deleted with their origins and the types are forgotten with their copies; and those of origins at the edge,
     /// selected or not. A core type is never one of them: a server that works always has the core group.
-    fn to_confirm(&self, side: Side) -> BTreeSet<(String, String)> {
+    fn to_confirm(&self, side: Side) -> Lacking {
         let missing = self.selecting.missing.iter();
-        missing
+        let missing = missing
             .filter(|missing| missing.side == side && !missing.group.is_empty())
-            .filter(|missing| missing.place.is_none() || missing.is_origin() && side == Side::Edge)
-            .map(|missing| (missing.group.clone(), missing.resource.clone()))
-            .collect()
+            .filter(|missing| missing.place.is_none() || missing.is_origin() && side == Side::Edge);
+        let mut lacking = Lacking::new();
+        for missing in missing {
+            let scope = match missing.absence {
+                Absence::Scope { namespaced } => Some(namespaced),
+                Absence::Side | Absence::Everywhere | Absence::Version | Absence::Kind => None,
+            };
+            let known = lacking.entry((missing.group.clone(), missing.resource.clone()));
+            // What is wanted at either scope is lacking only if it is not served at all.
+            known
+                .and_modify(|known| *known = known.filter(|_| *known == scope))
+                .or_insert(scope);
+        }
+        lacking
     }
 
     /// Kinds of configs of which only the side's answer to a list says that it lacks them.

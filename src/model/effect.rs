@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups};
+pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups, Lacking};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::definitions::TypeDefinitionAnswers;
 pub(crate) use super::guard::vanished::Left;

@@ -52,6 +52,9 @@ pub struct Limits {
 #[derive(Debug, Default)]
 struct Gate {
     hold: Option<Hold>,
+    /// The last hold of too many deletes that people have confirmed, until all of these are carried out: a restart
+    /// needs it.
+    confirmed: Option<Hold>,
     done: DeletesDone,
     /// Since when deletes wait until it is known whether other copies have to be deleted too.
     waits_since: Option<Instant>,
@@ -103,7 +106,8 @@ impl Guard {
     /// What a restart has to know of the holds, for the record.
     pub(super) fn lines(&self) -> String {
         let gates = self.gates.iter();
-        let lines = gates.filter_map(|(&direction, gate)| gate.hold.as_ref()?.line(direction));
+        let lines =
+            gates.filter_map(|(&direction, gate)| gate.hold.as_ref().or(gate.confirmed.as_ref())?.line(direction));
         lines.collect()
     }
 
@@ -214,7 +218,8 @@ impl Model {
         self.report_holds();
     }
 
-    /// An earlier run has held deletes, as the record says, and nobody has confirmed them.
+    /// An earlier run has held deletes, as the record says, or has not carried out all that people have confirmed: if
+    /// the token is still on a config, they are confirmed again.
     pub(super) fn restore_holds(&mut self, lines: &str) {
         let grace = self.settings.delete_limits.grace;
         for (direction, hold) in lines.lines().filter_map(|line| Hold::resume(line, grace, self.now)) {
@@ -308,6 +313,11 @@ impl Model {
             })
             .collect();
         for (direction, reason) in confirmed {
+            let gate = self.guard.gates.entry(direction).or_default();
+            gate.confirmed = gate
+                .hold
+                .clone()
+                .filter(|hold| matches!(hold.reason, Reason::TooMany { .. }));
             match reason {
                 Reason::OtherCluster { expected, found } => {
                     let identity = self.identity_mut(direction.origin());

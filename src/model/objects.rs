@@ -121,6 +121,9 @@ impl Model {
         };
         let meta = self.meta_at(source.feed.side(), object)?;
         let (list, feed, listing) = (source.list, source.feed, source.listing);
+        if self.has_another_scope(id, &meta) {
+            return Ok(());
+        }
         let is_once = self.is_read_once(type_id, id);
         let known = if is_once { self.known_version(feed) } else { 0 };
         self.source_is_at(feed, meta.version_number());
@@ -221,6 +224,9 @@ impl Model {
         };
         let (list, whole) = (source.list, source.has_bodies());
         let meta = self.meta_at(source.feed.side(), &object)?;
+        if self.has_another_scope(id, &meta) {
+            return Ok(());
+        }
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
@@ -228,6 +234,19 @@ impl Model {
             Some(name) => self.copy_seen(type_id, &name, Some(list), &meta, object, whole),
             None => Ok(()),
         }
+    }
+
+    /// True if an object has another scope than its type had when the source began: the type was deleted and defined
+    /// again since, and the side is asked what it is now. A list of all namespaces is read at the same path with both
+    /// scopes, so that it does not fail.
+    fn has_another_scope(&mut self, id: SourceId, meta: &Meta) -> bool {
+        let source = self.sources.get(&id);
+        let source = source.filter(|source| meta.namespace.is_empty() == source.reading.resource.namespaced);
+        let Some((side, resource)) = source.map(|source| (source.feed.side(), source.reading.resource.clone())) else {
+            return false;
+        };
+        self.void_discovery_of(side, &resource);
+        true
     }
 
     /// What is in the place of the copy of `name`; without `list`, no list has named it.

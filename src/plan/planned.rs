@@ -124,6 +124,14 @@ pub enum Absence {
     Everywhere,
     /// At this version, and another one is used until it appears: the versions of a new CRD come one after the other.
     Version,
+    /// It is served, but with another scope than the copies have at their side or are to get there: another type. What
+    /// is wanted is namespaced, or not.
+    Scope {
+        /// True if it is to be namespaced.
+        namespaced: bool,
+    },
+    /// It is served, but the kind of its objects differs from that at the other side.
+    Kind,
 }
 
 /// What is not known of the sides yet.
@@ -174,12 +182,13 @@ impl Missing {
         self.side == self.direction.origin()
     }
 
-    /// True if it is logged. What both sides lack is logged once, and what is synced at another version is not logged.
+    /// True if it is logged as missing. What both sides lack is logged once, what is synced at another version is not
+    /// logged, and what differs between the sides is logged as a problem of the config.
     pub fn is_reported(&self) -> bool {
         let once = match self.absence {
             Absence::Side => true,
             Absence::Everywhere => self.is_origin(),
-            Absence::Version => false,
+            Absence::Version | Absence::Scope { .. } | Absence::Kind => false,
         };
         once && self.place.is_some()
     }

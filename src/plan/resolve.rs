@@ -219,16 +219,29 @@ impl<'a> Resolver<'a> {
             hub: same.clone(),
             edge: same,
         };
-        let origin = self
+        let served = self
             .discovery(direction.origin())
             .find(group, version, resource)
             .cloned();
         let copy = self.find_at(direction.copy(), group, version, resource);
         if version == asked.version {
-            self.note_missing(asked, origin.as_ref(), copy.as_ref());
+            self.note_missing(asked, served.as_ref(), copy.as_ref());
         }
         // What is selected at the hub and not served there may come back; what the edge does not serve is gone.
         let Some(copy) = copy else { return };
+        let origin = match served {
+            // A type of another scope is another type: the objects that the copies are of are gone.
+            Some(origin) if origin.resource.namespaced != copy.resource.namespaced => {
+                self.differ(
+                    direction,
+                    &origin.resource,
+                    &copy.resource,
+                    std::slice::from_ref(&entry.place),
+                );
+                None
+            }
+            served => served,
+        };
         if origin.is_none() && direction == Direction::Down {
             self.vanished(&copy.resource);
             return;
@@ -293,9 +306,19 @@ impl<'a> Resolver<'a> {
                 continue;
             }
             let origin = &draft.origin;
-            if let Some(why) = mismatch(pair.hub == pair.edge, origin, &draft.copy) {
+            let (at_origin, at_copy) = (&origin.resource, &draft.copy.resource);
+            let same_kind = pair.hub != pair.edge || at_origin.kind == at_copy.kind;
+            if at_origin.namespaced != at_copy.namespaced || !same_kind {
+                self.differ(pair.direction, at_origin, at_copy, &draft.places);
+                continue;
+            }
+            if !origin.watchable || !draft.copy.watchable {
+                let name = at_origin.qualified();
                 for place in &draft.places {
-                    self.problem(place, &why);
+                    self.problem(
+                        place,
+                        &format!("{name} cannot be listed and watched; the entry is not synced"),
+                    );
                 }
                 continue;
             }
@@ -384,6 +407,34 @@ impl<'a> Resolver<'a> {
         (missing.absence, missing.meant) = (Absence::Everywhere, meant);
     }
 
+    /// Notes that a type cannot be synced since scope or kind differ between the sides. Either side may change that, so
+    /// both are asked for it again.
+    fn differ(&mut self, direction: Direction, origin: &ResourceType, copy: &ResourceType, places: &[Place]) {
+        let scope = |namespaced| if namespaced { "namespaced" } else { "cluster-scoped" };
+        let why = format!(
+            "{} is a {} {} at the origin's side and a {} {} at the copy's side; the entry is not synced",
+            origin.qualified(),
+            scope(origin.namespaced),
+            origin.kind,
+            scope(copy.namespaced),
+            copy.kind
+        );
+        for place in places {
+            self.problem(place, &why);
+        }
+        let only_retained = places.is_empty().then_some(None);
+        for place in places.iter().map(Some).chain(only_retained) {
+            for (side, here, there) in [(direction.origin(), origin, copy), (direction.copy(), copy, origin)] {
+                let absence = match there.namespaced {
+                    same if same == here.namespaced => Absence::Kind,
+                    namespaced => Absence::Scope { namespaced },
+                };
+                self.missing(side, direction, &here.group, &here.version, &here.resource, place)
+                    .absence = absence;
+            }
+        }
+    }
+
     fn problem(&mut self, place: &Place, message: &str) {
         let problem = Problem {
             place: place.clone(),
@@ -446,32 +497,6 @@ fn add(into: &mut Selector, objects: &Objects, namespaced: bool) -> Option<&'sta
         },
     }
     None
-}
-
-/// Why a resource cannot be synced though both sides serve it. With `same`, it has to be the same on both.
-fn mismatch(same: bool, origin: &ServedResource, copy: &ServedResource) -> Option<String> {
-    let (watchable, origin, copy) = (origin.watchable && copy.watchable, &origin.resource, &copy.resource);
-    let name = origin.qualified();
-    if same && origin.kind != copy.kind || origin.namespaced != copy.namespaced {
-        let scope = |resource: &ResourceType| {
-            if resource.namespaced {
-                "namespaced"
-            } else {
-                "cluster-scoped"
-            }
-        };
-        Some(format!(
-            "{name} is a {} {} at the origin's side and a {} {} at the copy's side; the entry is not synced",
-            scope(origin),
-            origin.kind,
-            scope(copy),
-            copy.kind
-        ))
-    } else if watchable {
-        None
-    } else {
-        Some(format!("{name} cannot be listed and watched; the entry is not synced"))
-    }
 }
 
 #[cfg(test)]

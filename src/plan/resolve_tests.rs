@@ -355,6 +355,61 @@ fn a_type_that_has_vanished_from_the_hub_is_named_until_it_is_back_deselected_or
     assert!(!resolve(&wanted, &none, &both).is_unknown("gauges.g"));
 }
 
+#[test]
+fn a_type_of_another_scope_is_another_type_and_both_sides_are_asked_for_it_again() {
+    let (group, version, plural, kind, namespaced) = GAUGES;
+    let edge = with(&[GAUGES]);
+    for (row, at_hub, differs, [selected, retained]) in [
+        ("the same", GAUGES, false, [Some(false), Some(false)]),
+        (
+            "another scope",
+            (group, version, plural, kind, !namespaced),
+            true,
+            [None, Some(true)],
+        ),
+        (
+            "another kind",
+            (group, version, plural, "Meter", namespaced),
+            true,
+            [None, None],
+        ),
+    ] {
+        let hub = with(&[at_hub]);
+        for (selects, expected) in [(true, selected), (false, retained)] {
+            let mut wanted = if selects {
+                gauges_and_configmaps()
+            } else {
+                Wanted::default()
+            };
+            wanted.retained.insert(synced(Direction::Down));
+            let plan = resolve(&wanted, &hub, &edge);
+            let row = format!("{row}, {selects}");
+            let gone = plan.types.get(&down_gauges()).map(|planned| planned.gone_at_origin);
+            assert_eq!(gone, expected, "{row}");
+            assert_eq!(
+                plan.problems.len(),
+                usize::from(differs && selects),
+                "{row}: {:?}",
+                plan.problems
+            );
+            assert!(
+                !plan.missing.iter().any(Missing::is_reported),
+                "{row}: {:?}",
+                plan.missing
+            );
+            let of_scope = selects && at_hub.4 != namespaced;
+            assert_eq!(plan.vanished.contains_key("gauges.g"), of_scope, "{row}");
+            let asked = |side| plan.missing.iter().any(|missing| missing.side == side);
+            assert_eq!(asked(Side::Hub), differs, "{row}");
+            assert_eq!(
+                asked(Side::Edge),
+                differs && (selects || at_hub.4 == namespaced),
+                "{row}"
+            );
+        }
+    }
+}
+
 /// What is planned, and what is said to be denied, within these bounds.
 fn check_denied(rules: &str, wanted: &Wanted, planned: &[&str], denied: &[(&str, &str)]) {
     let mut filter = Filter::default();

@@ -21,6 +21,7 @@ in_both_modes!(
     what_comes_back_is_kept_and_what_is_still_wanted_is_updated,
     held_deletes_go_on_after_their_time,
     what_is_held_is_held_after_the_syncer_has_ended_and_died_too,
+    what_was_confirmed_is_carried_out_though_the_syncer_dies_in_between,
     an_outage_of_the_hub_begins_the_time_again,
     few_or_a_small_part_are_not_held,
     without_a_time_nothing_is_held,
@@ -122,6 +123,31 @@ async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode
         "they were never deleted"
     );
     nothing_is_held(&hub, "the-one").await;
+}
+
+async fn what_was_confirmed_is_carried_out_though_the_syncer_dies_in_between(flags: Mode) {
+    // Of its own, since its edge stands still for a while.
+    let mut pair = Pair::start(PairOptions::default()).await;
+    let (hub, shop) = (pair.hub.objects(), "shop");
+    let mut syncer = begin(&pair, shop, flags, &[], 40).await;
+    delete_at_once(&pair, &mut syncer, shop, &names(0..30)).await;
+    let (token, left) = some_are_held(&pair, shop, 40, 10).await;
+    pair.edge.pause();
+    confirm(&hub, "the-one", &token).await;
+    syncer.wait_for_log("reason=DeletesReleased", SOON).await;
+    syncer.kill();
+    pair.edge.resume();
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    copies_become(&pair.edge.objects(), shop, DOWNSYNCED, &names(30..40)).await;
+    let deletes = syncer.log().matches("reason=ObjectDeleted").count();
+    assert!(deletes > 0 && deletes <= left.len(), "{deletes} of {left:?}");
+    nothing_is_held(&hub, "the-one").await;
+    // The record names it no longer: the same word is for no other hold.
+    syncer.terminate().await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    nothing_is_held(&hub, "the-one").await;
+    assert!(!syncer.log().contains("reason=DeletesHeld"), "{}", syncer.log());
+    syncer.terminate().await;
 }
 
 async fn what_is_held_is_held_after_the_syncer_has_ended_and_died_too(flags: Mode) {

@@ -17,12 +17,15 @@ in_both_modes!(
     a_hold_ends_when_all_objects_are_back,
     that_copies_outlive_their_type_is_said_until_the_hub_has_it_again_also_after_a_restart,
     copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_selects_them,
+    a_type_that_has_another_scope_for_a_while_is_held_and_synced_again_without_a_restart,
+    copies_go_when_nothing_selects_them_or_that_is_confirmed_while_their_type_has_another_scope,
 );
 
 const REASON: &str = "TypeWithdrawn";
 const AGAIN: &str = "is defined again";
-const GONE: &str =
-    "is missing at the hub; its copies are preserved until it is back or no config selects it; 3 objects are held";
+const GONE: &str = "is missing at the hub as it was; its copies are preserved until it is back or no config selects it; 3 objects are held";
+
+const OTHER_SCOPE: &str = "is a cluster-scoped Gauge at the origin's side and a namespaced Gauge at the copy's side";
 
 /// A custom type on both sides, and who reads it.
 struct Gauges<'a> {
@@ -101,6 +104,8 @@ impl<'a> Gauges<'a> {
     /// Deletes the CRD at the hub, and waits until that is done.
     async fn withdraw(&self) {
         drop_crds(&[self.hub], &[self.name()]).await;
+        let (api, definitions) = ("apiextensions.k8s.io/v1", "customresourcedefinitions");
+        gone(self.hub, api, definitions, "", self.name()).await;
         eventually("the hub has deleted the type", SOON, async || {
             match self.hub.try_list(&self.version, "gauges", self.shop, "").await {
                 Err(error) if code(&error) == 404 => Ok(()),
@@ -112,6 +117,10 @@ impl<'a> Gauges<'a> {
 
     async fn define_again(&self) {
         install_crd(&[self.hub], &self.definition).await;
+    }
+
+    async fn define_cluster_scoped(&self) {
+        install_crd(&[self.hub], &crd(&own_group(self.shop).0, "gauges", false)).await;
     }
 
     fn name(&self) -> &str {
@@ -279,6 +288,69 @@ async fn copies_that_outlive_their_type_go_when_that_is_confirmed_or_nothing_sel
         }
         nothing_is_held(&hub, "the-one").await;
         // What comes later is synced as ever.
+        gauges.define_again().await;
+        gauges.create(&["a", "b", "c"]).await;
+    }
+    gauges.end().await;
+}
+
+async fn a_type_that_has_another_scope_for_a_while_is_held_and_synced_again_without_a_restart(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let gauges = Gauges::begin(&hub, &edge, &shop).await;
+    let flags = [flags, &[EACH_SECOND]].concat();
+    let mut syncer = pair.syncer(&flags);
+    let copies = gauges.have_arrived().await;
+    gauges.withdraw().await;
+    let token = is_held(&hub, "the-one", REASON, GONE).await;
+    gauges.define_cluster_scoped().await;
+    syncer.wait_for_log(OTHER_SCOPE, SOON).await;
+    gauges.stay(&copies).await;
+    assert_eq!(is_held(&hub, "the-one", REASON, GONE).await, token);
+    gauges.withdraw().await;
+    gauges.define_again().await;
+    is_held(&hub, "the-one", REASON, AGAIN).await;
+    is_held(&hub, "the-one", REASON, "3 objects are held").await;
+    gauges.create(&["d"]).await;
+    arrives(&edge, &gauges.version, "gauges", &shop, "d").await;
+    syncer.wait_for_log("reason=ConfigCorrected", SOON).await;
+    let copies = gauges.copies().await.expect("the edge serves them");
+    assert_eq!(copies.len(), 4, "{copies:?}");
+    syncer.terminate().await;
+    let _syncer = pair.syncer(&flags);
+    is_held(&hub, "the-one", REASON, "3 objects are held").await;
+    gauges.stay(&copies).await;
+    gauges.end().await;
+}
+
+async fn copies_go_when_nothing_selects_them_or_that_is_confirmed_while_their_type_has_another_scope(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let gauges = Gauges::begin(&hub, &edge, &shop).await;
+    // So many namespaces that all are read at once: by a list that is at the same path with both scopes.
+    let all = json!({"namespacedObjects": [], "namespaceScope": {
+        "namespaces": (0..100).map(|i| format!("{shop}-{i}")).chain([shop.clone()]).collect::<Vec<_>>(),
+        "resources": [{"group": own_group(&shop).0, "resource": "gauges", "apiVersion": "v1"}],
+    }});
+    reselect(&hub, &all).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    for is_confirmed in [true, false] {
+        let copies = gauges.have_arrived().await;
+        gauges.withdraw().await;
+        gauges.define_cluster_scoped().await;
+        hub.create(&custom_object(&own_group(&shop).0, "gauges", "", "whole", 1))
+            .await;
+        let token = is_held(&hub, "the-one", REASON, GONE).await;
+        gauges.stay(&copies).await;
+        if is_confirmed {
+            confirm(&hub, "the-one", &token).await;
+            syncer.wait_for_log("because=confirmed objects=3", SOON).await;
+        } else {
+            reselect(&hub, &json!({"namespaceScope": null})).await;
+        }
+        for name in copies.keys() {
+            gone(&edge, &gauges.version, "gauges", &shop, name).await;
+        }
+        nothing_is_held(&hub, "the-one").await;
+        gauges.withdraw().await;
         gauges.define_again().await;
         gauges.create(&["a", "b", "c"]).await;
     }

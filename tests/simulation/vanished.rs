@@ -18,7 +18,7 @@ use crate::stories::seconds;
 const GEARS: &str = "gears.own.example.org";
 /// As rarely as in other runs; holds are reported at once.
 const HEARTBEAT: Duration = Duration::from_secs(1800);
-const GONE: &str = "is missing at the hub; its copies are preserved";
+const GONE: &str = "is missing at the hub as it was; its copies are preserved";
 
 fn gear(name: &str) -> Key {
     Key::new(GEARS, "shop", name)

@@ -83,7 +83,7 @@ impl std::fmt::Display for Reason {
                 TypeIs::Going => write!(f, "{resource} is being deleted at the hub, and its objects with it"),
                 TypeIs::Gone => write!(
                     f,
-                    "{resource} is missing at the hub; its copies are preserved until it is back or no config selects it"
+                    "{resource} is missing at the hub as it was; its copies are preserved until it is back or no config selects it"
                 ),
                 TypeIs::Redefined => write!(
                     f,

@@ -29,6 +29,20 @@ impl Model {
         self.end_holds_of_types_that_came_back();
         for direction in [Direction::Down, Direction::Up] {
             self.end_hold_of_too_many(direction);
+            self.end_what_was_confirmed(direction);
+        }
+    }
+
+    /// All that people have confirmed is carried out: a restart need not know of it any more.
+    fn end_what_was_confirmed(&mut self, direction: Direction) {
+        let gate = self.guard.gates.get(&direction);
+        if gate.is_none_or(|gate| gate.confirmed.is_none()) {
+            return;
+        }
+        let mut types = self.types.values().filter(|state| state.plan.direction == direction);
+        if !types.any(|state| state.inventory.has_permitted()) {
+            self.guard.gates.entry(direction).or_default().confirmed = None;
+            self.keep_guard_in_record();
         }
     }
 

@@ -45,6 +45,12 @@ impl Inventory {
             .any(|link| link.is_held(held) && link.may_have_ours())
     }
 
+    /// True if any copy that is to be deleted need not wait, since its hold has ended.
+    pub(in crate::model) fn has_permitted(&self) -> bool {
+        let mut links = self.objects.values();
+        links.any(|link| link.permit == Permit::Given && link.is_held(Held::All) && link.may_have_ours())
+    }
+
     /// A hold has ended: gives the copies that it kept this permit, and returns them in order.
     pub(in crate::model) fn release(&mut self, held: Held, permit: Permit) -> Vec<ObjectName> {
         let links = self.objects.iter_mut();

@@ -72,7 +72,7 @@ fn a_hold_of_an_earlier_run_goes_on_with_its_token() {
 }
 
 #[test]
-fn a_hold_is_in_the_record_as_long_as_it_lasts() {
+fn a_hold_is_in_the_record_until_all_that_was_confirmed_is_carried_out() {
     let mut bench = Bench::listed();
     bench.bring_down(&["a", "b", "c", "d"]);
     let origins = bench.origins();
@@ -81,6 +81,17 @@ fn a_hold_is_in_the_record_as_long_as_it_lasts() {
     let written = format!("{:?}", bench.world.kept);
     assert!(written.contains(&format!("downsync TooMany {token} ")), "{written}");
     bench.confirm(&token);
+    for name in ["b", "c", "d"] {
+        bench.pass(SECOND);
+        let written = format!("{:?}", bench.world.kept);
+        assert!(
+            written.contains(&token),
+            "{name} would be held by another token: {written}"
+        );
+        bench.succeed_with(name, Change::Deleted);
+        bench.says_gone(bench.copies(), &copy_of(name, 3000));
+    }
+    bench.pass(SECOND);
     let written = format!("{:?}", bench.world.kept);
     assert!(!written.contains(&token), "{written}");
 }

@@ -122,6 +122,46 @@ fn a_type_that_the_hub_has_again_is_held_no_longer_and_goes_on() {
     assert!(bench.origins_of(Side::Hub, "widgets").is_some());
 }
 
+/// The same type with the other scope.
+fn cluster_scoped() -> ResourceType {
+    ResourceType {
+        namespaced: false,
+        ..widgets()
+    }
+}
+
+#[test]
+fn a_type_that_has_another_scope_is_held_and_synced_again_when_it_has_its_own() {
+    let mut bench = vanished(2);
+    let token = bench.token();
+    bench.world.serve_at(Side::Hub, &cluster_scoped());
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
+    assert_eq!(bench.token(), token);
+    assert!(bench.origins_of(Side::Hub, "widgets").is_none());
+    bench.world.withdraw_at(Side::Hub, &cluster_scoped());
+    bench.world.serve_at(Side::Hub, &widgets());
+    bench.pass(301 * SECOND);
+    bench.listed.clear();
+    bench.list_rest(3000);
+    assert!(bench.origins_of(Side::Hub, "widgets").is_some());
+}
+
+#[test]
+fn a_list_that_shows_another_scope_has_the_side_asked_what_it_serves() {
+    let mut bench = bench();
+    bench.world.withdraw_at(Side::Hub, &widgets());
+    bench.world.serve_at(Side::Hub, &cluster_scoped());
+    bench.world.left = 2;
+    let origins = origins(&bench);
+    bench.says(origins, &object(&cluster_scoped(), "", "a", 30));
+    bench.pass(SECOND);
+    assert!(bench.origins_of(Side::Hub, "widgets").is_none());
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+}
+
 #[test]
 fn a_type_that_the_hub_has_no_longer_and_that_has_no_copies_is_worth_no_word() {
     let mut bench = vanished(0);

@@ -149,12 +149,15 @@ impl World {
             };
             ((group, version), answer)
         });
-        let is_lacking = |(group, resource): &(String, String)| {
-            error.is_none() && !types.iter().any(|served| served.resource.is(group, resource))
-        };
+        let lacking = questions.to_confirm.into_iter().filter(|((group, resource), scope)| {
+            let is_it = |served: &ServedResource| {
+                served.resource.is(group, resource) && scope.is_none_or(|scope| served.resource.namespaced == scope)
+            };
+            error.is_none() && !types.iter().any(is_it)
+        });
         Answers {
             served: served.collect(),
-            lacking: questions.to_confirm.into_iter().filter(is_lacking).collect(),
+            lacking: lacking.map(|(named, _)| named).collect(),
             groups: questions
                 .of_groups
                 .then(|| error.map_or(Ok(groups), |error| Err(error.clone()))),

@@ -4,7 +4,7 @@ use super::{Draft, Resolver, key};
 use crate::cluster::discovery::ServedResource;
 use crate::cluster::{ResourceType, Side, qualified};
 use crate::plan::naming::Naming;
-use crate::plan::planned::Pair;
+use crate::plan::planned::{Absence, Pair};
 use crate::plan::wanted::{Entry, SyncedType, Types};
 use crate::plan::words::is_never_synced;
 use crate::plan::{Direction, Place, Selector};
@@ -30,13 +30,20 @@ impl<'a> Resolver<'a> {
         if is_selected || !both_know {
             return;
         }
-        let origin = self.find_at(direction.origin(), of_group, version, of_resource);
         let copy = self.find_at(direction.copy(), &known.group, version, &known.resource);
+        let scope = copy.as_ref().map(|copy| copy.resource.namespaced);
+        let is_it = |origin: &ServedResource| scope.is_none_or(|namespaced| origin.resource.namespaced == namespaced);
+        let served = self.find_at(direction.origin(), of_group, version, of_resource);
+        let is_served = served.is_some();
+        let origin = served.filter(is_it);
         if origin.is_none() && direction == Direction::Down && !is_let_go && self.selects_origins(known) {
             return; // As for copies of the same kind: what is selected at the hub and not served there may come back.
         }
         if origin.is_none() {
-            self.missing(direction.origin(), direction, of_group, version, of_resource, None);
+            let missing = self.missing(direction.origin(), direction, of_group, version, of_resource, None);
+            if let (true, Some(namespaced)) = (is_served, scope) {
+                missing.absence = Absence::Scope { namespaced };
+            }
         }
         let Some(copy) = copy else {
             let (group, resource) = (&known.group, &known.resource);
