@@ -95,9 +95,22 @@ impl Model {
             let state = types.get(&key.type_id);
             state.is_some_and(|state| state.inventory.is_doomed(&key.name))
         };
-        let held = self.guard.cascades.0.len();
-        self.guard.cascades.0.retain(|key, _| is_doomed(key));
-        if self.guard.cascades.0.len() < held {
+        let known = self.guard.cascades.0.keys();
+        let over: Vec<Key> = known.filter(|key| !is_doomed(key)).cloned().collect();
+        let over: Vec<CascadeHold> = over
+            .iter()
+            .filter_map(|key| self.guard.cascades.0.remove(key))
+            .collect();
+        for CascadeHold { hold, direction, .. } in over.iter().filter(|known| !known.is_confirmed) {
+            log_line!(
+                Info,
+                HoldEnded,
+                "a delete is not held any more, since the origin is back or the copy gone",
+                direction = direction,
+                because = hold.reason
+            );
+        }
+        if !over.is_empty() {
             self.report_holds();
         }
     }

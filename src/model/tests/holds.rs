@@ -503,6 +503,12 @@ fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
     bench.pass(2 * SECOND);
     assert!(!bench.job("shop").may_cascade, "it is inspected again");
     bench.end_with("shop", HeldFor::WouldCascade("ConfigMap/shop/x".into()));
+    bench.says(origins, &namespace);
+    bench.pass(SECOND);
+    assert_eq!(bench.held_for(Direction::Down, NOT_EMPTY), None, "its origin is back");
+    bench.succeed_with("shop", Change::Unchanged);
+    bench.says_gone(origins, &namespace);
+    bench.end_with("shop", HeldFor::WouldCascade("ConfigMap/shop/x".into()));
     bench.confirm(&bench.token());
     assert!(bench.job("shop").may_cascade);
     bench.succeed(Change::Deleted);
