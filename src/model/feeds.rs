@@ -5,40 +5,13 @@ use bytes::Bytes;
 
 use super::config_kind::ConfigKind;
 use super::configs::no_configs;
+use super::handler::Handler;
+use super::objects::Origins;
 use super::{Feed, Model, TypeId};
 use crate::cluster::{Error, Side};
 use crate::report::{Subject, Topic};
 use crate::source::{SourceEvent, SourceId, Versions};
 use crate::sync::meta::Meta;
-
-/// What the events of a feed do. `id` is the source that has reported them.
-trait Handler {
-    /// A complete list begins.
-    fn begins(&self, model: &mut Model, id: SourceId);
-
-    /// An object is there; its JSON.
-    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error>;
-
-    /// The list under way has named an object of which there is no news.
-    fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta);
-
-    /// An object was deleted; its last JSON.
-    fn gone(&self, model: &mut Model, id: SourceId, meta: &Meta, last: Bytes);
-
-    /// A list is complete.
-    fn listed(&self, model: &mut Model, id: SourceId, versions: Versions);
-
-    /// The source can read, again.
-    fn up(&self, _model: &mut Model) {}
-
-    /// The source cannot read now.
-    fn breaks_off(&self, _model: &mut Model, _error: &Error) {}
-
-    /// The side refuses what the source reads. True if the handler has dealt with that; otherwise it is a failure.
-    fn is_refused(&self, _model: &mut Model, _error: &Error) -> bool {
-        false
-    }
-}
 
 impl Feed {
     /// Lets the handler of this feed do something.
@@ -244,35 +217,6 @@ impl Handler for Crds {
     fn is_refused(&self, model: &mut Model, error: &Error) -> bool {
         model.crds_refused(self.0, error);
         true
-    }
-}
-
-/// Origins of a type at a side.
-struct Origins(TypeId, Side);
-
-impl Handler for Origins {
-    fn begins(&self, model: &mut Model, id: SourceId) {
-        model.reads_all_again(self.0, self.1, id);
-    }
-
-    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
-        model.origin(id, self.0, &object)
-    }
-
-    fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta) {
-        model.origin_unchanged(id, self.0, &meta);
-    }
-
-    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
-        model.origin_gone(self.0, meta);
-    }
-
-    fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {
-        model.origins_complete(id, self.0, versions);
-    }
-
-    fn breaks_off(&self, model: &mut Model, error: &Error) {
-        model.origins_broke_off(self.0, error);
     }
 }
 

@@ -23,6 +23,7 @@ mod drift;
 pub(crate) mod effect;
 mod feeds;
 mod guard;
+mod handler;
 mod heartbeat;
 mod hub_namespaces;
 mod identities;

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
+use super::handler::Handler;
 use super::inventory::Held;
 use super::{AtHand, Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName, Side};
@@ -113,52 +114,6 @@ impl Model {
         {
             self.restart_type(type_id);
         }
-    }
-
-    pub(super) fn origin(&mut self, id: SourceId, type_id: TypeId, object: &Bytes) -> Result<(), Error> {
-        let Some(source) = self.sources.get(&id) else {
-            return Ok(());
-        };
-        let meta = self.meta_at(source.feed.side(), object)?;
-        let (list, feed, listing) = (source.list, source.feed, source.listing);
-        if self.has_another_scope(id, &meta) {
-            return Ok(());
-        }
-        let is_once = self.is_read_once(type_id, id);
-        let known = if is_once { self.known_version(feed) } else { 0 };
-        self.source_is_at(feed, meta.version_number());
-        let Some(state) = self.types.get_mut(&type_id) else {
-            return Ok(());
-        };
-        state.takes_its_name(&meta.object_name());
-        if let Some((copy, others)) = state.displaced(&meta.object_name()) {
-            let (side, copy, others) = (state.plan.direction.copy(), copy.for_people(), others.for_people());
-            self.report.name_is_taken(side, &copy, &others);
-        }
-        let Some(state) = self.types.get_mut(&type_id) else {
-            return Ok(());
-        };
-        let mut names = state.of_origin(&meta.object_name());
-        if is_once {
-            // The other source may have reported something newer than this list.
-            let is_older = |known: &super::inventory::Link| meta.version_number() < known.origin_version;
-            names.retain(|name| !state.inventory.get(name).is_some_and(is_older));
-        }
-        for name in names {
-            // It counts as named by the source that continues to report it, but not by the list of that source which is
-            // under way: that list may know that it is gone.
-            let state = self.types.get(&type_id).filter(|_| is_once);
-            let teller = state.and_then(|state| state.origin_source(&name));
-            let teller = teller
-                .and_then(|id| self.sources.get(&id))
-                .filter(|teller| !teller.listing);
-            let list = teller.map_or(list, |source| source.list);
-            self.origin_of(type_id, &name, list, &meta, object)?;
-        }
-        if is_once && !listing {
-            self.has_read_once(type_id, id, meta.version_number(), known);
-        }
-        Ok(())
     }
 
     /// There is an origin for the object `name`.
@@ -435,6 +390,78 @@ impl Model {
             let at_hand = desired.map(AtHand::Desired);
             self.queue.add(Key::new(type_id, Task::Object, name), class, at_hand);
         }
+    }
+}
+
+/// Origins of a type at a side.
+pub(super) struct Origins(pub(super) TypeId, pub(super) Side);
+
+impl Handler for Origins {
+    fn begins(&self, model: &mut Model, id: SourceId) {
+        model.reads_all_again(self.0, self.1, id);
+    }
+
+    fn object(&self, model: &mut Model, id: SourceId, object: Bytes) -> Result<(), Error> {
+        let type_id = self.0;
+        let Some(source) = model.sources.get(&id) else {
+            return Ok(());
+        };
+        let meta = model.meta_at(source.feed.side(), &object)?;
+        let (list, feed, listing) = (source.list, source.feed, source.listing);
+        if model.has_another_scope(id, &meta) {
+            return Ok(());
+        }
+        let is_once = model.is_read_once(type_id, id);
+        let known = if is_once { model.known_version(feed) } else { 0 };
+        model.source_is_at(feed, meta.version_number());
+        let Some(state) = model.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        state.takes_its_name(&meta.object_name());
+        if let Some((copy, others)) = state.displaced(&meta.object_name()) {
+            let (side, copy, others) = (state.plan.direction.copy(), copy.for_people(), others.for_people());
+            model.report.name_is_taken(side, &copy, &others);
+        }
+        let Some(state) = model.types.get_mut(&type_id) else {
+            return Ok(());
+        };
+        let mut names = state.of_origin(&meta.object_name());
+        if is_once {
+            // The other source may have reported something newer than this list.
+            let is_older = |known: &super::inventory::Link| meta.version_number() < known.origin_version;
+            names.retain(|name| !state.inventory.get(name).is_some_and(is_older));
+        }
+        for name in names {
+            // It counts as named by the source that continues to report it, but not by the list of that source which is
+            // under way: that list may know that it is gone.
+            let state = model.types.get(&type_id).filter(|_| is_once);
+            let teller = state.and_then(|state| state.origin_source(&name));
+            let teller = teller
+                .and_then(|id| model.sources.get(&id))
+                .filter(|teller| !teller.listing);
+            let list = teller.map_or(list, |source| source.list);
+            model.origin_of(type_id, &name, list, &meta, &object)?;
+        }
+        if is_once && !listing {
+            model.has_read_once(type_id, id, meta.version_number(), known);
+        }
+        Ok(())
+    }
+
+    fn unchanged(&self, model: &mut Model, id: SourceId, meta: Meta) {
+        model.origin_unchanged(id, self.0, &meta);
+    }
+
+    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
+        model.origin_gone(self.0, meta);
+    }
+
+    fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {
+        model.origins_complete(id, self.0, versions);
+    }
+
+    fn breaks_off(&self, model: &mut Model, error: &Error) {
+        model.origins_broke_off(self.0, error);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::inventory::Held;
 use super::workers::HELD_BACK;
-use super::{AtHand, Generation, Key, Model, Request, Task, TypeId, TypeState};
+use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
 use crate::plan::Direction;
 use crate::queue::{self, Class, Payload};
 use crate::report::Subject;
@@ -117,7 +117,7 @@ impl Model {
             }
         };
         let Some(request) = request else { return false };
-        self.request(request);
+        self.effects.push(Effect::Request(request));
         let list = self.complete_list(key);
         self.workers.begin(key, first, payload, list, self.now);
         true
