@@ -21,8 +21,13 @@ impl Model {
 
     fn report_problems(&mut self, plan: &Plan) {
         let unreadable = self.selecting.unreadable.values();
-        let problems: BTreeSet<_> = plan.problems.iter().chain(unreadable).cloned().collect();
+        let mut problems: BTreeSet<_> = plan.problems.iter().chain(unreadable).cloned().collect();
         let known = &self.selecting.problems;
+        // What a side has to be asked for again is still a problem until it has answered.
+        let entries = self.selecting.wanted.entries.iter();
+        let unsure = entries.filter(|entry| plan.unknown.has_group(entry.types.group()));
+        let unsure: BTreeSet<&Place> = unsure.map(|entry| &entry.place).collect();
+        problems.extend(known.iter().filter(|known| unsure.contains(&known.place)).cloned());
         log_each(
             problems.difference(known).map(|problem| (&problem.place, problem)),
             |place, problem| {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Direction, Naming, Place, Problem, Selector};
 use crate::cluster::discovery::{GroupVersion, ServedResource};
-use crate::cluster::{ObjectName, ResourceType, Side};
+use crate::cluster::{ObjectName, ResourceType, Side, qualified};
 
 /// What to sync now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,17 +144,19 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    /// True if it is not known yet whether this is still missing.
+    /// True if it is not known yet whether this is still missing. What one side lacks is planned only once both have
+    /// answered.
     pub fn concerns(&self, missing: &Missing) -> bool {
         let Missing {
             side, group, version, ..
         } = missing;
-        if !version.is_empty() {
-            let asked = (*side, (group.clone(), version.clone()));
-            return self.group_versions.contains(&asked);
-        }
-        let same = |(of, (known, _)): &(Side, GroupVersion)| of == side && known == group;
-        self.groups.contains(side) || self.group_versions.iter().any(same)
+        let same = |(_, (of, at)): &(Side, GroupVersion)| of == group && (version.is_empty() || at == version);
+        version.is_empty() && self.groups.contains(side) || self.group_versions.iter().any(same)
+    }
+
+    /// True if a side has not answered for a version of the group.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.group_versions.iter().any(|(_, (of, _))| of == group)
     }
 }
 
@@ -168,11 +170,16 @@ impl Plan {
         })
     }
 
+    /// True if the kind of a type, `resource.group`, differs between the sides.
+    pub fn has_another_kind(&self, resource: &str) -> bool {
+        let mut differing = self.missing.iter().filter(|missing| missing.absence == Absence::Kind);
+        differing.any(|missing| qualified(&missing.group, &missing.resource) == resource)
+    }
+
     /// True if a side has not reported yet whether it serves a type, `resource.group`.
     pub fn is_unknown(&self, resource: &str) -> bool {
-        let group = resource.split_once('.').map_or("", |(_, group)| group);
-        let mut unknown = self.unknown.group_versions.iter();
-        unknown.any(|(_, (of, _))| of == group)
+        self.unknown
+            .has_group(resource.split_once('.').map_or("", |(_, group)| group))
     }
 }
 

@@ -66,6 +66,15 @@ pub enum Types {
     },
 }
 
+impl Types {
+    /// Their API group.
+    pub fn group(&self) -> &str {
+        match self {
+            Self::Plural { group, .. } | Self::Group(group) | Self::Kind { group, .. } => group,
+        }
+    }
+}
+
 /// The objects of an entry, in its config's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objects {

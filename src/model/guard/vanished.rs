@@ -75,10 +75,12 @@ impl Model {
             .cloned()
             .collect();
         for resource in over {
-            let why = if plan.has_at_hub(&resource) {
-                "the hub has the type again"
-            } else {
-                "nothing selects the type as it was any more"
+            let why = match () {
+                () if plan.has_at_hub(&resource) => "the hub has the type again",
+                () if plan.has_another_kind(&resource) => {
+                    "the hub has the type again, with another kind; its copies are preserved"
+                }
+                () => "nothing selects the type as it was any more",
             };
             for side in [Side::Hub, Side::Edge] {
                 self.report.clear(&what_is_left_of(&resource, side));

@@ -149,6 +149,45 @@ fn a_type_that_has_another_scope_is_held_and_synced_again_when_it_has_its_own() 
 }
 
 #[test]
+fn what_is_wrong_with_a_type_is_not_corrected_while_its_side_is_asked_for_another_one() {
+    let mut bench = Bench::new();
+    let [gauges, meters] = ["gauges", "meters"].map(|resource| ResourceType {
+        resource: resource.into(),
+        kind: resource.into(),
+        ..widgets()
+    });
+    bench.world.serve(&widgets());
+    bench.world.serve_at(Side::Hub, &gauges);
+    bench.world.serve_at(
+        Side::Edge,
+        &ResourceType {
+            namespaced: false,
+            ..gauges
+        },
+    );
+    bench.world.serve_at(Side::Edge, &meters);
+    let mut bench = bench.selecting(&["widgets.example.org", "gauges.example.org", "meters.example.org"]);
+    let known = |bench: &Bench| {
+        let selecting = &bench.model.selecting;
+        let missing = selecting.missing.iter().chain(&selecting.unsure);
+        let reported: BTreeSet<_> = missing.filter(|missing| missing.is_reported()).cloned().collect();
+        (selecting.problems.clone(), reported)
+    };
+    let before = known(&bench);
+    assert_eq!((before.0.len(), before.1.len()), (1, 1), "{before:?}");
+    bench.world.fails.insert("ask the hub what it serves".into(), broken());
+    bench.breaks(origins(&bench), not_served());
+    bench.pass(SECOND);
+    assert!(bench.model.selecting.unknown.has_group("example.org"));
+    // As for news from the other side.
+    bench.model.replan();
+    assert_eq!(known(&bench), before);
+    bench.world.fails.clear();
+    bench.pass(60 * SECOND);
+    assert_eq!(known(&bench), before);
+}
+
+#[test]
 fn a_list_that_shows_another_scope_has_the_side_asked_what_it_serves() {
     let mut bench = bench();
     bench.world.withdraw_at(Side::Hub, &widgets());
