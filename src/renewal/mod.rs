@@ -264,7 +264,13 @@ impl Renewal {
             Some(Keep::File(_)) => {
                 format!("{command} makes another kubeconfig: put it in the place of the hub's; no restart is needed")
             }
-            _ => format!("{command} makes another token at the hub: apply what it prints; no restart is needed"),
+            Some(Keep::Secret(_)) => {
+                format!("{command} makes another token at the hub: apply what it prints; no restart is needed")
+            }
+            None => format!(
+                "{command} makes another token at the hub: apply what it prints, or for a service add --format=systemd -o \
+                 FOLDER; no restart is needed"
+            ),
         }
     }
 }
