@@ -13,6 +13,7 @@ mod counting;
 mod highest_versions;
 mod hold;
 mod needless;
+mod resumed;
 mod tokens;
 pub(super) mod vanished;
 mod withdrawn;
@@ -103,23 +104,20 @@ impl Guard {
         holds.chain(types).min()
     }
 
-    /// What a restart has to know of the holds, for the record.
-    pub(super) fn lines(&self) -> String {
-        let gates = self.gates.iter();
-        let lines =
-            gates.filter_map(|(&direction, gate)| gate.hold.as_ref().or(gate.confirmed.as_ref())?.line(direction));
-        lines.collect()
+    /// How many deletes a hold on the direction keeps.
+    fn held_by_gate(&self, direction: Direction, types: &Types) -> usize {
+        let types = types.iter().filter(|(_, state)| state.plan.direction == direction);
+        let types = types.filter(|(type_id, _)| !self.types.holds_type(**type_id));
+        types
+            .map(|(_, state)| state.inventory.count_held(Held::WithoutPermit))
+            .sum()
     }
 
     /// All holds, with their direction and the number of objects that they hold.
     fn all_holds<'a>(&'a self, types: &'a Types) -> impl Iterator<Item = (Direction, &'a Hold, usize)> {
         let gates = self.gates.iter();
         let of_gates = gates.filter_map(move |(&direction, gate)| {
-            let of_direction = types
-                .iter()
-                .filter(move |(id, state)| state.plan.direction == direction && !self.types.holds_type(**id));
-            let held = of_direction.map(|(_, state)| state.inventory.count_held(Held::WithoutPermit));
-            Some((direction, gate.hold.as_ref()?, held.sum()))
+            Some((direction, gate.hold.as_ref()?, self.held_by_gate(direction, types)))
         });
         let of_types = self.types.all().map(move |(type_id, known)| {
             let state = types.get(&type_id);
@@ -215,20 +213,6 @@ impl Model {
     /// The change is logged, and written to the record for a restart.
     fn holds_have_changed(&mut self) {
         self.keep_guard_in_record();
-        self.report_holds();
-    }
-
-    /// An earlier run has held deletes, as the record says, or has not carried out all that people have confirmed: if
-    /// the token is still on a config, they are confirmed again.
-    pub(super) fn restore_holds(&mut self, lines: &str) {
-        let grace = self.settings.delete_limits.grace;
-        for (direction, hold) in lines.lines().filter_map(|line| Hold::resume(line, grace, self.now)) {
-            let gate = self.guard.gates.entry(direction).or_default();
-            if gate.hold.is_none() {
-                hold.log(direction);
-                gate.hold = Some(hold);
-            }
-        }
         self.report_holds();
     }
 
@@ -333,7 +317,9 @@ impl Model {
                 }
                 Reason::TooMany { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => {}
             }
-            self.release_deletes(direction, "confirmed");
+            let hold = self.guard.gates.entry(direction).or_default().hold.clone();
+            let released = self.release_deletes(direction, "confirmed");
+            self.keep_confirmed(direction, hold, released);
         }
     }
 
@@ -354,7 +340,7 @@ impl Model {
         self.reset_gone_types(direction.origin());
     }
 
-    fn release_deletes(&mut self, direction: Direction, why: &str) {
+    fn release_deletes(&mut self, direction: Direction, why: &str) -> usize {
         self.guard.gates.entry(direction).or_default().hold = None;
         self.holds_have_changed();
         let released = self.release_copies(direction, Permit::Given);
@@ -366,6 +352,7 @@ impl Model {
             because = why,
             objects = released
         );
+        released
     }
 
     /// The hold of a direction has ended: what it held is handled again. Returns how many objects that are.

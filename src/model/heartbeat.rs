@@ -111,6 +111,16 @@ impl Model {
         let configs = self.selecting.names();
         let now = (self.settings.clock)();
         let condition = self.hold_condition();
+        if condition.held
+            && self
+                .heartbeat
+                .condition
+                .as_ref()
+                .is_none_or(|(known, _)| *known != condition)
+        {
+            // A token confirms no more than the record says after a restart.
+            self.keep_guard_in_record();
+        }
         let since = match &self.heartbeat.condition {
             Some((known, since)) if known.held == condition.held => since.clone(),
             _ => now.clone(),

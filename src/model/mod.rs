@@ -316,6 +316,7 @@ impl Model {
         self.read_definitions();
         self.compare_copies();
         self.end_needless_holds();
+        self.compare_resumed_holds();
         self.check_confirmations();
         self.end_holds();
         self.ask_identities_again();

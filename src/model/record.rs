@@ -149,7 +149,7 @@ impl Model {
             edge: self.identity(Side::Edge).known().unwrap_or_default().to_owned(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions_of_record(),
-            holds: self.guard.lines(),
+            holds: self.lines_of_holds(),
         }
     }
 

@@ -22,6 +22,7 @@ in_both_modes!(
     held_deletes_go_on_after_their_time,
     what_is_held_is_held_after_the_syncer_has_ended_and_died_too,
     what_was_confirmed_is_carried_out_though_the_syncer_dies_in_between,
+    what_is_deleted_while_the_syncer_is_down_needs_a_token_of_its_own,
     an_outage_of_the_hub_begins_the_time_again,
     few_or_a_small_part_are_not_held,
     without_a_time_nothing_is_held,
@@ -147,6 +148,30 @@ async fn what_was_confirmed_is_carried_out_though_the_syncer_dies_in_between(fla
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     nothing_is_held(&hub, "the-one").await;
     assert!(!syncer.log().contains("reason=DeletesHeld"), "{}", syncer.log());
+    syncer.terminate().await;
+}
+
+async fn what_is_deleted_while_the_syncer_is_down_needs_a_token_of_its_own(flags: Mode) {
+    let mut pair = Pair::start(PairOptions::default()).await;
+    let (hub, shop) = (pair.hub.objects(), "shop");
+    let mut syncer = begin(&pair, shop, flags, &[], 120).await;
+    delete_at_once(&pair, &mut syncer, shop, &names(0..70)).await;
+    let (token, left) = some_are_held(&pair, shop, 120, 50).await;
+    pair.edge.pause();
+    confirm(&hub, "the-one", &token).await;
+    syncer.wait_for_log("reason=DeletesReleased", SOON).await;
+    syncer.kill();
+    pair.edge.resume();
+    delete(&hub, shop, &names(70..115)).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    // The token on the config is for fewer: it fits nothing any more.
+    syncer.wait_for_log("reason=ConfirmationUnknown", SOON).await;
+    copies_stay(&pair.edge.objects(), shop, DOWNSYNCED, &left, a_while()).await;
+    let next = is_held(&hub, "the-one", "TooMany", "objects are held").await;
+    assert_ne!(next, token);
+    confirm(&hub, "the-one", &next).await;
+    copies_become(&pair.edge.objects(), shop, DOWNSYNCED, &names(115..120)).await;
+    nothing_is_held(&hub, "the-one").await;
     syncer.terminate().await;
 }
 

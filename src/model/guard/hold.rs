@@ -164,11 +164,12 @@ impl Hold {
     }
 
     /// The line about it in the record; `None` if a restart finds it out by itself.
-    pub(super) fn line(&self, direction: Direction) -> Option<String> {
+    /// It names at least as many deletes as are held now.
+    pub(super) fn line(&self, direction: Direction, held: usize) -> Option<String> {
         let Self { reason, token, .. } = self;
         let words = match reason {
             Reason::WentBack { resource, from, to } => format!("{resource} {from} {to}"),
-            Reason::TooMany { doomed, of } => format!("{doomed} {of}"),
+            Reason::TooMany { doomed, of } => format!("{} {}", doomed.max(&held), of.max(&held)),
             Reason::OtherCluster { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
         };
         Some(format!("{direction} {} {token} {words}\n", reason.word()))
@@ -231,7 +232,7 @@ mod tests {
             .collect();
         let written: String = read
             .iter()
-            .filter_map(|(direction, hold)| hold.line(*direction))
+            .filter_map(|(direction, hold)| hold.line(*direction, 0))
             .collect();
         assert_eq!(written, LINES);
         let read = read

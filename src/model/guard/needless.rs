@@ -33,19 +33,6 @@ impl Model {
         }
     }
 
-    /// All that people have confirmed is carried out: a restart need not know of it any more.
-    fn end_what_was_confirmed(&mut self, direction: Direction) {
-        let gate = self.guard.gates.get(&direction);
-        if gate.is_none_or(|gate| gate.confirmed.is_none()) {
-            return;
-        }
-        let mut types = self.types.values().filter(|state| state.plan.direction == direction);
-        if !types.any(|state| state.inventory.has_permitted()) {
-            self.guard.gates.entry(direction).or_default().confirmed = None;
-            self.keep_guard_in_record();
-        }
-    }
-
     /// Too many copies were to be deleted, and none is any more: the next accident is held for the whole time, and with
     /// a token of its own.
     fn end_hold_of_too_many(&mut self, direction: Direction) {

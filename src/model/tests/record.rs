@@ -121,6 +121,48 @@ fn a_token_that_stands_on_a_config_at_the_start_lets_go_what_an_earlier_run_has_
     }
 }
 
+#[test]
+fn a_token_confirms_no_more_after_a_restart_than_its_hold_has_named() {
+    let mut bench = Bench::new();
+    bench
+        .world
+        .keep(&json!({"types": TYPES, "hub": "the-hub", "holds": "downsync TooMany cafe0001 2 4\n"}));
+    bench.run();
+    let mut confirming = shop(&["configmaps"]);
+    confirming["metadata"]["annotations"] = json!({crate::api::CONFIRM_DELETES: "cafe0001"});
+    bench.configure(&[confirming]);
+    read_all(&mut bench, &["a", "b", "c", "d"]);
+    bench.pass(3 * SECOND);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(3));
+    let token = bench.token();
+    assert_ne!(token, "cafe0001");
+    bench.pass(GRACE / 2);
+    assert!(bench.work.is_empty(), "it has the whole time");
+    bench.confirm(&token);
+    assert_eq!(bench.working(), ["b", "c", "d"]);
+}
+
+#[test]
+fn the_record_names_as_many_deletes_as_are_held() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+    let origins = bench.origins();
+    for name in ["a", "b", "c", "d", "e"] {
+        bench.says_gone(origins, &config_map(name, 30));
+    }
+    bench.pass(5 * SECOND);
+    let held = bench.held_for(Direction::Down, TOO_MANY).expect("they are many");
+    bench.says_gone(origins, &config_map("f", 31));
+    bench.pass(5 * SECOND);
+    assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(held + 1));
+    let (token, written) = (bench.token(), format!("{:?}", bench.world.kept));
+    assert!(
+        written.contains(&format!("downsync TooMany {token} {}", held + 1)),
+        "{written}"
+    );
+}
+
 /// Nothing is read while this fails, which is tried with increasing back-off; gives how many things fail before and after.
 fn reads_nothing_while_it_fails(what: &str) -> [usize; 2] {
     let mut bench = Bench::new();
