@@ -230,7 +230,8 @@ fn about_status(status: &ApiStatus) -> &'static str {
         400 | 422 => row(REFUSALS, words)
             .unwrap_or("correct the object where it comes from; it is tried again when either side changes"),
         413 => "the object is too large for this side: make it smaller where it comes from",
-        429 => "the server is busy; it is tried again",
+        // An API server answers so too while it cannot read what it keeps.
+        429 => row(BROKEN, words).unwrap_or("the server is busy; it is tried again"),
         500 => row(BROKEN, words).unwrap_or("it is tried again; see the server's log if it lasts"),
         502..=504 => row(BROKEN, words)
             .unwrap_or("the backend of this API is unavailable; it is tried again; check it if it lasts"),
@@ -299,7 +300,7 @@ const BROKEN: &[(&[&str], &str)] = &[
         "the named webhook of that side does not answer: bring it back, or remove its configuration; it is tried again",
     ),
     (
-        &["conversion webhook"],
+        &["conversion webhook", "request to convert CR"],
         "the webhook that converts this type does not work: bring it back; it is tried again",
     ),
     (

@@ -144,6 +144,18 @@ fn other_answers_have_theirs() {
         ),
         (429, "TooManyRequests", "", "busy"),
         (
+            429,
+            "TooManyRequests",
+            "storage is (re)initializing: failed to list t.io/v2: conversion webhook for t.io/v1 failed: refused",
+            "webhook that converts",
+        ),
+        (
+            429,
+            "TooManyRequests",
+            "storage is (re)initializing: request to convert CR from an invalid group/version: t.io/v1",
+            "webhook that converts",
+        ),
+        (
             503,
             "ServiceUnavailable",
             "the server is currently unable to handle the request",
