@@ -20,6 +20,8 @@ const LINES: u32 = 20;
 const BURST: Duration = Duration::from_secs(60);
 /// What has worked for so long does not fail any more; what fails again sooner has only paused.
 pub(super) const STEADY: Duration = Duration::from_secs(600);
+/// How long an outage of a side has to last before another error of it has a line.
+const LASTING: Duration = Duration::from_secs(30);
 /// How often it is logged that something fails again so soon. For an outage of a side it is more.
 const RETURNS: u8 = 1;
 const RETURNS_OF_SIDE: u8 = 3;
@@ -107,8 +109,10 @@ impl Failures {
             self.count += 1;
             return (true, Line::News);
         };
-        // One outage shows in different errors: refused, reset, timed out.
-        let is_news = matches!(subject, Subject::Thing(..)) && streak.is_news(kind, now);
+        // One outage shows in different errors: refused, reset, timed out. If it lasts, the later one says more: the
+        // connection was cut, and since then the proxy refuses it.
+        let may_be_news = matches!(subject, Subject::Thing(..)) || streak.is_quiet_for(LASTING, now);
+        let is_news = may_be_news && streak.is_news(kind, now);
         if streak.paused.take().is_none() {
             return (is_news, Line::News);
         }
@@ -298,6 +302,25 @@ mod tests {
         assert_eq!(failures.shared.len(), 2);
         assert!(ends(&mut failures, 600) && failures.ends(&elsewhere, now()).is_some());
         assert!(failures.shared.is_empty() && failures.count() == 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_that_lasts_has_a_line_for_another_error() {
+        let mut failures = Failures::default();
+        let (side, begin) = (Subject::Side(Side::Edge), now());
+        for (seconds, kind, is_logged) in [
+            (0, 1, true),
+            (5, 2, false),
+            (31, 2, true),
+            (40, 3, false),
+            (62, 3, true),
+            (100, 1, false),
+            (200, 4, false),
+            (4000, 4, true),
+        ] {
+            let line = failures.fails(&side, kind, None, begin + Duration::from_secs(seconds));
+            assert_eq!(line.is_some(), is_logged, "{kind} after {seconds} s");
+        }
     }
 
     #[tokio::test(start_paused = true)]

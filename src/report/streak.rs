@@ -76,6 +76,11 @@ impl Streak {
         true
     }
 
+    /// True if no kind of failure was logged of it for so long.
+    pub(super) fn is_quiet_for(&self, time: Duration, now: Instant) -> bool {
+        now.duration_since(self.last) >= time
+    }
+
     /// How long it has lasted.
     pub(super) fn lasted(&self, now: Instant) -> Duration {
         now.duration_since(self.since)

@@ -98,6 +98,9 @@ impl Model {
             },
             _ => {
                 self.report_holds();
+                if redefined {
+                    self.ask_what_is_defined_now(&resource);
+                }
                 let reason = Reason::Withdrawn {
                     resource: resource.clone(),
                     is: if redefined { TypeIs::Redefined } else { TypeIs::Going },
@@ -108,6 +111,18 @@ impl Model {
                     resource,
                 }
             }
+        }
+    }
+
+    /// A type that was defined again may be of another kind or scope, though no source has failed meanwhile.
+    fn ask_what_is_defined_now(&mut self, resource: &str) {
+        let mut states = self
+            .types
+            .values()
+            .filter(|state| state.plan.direction == Direction::Down);
+        let state = states.find(|state| state.origin_type().qualified() == resource);
+        if let Some(origin) = state.map(|state| state.origin_type().clone()) {
+            self.void_discovery_of(Side::Hub, &origin);
         }
     }
 

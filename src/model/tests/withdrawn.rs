@@ -72,6 +72,24 @@ fn copies_of_a_type_that_is_defined_again_stay_for_the_time_of_a_hold() {
 }
 
 #[test]
+fn a_type_that_is_defined_again_with_another_kind_is_noticed_though_no_source_fails() {
+    let mut bench = withdrawing();
+    bench.world.withdraw_at(Side::Hub, &widgets());
+    bench.world.serve_at(
+        Side::Hub,
+        &ResourceType {
+            kind: "Gadget".into(),
+            ..widgets()
+        },
+    );
+    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    bench.pass(62 * SECOND);
+    assert!(bench.origins_of(Side::Hub, "widgets").is_none());
+    assert_eq!(bench.model.selecting.problems.len(), 1);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+}
+
+#[test]
 fn people_may_let_go_the_copies_of_a_type_that_is_taken_away() {
     let mut bench = withdrawing();
     bench.confirm(&bench.token());
