@@ -290,12 +290,14 @@ impl Inventory {
         link.is_some_and(|link| link.wanted != 0 && link.has_ours() && !link.is_busy())
     }
 
-    /// The copies' side says that an object which counts as present is not there. True if a worker has to handle it.
+    /// The copies' side says that an object which counts as present is not there. True if a worker has to handle it. One
+    /// that was left as it was found counts as present too, though nothing reports it.
     pub(super) fn was_wrong_about(&mut self, name: &ObjectName) -> bool {
+        let counts = |link: &Link| link.has_copy() || link.settled != 0;
         let wrong = self
             .objects
             .get(name)
-            .is_some_and(|link| link.has_copy() && !link.is_busy());
+            .is_some_and(|link| counts(link) && !link.is_busy());
         wrong && self.copy_gone(name, 0)
     }
 

@@ -174,6 +174,19 @@ fn an_object_that_goes_while_a_worker_creates_its_copy_needs_a_worker_again() {
 }
 
 #[test]
+fn what_was_left_as_it_was_found_is_handled_again_when_its_side_lacks_it() {
+    let mut inventory = Inventory::default();
+    let namespace = ObjectName::new("", "billing");
+    inventory.at_origin(&namespace, 1, 7);
+    inventory.take(&namespace);
+    assert!(!inventory.was_wrong_about(&namespace), "a worker has it");
+    inventory.settle(&namespace, 7, None);
+    assert!(inventory.was_wrong_about(&namespace));
+    assert!(!inventory.was_wrong_about(&namespace), "once");
+    assert!(inventory.take(&namespace).is_some_and(Link::needs_read));
+}
+
+#[test]
 fn an_object_is_missing_once_until_there_is_news_of_it() {
     let everything = Scope::default();
     let mut inventory = synced();
