@@ -150,6 +150,7 @@ mod tests {
             assert_eq!(lacks_gauges(&paths, None).await, lacks, "{row}");
         }
     }
+
     #[tokio::test]
     async fn a_type_with_another_scope_is_lacking_where_the_scope_counts() {
         const GROUP: &str = r#"{"kind":"APIGroupList","groups":[{"name":"g","versions":[{"version":"v1"}]}]}"#;

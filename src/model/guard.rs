@@ -33,7 +33,7 @@ use self::vanished::VanishedTypes;
 use self::withdrawn::TypeHolds;
 use super::count::Count;
 use super::inventory::{Held, Permit};
-use super::{Key, Model, Task, TypeId, Types};
+use super::{Key, Model, Task, TypeId, TypeState, Types};
 use crate::logging::log_line;
 use crate::plan::Direction;
 
@@ -104,10 +104,15 @@ impl Guard {
         holds.chain(types).min()
     }
 
+    /// The types of a direction whose deletes no hold of their own keeps.
+    fn gated<'a>(&'a self, direction: Direction, types: &'a Types) -> impl Iterator<Item = (TypeId, &'a TypeState)> {
+        let types = types.iter().map(|(&type_id, state)| (type_id, state));
+        types.filter(move |(type_id, state)| state.plan.direction == direction && !self.types.holds_type(*type_id))
+    }
+
     /// How many deletes a hold on the direction keeps.
     fn held_by_gate(&self, direction: Direction, types: &Types) -> usize {
-        let types = types.iter().filter(|(_, state)| state.plan.direction == direction);
-        let types = types.filter(|(type_id, _)| !self.types.holds_type(**type_id));
+        let types = self.gated(direction, types);
         types
             .map(|(_, state)| state.inventory.count_held(Held::WithoutPermit))
             .sum()
@@ -357,10 +362,8 @@ impl Model {
 
     /// The hold of a direction has ended: what it held is handled again. Returns how many objects that are.
     fn release_copies(&mut self, direction: Direction, permit: Permit) -> usize {
-        let holds_type = |type_id: &TypeId| self.guard.types.holds_type(*type_id);
-        let types = self.types.iter();
-        let types = types.filter(|(type_id, state)| state.plan.direction == direction && !holds_type(type_id));
-        let types: Vec<TypeId> = types.map(|(&type_id, _)| type_id).collect();
+        let types = self.guard.gated(direction, &self.types);
+        let types: Vec<TypeId> = types.map(|(type_id, _)| type_id).collect();
         let released = types
             .into_iter()
             .map(|type_id| self.release_copies_of(type_id, Held::WithoutPermit, permit));

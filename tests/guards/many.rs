@@ -126,18 +126,31 @@ async fn what_comes_back_is_kept_and_what_is_still_wanted_is_updated(flags: Mode
     nothing_is_held(&hub, "the-one").await;
 }
 
-async fn what_was_confirmed_is_carried_out_though_the_syncer_dies_in_between(flags: Mode) {
+/// A pair with copies of so many objects, of which the first are deleted; that is confirmed, and the syncer dies before
+/// the edge has carried it out. Gives the token and the copies that are left.
+async fn dies_after_a_confirmation(
+    flags: Mode,
+    shop: &str,
+    all: usize,
+    gone: usize,
+) -> (Pair, String, BTreeSet<String>) {
     // Of its own, since its edge stands still for a while.
     let mut pair = Pair::start(PairOptions::default()).await;
-    let (hub, shop) = (pair.hub.objects(), "shop");
-    let mut syncer = begin(&pair, shop, flags, &[], 40).await;
-    delete_at_once(&pair, &mut syncer, shop, &names(0..30)).await;
-    let (token, left) = some_are_held(&pair, shop, 40, 10).await;
+    let mut syncer = begin(&pair, shop, flags, &[], all).await;
+    delete_at_once(&pair, &mut syncer, shop, &names(0..gone)).await;
+    let (token, left) = some_are_held(&pair, shop, all, all - gone).await;
     pair.edge.pause();
-    confirm(&hub, "the-one", &token).await;
+    confirm(&pair.hub.objects(), "the-one", &token).await;
     syncer.wait_for_log("reason=DeletesReleased", SOON).await;
     syncer.kill();
     pair.edge.resume();
+    (pair, token, left)
+}
+
+async fn what_was_confirmed_is_carried_out_though_the_syncer_dies_in_between(flags: Mode) {
+    let shop = "shop";
+    let (pair, _, left) = dies_after_a_confirmation(flags, shop, 40, 30).await;
+    let hub = pair.hub.objects();
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     copies_become(&pair.edge.objects(), shop, DOWNSYNCED, &names(30..40)).await;
     let deletes = syncer.log().matches("reason=ObjectDeleted").count();
@@ -152,16 +165,9 @@ async fn what_was_confirmed_is_carried_out_though_the_syncer_dies_in_between(fla
 }
 
 async fn what_is_deleted_while_the_syncer_is_down_needs_a_token_of_its_own(flags: Mode) {
-    let mut pair = Pair::start(PairOptions::default()).await;
-    let (hub, shop) = (pair.hub.objects(), "shop");
-    let mut syncer = begin(&pair, shop, flags, &[], 120).await;
-    delete_at_once(&pair, &mut syncer, shop, &names(0..70)).await;
-    let (token, left) = some_are_held(&pair, shop, 120, 50).await;
-    pair.edge.pause();
-    confirm(&hub, "the-one", &token).await;
-    syncer.wait_for_log("reason=DeletesReleased", SOON).await;
-    syncer.kill();
-    pair.edge.resume();
+    let shop = "shop";
+    let (pair, token, left) = dies_after_a_confirmation(flags, shop, 120, 70).await;
+    let hub = pair.hub.objects();
     delete(&hub, shop, &names(70..115)).await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     // The token on the config is for fewer: it fits nothing any more.

@@ -53,12 +53,10 @@ impl Model {
 
     /// True if a hold on the direction keeps copies, or may turn out to once the lists under way are complete.
     fn holds_some_of(&self, direction: Direction) -> bool {
-        let types = || self.types.iter().filter(|(_, state)| state.plan.direction == direction);
-        let holds_copies = types().any(|(type_id, state)| {
-            !self.guard.types.holds_type(*type_id) && state.inventory.has_held(Held::WithoutPermit)
-        });
-        holds_copies
-            || types().any(|(_, state)| {
+        let mut gated = self.guard.gated(direction, &self.types);
+        let mut all = self.types.values().filter(|state| state.plan.direction == direction);
+        gated.any(|(_, state)| state.inventory.has_held(Held::WithoutPermit))
+            || all.any(|state| {
                 let mut readers = state.origin_readers().chain(state.copy_source);
                 let is_listing = readers.any(|id| self.sources.get(&id).is_some_and(|source| source.listing));
                 is_listing || state.inventory.has_suspects()

@@ -76,13 +76,19 @@ impl Model {
             return queue::Done::Again;
         }
         let known = self.guard.types.0.remove(&key.type_id);
-        let known = self.hold_still(known, resource, withdrawal);
+        let known = self.hold_still(key.type_id, known, resource, withdrawal);
         self.guard.types.0.insert(key.type_id, known);
         queue::Done::Finished
     }
 
     /// A hold for this reason, from now on, which replaces a known one.
-    fn hold_still(&mut self, known: Option<TypeHold>, resource: String, withdrawal: &Withdrawal) -> TypeHold {
+    fn hold_still(
+        &mut self,
+        type_id: TypeId,
+        known: Option<TypeHold>,
+        resource: String,
+        withdrawal: &Withdrawal,
+    ) -> TypeHold {
         self.definitions_mut().note_withdrawal(&resource, withdrawal);
         let redefined = matches!(withdrawal, Withdrawal::Redefined(_));
         let time = if redefined {
@@ -99,7 +105,7 @@ impl Model {
             _ => {
                 self.report_holds();
                 if redefined {
-                    self.ask_what_is_defined_now(&resource);
+                    self.ask_what_is_defined_now(type_id);
                 }
                 let reason = Reason::Withdrawn {
                     resource: resource.clone(),
@@ -115,13 +121,8 @@ impl Model {
     }
 
     /// A type that was defined again may be of another kind or scope, though no source has failed meanwhile.
-    fn ask_what_is_defined_now(&mut self, resource: &str) {
-        let mut states = self
-            .types
-            .values()
-            .filter(|state| state.plan.direction == Direction::Down);
-        let state = states.find(|state| state.origin_type().qualified() == resource);
-        if let Some(origin) = state.map(|state| state.origin_type().clone()) {
+    fn ask_what_is_defined_now(&mut self, type_id: TypeId) {
+        if let Some(origin) = self.types.get(&type_id).map(|state| state.origin_type().clone()) {
             self.void_discovery_of(Side::Hub, &origin);
         }
     }
@@ -165,7 +166,7 @@ impl Model {
         };
         let resource = known.resource.clone();
         match result {
-            Ok(Some(withdrawal)) => known = self.hold_still(Some(known), resource, &withdrawal),
+            Ok(Some(withdrawal)) => known = self.hold_still(type_id, Some(known), resource, &withdrawal),
             Ok(None) => {
                 log_line!(
                     Info,
