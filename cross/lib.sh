@@ -20,13 +20,13 @@ export_identity() {
 # all_archs: the first column of the table of targets.
 all_archs() { awk '!/^#/ && NF { print $1 }' cross/targets; }
 
-# look_up ARCH: sets target, tools, machine, qemu and rpm_arch to what the table says of it.
+# look_up ARCH: sets target, tools, machine, qemu, deb, rpm and platform to what the table says of it.
 look_up() {
   local line
   line=$(awk -v arch="$1" '$1 == arch' cross/targets)
   [ -n "$line" ] || return 1
   # shellcheck disable=SC2034 # for the caller
-  read -r _ target tools machine qemu rpm_arch <<<"$line"
+  read -r _ target tools machine qemu deb rpm platform <<<"$line"
 }
 
 # require COMMAND PACKAGE: says which package has a command that is not there, and remembers that one is missing.

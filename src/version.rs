@@ -13,8 +13,13 @@ pub(crate) const COMMIT: &str = given(option_env!("EDGE_SYNCER_COMMIT"));
 /// The day of that commit. With the day of the build, two builds of one commit would differ.
 pub(crate) const DATE: &str = given(option_env!("EDGE_SYNCER_DATE"));
 
-/// The C library, which target names end with.
-const LIBC: &str = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
+/// The C library, which target names end with, and how it passes floating-point numbers where there are two ways.
+const LIBC: &str = match (cfg!(target_env = "musl"), cfg!(target_arch = "arm")) {
+    (false, false) => "gnu",
+    (true, false) => "musl",
+    (false, true) => "gnueabihf",
+    (true, true) => "musleabihf",
+};
 
 const fn given(value: Option<&'static str>) -> &'static str {
     match value {

@@ -48,6 +48,12 @@ async fn the_one_for_arm64_syncs() {
 
 #[tokio::test]
 #[ignore = "needs scripts/build-all and QEMU"]
+async fn the_one_for_armv7_syncs() {
+    syncs(&arch("armv7")).await;
+}
+
+#[tokio::test]
+#[ignore = "needs scripts/build-all and QEMU"]
 async fn the_one_for_s390x_syncs() {
     syncs(&arch("s390x")).await;
 }
@@ -56,7 +62,11 @@ async fn the_one_for_s390x_syncs() {
 #[ignore = "needs scripts/build-all and QEMU"]
 fn each_binary_has_a_test_and_says_what_it_is() {
     let names: Vec<String> = dist::archs().into_iter().map(|arch| arch.name).collect();
-    assert_eq!(names, ["amd64", "arm64", "s390x"], "each has a test of its own above");
+    assert_eq!(
+        names,
+        ["amd64", "arm64", "armv7", "s390x"],
+        "each has a test of its own above"
+    );
     for arch in dist::archs() {
         let output = arch.command(&["version"]).output().expect("it can be started");
         let text = String::from_utf8(output.stdout).expect("the version is UTF-8");
@@ -64,7 +74,7 @@ fn each_binary_has_a_test_and_says_what_it_is() {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], format!("edge-syncer {}", env!("CARGO_PKG_VERSION")));
         assert!(lines[1].len() >= "commit: 123456789012".len(), "{text}");
-        assert_eq!(lines[2], format!("target: {}-linux-gnu", arch.qemu));
+        assert_eq!(lines[2], format!("target: {}", arch.tools));
         assert!(lines[3].starts_with("date: 20"), "{text}");
     }
 }
@@ -255,7 +265,8 @@ async fn a_syncer_of_one_takes_over_from_one_of_another_and_changes_nothing() {
     select(&hub, &spec).await;
     let [from, to] = kubeconfigs(&pair);
     let mut before: Option<(Vec<Value>, Value)> = None;
-    for (round, name) in ["amd64", "s390x", "arm64", "s390x", "amd64"].into_iter().enumerate() {
+    let names = ["amd64", "s390x", "arm64", "armv7", "s390x", "amd64"];
+    for (round, name) in names.into_iter().enumerate() {
         let marks = (pair.edge.audit_mark(), pair.hub.audit_mark());
         let mut syncer = arch(name).start(&from, &to, &["--listen-address=localhost:0"]);
         // A delete proves that the new one knows the copies that others have made.

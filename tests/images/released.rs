@@ -101,34 +101,19 @@ fn comes_back(registry: &Registry, into: &Path) {
     let by_digest = format!("docker://{}/edge-syncer@{digest}", registry.address);
     let raw = run("skopeo", &["inspect", "--tls-verify=false", "--raw", &by_digest]);
     let index: Value = serde_json::from_str(&raw).expect("an index is JSON");
-    let in_index: Vec<&str> = index["manifests"]
-        .as_array()
-        .expect("it has images")
-        .iter()
-        .map(architecture)
-        .collect();
-    let expected: Vec<String> = dist::archs().into_iter().map(|arch| arch.name).collect();
+    let in_index = index["manifests"].as_array().expect("it has images");
+    let in_index: Vec<String> = in_index.iter().map(|it| platform(&it["platform"])).collect();
+    let expected: Vec<String> = dist::archs().into_iter().map(|arch| arch.platform).collect();
     assert_eq!(in_index, expected, "{raw}");
     let crane = tool("crane");
     let reference = format!("{}/edge-syncer@{digest}", registry.address);
     run(&crane, &["validate", "--insecure", "--remote", &reference]);
     for arch in dist::archs() {
         let layout = format!("oci:{}:{}", into.display(), arch.name);
-        run(
-            "skopeo",
-            &[
-                "copy",
-                "--src-tls-verify=false",
-                "--override-os=linux",
-                "--override-arch",
-                &arch.name,
-                &by_digest,
-                &layout,
-            ],
-        );
+        copied(&arch, &["--src-tls-verify=false"], &by_digest, &layout);
         let config = run("skopeo", &["inspect", "--config", &layout]);
         let config: Value = serde_json::from_str(&config).expect("a config is JSON");
-        assert_eq!(config["architecture"], json!(arch.name));
+        assert_eq!(platform(&config), arch.platform);
         let of_program = &config["config"];
         assert_eq!(of_program["Entrypoint"], json!(["/ko-app/syncer"]));
         assert_eq!(of_program["User"], json!("65532:65532"));
@@ -141,8 +126,24 @@ fn comes_back(registry: &Registry, into: &Path) {
     }
 }
 
-fn architecture(manifest: &Value) -> &str {
-    manifest["platform"]["architecture"].as_str().expect("each has one")
+/// The platform as Go names it, such as `arm/v7`, of what has its parts.
+fn platform(parts: &Value) -> String {
+    let parts = [&parts["architecture"], &parts["variant"]].into_iter();
+    let parts: Vec<&str> = parts.filter_map(Value::as_str).collect();
+    parts.join("/")
+}
+
+/// Copies the image for an architecture by skopeo.
+fn copied(arch: &Arch, more: &[&str], from: &str, to: &str) {
+    let (architecture, variant) = arch.platform.split_once('/').unwrap_or((&arch.platform, ""));
+    let of = [
+        "--override-os=linux",
+        "--override-arch",
+        architecture,
+        "--override-variant",
+        variant,
+    ];
+    run("skopeo", &[&["copy"], &of[..], more, &[from, to]].concat());
 }
 
 /// The root file system of the image for an architecture, unpacked from a layout.
@@ -309,50 +310,23 @@ fn the_containerfile_gives_the_same_files() {
     let folder = Folder::create("images");
     let storage = folder.path().join("storage").display().to_string();
     let run_root = folder.path().join("run").display().to_string();
-    let layout = folder.path().join("layout").display().to_string();
     let global = ["--root", &storage, "--runroot", &run_root, "--storage-driver", "vfs"];
-    let build = [
-        "build",
-        "--isolation",
-        "chroot",
-        "--arch",
-        "amd64",
-        "-f",
-        "cross/Containerfile",
-        "-t",
-        "edge-syncer",
-        ".",
-    ];
-    run("buildah", &[&global[..], &build].concat());
-    let to = format!("oci:{layout}:amd64");
-    run("buildah", &[&global[..], &["push", "edge-syncer", &to]].concat());
-    let arch = &dist::archs()[0];
-    let theirs = unpacked(Path::new(&layout), arch, &folder.path().join("theirs"));
-    let version = env!("CARGO_PKG_VERSION");
     run("scripts/image", &[]);
-    let ours = folder.path().join("ours-layout").display().to_string();
-    let from = format!("oci:{}:{version}", dist::folder().join("image").display());
-    run(
-        "skopeo",
-        &[
-            "copy",
-            "--override-arch",
-            "amd64",
-            "--override-os",
-            "linux",
-            &from,
-            &format!("oci:{ours}:amd64"),
-        ],
-    );
-    let ours = unpacked(Path::new(&ours), arch, &folder.path().join("ours"));
-    assert_eq!(files(&theirs), files(&ours));
-    run(
-        "diff",
-        &[
-            "-r",
-            "--no-dereference",
-            &theirs.display().to_string(),
-            &ours.display().to_string(),
-        ],
-    );
+    let made = dist::folder().join("image").display().to_string();
+    let made = format!("oci:{made}:{}", env!("CARGO_PKG_VERSION"));
+    for arch in dist::archs() {
+        let platform = format!("--platform=linux/{}", arch.platform);
+        let build = ["build", "--isolation", "chroot", &platform, "-f", "cross/Containerfile"];
+        run("buildah", &[&global[..], &build, &["-t", "edge-syncer", "."]].concat());
+        let [theirs, ours] = ["theirs", "ours"].map(|name| {
+            let layout = folder.path().join(name);
+            (layout.clone(), format!("oci:{}:{}", layout.display(), arch.name))
+        });
+        run("buildah", &[&global[..], &["push", "edge-syncer", &theirs.1]].concat());
+        copied(&arch, &[], &made, &ours.1);
+        let [theirs, ours] = [theirs, ours].map(|(layout, _)| unpacked(&layout, &arch, &layout.with_extension("un")));
+        assert_eq!(files(&theirs), files(&ours), "{platform}");
+        let both = [&theirs, &ours].map(|root| root.display().to_string());
+        run("diff", &["-r", "--no-dereference", &both[0], &both[1]]);
+    }
 }

@@ -170,7 +170,7 @@ fn each_package_has_the_binary_of_its_architecture() {
     let folder = Folder::create("unpacked");
     for arch in dist::archs() {
         for (end, unpack) in [
-            (format!("_{}.deb", arch.name), "dpkg-deb -x"),
+            (format!("_{}.deb", arch.deb), "dpkg-deb -x"),
             (format!(".{}.rpm", arch.rpm), "unpack_rpm"),
         ] {
             let found = packages(env!("CARGO_PKG_VERSION"), &end);

@@ -13,14 +13,20 @@ const EXECUTED: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "131072");
 /// A row of `cross/targets`.
 #[derive(Clone, Debug)]
 pub struct Arch {
-    /// What Debian, images and the files in `dist/` call it.
+    /// What the files in `dist/` call it.
     pub name: String,
     /// What an ELF file has in its head.
     pub machine: u16,
+    /// How the names of the GNU tools for it begin, and what the program says it was built for.
+    pub tools: String,
     /// What QEMU and the kernel call it.
     pub qemu: String,
+    /// What Debian calls it.
+    pub deb: String,
     /// What RPM calls it.
     pub rpm: String,
+    /// What an image calls it: the architecture and, for some, a variant.
+    pub platform: String,
 }
 
 /// All architectures, in the order of the table.
@@ -29,14 +35,17 @@ pub fn archs() -> Vec<Arch> {
     let lines = table.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let arch = |line: &str| {
         let cells: Vec<&str> = line.split_whitespace().collect();
-        let [name, _, _, machine, qemu, rpm] = cells[..] else {
+        let [name, _, tools, machine, qemu, deb, rpm, platform] = cells[..] else {
             panic!("cross/targets: {line}: has other columns");
         };
         Arch {
             name: name.to_owned(),
             machine: machine.parse().expect("a machine is a number"),
+            tools: tools.to_owned(),
             qemu: qemu.to_owned(),
+            deb: deb.to_owned(),
             rpm: rpm.to_owned(),
+            platform: platform.to_owned(),
         }
     };
     lines.map(arch).collect()
