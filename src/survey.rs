@@ -45,6 +45,46 @@ pub(crate) struct Survey {
     pub(crate) unreported: Vec<(Side, String, Error)>,
 }
 
+/// The configs of the hub.
+#[derive(Default)]
+struct Configs {
+    syncer: Vec<SyncerConfig>,
+    edge_sync: Vec<EdgeSyncConfig>,
+    /// Those that cannot be read, and why.
+    unreadable: Vec<String>,
+}
+
+impl Configs {
+    /// Reads all of one kind.
+    async fn read(&mut self, hub: &Rc<Cluster>, kind: ConfigKind) -> Result<(), Error> {
+        let mut listing = hub.list(ListRequest {
+            resource: kind.resource_type(),
+            scope: Scope::default(),
+            label_selector: None,
+            content: Content::Full,
+        });
+        while let Some(object) = listing.next().await? {
+            let parsed = match kind {
+                ConfigKind::SyncerConfig => SyncerConfig::parse(&object).map(|config| self.syncer.push(config)),
+                ConfigKind::EdgeSyncConfig => EdgeSyncConfig::parse(&object).map(|config| self.edge_sync.push(config)),
+            };
+            if let Err(error) = parsed {
+                let words = format!("a {} cannot be read: {error}", kind.kind());
+                self.unreadable.push(words);
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that can be read, as `Kind//name`.
+    fn names(&self) -> Vec<String> {
+        let syncer = self.syncer.iter().map(|it| (ConfigKind::SyncerConfig, &it.name));
+        let edge_sync = self.edge_sync.iter().map(|it| (ConfigKind::EdgeSyncConfig, &it.name));
+        let all = syncer.chain(edge_sync);
+        all.map(|(kind, name)| format!("{}//{name}", kind.kind())).collect()
+    }
+}
+
 /// How a syncer would see the configs.
 pub(crate) struct View<'a> {
     pub(crate) sync_target: &'a SyncTarget,
@@ -65,36 +105,16 @@ pub(crate) async fn survey(
     let served = discovery::discover(hub, &(GROUP.into(), VERSION.into()))
         .await
         .map_err(at_hub)?;
-    let (mut syncer_configs, mut edge_sync_configs) = (Vec::new(), Vec::new());
+    let mut configs = Configs::default();
     for kind in ConfigKind::ALL {
-        let resource = kind.resource_type();
-        let Some(config) = (match &served {
-            Served::Resources(resources) => resources.get(&resource.resource),
+        let config = match &served {
+            Served::Resources(resources) => resources.get(kind.plural()),
             Served::NotServed => None,
-        }) else {
-            continue;
         };
+        let Some(config) = config else { continue };
         found.kinds.push(kind.plural());
         found.has_config_status |= config.status_subresource;
-        let mut listing = hub.list(ListRequest {
-            resource,
-            scope: Scope::default(),
-            label_selector: None,
-            content: Content::Full,
-        });
-        while let Some(object) = listing.next().await.map_err(at_hub)? {
-            let parsed = match kind {
-                ConfigKind::SyncerConfig => SyncerConfig::parse(&object).map(|config| syncer_configs.push(config)),
-                ConfigKind::EdgeSyncConfig => {
-                    EdgeSyncConfig::parse(&object).map(|config| edge_sync_configs.push(config))
-                }
-            };
-            if let Err(error) = parsed {
-                found
-                    .unreadable
-                    .push(format!("a {} cannot be read: {error}", kind.kind()));
-            }
-        }
+        configs.read(hub, kind).await.map_err(at_hub)?;
     }
     if found.kinds.is_empty()
         && let Some(edge) = edge
@@ -103,16 +123,9 @@ pub(crate) async fn survey(
         found.edge_has_configs = matches!(served, Ok(Served::Resources(_)));
     }
     found.is_kcp = matches!(ask_hub(hub).await.map_err(at_hub)?, Some(Hub::Kcp(_)));
-    let of = |kind: ConfigKind, name: &String| format!("{}//{name}", kind.kind());
-    let names = syncer_configs
-        .iter()
-        .map(|config| of(ConfigKind::SyncerConfig, &config.name));
-    found.configs.extend(names);
-    let names = edge_sync_configs
-        .iter()
-        .map(|config| of(ConfigKind::EdgeSyncConfig, &config.name));
-    found.configs.extend(names);
-    let mut wanted = Wanted::from_configs(&syncer_configs, &edge_sync_configs, view.renaming);
+    found.configs = configs.names();
+    let mut wanted = Wanted::from_configs(&configs.syncer, &configs.edge_sync, view.renaming);
+    found.unreadable = configs.unreadable;
     // Copies of what was once selected may still be there, if the record at the edge can be read.
     let names = Names::of(view.sync_target, view.own_namespace.unwrap_or("default"));
     if let Some(edge) = edge

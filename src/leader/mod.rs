@@ -106,18 +106,23 @@ pub async fn while_leading<T, W: Future<Output = T>>(
             }
         }
     }
-    if let (Some(mut work), Some(finish)) = (working, finish) {
-        // If there is no receiver any more, the work has ended by itself.
-        let is_asked = finish.send(()).is_ok();
-        let until = candidate.election.leads_until(Instant::now());
-        if let Some(until) = until.filter(|_| is_asked) {
-            let finished = timeout_at(until, within(Some(until), &mut work)).await;
-            let in_time = matches!(finished, Ok(WorkEnd::Done(_)));
-            log_line!(Debug, WorkEnded, "the work has ended", in_time = in_time);
-        }
+    if let (Some(work), Some(finish)) = (working, finish) {
+        finished(&candidate, work, finish).await;
     }
     candidate.release(request).await;
     None
+}
+
+/// Asks the work to finish, and waits for that as long as the Lease lasts.
+async fn finished<W: Future>(candidate: &Candidate, mut work: Pin<Box<W>>, finish: oneshot::Sender<()>) {
+    // If there is no receiver any more, the work has ended by itself.
+    let is_asked = finish.send(()).is_ok();
+    let until = candidate.election.leads_until(Instant::now());
+    if let Some(until) = until.filter(|_| is_asked) {
+        let finished = timeout_at(until, within(Some(until), &mut work)).await;
+        let in_time = matches!(finished, Ok(WorkEnd::Done(_)));
+        log_line!(Debug, WorkEnded, "the work has ended", in_time = in_time);
+    }
 }
 
 /// When a request was sent, and its result.

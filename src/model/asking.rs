@@ -44,6 +44,7 @@ pub(super) struct DiscoveryState {
 }
 
 /// What is to be asked of a side.
+#[derive(Clone, Debug)]
 pub(crate) struct DiscoveryRequest {
     /// The group versions at which to ask what it serves.
     pub(crate) group_versions: BTreeSet<GroupVersion>,

@@ -131,13 +131,26 @@ impl Model {
                 }
             }
         }
-        if self.definition_reads.refused.is_empty() {
-            self.definition_reads.is_logged = false;
+        self.report_refused(refused.as_ref());
+        if failed {
+            self.timers.retry(Timer::Definitions, self.now, self.chance.f64());
         } else {
-            self.definition_reads.again.get_or_insert(self.now + REFUSED_WAIT);
+            self.timers.succeeds(Timer::Definitions);
+            // Types that have come meanwhile.
+            self.timers.set(Timer::Definitions, self.now);
         }
-        if let Some(error) = refused
-            && !std::mem::replace(&mut self.definition_reads.is_logged, true)
+    }
+
+    /// Logs once that definitions may not be read, and asks again in a while.
+    fn report_refused(&mut self, error: Option<&Error>) {
+        let reads = &mut self.definition_reads;
+        if reads.refused.is_empty() {
+            reads.is_logged = false;
+        } else {
+            reads.again.get_or_insert(self.now + REFUSED_WAIT);
+        }
+        if let Some(error) = error
+            && !std::mem::replace(&mut reads.is_logged, true)
         {
             log_line!(
                 Info,
@@ -147,13 +160,6 @@ impl Model {
                 error = error,
                 advice = "allow it to get customresourcedefinitions, and in kcp to list apibindings"
             );
-        }
-        if failed {
-            self.timers.retry(Timer::Definitions, self.now, self.chance.f64());
-        } else {
-            self.timers.succeeds(Timer::Definitions);
-            // Types that have come meanwhile.
-            self.timers.set(Timer::Definitions, self.now);
         }
     }
 

@@ -127,20 +127,7 @@ impl Model {
             return;
         };
         if counts && changes == PATIENCE + 1 {
-            let or = match side {
-                Side::Edge => "annotate the hub object with edge.kubestellar.io/downsync-overwrite: false",
-                Side::Hub | Side::Shard(_) => "take the object out of what is upsynced",
-            };
-            log_line!(
-                Warn,
-                CopyChangedRepeatedly,
-                "something keeps changing a copy; it is corrected with increasing back-off",
-                side = side.word(),
-                object = copy,
-                manager = manager,
-                fields = fields,
-                advice = format_args!("stop it, or {or}")
-            );
+            warn_of_contention(side, &copy, &manager, &fields);
         }
         log_line!(
             Debug,
@@ -155,6 +142,23 @@ impl Model {
         );
         self.queue.add_after(key, class, wait, now);
     }
+}
+
+fn warn_of_contention(side: Side, copy: &str, manager: &str, fields: &str) {
+    let or = match side {
+        Side::Edge => "annotate the hub object with edge.kubestellar.io/downsync-overwrite: false",
+        Side::Hub | Side::Shard(_) => "take the object out of what is upsynced",
+    };
+    log_line!(
+        Warn,
+        CopyChangedRepeatedly,
+        "something keeps changing a copy; it is corrected with increasing back-off",
+        side = side.word(),
+        object = copy,
+        manager = manager,
+        fields = fields,
+        advice = format_args!("stop it, or {or}")
+    );
 }
 
 #[cfg(test)]

@@ -199,42 +199,42 @@ impl Model {
         };
         self.timers.set(Timer::Heartbeat, self.now + next);
         self.ask_strangers_again();
-        for ConfigHeartbeat {
+        for config in configs {
+            self.config_got_heartbeat(config);
+        }
+    }
+
+    fn config_got_heartbeat(&mut self, config: ConfigHeartbeat) {
+        let ConfigHeartbeat {
             kind,
             name,
             before,
             result,
-        } in configs
-        {
-            let subject = kind.heartbeat_on(&name);
-            match result {
-                // Whoever polls reads the config once more: its new version may hold an edit that was not seen yet.
-                Ok(meta) => {
-                    self.report.works(&subject);
-                    self.report.wrote(Side::Hub, "heartbeat");
-                    self.answered.heartbeat = Some(self.now);
-                    let version = meta.version_number();
-                    // A watch may have reported a newer one meanwhile. A mark that was dropped meanwhile was another
-                    // hub's.
-                    let known = self.heartbeat.marks.entry((kind, name)).or_default();
-                    let before = if known.version < before { 0 } else { before };
-                    known.version = version.max(known.version);
-                    known.is_kept = true;
-                    self.config_written_at(kind, before, version);
-                }
-                Err(error) if error.is_unreachable() => {
-                    self.side_is_silent(Side::Hub, "writing the heartbeat", &error);
-                }
-                // The config was deleted meanwhile, or another hub answers.
-                Err(error) if error.proves_absent(&name) => {
-                    self.report.clear(&subject);
-                    self.heartbeat.remove(&(kind, name));
-                    self.ask_identity(Side::Hub);
-                }
-                Err(error) => {
-                    self.fails(subject, "writing the heartbeat", &error);
-                }
+        } = config;
+        let subject = kind.heartbeat_on(&name);
+        match result {
+            // Whoever polls reads the config once more: its new version may hold an edit that was not seen yet.
+            Ok(meta) => {
+                self.report.works(&subject);
+                self.report.wrote(Side::Hub, "heartbeat");
+                self.answered.heartbeat = Some(self.now);
+                let version = meta.version_number();
+                // A watch may have reported a newer one meanwhile. A mark that was dropped meanwhile was another
+                // hub's.
+                let known = self.heartbeat.marks.entry((kind, name)).or_default();
+                let before = if known.version < before { 0 } else { before };
+                known.version = version.max(known.version);
+                known.is_kept = true;
+                self.config_written_at(kind, before, version);
             }
+            Err(error) if error.is_unreachable() => self.side_is_silent(Side::Hub, "writing the heartbeat", &error),
+            // The config was deleted meanwhile, or another hub answers.
+            Err(error) if error.proves_absent(&name) => {
+                self.report.clear(&subject);
+                self.heartbeat.remove(&(kind, name));
+                self.ask_identity(Side::Hub);
+            }
+            Err(error) => self.fails(subject, "writing the heartbeat", &error),
         }
     }
 }

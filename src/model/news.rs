@@ -110,34 +110,8 @@ impl Model {
         }
         let [served, deselected, unsure] =
             [Became::Served, Became::Deselected, Became::Unsure].map(|of| became.remove(&of).unwrap_or_default());
-        log_each(
-            served.into_iter().filter_map(placed),
-            |_, missing| {
-                log_line!(
-                    Info,
-                    TypeServed,
-                    "no longer missing",
-                    side = missing.side.word(),
-                    resource = missing.resource,
-                    group = missing.group,
-                    version = missing.version
-                );
-            },
-            |config, more| log_line!(Info, TypeServed, "no longer missing", config = config, more = more),
-        );
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for (place, _) in deselected.into_iter().filter_map(placed) {
-            *counts.entry(&place.config).or_default() += 1;
-        }
-        for (config, count) in counts {
-            log_line!(
-                Info,
-                TypeDeselected,
-                "a config no longer selects what is not served",
-                config = config,
-                resources = count
-            );
-        }
+        log_served(served);
+        log_deselected(deselected);
         self.selecting.unsure = unsure.into_iter().cloned().collect();
     }
 }
@@ -172,6 +146,42 @@ fn log_missing(Place { config, field }: &Place, missing: &Missing) {
         field = format_args!("spec.{field}"),
         advice = Maybe(meant.map(|meant| format!("did you mean {meant}?")))
     );
+}
+
+/// Logs what is served that was missing.
+fn log_served(served: Vec<&Missing>) {
+    log_each(
+        served.into_iter().filter_map(placed),
+        |_, missing| {
+            log_line!(
+                Info,
+                TypeServed,
+                "no longer missing",
+                side = missing.side.word(),
+                resource = missing.resource,
+                group = missing.group,
+                version = missing.version
+            );
+        },
+        |config, more| log_line!(Info, TypeServed, "no longer missing", config = config, more = more),
+    );
+}
+
+/// Logs how much of what is not served is selected no longer.
+fn log_deselected(deselected: Vec<&Missing>) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (place, _) in deselected.into_iter().filter_map(placed) {
+        *counts.entry(&place.config).or_default() += 1;
+    }
+    for (config, count) in counts {
+        log_line!(
+            Info,
+            TypeDeselected,
+            "a config no longer selects what is not served",
+            config = config,
+            resources = count
+        );
+    }
 }
 
 /// The side that does not serve it, or both.

@@ -62,13 +62,12 @@ impl Model {
         let (origin, object) = (origin_at.for_people(), copy_at.for_people());
         match &outcome.ending {
             // Both sides have answered what was asked of them.
-            Ending::Held(HeldFor::WouldCascade(first)) => {
-                self.both_work(direction, origin, object.clone(), &[]);
-                return self.hold_cascade(key, &object, first);
-            }
             Ending::Held(held) => {
-                self.both_work(direction, origin, object, &[]);
-                return self.delete_held(key, outcome, held);
+                self.both_work(direction, origin, object.clone(), &[]);
+                return match held {
+                    HeldFor::WouldCascade(first) => self.hold_cascade(key, &object, first),
+                    held => self.delete_held(key, outcome, held),
+                };
             }
             Ending::Skipped(Why::Conflict(owner)) => {
                 state.inventory.failed(name, LeftOpen::Unsure);
@@ -100,17 +99,7 @@ impl Model {
             _ => &*outcome.waits_for,
         };
         self.both_work(direction, origin, object.clone(), waits_for);
-        if let Ending::Changed(change) = outcome.ending {
-            self.report.change(side, &object, change);
-        }
-        log_line!(
-            Debug,
-            ObjectSynced,
-            "synced",
-            side = side.word(),
-            object = object,
-            result = format_args!("{:?}", outcome.ending)
-        );
+        self.report_synced(side, &object, &outcome.ending);
         if !forsaken {
             self.former_copy_may_be_deleted(*type_id, name);
         }
@@ -211,6 +200,20 @@ impl Model {
         (again, forsaken)
     }
 
+    fn report_synced(&mut self, side: Side, object: &str, ending: &Ending) {
+        if let Ending::Changed(change) = *ending {
+            self.report.change(side, object, change);
+        }
+        log_line!(
+            Debug,
+            ObjectSynced,
+            "synced",
+            side = side.word(),
+            object = object,
+            result = format_args!("{ending:?}")
+        );
+    }
+
     /// The delete of a copy whose origin is gone was held.
     fn delete_held(&mut self, key: &Key, outcome: &Outcome, held: &HeldFor) -> queue::Done {
         let Some(state) = self.types.get_mut(&key.type_id) else {
@@ -218,7 +221,6 @@ impl Model {
         };
         let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
         state.inventory.failed(&key.name, LeftOpen::Nothing);
-        let reported_of = state.inventory.is_reported(&key.name);
         // The worker had begun before people did so.
         if self.confirmed_meanwhile(direction.origin(), &resource, held) {
             return queue::Done::Again;
@@ -226,14 +228,13 @@ impl Model {
         // One that was to be replaced is still wanted, and its turn comes without a confirmation.
         let is_wanted = outcome.desired_hash != 0;
         let reason = match held {
-            HeldFor::OtherCluster(found) => Reason::OtherCluster {
-                expected: self
-                    .identity(direction.origin())
-                    .expected()
-                    .unwrap_or_default()
-                    .to_owned(),
-                found: found.clone(),
-            },
+            HeldFor::OtherCluster(found) => {
+                let expected = self.identity(direction.origin()).expected();
+                Reason::OtherCluster {
+                    expected: expected.unwrap_or_default().to_owned(),
+                    found: found.clone(),
+                }
+            }
             HeldFor::WentBack(to) => Reason::WentBack {
                 from: self.reached_by(direction, &resource),
                 resource,
@@ -249,26 +250,30 @@ impl Model {
             &HeldFor::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
             HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
             HeldFor::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
-            // It was not known to be gone when the worker began.
-            _ if reported_of => {
-                self.doubt(key.type_id, direction.origin());
-                return queue::Done::Retry(None);
-            }
-            _ => {
-                // What has been reported meanwhile is newer.
-                let state = self.types.get_mut(&key.type_id);
-                if state.is_some_and(|state| state.inventory.found_absent(&key.name)) {
-                    self.more_are_doomed(direction, 1);
-                }
-                return queue::Done::Again;
-            }
+            _ => return self.found_gone(key, direction),
         };
+        self.hold_deletes(direction, reason);
         if is_wanted {
-            self.hold_deletes(direction, reason);
+            queue::Done::Retry(None)
+        } else {
+            queue::Done::Finished
+        }
+    }
+
+    /// A worker has found that the origin of a copy is gone, which was not known when it began.
+    fn found_gone(&mut self, key: &Key, direction: Direction) -> queue::Done {
+        let Some(state) = self.types.get_mut(&key.type_id) else {
+            return queue::Done::Finished;
+        };
+        // What has been reported is doubted; what has been reported meanwhile is newer.
+        if state.inventory.is_reported(&key.name) {
+            self.doubt(key.type_id, direction.origin());
             return queue::Done::Retry(None);
         }
-        self.hold_deletes(direction, reason);
-        queue::Done::Finished
+        if state.inventory.found_absent(&key.name) {
+            self.more_are_doomed(direction, 1);
+        }
+        queue::Done::Again
     }
 
     /// A copy is from another cluster than all others, as one that was made while another hub answered for a while. It
@@ -409,16 +414,19 @@ impl Model {
         self.report.clear(&Subject::object(other, elsewhere.for_people()));
         self.fails(Subject::object(*side, object), failure.doing, error);
         if at_copy && error.is_immutable() && failure.desired_hash != 0 {
-            // The same request cannot succeed: wait for a change at either side instead of the clock.
-            let state = self.types.get_mut(type_id).expect("found above");
-            let again = state.inventory.settle(name, failure.desired_hash, None);
-            return if again {
-                queue::Done::Again
-            } else {
-                queue::Done::Finished
-            };
+            return self.waits_for_change(key, failure.desired_hash);
         }
         retry
+    }
+
+    /// The same request cannot succeed: this waits for a change at either side instead of the clock.
+    fn waits_for_change(&mut self, key: &Key, desired_hash: u64) -> queue::Done {
+        let state = self.types.get_mut(&key.type_id);
+        if state.is_some_and(|state| state.inventory.settle(&key.name, desired_hash, None)) {
+            queue::Done::Again
+        } else {
+            queue::Done::Finished
+        }
     }
 
     /// A copy cannot be created because its namespace is missing.

@@ -220,30 +220,27 @@ fn resources(row: &'static Row, situation: &Situation<'_>, escalating: &mut Vec<
         On::Record => vec![own("", "configmaps", vec![record_name(&situation.sync_target.uid)])],
         On::FormerRecords => {
             let former = situation.sync_target.former.iter().map(|uid| record_name(uid));
-            vec![own(
-                "",
-                "configmaps",
-                former.chain([LEGACY_RECORD.to_owned()]).collect(),
-            )]
+            let names = former.chain([LEGACY_RECORD.to_owned()]).collect();
+            vec![own("", "configmaps", names)]
         }
         On::Token => of_one(situation.account.as_ref(), &one("", "serviceaccounts/token")),
         On::Secret => of_one(situation.secret, &one("", "secrets")),
         On::Lease => {
-            let lease = own(
-                "coordination.k8s.io",
-                "leases",
-                vec![lease_name(&situation.sync_target.uid)],
-            );
-            // The permission to create an object cannot be limited to its name.
-            let create = Permission {
-                names: Vec::new(),
-                verbs: vec!["create"],
-                ..lease.clone()
-            };
-            let verbs = vec!["get", "patch"];
-            vec![create, Permission { verbs, ..lease }]
+            let name = lease_name(&situation.sync_target.uid);
+            of_lease(own("coordination.k8s.io", "leases", vec![name]))
         }
     }
+}
+
+/// The permission to create an object cannot be limited to its name.
+fn of_lease(lease: Permission) -> Vec<Permission> {
+    let create = Permission {
+        names: Vec::new(),
+        verbs: vec!["create"],
+        ..lease.clone()
+    };
+    let verbs = vec!["get", "patch"];
+    vec![create, Permission { verbs, ..lease }]
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! What the sides serve, and when they are asked.
+//! What the sides serve, and when they are asked for what.
 
 use super::*;
+use crate::model::effect::DiscoveryRequest;
 
 const HUB: &str = "ask the hub what it serves";
 const EDGE: &str = "ask the edge what it serves";
@@ -10,12 +11,22 @@ fn reads(bench: &Bench, resource: &str) -> bool {
 }
 
 /// The CRD of widgets.
-fn definition() -> Value {
-    object(&ResourceType::definitions(), "", "widgets.example.org", 7)
+fn definition(version: u64) -> Value {
+    object(&ResourceType::definitions(), "", "widgets.example.org", version)
 }
 
 fn selecting_widgets() -> Bench {
     Bench::new().selecting(&["configmaps", "widgets.example.org"])
+}
+
+/// Everything of its group goes up.
+fn open() -> Value {
+    json!({"upsync": [{"apiGroup": "example.org", "resources": ["*"], "namespaces": ["*"], "names": ["*"]}]})
+}
+
+/// Widgets go up.
+fn up() -> Value {
+    json!({"upsync": [{"apiGroup": "example.org", "resources": ["widgets"], "namespaces": ["*"], "names": ["*"]}]})
 }
 
 #[test]
@@ -27,7 +38,7 @@ fn a_type_that_is_not_served_holds_up_no_other_and_is_synced_as_soon_as_it_is_se
     for side in [Side::Hub, Side::Edge] {
         let definitions = bench.source(Feed::Crds(side));
         bench.list(definitions, &[], 1);
-        bench.says(definitions, &definition());
+        bench.says(definitions, &definition(7));
     }
     bench.pass(SECOND);
     assert!(reads(&bench, "widgets"), "{:?}", bench.log);
@@ -154,9 +165,7 @@ fn namespaces_that_may_not_be_read_hold_up_nothing() {
 fn everything_of_a_group_is_what_the_edge_has_of_it_also_later() {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    let spec =
-        json!({"upsync": [{"apiGroup": "example.org", "resources": ["*"], "namespaces": ["*"], "names": ["*"]}]});
-    let mut bench = bench.with_spec(&spec);
+    let mut bench = bench.with_spec(&open());
     assert!(bench.origins_of(Side::Edge, "widgets").is_some());
     let mut gadgets = widgets();
     (gadgets.resource, gadgets.kind) = ("gadgets".into(), "Gadget".into());
@@ -214,8 +223,8 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
     }
 }
 
-/// A widget has come down that nothing selects any more, and of which the edge says that it does not serve the type.
-fn deselected_and_not_served() -> Bench {
+/// A widget has come down that nothing selects any more, and a side does not serve the type.
+fn deselected_and_missing_at(side: Side) -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
     let mut bench = bench.selecting(&["widgets.example.org"]);
@@ -224,9 +233,19 @@ fn deselected_and_not_served() -> Bench {
     bench.succeed(Change::Created);
     bench.there_are_no_statuses();
     bench.config_says(&config("all", &json!({})));
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("one is left");
-    bench.world.withdraw_at(Side::Edge, &widgets());
-    bench.breaks(copies, not_served());
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("there is one");
+    bench.list_namespaces(2001);
+    bench.list(
+        copies,
+        &[copy(Direction::Down, &in_shop(&widgets(), "a"), "a", 2000)],
+        2001,
+    );
+    bench.world.withdraw_at(side, &widgets());
+    let source = match side {
+        Side::Edge => copies,
+        _ => bench.origins_of(side, "widgets").expect("a copy is left"),
+    };
+    bench.breaks(source, not_served());
     bench.pass(SECOND);
     bench
 }
@@ -234,21 +253,169 @@ fn deselected_and_not_served() -> Bench {
 #[test]
 fn a_type_that_the_edge_does_not_serve_may_have_copies_as_long_as_its_crd_is_there() {
     let is_recorded = |bench: &Bench| bench.world.kept.types.iter().any(|known| known.resource == "widgets");
-    let mut bench = deselected_and_not_served();
+    let mut bench = deselected_and_missing_at(Side::Edge);
     bench.pass(60 * SECOND);
     assert!(is_recorded(&bench), "its CRDs have not been listed");
     let definitions = bench.source(Feed::Crds(Side::Edge));
-    bench.list(definitions, &[definition()], 8);
+    bench.list(definitions, &[definition(7)], 8);
     bench.pass(600 * SECOND);
     assert!(is_recorded(&bench), "it may be served again");
-    bench.says_gone(definitions, &definition());
+    bench.says_gone(definitions, &definition(7));
     bench.pass(301 * SECOND);
     assert!(!is_recorded(&bench), "its objects went with it");
 
     // Where CRDs may not be read, what is served has to be enough.
-    let mut bench = deselected_and_not_served();
+    let mut bench = deselected_and_missing_at(Side::Edge);
     let definitions = bench.source(Feed::Crds(Side::Edge));
     bench.breaks(definitions, forbidden());
     bench.pass(301 * SECOND);
     assert!(!is_recorded(&bench));
+}
+
+/// The types that a side was last asked for at other versions, as `plural.group`; of some groups only the versions.
+fn elsewhere(asked: &DiscoveryRequest) -> Vec<String> {
+    let types = asked.elsewhere.iter().map(|(group, resources)| {
+        let resources: Vec<&str> = resources.iter().map(String::as_str).collect();
+        format!("{}.{group}", resources.join("+"))
+    });
+    types.collect()
+}
+
+/// The types that a side was last asked to confirm that it lacks them, as `plural.group` and its scope.
+fn to_confirm(asked: &DiscoveryRequest) -> Vec<(String, Option<bool>)> {
+    let types = asked.to_confirm.iter();
+    let types = types.map(|((group, resource), scope)| (format!("{resource}.{group}"), *scope));
+    types.collect()
+}
+
+#[test]
+fn several_signs_that_a_type_may_be_there_have_its_side_asked_once_when_they_are_over() {
+    let mut bench = selecting_widgets();
+    let definitions = bench.source(Feed::Crds(Side::Hub));
+    bench.list(definitions, &[], 1);
+    bench.pass(SECOND);
+    bench.log.clear();
+    bench.says(definitions, &definition(7));
+    bench.says(definitions, &definition(8));
+    assert_eq!(bench.count(HUB), 0, "more may follow");
+    bench.pass(SECOND);
+    assert_eq!(bench.count(HUB), 1);
+
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.with_spec(&open());
+    let definitions = bench.source(Feed::Crds(Side::Edge));
+    bench.pass(SECOND);
+    bench.log.clear();
+    let more = object(&ResourceType::definitions(), "", "gadgets.example.org", 9);
+    bench.list(definitions, &[more], 9);
+    assert_eq!(bench.count(EDGE), 0, "a list that shows more");
+    bench.pass(SECOND);
+    assert_eq!(bench.count(EDGE), 1, "a list that shows more");
+}
+
+#[test]
+fn a_side_is_asked_for_its_groups_only_if_something_may_be_in_one_of_them() {
+    for (name, is_served, spec, expected) in [
+        (
+            "all is there",
+            true,
+            shop(&["widgets.example.org"])["spec"].clone(),
+            [false, false],
+        ),
+        (
+            "a version is missing",
+            false,
+            shop(&["widgets.example.org"])["spec"].clone(),
+            [false, false],
+        ),
+        ("any version of the edge would do", false, up(), [false, true]),
+        ("a whole group of the edge", true, open(), [false, true]),
+    ] {
+        let mut bench = Bench::new();
+        if is_served {
+            bench.world.serve(&widgets());
+        }
+        let mut bench = bench.with_spec(&spec);
+        bench.pass(600 * SECOND);
+        let of_groups = [Side::Hub, Side::Edge].map(|side| {
+            let asked = bench.world.asked.get(&side);
+            asked.is_some_and(|asked| asked.of_groups)
+        });
+        assert_eq!(of_groups, expected, "{name}");
+    }
+}
+
+/// What is asked about widgets, of each side: at which other versions they may be, and whether they are lacking.
+type Asked = [(&'static [&'static str], &'static [(&'static str, Option<bool>)]); 2];
+
+#[track_caller]
+fn assert_asked(bench: &Bench, name: &str, expected: Asked) {
+    for (side, (versions, confirmed)) in [Side::Hub, Side::Edge].into_iter().zip(expected) {
+        let asked = bench.world.asked.get(&side);
+        assert_eq!(asked.map_or_else(Vec::new, elsewhere), versions, "{name}: {side}");
+        let confirmed: Vec<_> = confirmed.iter().map(|&(of, scope)| (of.to_owned(), scope)).collect();
+        assert_eq!(asked.map_or_else(Vec::new, to_confirm), confirmed, "{name}: {side}");
+    }
+}
+
+#[test]
+fn what_is_selected_and_missing_is_looked_for_at_other_versions_of_the_side_of_its_copies() {
+    const THERE: (&[&str], &[(&str, Option<bool>)]) = (&[], &[]);
+    let (up, down) = (up(), shop(&["widgets.example.org"])["spec"].clone());
+    for (name, spec, served, failing, expected) in [
+        (
+            "down, the edge lacks it",
+            &down,
+            &[Side::Hub][..],
+            None,
+            [THERE, (&["widgets.example.org"], &[])],
+        ),
+        // That group may have it at a version that the hub has too, once that serves it.
+        (
+            "down, the hub lacks it",
+            &down,
+            &[Side::Edge],
+            None,
+            [THERE, (&[".example.org"], &[])],
+        ),
+        (
+            "down, the edge cannot say",
+            &down,
+            &[Side::Hub, Side::Edge],
+            Some(EDGE),
+            [THERE, (&[".example.org"], &[])],
+        ),
+        (
+            "up, the hub lacks it",
+            &up,
+            &[Side::Edge],
+            None,
+            [(&["widgets.example.org"], &[]), (&[".example.org"], &[])],
+        ),
+    ] {
+        let mut bench = Bench::new();
+        for &side in served {
+            bench.world.serve_at(side, &widgets());
+        }
+        bench
+            .world
+            .fails
+            .extend(failing.map(|what| (what.to_owned(), broken())));
+        let mut bench = bench.with_spec(spec);
+        bench.pass(60 * SECOND);
+        assert_asked(&bench, name, expected);
+    }
+}
+
+#[test]
+fn that_a_type_is_lacking_of_which_there_are_copies_is_confirmed() {
+    const NOT_ASKED: (&[&str], &[(&str, Option<bool>)]) = (&[".example.org"], &[]);
+    let lacking = (&["widgets.example.org"][..], &[("widgets.example.org", None)][..]);
+    let mut bench = deselected_and_missing_at(Side::Hub);
+    bench.pass(10 * SECOND);
+    assert_asked(&bench, "the hub lacks it", [lacking, NOT_ASKED]);
+    let mut bench = deselected_and_missing_at(Side::Edge);
+    bench.pass(10 * SECOND);
+    assert_asked(&bench, "the edge lacks it", [(&[], &[]), lacking]);
 }

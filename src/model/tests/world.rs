@@ -16,6 +16,8 @@ pub(super) struct World {
     pub(super) sources: BTreeMap<SourceId, (Feed, Reading)>,
     /// What each side serves.
     pub(super) served: BTreeMap<Side, Vec<ServedResource>>,
+    /// What each side was last asked about that.
+    pub(super) asked: BTreeMap<Side, DiscoveryRequest>,
     /// Requests that fail, each in the words of the log.
     pub(super) fails: BTreeMap<String, Error>,
     /// The record at the edge.
@@ -49,6 +51,7 @@ impl Default for World {
             kept_before: 0,
             sources: BTreeMap::new(),
             served: [(Side::Hub, core()), (Side::Edge, core())].into(),
+            asked: BTreeMap::new(),
             fails: BTreeMap::new(),
             kept: Kept::default(),
             definition: None,
@@ -226,6 +229,7 @@ impl Bench {
         let or_fails = |error: Option<Error>| error.map_or(Ok(()), Err);
         match request {
             Request::Discover(side, questions) => {
+                self.world.asked.insert(side, questions.clone());
                 Answer::Discovered(side, self.world.answers(side, questions, error.as_ref()))
             }
             Request::ReadRecord(_) => Answer::Recorded(or_fails(error).map(|()| self.world.kept.clone()), true),

@@ -50,6 +50,12 @@ impl<'a> Resolver<'a> {
             self.missing(direction.copy(), direction, group, version, resource, None);
             return;
         };
+        self.draft_retained(known, origin, copy);
+    }
+
+    /// Drafts a plan without a selection, for the copies that there still are.
+    fn draft_retained(&mut self, known: &'a SyncedType, origin: Option<ServedResource>, copy: ServedResource) {
+        let direction = known.direction;
         let gone_at_origin = origin.is_none();
         let Some(origin) = origin.or_else(|| as_it_was(known, &copy)) else {
             return;
@@ -59,6 +65,7 @@ impl<'a> Resolver<'a> {
         } else {
             Vec::new()
         };
+        let (of_group, of_resource) = known.origin();
         let of = (of_group.to_owned(), of_resource.to_owned());
         let (hub, edge) = match direction {
             Direction::Down => (of, key(&copy.resource)),
