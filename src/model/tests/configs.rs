@@ -3,6 +3,8 @@
 use super::*;
 use crate::plan::Filter;
 
+const SYNCER: Feed = Feed::Configs(ConfigKind::SyncerConfig);
+
 fn feeds(bench: &Bench) -> usize {
     bench.world.sources.len()
 }
@@ -29,6 +31,7 @@ fn a_hub_that_serves_one_kind_of_configs_is_enough_and_one_that_serves_none_is_n
     bench.run();
     let [syncer, edge] = ConfigKind::ALL.map(|kind| bench.source(Feed::Configs(kind)));
     bench.breaks(edge, not_served());
+    assert_eq!(bench.model.report.failing(), 0, "few hubs have both");
     bench.breaks(syncer, not_served());
     bench.pass(60 * SECOND);
     assert_eq!(bench.count("heartbeat"), 0, "it may not be the hub at all");
@@ -121,6 +124,23 @@ fn configs_that_were_read_stay_in_force_when_the_hub_serves_them_no_longer() {
     }
     bench.pass(60 * SECOND);
     bench.bring_down(&["a"]);
+}
+
+#[test]
+fn configs_that_were_served_are_searched_for_rarely_once_the_hub_has_said_ten_times_that_they_are_not() {
+    let mut bench = Bench::listed();
+    let is_watched = |bench: &Bench| bench.world.sources.values().any(|(feed, _)| *feed == SYNCER);
+    for said in 1..=10 {
+        let source = bench.source(SYNCER);
+        bench.breaks(source, not_served());
+        assert!(is_watched(&bench), "{said}: they may come back soon");
+    }
+    let source = bench.source(SYNCER);
+    bench.breaks(source, not_served());
+    assert!(!is_watched(&bench));
+    bench.pass(660 * SECOND);
+    assert!(is_watched(&bench));
+    assert!(reads_origins(&bench), "they stay in force");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What the sides serve, and when they are asked for what.
 
 use super::*;
-use crate::model::effect::DiscoveryRequest;
+use crate::cluster::discovery::Served;
+use crate::model::effect::{Answers, DiscoveryRequest};
 
 const HUB: &str = "ask the hub what it serves";
 const EDGE: &str = "ask the edge what it serves";
@@ -418,4 +419,94 @@ fn that_a_type_is_lacking_of_which_there_are_copies_is_confirmed() {
     let mut bench = deselected_and_missing_at(Side::Edge);
     bench.pass(10 * SECOND);
     assert_asked(&bench, "the edge lacks it", [(&[], &[]), lacking]);
+}
+
+/// The hub has answered this for two groups.
+fn hub_answers(bench: &mut Bench, answers: [Result<Served, Error>; 2]) {
+    let groups = ["example.net", "example.org"].into_iter();
+    let served = groups.zip(answers);
+    let answers = Answers {
+        served: served.map(|(group, of)| ((group.into(), "v1".into()), of)).collect(),
+        groups: None,
+        lacking: BTreeSet::new(),
+    };
+    bench.tell(Event::Answer(Answer::Discovered(Side::Hub, answers)));
+}
+
+#[test]
+fn an_api_that_does_not_answer_is_a_failure_and_a_side_that_does_not_is_an_outage() {
+    for (other, is_silent) in [(Ok(Served::NotServed), false), (Err(unreachable()), true)] {
+        let mut bench = selecting_widgets();
+        hub_answers(&mut bench, [other, Err(unreachable())]);
+        let hub = &bench.model.sides.of(Side::Hub).answering;
+        assert_eq!(hub.is_silent(), is_silent);
+        assert_eq!(bench.model.report.failing(), 1, "the API, or the hub");
+    }
+}
+
+#[test]
+fn groups_that_cannot_be_listed_fail_as_long_as_they_are_needed() {
+    for (error, expected) in [(broken(), 1), (unreachable(), 0)] {
+        let mut bench = Bench::new();
+        bench.world.fails.insert(EDGE.into(), error.clone());
+        let mut bench = bench.with_spec(&open());
+        assert_eq!(bench.model.report.failing(), expected, "{error}");
+        let mut more = open();
+        more["upsync"][0]["names"] = json!(["a", "b"]);
+        bench.config_says(&config("all", &more));
+        assert_eq!(bench.model.report.failing(), expected, "{error}: still needed");
+        bench.config_says(&config("all", &json!({})));
+        assert_eq!(bench.model.report.failing(), 0, "{error}");
+    }
+}
+
+/// A copy is there whose type its side of origins does not serve any more; the seconds until it is deleted.
+fn seconds_until_deleted(mut bench: Bench, origins: Side, copies: Side) -> u64 {
+    let at_copy = bench.copies_of(copies, "widgets").expect("they are read");
+    let direction = if copies == Side::Hub {
+        Direction::Up
+    } else {
+        Direction::Down
+    };
+    let made = [copy(direction, &in_shop(&widgets(), "a"), "a", 2000)];
+    bench.list_namespaces(2001);
+    bench.list(at_copy, &made, 2001);
+    bench.world.withdraw_at(origins, &widgets());
+    let source = bench.origins_of(origins, "widgets").expect("they are read");
+    bench.breaks(source, not_served());
+    for second in 1..200 {
+        bench.pass(SECOND);
+        let at_copy = bench.copies_of(copies, "widgets").expect("they are read");
+        if !bench.listed.contains(&at_copy) {
+            bench.list(at_copy, &made, 2001 + second);
+        }
+        if bench.work.iter().any(|(_, job)| job.type_gone && job.may_delete) {
+            return second;
+        }
+    }
+    panic!("it is kept: {:?}", bench.log);
+}
+
+#[test]
+fn a_type_that_is_lacking_is_asked_for_until_that_is_certain_which_takes_longer_if_it_is_selected() {
+    let widget = |bench: &mut Bench, origins: Side| {
+        let source = bench.origins_of(origins, "widgets").expect("they are read");
+        bench.says(source, &object(&widgets(), "shop", "a", 10));
+        bench.succeed(Change::Created);
+        bench.there_are_no_statuses();
+    };
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.selecting(&["widgets.example.org"]);
+    widget(&mut bench, Side::Hub);
+    bench.config_says(&config("all", &json!({})));
+    let deselected = seconds_until_deleted(bench, Side::Hub, Side::Edge);
+    assert!((6..20).contains(&deselected), "{deselected} s");
+
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.with_spec(&up());
+    widget(&mut bench, Side::Edge);
+    let selected = seconds_until_deleted(bench, Side::Edge, Side::Hub);
+    assert!((30..120).contains(&selected), "{selected} s");
 }
