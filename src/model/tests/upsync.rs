@@ -156,6 +156,35 @@ fn a_namespace_that_upsync_has_left_is_cleared_after_a_while() {
 }
 
 #[test]
+fn no_namespace_is_cleared_before_all_that_goes_up_is_listed() {
+    let mut bench = Bench::new();
+    bench.run();
+    bench.configure(&[config("all", &upsync(&["field"]))]);
+    let namespaces = bench.source(Feed::HubNamespaces);
+    bench.list(namespaces, &[namespace_of_ours()], 5);
+    bench.pass(60 * SECOND);
+    assert!(
+        bench.namespaces.is_empty(),
+        "its copies are not listed: {:?}",
+        bench.steps()
+    );
+    let copies = bench.copies_of(Side::Hub, "configmaps").expect("they are read first");
+    bench.list(copies, &[], 5);
+    bench.pass(60 * SECOND);
+    assert!(
+        bench.namespaces.is_empty(),
+        "what it is for is not listed: {:?}",
+        bench.steps()
+    );
+    let origins = bench.edge_origins();
+    bench.list(origins, &[], 5);
+    bench.pass(9 * SECOND);
+    assert!(bench.namespaces.is_empty(), "it may be needed");
+    bench.pass(2 * SECOND);
+    assert_eq!(bench.steps(), ["read"]);
+}
+
+#[test]
 fn nothing_goes_into_a_namespace_that_is_being_cleared_before_that_has_ended() {
     let mut bench = upsyncing();
     bench.bring_up("a");

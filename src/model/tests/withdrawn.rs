@@ -72,6 +72,25 @@ fn copies_of_a_type_that_is_defined_again_stay_for_the_time_of_a_hold() {
 }
 
 #[test]
+fn the_time_of_a_hold_of_a_type_begins_again_when_the_hub_has_been_away_and_not_when_the_edge_has() {
+    for (away, expected) in [(Side::Edge, &["a"][..]), (Side::Hub, &[])] {
+        let mut bench = withdrawing();
+        bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+        bench.pass(61 * SECOND + GRACE / 2);
+        let source = match away {
+            Side::Edge => bench.copies_of(away, "widgets").expect("they are read"),
+            _ => origins(&bench),
+        };
+        bench.breaks(source, unreachable());
+        bench.tell(Event::Due);
+        bench.pass(GRACE / 2 + SECOND);
+        assert_eq!(bench.working(), expected, "{away}");
+        bench.pass(GRACE / 2);
+        assert_eq!(bench.working(), ["a"], "{away}");
+    }
+}
+
+#[test]
 fn a_type_that_is_defined_again_with_another_kind_is_noticed_though_no_source_fails() {
     let mut bench = withdrawing();
     bench.world.withdraw_at(Side::Hub, &widgets());
