@@ -188,9 +188,21 @@ mod tests {
             assert!(!record.is_due());
             record.hub_reports(60, 3);
             assert!(!record.is_due(), "an edit of something else");
+            record.hub_reports(60, 3);
+            assert!(!record.is_due(), "another list of the same");
             record.hub_reports(61, 4);
             assert!(record.is_due());
         }
+    }
+
+    #[test]
+    fn a_write_was_ignored_if_it_has_given_the_object_no_new_version() {
+        let mut record = LinkStatus::default();
+        record.hub_reports(5, 7);
+        assert!(record.was_ignored(written(6, 7)));
+        assert!(!record.was_ignored(written(6, 8)));
+        assert!(!record.was_ignored(Returned::Equal(5)));
+        assert!(!LinkStatus::default().was_ignored(written(6, 0)), "no version is known");
     }
 
     #[test]

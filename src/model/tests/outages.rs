@@ -1,6 +1,9 @@
 //! Sides that do not answer, are another cluster than before, or refuse.
 
+use tokio::sync::oneshot;
+
 use super::*;
+use crate::serve::HealthQuery;
 
 fn ask(side: Side) -> String {
     format!("ask the {side} who it is")
@@ -32,6 +35,27 @@ fn an_edge_that_is_back_is_asked_who_it_is_and_the_configs_are_not_marked_for_it
     bench.contact(Side::Edge).answers = true;
     bench.pass(SECOND);
     assert_eq!(bench.log, [ask(Side::Edge)]);
+}
+
+#[test]
+fn a_service_manager_is_shown_how_long_a_side_has_been_silent_and_which_one_refuses() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.contact(Side::Hub).answers = false;
+    bench.contact(Side::Edge).accepts_credentials = false;
+    bench.world.fails.insert(ask(Side::Hub), unreachable());
+    for _ in 0..3 {
+        bench.breaks(origins, unreachable());
+        bench.pass(10 * SECOND);
+    }
+    let (answer, mut shown) = oneshot::channel();
+    bench.tell(Event::Asked(HealthQuery::Status(answer)));
+    let shown = shown.try_recv().expect("it is answered");
+    let [(side, silent)] = shown.silent[..] else {
+        panic!("{:?}", shown.silent);
+    };
+    assert_eq!((side, silent.as_secs()), (Side::Hub, 30));
+    assert_eq!(shown.refusing, [Side::Edge]);
 }
 
 #[test]
