@@ -11,6 +11,7 @@ mod outages;
 mod record;
 mod status;
 mod things;
+mod trust;
 mod types;
 mod upsync;
 mod withdrawn;

@@ -16,6 +16,8 @@ pub(super) struct World {
     pub(super) sources: BTreeMap<SourceId, (Feed, Reading)>,
     /// What each side serves.
     pub(super) served: BTreeMap<Side, Vec<ServedResource>>,
+    /// What has begun to be read, such as `hub configmaps`.
+    pub(super) begun: Vec<String>,
     /// What each side was last asked about that.
     pub(super) asked: BTreeMap<Side, DiscoveryRequest>,
     /// Requests that fail, each in the words of the log.
@@ -51,6 +53,7 @@ impl Default for World {
             kept_before: 0,
             sources: BTreeMap::new(),
             served: [(Side::Hub, core()), (Side::Edge, core())].into(),
+            begun: Vec::new(),
             asked: BTreeMap::new(),
             fails: BTreeMap::new(),
             kept: Kept::default(),
@@ -200,6 +203,8 @@ impl Bench {
     pub(super) fn perform(&mut self, effect: Effect) -> Option<Answer> {
         let request = match effect {
             Effect::Read(id, feed, reading) => {
+                let begun = format!("{} {}", feed.side(), reading.resource.resource);
+                self.world.begun.push(begun);
                 self.world.sources.insert(id, (feed, reading));
                 return None;
             }

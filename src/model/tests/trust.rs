@@ -1,0 +1,103 @@
+//! What is read again of a side that may have gone back to an older state, or has lost something.
+
+use super::*;
+
+const READ_RECORD: &str = "read the record";
+
+impl Bench {
+    /// What has begun to be read since the last call, also if it was read before, such as `hub configmaps`.
+    fn begun(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.world.begun).into_iter().collect()
+    }
+
+    /// The worker that has `a` finds that its origin is not there, though the hub has reported it.
+    fn finds_no_origin(&mut self) {
+        self.pass(30 * SECOND);
+        self.end_with("a", HeldFor::AnotherLook);
+    }
+}
+
+#[test]
+fn a_type_of_which_a_read_shows_something_older_is_listed_again_at_most_once_a_minute() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 20));
+    bench.begun();
+    bench.finds_no_origin();
+    assert_eq!(bench.begun(), ["hub configmaps".to_owned()].into(), "and nothing else");
+    bench.list(origins, &[config_map("a", 20)], 30);
+    bench.finds_no_origin();
+    assert_eq!(bench.begun(), BTreeSet::new(), "half a minute later");
+    bench.finds_no_origin();
+    assert_eq!(bench.begun().len(), 1, "a minute later");
+    bench.source_says(origins, SourceEvent::Begin(Covers::Everything));
+    bench.pass(60 * SECOND);
+    bench.finds_no_origin();
+    assert_eq!(bench.begun(), BTreeSet::new(), "it is being listed");
+}
+
+#[test]
+fn all_of_a_side_is_read_again_when_it_has_gone_back_and_nothing_of_the_other() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    bench.begun();
+    let origins = bench.origins();
+    bench.list_after(origins, &[config_map("a", 10)], 5, 90);
+    let begun = bench.begun();
+    for of in ["configmaps", "namespaces", "syncerconfigs", "edgesyncconfigs"] {
+        assert!(begun.contains(&format!("hub {of}")), "{of}: {begun:?}");
+    }
+    assert!(begun.iter().all(|it| it.starts_with("hub ")), "{begun:?}");
+}
+
+#[test]
+fn what_has_reported_later_versions_than_another_list_of_its_side_is_read_again() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let namespaces = bench.copies_of(Side::Edge, "namespaces").expect("they are implied");
+    for (list, expected, name) in [
+        (100_000, &[][..], "it is the latest"),
+        (50, &["edge configmaps"], "the copy of `a` was later"),
+        (50, &[], "within a minute"),
+    ] {
+        bench.begun();
+        bench.source_says(namespaces, SourceEvent::Begin(Covers::Everything));
+        bench.source_says(
+            namespaces,
+            SourceEvent::Complete(Versions {
+                list,
+                before: 0,
+                side: 99_999,
+                has_lost: false,
+            }),
+        );
+        let begun = bench.begun();
+        assert!(begun.iter().eq(expected.iter().copied()), "{name}: {begun:?}");
+    }
+}
+
+#[test]
+fn configs_that_were_listed_before_the_record_was_read_are_listed_again_if_they_may_be_older() {
+    for (recorded, listed, expected) in [(900, true, true), (1, true, false), (900, false, false)] {
+        let mut bench = Bench::new();
+        let versions = format!("syncerconfigs.edge.kubestellar.io {recorded}\n");
+        bench
+            .world
+            .keep(&json!({"types": "", "hub": "the-hub", "hub-versions": versions}));
+        bench.world.fails.insert(READ_RECORD.into(), unreachable());
+        bench.run();
+        if listed {
+            bench.select(&["configmaps"]);
+        }
+        bench.begun();
+        bench.world.fails.clear();
+        bench.pass(60 * SECOND);
+        let begun = bench.begun();
+        assert!(!begun.contains("hub edgesyncconfigs"), "{begun:?}");
+        assert_eq!(
+            begun.contains("hub syncerconfigs"),
+            expected,
+            "{recorded} {listed}: {begun:?}"
+        );
+    }
+}
