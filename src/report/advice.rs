@@ -304,6 +304,11 @@ const BROKEN: &[(&[&str], &str)] = &[
         "the webhook that converts this type does not work: bring it back; it is tried again",
     ),
     (
+        &["Too large resource version"],
+        "what that server keeps of this type in memory is behind its storage; it is tried again; if it lasts, see the \
+         server's log, and whether a webhook that converts the type works",
+    ),
+    (
         &["request is too large", "trying to send message larger than max"],
         "the object is too large for this side's storage: make it smaller where it comes from",
     ),

@@ -156,6 +156,12 @@ fn other_answers_have_theirs() {
             "webhook that converts",
         ),
         (
+            504,
+            "Timeout",
+            "Timeout: Too large resource version: 67054, current: 67035",
+            "webhook that converts",
+        ),
+        (
             503,
             "ServiceUnavailable",
             "the server is currently unable to handle the request",
