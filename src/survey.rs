@@ -81,7 +81,7 @@ impl Configs {
         let syncer = self.syncer.iter().map(|it| (ConfigKind::SyncerConfig, &it.name));
         let edge_sync = self.edge_sync.iter().map(|it| (ConfigKind::EdgeSyncConfig, &it.name));
         let all = syncer.chain(edge_sync);
-        all.map(|(kind, name)| format!("{}//{name}", kind.kind())).collect()
+        all.map(|(kind, name)| kind.of_name(name)).collect()
     }
 }
 

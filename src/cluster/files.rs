@@ -13,8 +13,8 @@ pub(super) const FILE_LIMIT: u64 = 1 << 20;
 /// The longest token: no server accepts larger headers.
 pub(super) const TOKEN_LIMIT: usize = 64 << 10;
 
-/// `O_NONBLOCK` of Linux on amd64, arm64, armv7 and s390x: opening a pipe does not wait for a writer. On other systems only
-/// the type of the file is checked before it is opened.
+/// `O_NONBLOCK` of Linux on amd64, arm64, armv7 and s390x: opening a pipe does not wait for a writer. On other systems
+/// only the type of the file is checked before it is opened.
 const NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 0 };
 
 /// What is in a regular file of at most [`FILE_LIMIT`] bytes; links are followed.

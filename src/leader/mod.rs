@@ -107,14 +107,14 @@ pub async fn while_leading<T, W: Future<Output = T>>(
         }
     }
     if let (Some(work), Some(finish)) = (working, finish) {
-        finished(&candidate, work, finish).await;
+        finish_work(&candidate, work, finish).await;
     }
     candidate.release(request).await;
     None
 }
 
 /// Asks the work to finish, and waits for that as long as the Lease lasts.
-async fn finished<W: Future>(candidate: &Candidate, mut work: Pin<Box<W>>, finish: oneshot::Sender<()>) {
+async fn finish_work<W: Future>(candidate: &Candidate, mut work: Pin<Box<W>>, finish: oneshot::Sender<()>) {
     // If there is no receiver any more, the work has ended by itself.
     let is_asked = finish.send(()).is_ok();
     let until = candidate.election.leads_until(Instant::now());

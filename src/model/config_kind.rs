@@ -38,8 +38,13 @@ impl ConfigKind {
         }
     }
 
+    /// A config of this kind as people and the guard name it: `Kind//name`.
+    pub(crate) fn of_name(self, config: &str) -> String {
+        format!("{}//{config}", self.kind())
+    }
+
     /// What the heartbeat on a config of this kind is called in the log.
     pub(super) fn heartbeat_on(self, config: &str) -> Subject {
-        Subject::Thing(Side::Hub, Topic::Heartbeat, format!("{}//{config}", self.kind()))
+        Subject::Thing(Side::Hub, Topic::Heartbeat, self.of_name(config))
     }
 }

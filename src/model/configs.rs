@@ -45,11 +45,6 @@ impl Config {
 /// Kind and name of a config.
 type ConfigName = (ConfigKind, String);
 
-/// A config as people and the guard name it.
-fn full_name((kind, name): &ConfigName) -> String {
-    format!("{}//{name}", kind.kind())
-}
-
 /// How far the configs of one kind are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ConfigsKnown {
@@ -176,7 +171,7 @@ impl Model {
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
         let begins = self.selecting.known(kind) != ConfigsKnown::Yes;
-        self.config_confirms(full_name(&name), token, begins);
+        self.config_confirms(kind.of_name(&name.1), token, begins);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
         match Config::parse(kind, object) {
             Ok(config) => {
@@ -191,7 +186,7 @@ impl Model {
             Err(error) => {
                 let problem = Problem {
                     place: Place {
-                        config: full_name(&name),
+                        config: kind.of_name(&name.1),
                         field: String::new(),
                     },
                     message: format!("cannot be read, its last readable form remains in force: {error}"),
@@ -245,7 +240,7 @@ impl Model {
         self.selecting.changed = true;
         self.heartbeat.remove(name);
         self.report.clear(&name.0.heartbeat_on(&name.1));
-        self.config_confirms(full_name(name), None, false);
+        self.config_confirms(name.0.of_name(&name.1), None, false);
     }
 
     /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait
