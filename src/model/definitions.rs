@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::timers::Timer;
-use super::{Model, Request};
+use super::{Model, Request, TypeId, TypeState};
 use crate::cluster::{Error, ResourceType, Side, qualified};
 use crate::logging::log_line;
 use crate::plan::Direction;
@@ -180,22 +180,44 @@ impl Model {
         for (resource, known) in definitions {
             self.definitions_mut().set(&resource, known);
         }
+        self.retire_definitions();
     }
 
-    /// What is known of the types that the record names.
-    pub(super) fn definitions_of_record(&self) -> BTreeMap<String, DefinedBy> {
+    /// The types of which there may be copies have changed. What has defined one that is no longer among them stays
+    /// known: the list that had none of its copies may have been wrong.
+    pub(super) fn retire_definitions(&mut self) {
         let types = self.record.types().unwrap_or_default();
-        let origins = types
-            .iter()
-            .filter(|known| known.direction == Direction::Down)
-            .map(|known| {
-                let (group, resource) = known.origin();
-                qualified(group, resource)
-            });
+        let down = types.iter().filter(|known| known.direction == Direction::Down);
+        let origins = down.map(|known| {
+            let (group, resource) = known.origin();
+            qualified(group, resource)
+        });
         let origins: BTreeSet<String> = origins.collect();
-        let mut known = self.definitions.all().clone();
-        known.retain(|resource, _| origins.contains(resource));
-        known
+        let known = self.definitions.all().keys();
+        if known.clone().any(|resource| !origins.contains(resource)) {
+            self.definitions_mut().retire_unless(&origins);
+        }
+    }
+
+    /// The copies of a type that is synced again are listed. If there are some, they are from its former definition;
+    /// if not, what defines it now is read.
+    pub(super) fn judge_former_definition(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let resource = state.plan.at_hub.qualified();
+        if state.plan.direction != Direction::Down || !self.definitions.is_former(&resource) {
+            return;
+        }
+        let of_same =
+            |state: &&TypeState| state.plan.direction == Direction::Down && state.plan.at_hub.qualified() == resource;
+        let mut same = self.types.values().filter(of_same);
+        if same.clone().any(|state| state.inventory.may_have_ours()) {
+            self.definitions_mut().is_in_use(&resource);
+        } else if same.all(|state| state.plan.selected && state.copies_listed) {
+            self.definitions_mut().remove(&resource);
+            self.timers.set(Timer::Definitions, self.now);
+        }
     }
 }
 

@@ -3,8 +3,6 @@
 /// Asking a side which cluster it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdentityCheck {
-    /// The last answer was that of another cluster.
-    pub(super) was_other: bool,
     pub(super) settled: Settled,
     /// How often its address had changed when it was last asked.
     pub(super) moves: u64,

@@ -331,6 +331,7 @@ impl Model {
         for name in former_copies {
             self.former_copy_may_be_deleted(type_id, &name);
         }
+        self.judge_former_definition(type_id);
         self.upsync_left_a_namespace();
         self.drop_type_without_copies(type_id);
     }

@@ -240,13 +240,14 @@ impl Model {
                 resource,
                 to: *to,
             },
-            HeldFor::Doubted(Doubt::MadeFrom(cluster)) => {
-                let Some(reason) = self.copies_are_from(direction.origin(), cluster) else {
-                    self.report_stray(key, cluster);
-                    return queue::Done::Later(STRAY_WAIT);
-                };
-                reason
+            HeldFor::Doubted(Doubt::MadeFrom(cluster)) if self.is_stray(direction.origin(), cluster) => {
+                self.report_stray(key, cluster);
+                return queue::Done::Later(STRAY_WAIT);
             }
+            HeldFor::Doubted(Doubt::MadeFrom(cluster)) => match self.copies_are_from(direction.origin(), cluster) {
+                Some(reason) => reason,
+                None => return queue::Done::Again,
+            },
             &HeldFor::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
             HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
             HeldFor::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),

@@ -91,6 +91,7 @@ impl Model {
         if self.record.set(wanted) {
             self.hasten_record();
         }
+        self.retire_definitions();
     }
 
     /// It is written now, even if that was planned for later. A failed write keeps its back-off.
@@ -148,7 +149,7 @@ impl Model {
             hub: self.identity(Side::Hub).known().unwrap_or_default().to_owned(),
             edge: self.identity(Side::Edge).known().unwrap_or_default().to_owned(),
             hub_versions: self.hub_versions(),
-            hub_definitions: self.definitions_of_record(),
+            hub_definitions: self.definitions.all().clone(),
             holds: self.lines_of_holds(),
         }
     }
@@ -248,10 +249,13 @@ impl Model {
         }
     }
 
-    /// The record of an earlier run says which hub and edge the copies are from.
+    /// The record of an earlier run says which hub and edge the copies are from. What copies or people have said since
+    /// is newer.
     fn restore_sides(&mut self, sides: [(Side, String); 2], versions: BTreeMap<String, u64>) {
         for (side, cluster) in sides.into_iter().filter(|(_, cluster)| !cluster.is_empty()) {
-            self.identity_mut(side).expect(cluster);
+            if self.identity(side).known().is_none() {
+                self.identity_mut(side).expect(cluster);
+            }
         }
         self.restore_versions(versions);
         self.ask_identity(Side::Hub);

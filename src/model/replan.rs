@@ -183,7 +183,6 @@ impl Model {
             return;
         }
         let dropped = synced_type(&state.plan);
-        let (resource, is_down) = (state.plan.at_hub.qualified(), state.plan.direction == Direction::Down);
         self.drop_type(type_id);
         if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {
             // A later run has to know that there was upsync, to delete these namespaces.
@@ -191,11 +190,6 @@ impl Model {
         }
         let mut record = self.record.types().unwrap_or_default();
         record.retain(|known| !known.is_same(&dropped));
-        // Copies of the same origins may be left as another kind.
-        let of_same = |known: &SyncedType| known.direction == Direction::Down && known.origin() == dropped.origin();
-        if is_down && !record.iter().any(of_same) {
-            self.definitions_mut().remove(&resource);
-        }
         self.set_record(record);
     }
 }

@@ -311,13 +311,13 @@ impl Model {
     /// True if it is the right one again, after another: nothing may follow from what that one has reported.
     fn side_is(&mut self, side: Side, found: String) -> bool {
         let direction = Direction::from(side);
+        let was_another = self.identity(side).is_another();
         self.identity_mut(side).answers(&found);
         match self.identity(side).expected().map(str::to_owned) {
             None => {
                 self.identity_mut(side).presume(found);
             }
             Some(expected) if expected != found => {
-                self.sides.of_mut(side).question.was_other = true;
                 let reason = Reason::OtherCluster { expected, found };
                 self.hold_deletes(direction, reason);
             }
@@ -325,7 +325,7 @@ impl Model {
                 if self.guard.distrusts(direction) {
                     self.judge_again(direction);
                 }
-                if self.sides.of_mut(side).question.was_other {
+                if was_another {
                     self.guard.versions.go_back_to_proved(direction);
                     return true;
                 }
@@ -360,16 +360,19 @@ impl Model {
         }
     }
 
-    /// A copy says that it is from that cluster, and another one answers: nothing had shown so until now. `None` if it is
-    /// known that the other copies are from the one that is expected.
+    /// True if it is known that other copies are from another cluster than this one.
+    pub(super) fn is_stray(&self, side: Side, cluster: &str) -> bool {
+        self.identity(side).known().is_some_and(|known| known != cluster)
+    }
+
+    /// A copy says that it is from that cluster: so are the others. `None` if it is the one that answers.
     pub(super) fn copies_are_from(&mut self, side: Side, cluster: &str) -> Option<Reason> {
-        if self.identity(side).known().is_some() {
-            return None;
-        }
         let found = self.identity(side).present().unwrap_or_default().to_owned();
-        self.identity_mut(side).expect(cluster.to_owned());
-        self.keep_guard_in_record();
-        Some(Reason::OtherCluster {
+        if self.identity(side).known().is_none() {
+            self.identity_mut(side).expect(cluster.to_owned());
+            self.keep_guard_in_record();
+        }
+        (found != cluster).then(|| Reason::OtherCluster {
             expected: cluster.to_owned(),
             found,
         })

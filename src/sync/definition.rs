@@ -16,6 +16,9 @@ use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_pat
 /// kcp's API group for bindings of APIs, which it serves in every workspace.
 const BINDINGS: &str = "apis.kcp.io";
 
+/// How many definitions are kept of types that are not synced any more. Each is a line of the record.
+const MOST_FORMER: usize = 50;
+
 /// What defines a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeDefinition {
@@ -51,6 +54,9 @@ type Answer = Result<Option<Withdrawal>, Error>;
 pub struct TypeDefinitions {
     /// By `resource.group`.
     known: BTreeMap<String, DefinedBy>,
+    /// Those of `known` whose type was not synced for a while, since no copy of it was left as far as the edge said:
+    /// any copies that are found nevertheless are from these definitions.
+    former: BTreeSet<String>,
     /// UIDs of definitions for which people have confirmed the deletes.
     confirmed: BTreeSet<String>,
     /// What the hub is; absent as long as it has not said so.
@@ -96,12 +102,39 @@ impl TypeDefinitions {
 
     /// From now on this is what defines the type.
     pub fn set(&mut self, resource: &str, known: DefinedBy) {
+        self.former.remove(resource);
         self.known.insert(resource.to_owned(), known);
     }
 
-    /// The type is not synced any more.
+    /// What is known to define the type says nothing about copies of it.
     pub fn remove(&mut self, resource: &str) {
+        self.former.remove(resource);
         self.known.remove(resource);
+    }
+
+    /// Only of these types, `resource.group`, there may be copies. What has defined another one is a former definition
+    /// from now on; of these a bounded number is kept.
+    pub fn retire_unless(&mut self, has_copies: &BTreeSet<String>) {
+        let unused = |resource: &String| !has_copies.contains(resource);
+        self.known
+            .retain(|resource, known| !unused(resource) || *known != DefinedBy::Nothing);
+        self.former
+            .extend(self.known.keys().filter(|resource| unused(resource)).cloned());
+        while self.former.len() > MOST_FORMER
+            && let Some(first) = self.former.pop_first()
+        {
+            self.known.remove(&first);
+        }
+    }
+
+    /// True if what is known to define the type is from before it left the record.
+    pub fn is_former(&self, resource: &str) -> bool {
+        self.former.contains(resource)
+    }
+
+    /// Copies of the type have been found: they are from its former definition.
+    pub fn is_in_use(&mut self, resource: &str) {
+        self.former.remove(resource);
     }
 
     /// A type is being deleted. If its definition was not known, the one that is being deleted is noted: soon it is
@@ -140,6 +173,7 @@ impl TypeDefinitions {
     /// Another cluster is the hub from now on, or another state of it. What people have confirmed stays confirmed.
     pub fn clear(&mut self) {
         self.known.clear();
+        self.former.clear();
         self.hub = None;
     }
 

@@ -129,6 +129,12 @@ impl Identity {
         self.found.as_deref().or(self.expected())
     }
 
+    /// True if another one than the expected has answered last.
+    pub fn is_another(&self) -> bool {
+        let expected = self.expected();
+        expected.is_some() && self.present() != expected
+    }
+
     /// People have confirmed that copies of what was in that cluster may be deleted.
     pub fn give_up(&mut self, uid: String) {
         self.former.insert(uid);

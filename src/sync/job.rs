@@ -113,13 +113,18 @@ impl Job {
     /// The mark that says where the origin is; it stays as it is as long as the copy is of the same origin. `None` as
     /// long as it is not known which cluster that is.
     pub(super) fn source_mark(&self, desired: &Desired, copy: Copy) -> Option<String> {
-        let is_of_same = copy.state == CopyState::Ours && copy.made_at != 0 && !desired.is_another_than(copy);
-        let named = self.identity.expected().filter(|uid| origin_hash(uid) == copy.cluster);
-        let (cluster, version) = match named {
-            Some(cluster) if is_of_same => (cluster, copy.made_at),
+        let (cluster, version) = match self.identity.expected() {
+            Some(cluster) if self.keeps_source_mark(desired, copy) => (cluster, copy.made_at),
             _ => (self.identity.present()?, desired.version),
         };
         Some(Source { cluster, version }.mark())
+    }
+
+    /// True if the copy is of the same origin, in the cluster that is expected.
+    pub(super) fn keeps_source_mark(&self, desired: &Desired, copy: Copy) -> bool {
+        let is_of_same = copy.state == CopyState::Ours && copy.made_at != 0 && !desired.is_another_than(copy);
+        let expected = self.identity.expected();
+        is_of_same && expected.is_some_and(|uid| origin_hash(uid) == copy.cluster)
     }
 
     /// The marks of an existing object in the copy's place.

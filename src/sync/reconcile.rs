@@ -12,7 +12,7 @@ use super::meta::Meta;
 use super::object::{Address, Desired, Status};
 use super::read::{confirm_there, not_older};
 use super::retire::retire;
-use super::{downsync, upsync};
+use super::{downsync, identity, upsync};
 use crate::cluster::{Cluster, Content, Error};
 use crate::plan::{Direction, Selection};
 
@@ -61,6 +61,10 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         let seen = found.unwrap_or(Seen::ABSENT);
         (job.copy, job.copy_version) = (seen.copy, seen.version);
     }
+    if job.identity.is_another() && !job.keeps_source_mark(&desired, job.copy) {
+        let asked = ask_who_answers(origins, &mut job).await;
+        asked.map_err(failed(origins.side(), "identifying the cluster"))?;
+    }
     let brought = match job.direction {
         Direction::Down => downsync::bring(hub, edge, &job, &desired).await,
         Direction::Up => upsync::bring(edge, hub, &job, &desired).await,
@@ -78,6 +82,15 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
             ..failure
         }),
     }
+}
+
+/// Another cluster than the expected one has answered last. That one may be back by now, and what it has would be marked
+/// as the other's: nothing would prove then that it is gone.
+async fn ask_who_answers(origins: &Cluster, job: &mut Job) -> Result<(), Error> {
+    if let Some(found) = identity::read(origins, job.identity.expected()).await? {
+        Rc::make_mut(&mut job.identity).answers(&found);
+    }
+    Ok(())
 }
 
 /// The finalizers of what is being deleted in the copy's place, if the new one has to wait for its end.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::cluster::{ObjectName, ResourceType, Side};
 use crate::sync::job::HeldFor;
-use crate::sync::ownership::{Copy, CopyState};
+use crate::sync::ownership::{Copy, CopyState, origin_hash};
 use crate::sync::scripted::scripted;
 
 pub(in crate::sync) const OURS: Copy = Copy {
@@ -58,6 +58,7 @@ pub(in crate::sync) const GONE: &str =
     r#"{"kind":"Status","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
 pub(in crate::sync) const LIST_WITHOUT: &str =
     r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"50"},"items":null}"#;
+const NO_DEFAULT: &str = r#"{"kind":"Status","reason":"NotFound","details":{"name":"default"}}"#;
 /// What an ordinary hub serves.
 pub(in crate::sync) const GROUPS: &str =
     r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;
@@ -279,4 +280,52 @@ async fn what_is_read_to_be_as_it_was_is_not_written() {
     // If its side reports it, its status is not read a second time.
     let (outcome, _) = ask(None, &[(200, OUR_COPY)]).await;
     assert_eq!(outcome.origin, None);
+}
+
+// Seed 52220 of the simulation: the right hub was back, and what it had was marked as another's.
+#[tokio::test]
+async fn a_copy_is_marked_with_the_cluster_that_answers_now_after_another_one_has() {
+    const ORIGIN: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9","resourceVersion":"9"}}"#;
+    let of = |cluster: &str| Copy {
+        cluster: origin_hash(cluster),
+        made_at: 8,
+        ..OURS
+    };
+    for (copy, answers, expected) in [
+        (
+            ABSENT,
+            vec![(200, r#"{"metadata":{"name":"kube-system","uid":"right"}}"#)],
+            "right/9",
+        ),
+        (
+            ABSENT,
+            vec![
+                (200, r#"{"metadata":{"name":"kube-system","uid":"other"}}"#),
+                (404, NO_DEFAULT),
+                (404, "404 page not found"),
+            ],
+            "other/9",
+        ),
+        (of("right"), vec![], "right/8"),
+    ] {
+        let answers: Vec<_> = [(200, ORIGIN)].into_iter().chain(answers).collect();
+        let (hub, asked) = scripted(Side::Hub, &answers);
+        let (edge, written) = scripted(Side::Edge, &[(201, OUR_COPY)]);
+        let mut job = Job { copy, ..job() };
+        let identity = Rc::make_mut(&mut job.identity);
+        identity.expect("right".into());
+        identity.answers("other");
+        reconcile(&hub, &edge, job).await.unwrap();
+        let mark = format!(r#""edge.kubestellar.io/source":"{expected}""#);
+        assert!(written.borrow()[0].contains(&mark), "{:?}", written.borrow());
+        assert_eq!(asked.borrow().len(), answers.len());
+    }
+    let (hub, _) = scripted(Side::Hub, &[(200, ORIGIN), (503, "")]);
+    let (edge, written) = scripted(Side::Edge, &[]);
+    let mut job = Job { copy: ABSENT, ..job() };
+    let identity = Rc::make_mut(&mut job.identity);
+    identity.expect("right".into());
+    identity.answers("other");
+    reconcile(&hub, &edge, job).await.unwrap_err();
+    assert!(written.borrow().is_empty(), "nothing is written before it is known");
 }

@@ -40,7 +40,7 @@ pub(crate) struct Kept {
     /// The edge that the copies at the hub are from; empty if it is not known.
     pub(super) edge: String,
     pub(super) hub_versions: BTreeMap<String, u64>,
-    pub(super) hub_definitions: BTreeMap<String, DefinedBy>,
+    pub(crate) hub_definitions: BTreeMap<String, DefinedBy>,
 }
 
 /// The names that records of one sync target have or had.

@@ -1,9 +1,7 @@
 //! Which deletes are held, for how long, and what releases them.
 
 use super::*;
-use crate::api::{NOT_EMPTY, OLDER_VERSIONS, OTHER_CLUSTER, SOURCE, TOO_MANY};
-use crate::sync::definition::Withdrawal;
-use crate::sync::identity::Doubt;
+use crate::api::{NOT_EMPTY, OLDER_VERSIONS, OTHER_CLUSTER, TOO_MANY};
 
 /// Four copies, of which the hub has only `a` left, so that three deletes are held.
 fn held() -> Bench {
@@ -27,7 +25,7 @@ impl Bench {
         self.succeed(Change::Deleted);
     }
 
-    fn another_hub(&mut self) {
+    pub(super) fn another_hub(&mut self) {
         self.uids.insert(Side::Hub, "another");
         self.contact(Side::Hub).moves += 1;
         self.tell(Event::Due);
@@ -312,79 +310,6 @@ fn what_a_hub_lacks_that_has_gone_back_to_older_versions_stays_until_people_conf
     assert_eq!(bench.working(), ["b"]);
 }
 
-/// There is a copy from another hub, and no record that says which is the right one.
-fn contested() -> Bench {
-    let mut bench = Bench::listed();
-    let copies = bench.copies();
-    let mut other = copy_of("z", 3);
-    other["metadata"]["annotations"][SOURCE] = "older/1".into();
-    bench.list(copies, &[other], 5);
-    bench.end_with("z", Why::NotSelected);
-    bench
-}
-
-#[test]
-fn a_copy_from_another_hub_than_all_others_is_preserved_and_holds_nothing_else() {
-    let mut bench = Bench::listed();
-    bench.bring_down(&["a", "b", "c"]);
-    assert_eq!(bench.world.kept.hub, "the-hub");
-    let origins = bench.origins();
-    bench.says_gone(origins, &config_map("a", 50));
-    bench.end_with("a", HeldFor::Doubted(Doubt::MadeFrom("another".into())));
-    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
-    bench.says_gone(origins, &config_map("b", 51));
-    assert_eq!(bench.working(), ["b"]);
-    assert_eq!(bench.job("b").identity.expected(), Some("the-hub"));
-}
-
-#[test]
-fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
-    let changes = [
-        (HeldFor::WentBack(5), OLDER_VERSIONS),
-        (HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }), OLDER_VERSIONS),
-        (HeldFor::Doubted(Doubt::MadeFrom("older".into())), OTHER_CLUSTER),
-    ];
-    for (change, reason) in changes {
-        let mut bench = contested();
-        bench.bring_down(&["a", "b", "c", "d", "e"]);
-        let origins = bench.origins();
-        bench.says_gone(origins, &config_map("a", 50));
-        bench.end_with("a", change);
-        bench.says_gone(origins, &config_map("b", 51));
-        bench.pass(2 * GRACE);
-        let is_back = bench.turns > 0;
-        assert!(bench.work.is_empty() && !is_back, "{reason} {:?}", bench.working());
-        assert_eq!(bench.held_for(Direction::Down, reason), Some(2));
-    }
-}
-
-#[test]
-fn what_people_have_confirmed_holds_no_worker_that_had_begun_before() {
-    let redefined = HeldFor::Withdrawn(Withdrawal::Redefined("d2".into()));
-    let doubts = [
-        HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }),
-        HeldFor::Doubted(Doubt::MadeFrom("older".into())),
-        redefined,
-    ];
-    for held in doubts {
-        let mut bench = contested();
-        bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
-        let origins = bench.origins();
-        bench.says_gone(origins, &config_map("a", 50));
-        bench.says_gone(origins, &config_map("b", 51));
-        assert_eq!(bench.working(), ["a", "b"]);
-        bench.end_with("a", held.clone());
-        bench.confirm(&bench.token());
-        assert_eq!(bench.working(), ["b", "a"], "{held:?}");
-        bench.end_with("b", held.clone());
-        assert_eq!(
-            bench.working(),
-            ["a", "b"],
-            "{held:?}: it is asked for again, with what is known now"
-        );
-    }
-}
-
 #[test]
 fn what_the_hub_is_is_asked_for_once_when_copies_are_to_be_deleted() {
     let mut bench = Bench::listed();
@@ -397,38 +322,6 @@ fn what_the_hub_is_is_asked_for_once_when_copies_are_to_be_deleted() {
 }
 
 #[test]
-fn what_a_worker_was_reported_by_another_cluster_is_judged_again_when_the_right_one_answers() {
-    let mut bench = Bench::listed();
-    bench.bring_down(&["a", "b"]);
-    let origins = bench.origins();
-    bench.says_gone(origins, &config_map("a", 50));
-    bench.log.clear();
-    bench.end_with("a", HeldFor::OtherCluster("another".into()));
-    assert!(
-        bench.log.contains(&"ask the hub who it is".to_owned()),
-        "{:?}",
-        bench.log
-    );
-    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
-    assert_eq!(bench.working(), ["a"]);
-}
-
-#[test]
-fn what_another_cluster_lacks_is_deleted_once_people_have_confirmed_that_it_is_the_hub() {
-    let mut bench = Bench::listed();
-    bench.bring_down(&["a", "b"]);
-    bench.another_hub();
-    let origins = bench.origins();
-    bench.list(origins, &[], 3);
-    bench.pass(2 * GRACE);
-    assert!(bench.work.is_empty(), "{:?}", bench.working());
-    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(2));
-    bench.confirm(&bench.token());
-    assert_eq!(bench.working(), ["a", "b"]);
-    assert_eq!(bench.job("a").identity.expected(), Some("another"));
-}
-
-#[test]
 fn a_graver_reason_needs_a_token_of_its_own() {
     let mut bench = held();
     let first = bench.token();
@@ -438,27 +331,6 @@ fn a_graver_reason_needs_a_token_of_its_own() {
     bench.confirm(&first);
     bench.pass(2 * GRACE);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
-}
-
-#[test]
-fn the_right_hub_is_searched_for_with_each_heartbeat_and_begins_again_when_it_is_back() {
-    let mut bench = Bench::listed();
-    bench.bring_down(&["a", "b"]);
-    bench.another_hub();
-    let origins = bench.origins();
-    bench.says_gone(origins, &config_map("a", 50));
-    bench.log.clear();
-    bench.pass(Duration::from_secs(200));
-    assert!(bench.count("ask the hub who it is") >= 2, "{:?}", bench.log);
-    bench.uids.insert(Side::Hub, "the-hub");
-    bench.log.clear();
-    bench.pass(Duration::from_secs(70));
-    assert_eq!(bench.turns, 1);
-    assert!(bench.log.contains(&"read the record".to_owned()), "{:?}", bench.log);
-    assert!(
-        bench.work.is_empty(),
-        "what another cluster has reported counts for nothing"
-    );
 }
 
 #[test]

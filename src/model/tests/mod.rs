@@ -2,10 +2,12 @@
 //! around it answers is in `world`, and what objects look like in `things`.
 
 mod configs;
+mod definitions;
 mod drift;
 mod flow;
 mod heartbeat;
 mod holds;
+mod identity;
 mod one_cluster;
 mod outages;
 mod record;

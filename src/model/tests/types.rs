@@ -197,33 +197,6 @@ fn crds_that_may_not_be_read_are_made_up_for_by_questions() {
     assert!(reads(&bench, "widgets"));
 }
 
-#[test]
-fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say() {
-    const WHAT: &str = "ask what defines types";
-    for (error, expected) in [(None, 1..2), (Some(forbidden()), 2..3), (Some(broken()), 8..16)] {
-        let mut bench = Bench::new();
-        bench.world.serve(&widgets());
-        bench.world.definition = Some(crate::sync::definition::TypeDefinition {
-            uid: "crd".into(),
-            being_deleted: false,
-        });
-        bench
-            .world
-            .fails
-            .extend(error.clone().map(|error| (WHAT.to_owned(), error)));
-        let mut bench = bench.selecting(&["configmaps", "widgets.example.org"]);
-        bench.pass(600 * SECOND);
-        assert!(expected.contains(&bench.count(WHAT)), "{error:?} {}", bench.count(WHAT));
-        // Once it may be read, it is.
-        bench.world.fails.clear();
-        bench.pass(660 * SECOND);
-        assert!(
-            bench.model.definitions.known("widgets.example.org").is_some(),
-            "{error:?}"
-        );
-    }
-}
-
 /// A widget has come down that nothing selects any more, and a side does not serve the type.
 fn deselected_and_missing_at(side: Side) -> Bench {
     let mut bench = Bench::new();

@@ -1,0 +1,85 @@
+//! What is known to define the types of the hub, and for how long.
+
+use super::*;
+use crate::sync::definition::{DefinedBy, TypeDefinition};
+
+const WHAT: &str = "ask what defines types";
+
+fn defined_by(uid: &str) -> Option<TypeDefinition> {
+    Some(TypeDefinition {
+        uid: uid.into(),
+        being_deleted: false,
+    })
+}
+
+fn known(bench: &Bench) -> Option<&DefinedBy> {
+    bench.model.definitions.known("widgets.example.org")
+}
+
+fn uid(uid: &str) -> DefinedBy {
+    DefinedBy::Uid(uid.into())
+}
+
+#[test]
+fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say() {
+    for (error, expected) in [(None, 1..2), (Some(forbidden()), 2..3), (Some(broken()), 8..16)] {
+        let mut bench = Bench::new();
+        bench.world.serve(&widgets());
+        bench.world.definition = defined_by("crd");
+        bench
+            .world
+            .fails
+            .extend(error.clone().map(|error| (WHAT.to_owned(), error)));
+        let mut bench = bench.selecting(&["configmaps", "widgets.example.org"]);
+        bench.pass(600 * SECOND);
+        assert!(expected.contains(&bench.count(WHAT)), "{error:?} {}", bench.count(WHAT));
+        // Once it may be read, it is.
+        bench.world.fails.clear();
+        bench.pass(660 * SECOND);
+        assert_eq!(known(&bench), Some(&uid("crd")), "{error:?}");
+    }
+}
+
+/// Configs that select widgets were gone for a while, and the edge said that there is no copy. The type was defined
+/// again meanwhile, and is selected now; these copies are found.
+fn selected_again(copies: &[&str]) -> Bench {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    bench.world.definition = defined_by("crd");
+    let mut bench = bench.selecting(&["widgets.example.org"]);
+    bench.list_rest(100);
+    bench.config_says(&config("all", &json!({})));
+    list(&mut bench, &[]);
+    bench.pass(SECOND);
+    assert!(!bench.world.kept.types.iter().any(|known| known.resource == "widgets"));
+    bench.world.definition = defined_by("next");
+    bench.select(&["widgets.example.org"]);
+    list(&mut bench, copies);
+    bench.pass(SECOND);
+    bench
+}
+
+fn list(bench: &mut Bench, copies: &[&str]) {
+    let copies: Vec<Value> = copies
+        .iter()
+        .map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000))
+        .collect();
+    let source = bench.copies_of(Side::Edge, "widgets").expect("they are read");
+    bench.list(source, &copies, 2001);
+}
+
+// Seed 53656 of the simulation: an empty list of configs and an empty list of copies, both wrong.
+#[test]
+fn copies_that_are_found_when_a_type_is_selected_again_are_from_its_former_definition() {
+    let bench = selected_again(&["a"]);
+    assert_eq!(known(&bench), Some(&uid("crd")));
+    assert_eq!(bench.world.kept.hub_definitions["widgets.example.org"], uid("crd"));
+    assert_eq!(bench.count(WHAT), 1);
+}
+
+#[test]
+fn a_type_that_is_selected_again_and_has_no_copies_is_what_the_hub_defines_now() {
+    let bench = selected_again(&[]);
+    assert_eq!(known(&bench), Some(&uid("next")));
+    assert_eq!(bench.count(WHAT), 2);
+}

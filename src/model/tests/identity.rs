@@ -1,0 +1,204 @@
+//! Which cluster answers, and which one the copies are from.
+
+use super::*;
+use crate::api::{OLDER_VERSIONS, OTHER_CLUSTER, SOURCE};
+use crate::sync::definition::Withdrawal;
+use crate::sync::identity::Doubt;
+
+const READ: &str = "read the record";
+const WHO: &str = "ask the hub who it is";
+
+/// There is a copy from another hub, and no record that says which is the right one.
+fn contested() -> Bench {
+    let mut bench = Bench::listed();
+    bench.finds_one_of_another_hub();
+    bench
+}
+
+impl Bench {
+    fn finds_one_of_another_hub(&mut self) {
+        let copies = self.copies();
+        let mut other = copy_of("z", 3);
+        other["metadata"]["annotations"][SOURCE] = "older/1".into();
+        self.list(copies, &[other], 5);
+        self.end_with("z", Why::NotSelected);
+    }
+}
+
+#[test]
+fn a_copy_from_another_hub_than_all_others_is_preserved_and_holds_nothing_else() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c"]);
+    assert_eq!(bench.world.kept.hub, "the-hub");
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.end_with("a", HeldFor::Doubted(Doubt::MadeFrom("another".into())));
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
+    bench.says_gone(origins, &config_map("b", 51));
+    assert_eq!(bench.working(), ["b"]);
+    assert_eq!(bench.job("b").identity.expected(), Some("the-hub"));
+}
+
+#[test]
+fn a_worker_that_finds_an_older_hub_holds_all_deletes() {
+    let changes = [
+        (HeldFor::WentBack(5), OLDER_VERSIONS),
+        (HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }), OLDER_VERSIONS),
+        (HeldFor::Doubted(Doubt::MadeFrom("older".into())), OTHER_CLUSTER),
+    ];
+    for (change, reason) in changes {
+        let mut bench = contested();
+        bench.bring_down(&["a", "b", "c", "d", "e"]);
+        let origins = bench.origins();
+        bench.says_gone(origins, &config_map("a", 50));
+        bench.end_with("a", change);
+        bench.says_gone(origins, &config_map("b", 51));
+        bench.pass(2 * GRACE);
+        let is_back = bench.turns > 0;
+        assert!(bench.work.is_empty() && !is_back, "{reason} {:?}", bench.working());
+        assert_eq!(bench.held_for(Direction::Down, reason), Some(2));
+    }
+}
+
+#[test]
+fn what_people_have_confirmed_holds_no_worker_that_had_begun_before() {
+    let redefined = HeldFor::Withdrawn(Withdrawal::Redefined("d2".into()));
+    let doubts = [
+        HeldFor::Doubted(Doubt::Older { from: 9, to: 5 }),
+        HeldFor::Doubted(Doubt::MadeFrom("older".into())),
+        redefined,
+    ];
+    for held in doubts {
+        let mut bench = contested();
+        bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+        let origins = bench.origins();
+        bench.says_gone(origins, &config_map("a", 50));
+        bench.says_gone(origins, &config_map("b", 51));
+        assert_eq!(bench.working(), ["a", "b"]);
+        bench.end_with("a", held.clone());
+        bench.confirm(&bench.token());
+        assert_eq!(bench.working(), ["b", "a"], "{held:?}");
+        bench.end_with("b", held.clone());
+        assert_eq!(
+            bench.working(),
+            ["a", "b"],
+            "{held:?}: it is asked for again, with what is known now"
+        );
+    }
+}
+
+#[test]
+fn what_a_worker_was_reported_by_another_cluster_is_judged_again_when_the_right_one_answers() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.log.clear();
+    bench.end_with("a", HeldFor::OtherCluster("another".into()));
+    assert!(bench.log.contains(&WHO.to_owned()), "{:?}", bench.log);
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
+    assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn what_another_cluster_lacks_is_deleted_once_people_have_confirmed_that_it_is_the_hub() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    bench.another_hub();
+    let origins = bench.origins();
+    bench.list(origins, &[], 3);
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(2));
+    bench.confirm(&bench.token());
+    assert_eq!(bench.working(), ["a", "b"]);
+    assert_eq!(bench.job("a").identity.expected(), Some("another"));
+}
+
+#[test]
+fn the_right_hub_is_searched_for_with_each_heartbeat_and_begins_again_when_it_is_back() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    bench.another_hub();
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.log.clear();
+    bench.pass(Duration::from_secs(200));
+    assert!(bench.count(WHO) >= 2, "{:?}", bench.log);
+    bench.uids.insert(Side::Hub, "the-hub");
+    bench.log.clear();
+    bench.pass(Duration::from_secs(70));
+    assert_eq!(bench.turns, 1);
+    assert!(bench.log.contains(&READ.to_owned()), "{:?}", bench.log);
+    assert!(
+        bench.work.is_empty(),
+        "what another cluster has reported counts for nothing"
+    );
+}
+
+#[test]
+fn a_cluster_that_people_have_confirmed_is_not_taken_for_the_right_one_that_is_back() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    bench.another_hub();
+    bench.confirm(&bench.token());
+    bench.contact(Side::Hub).moves += 1;
+    bench.log.clear();
+    bench.tell(Event::Due);
+    assert_eq!(bench.count(WHO), 1, "{:?}", bench.log);
+    assert_eq!(bench.turns, 0);
+}
+
+#[test]
+fn a_record_from_before_does_not_take_back_what_people_have_confirmed() {
+    let mut bench = Bench::new();
+    bench.world.keep(&json!({"types": "/v1/configmaps\n", "hub": "older"}));
+    bench.world.fails.insert(READ.into(), forbidden());
+    let mut bench = bench.selecting(&["configmaps"]);
+    bench.list_rest(100);
+    bench.finds_one_of_another_hub();
+    bench.bring_down(&["a", "b", "c"]);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.end_with("a", HeldFor::Doubted(Doubt::MadeFrom("older".into())));
+    bench.confirm(&bench.token());
+    assert_eq!(bench.job("a").identity.expected(), Some("the-hub"));
+    bench.world.fails.clear();
+    bench.pass(3 * GRACE);
+    assert!(bench.count(READ) >= 2, "{:?}", bench.log);
+    assert_eq!(bench.model.identity(Side::Hub).expected(), Some("the-hub"));
+}
+
+#[test]
+fn workers_that_find_at_once_that_copies_are_from_another_cluster_hold_them_all() {
+    let mut bench = contested();
+    bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.says_gone(origins, &config_map("b", 51));
+    for name in ["a", "b"] {
+        bench.end_with(name, HeldFor::Doubted(Doubt::MadeFrom("older".into())));
+    }
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(2));
+    bench.pass(2 * GRACE);
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.confirm(&bench.token());
+    assert_eq!(bench.working(), ["a", "b"]);
+}
+
+#[test]
+fn copies_of_the_cluster_that_answers_again_are_judged_again() {
+    let mut bench = contested();
+    bench.bring_down(&["a", "b", "c", "d", "e", "f"]);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.uids.insert(Side::Hub, "older");
+    bench.contact(Side::Hub).moves += 1;
+    bench.tell(Event::Due);
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(1));
+    bench.end_with("a", HeldFor::Doubted(Doubt::MadeFrom("older".into())));
+    bench.pass(70 * SECOND);
+    assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), None);
+    assert_eq!(bench.working(), ["a"]);
+    assert_eq!(bench.job("a").identity.expected(), Some("older"));
+}
