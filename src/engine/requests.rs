@@ -43,8 +43,9 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
             async move { Answer::Defined(definitions::read(&hub, types, Rc::unwrap_or_clone(definitions)).await) }
                 .boxed_local()
         }
-        Request::Verify(type_id, resource, gone, definitions) => {
-            async move { Answer::Withdrawal(type_id, definitions.verify(&hub, &resource, gone).await) }.boxed_local()
+        Request::Verify(resource, gone, definitions) => {
+            async move { Answer::Withdrawal(resource.qualified(), definitions.verify(&hub, &resource, gone).await) }
+                .boxed_local()
         }
         Request::SearchForLeft(resource, copies, definitions) => {
             let policy = Rc::clone(&setup.settings.policy);

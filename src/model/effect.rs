@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::Key;
 pub(crate) use super::asking::{Answers, DiscoveryRequest, Groups, Lacking};
 pub(crate) use super::config_kind::ConfigKind;
 pub(crate) use super::definitions::TypeDefinitionAnswers;
@@ -10,7 +11,6 @@ pub(crate) use super::heartbeat::{ConfigHeartbeat, ConfigToMark, HeartbeatReques
 pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 pub(crate) use super::sources::Feed;
-use super::{Key, TypeId};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::source::{Reading, SourceId};
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
@@ -57,7 +57,7 @@ pub(crate) enum Request {
     /// Ask the hub what defines these types.
     Define(Vec<ResourceType>, Rc<TypeDefinitions>),
     /// Ask the hub whether a type is still being deleted there; true if it was gone already.
-    Verify(TypeId, ResourceType, bool, Rc<TypeDefinitions>),
+    Verify(ResourceType, bool, Rc<TypeDefinitions>),
     /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer; with the type of its
     /// copies.
     SearchForLeft(String, ResourceType, Rc<TypeDefinitions>),
@@ -80,7 +80,7 @@ pub(crate) enum Answer {
     /// The hub has been asked what defines its types.
     Defined(TypeDefinitionAnswers),
     /// The hub has been asked whether a type is still being deleted there.
-    Withdrawal(TypeId, Result<Option<Withdrawal>, Error>),
+    Withdrawal(String, Result<Option<Withdrawal>, Error>),
     /// Both sides have been asked what is left of a type that the hub has no longer.
     Vanished(String, Left),
     /// A namespace at the hub has been created or deleted, or the attempt has failed.

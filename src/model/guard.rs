@@ -35,7 +35,7 @@ use super::count::Count;
 use super::inventory::{Held, Permit};
 use super::{Key, Model, Task, TypeId, TypeState, Types};
 use crate::logging::log_line;
-use crate::plan::Direction;
+use crate::plan::{Direction, TypePlan};
 
 /// The most holds that are listed in the condition, the most severe first.
 const MESSAGES: usize = 8;
@@ -107,7 +107,7 @@ impl Guard {
     /// The types of a direction whose deletes no hold of their own keeps.
     fn gated<'a>(&'a self, direction: Direction, types: &'a Types) -> impl Iterator<Item = (TypeId, &'a TypeState)> {
         let types = types.iter().map(|(&type_id, state)| (type_id, state));
-        types.filter(move |(type_id, state)| state.plan.direction == direction && !self.types.holds_type(*type_id))
+        types.filter(move |(_, state)| state.plan.direction == direction && !self.types.holds(&state.plan))
     }
 
     /// How many deletes a hold on the direction keeps.
@@ -124,10 +124,10 @@ impl Guard {
         let of_gates = gates.filter_map(move |(&direction, gate)| {
             Some((direction, gate.hold.as_ref()?, self.held_by_gate(direction, types)))
         });
-        let of_types = self.types.all().map(move |(type_id, known)| {
-            let state = types.get(&type_id);
-            let held = state.map_or(0, |state| state.inventory.count_held(Held::All));
-            (Direction::Down, &known.hold, held)
+        let of_types = self.types.all().map(move |(resource, known)| {
+            let copied = withdrawn::copied_types(types, resource);
+            let held = copied.map(|(_, state)| state.inventory.count_held(Held::All));
+            (Direction::Down, &known.hold, held.sum())
         });
         of_gates
             .chain(of_types)
@@ -136,10 +136,10 @@ impl Guard {
     }
 
     /// What is held of a type.
-    pub(super) fn held_of(&self, type_id: TypeId, direction: Direction) -> Held {
-        let gate = self.gates.get(&direction);
+    pub(super) fn held_of(&self, plan: &TypePlan) -> Held {
+        let gate = self.gates.get(&plan.direction);
         match () {
-            () if self.types.holds_type(type_id) => Held::All,
+            () if self.types.holds(plan) => Held::All,
             () if gate.is_some_and(|gate| gate.hold.is_some()) => Held::WithoutPermit,
             () => Held::Nothing,
         }
@@ -172,7 +172,6 @@ impl Guard {
 
     /// There is no such type any more.
     pub(super) fn drop_type(&mut self, type_id: TypeId) {
-        self.types.remove(type_id);
         self.cascades.remove_type(type_id);
     }
 }
@@ -180,14 +179,11 @@ impl Guard {
 impl Model {
     /// True if a copy whose origin is gone may be deleted now. One that may not be is handled again when its hold ends.
     pub(super) fn may_delete(&mut self, key: &Key, direction: Direction) -> bool {
-        if self.guard.types.holds_type(key.type_id) {
+        let state = self.types.get(&key.type_id);
+        if state.is_some_and(|state| self.guard.types.holds(&state.plan)) {
             return false;
         }
-        let may_go = self
-            .types
-            .get(&key.type_id)
-            .is_some_and(|state| state.inventory.may_go(&key.name));
-        if may_go {
+        if state.is_some_and(|state| state.inventory.may_go(&key.name)) {
             return true;
         }
         let now = self.now;

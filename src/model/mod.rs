@@ -354,7 +354,7 @@ impl Model {
                 }
             }
             Answer::Defined(answers) => self.definitions_read(answers),
-            Answer::Withdrawal(type_id, result) => self.withdrawal_is(type_id, result),
+            Answer::Withdrawal(resource, result) => self.withdrawal_is(resource, result),
             Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
             Answer::Namespace(done) => self.namespace_done(done),
             Answer::Heartbeat(written) => self.heartbeat_ended(written),

@@ -362,7 +362,7 @@ impl Model {
         let direction = state.plan.direction;
         // One type that cannot be read says nothing about the others.
         if error.is_unreachable()
-            || self.guard.held_of(type_id, direction) == Held::WithoutPermit && state.inventory.has_doomed()
+            || self.guard.held_of(&state.plan) == Held::WithoutPermit && state.inventory.has_doomed()
         {
             self.origins_are_unsteady(direction);
         }

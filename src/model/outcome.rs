@@ -250,7 +250,7 @@ impl Model {
             },
             &HeldFor::Doubted(Doubt::Older { from, to }) => Reason::WentBack { resource, from, to },
             HeldFor::Withdrawn(_) | HeldFor::AnotherLook if is_wanted => return queue::Done::Retry(None),
-            HeldFor::Withdrawn(withdrawal) => return self.hold_type(key, resource, withdrawal),
+            HeldFor::Withdrawn(withdrawal) => return self.hold_type(resource, withdrawal),
             _ => return self.found_gone(key, direction),
         };
         self.hold_deletes(direction, reason);

@@ -148,6 +148,8 @@ impl Model {
             types: self.record.wanted.clone(),
             hub: self.identity(Side::Hub).known().unwrap_or_default().to_owned(),
             edge: self.identity(Side::Edge).known().unwrap_or_default().to_owned(),
+            former_hubs: self.identity(Side::Hub).former().clone(),
+            former_edges: self.identity(Side::Edge).former().clone(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions.all().clone(),
             holds: self.lines_of_holds(),
@@ -225,7 +227,11 @@ impl Model {
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.restore_holds(&kept.holds);
             self.restore_definitions(kept.hub_definitions);
-            self.restore_sides([(Side::Hub, kept.hub), (Side::Edge, kept.edge)], kept.hub_versions);
+            self.restore_side(Side::Hub, kept.hub, kept.former_hubs);
+            self.restore_side(Side::Edge, kept.edge, kept.former_edges);
+            self.restore_versions(kept.hub_versions);
+            self.ask_identity(Side::Hub);
+            self.ask_identity(Side::Edge);
         }
     }
 
@@ -249,17 +255,16 @@ impl Model {
         }
     }
 
-    /// The record of an earlier run says which hub and edge the copies are from. What copies or people have said since
-    /// is newer.
-    fn restore_sides(&mut self, sides: [(Side, String); 2], versions: BTreeMap<String, u64>) {
-        for (side, cluster) in sides.into_iter().filter(|(_, cluster)| !cluster.is_empty()) {
-            if self.identity(side).known().is_none() {
-                self.identity_mut(side).expect(cluster);
-            }
+    /// The record of an earlier run says which cluster the copies are from, and which others they may be from. What
+    /// copies or people have said since is newer.
+    fn restore_side(&mut self, side: Side, cluster: String, former: BTreeSet<String>) {
+        let identity = self.identity_mut(side);
+        for uid in former {
+            identity.give_up(uid);
         }
-        self.restore_versions(versions);
-        self.ask_identity(Side::Hub);
-        self.ask_identity(Side::Edge);
+        if identity.known().is_none() && !cluster.is_empty() {
+            identity.expect(cluster);
+        }
     }
 }
 

@@ -127,7 +127,7 @@ impl Model {
     pub(super) fn restart_type(&mut self, type_id: TypeId) {
         self.end_sources(type_id);
         self.queue.remove_where(|key| key.type_id == type_id);
-        self.guard.types.remove(type_id);
+        self.ask_about_held(type_id);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.inventory.list_again();
         }
@@ -160,18 +160,19 @@ impl Model {
     }
 
     fn drop_type(&mut self, type_id: TypeId) {
-        if let Some(state) = self.types.get(&type_id) {
-            // What is served again may be defined by something that can be deleted.
-            let resource = state.plan.at_hub.qualified();
-            if self.definitions.known(&resource) == Some(&DefinedBy::Nothing) {
-                self.definitions_mut().remove(&resource);
-            }
-        }
         self.clear_failures(type_id, true);
         self.end_sources(type_id);
-        self.types.remove(&type_id);
         self.queue.remove_where(|key| key.type_id == type_id);
         self.guard.drop_type(type_id);
+        let Some(TypeState { plan, .. }) = self.types.remove(&type_id) else {
+            return;
+        };
+        self.end_hold_of(&plan);
+        // What is served again may be defined by something that can be deleted.
+        let resource = plan.at_hub.qualified();
+        if self.definitions.known(&resource) == Some(&DefinedBy::Nothing) {
+            self.definitions_mut().remove(&resource);
+        }
     }
 
     /// A deselected type is dropped, and leaves the record, when no copy of it is left.

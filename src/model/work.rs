@@ -23,7 +23,7 @@ impl Model {
         let out_of_sync = |type_id: TypeId, from: Option<Key>| {
             let state = types.get(&type_id);
             let keys = state.map(|state| {
-                let held = guard.held_of(type_id, state.plan.direction);
+                let held = guard.held_of(&state.plan);
                 out_of_sync(type_id, state, held, from.as_ref())
             });
             keys.into_iter().flatten()
@@ -169,7 +169,7 @@ impl Model {
         let identity = Rc::clone(self.identity(direction.origin()));
         let origin_type = state.origin_type().qualified();
         let origin_version = self.reached_by(direction, &origin_type);
-        let deletes_are_held = self.guard.held_of(key.type_id, direction) != Held::Nothing;
+        let deletes_are_held = self.guard.held_of(&state.plan) != Held::Nothing;
         let may_cascade = self.guard.may_cascade(key);
         let state = self.types.get_mut(&key.type_id)?;
         let (origin, copy_at) = state.both(&key.name)?;

@@ -100,6 +100,7 @@ impl Identity {
 
     /// Sets the cluster that the copies are from.
     pub fn expect(&mut self, uid: String) {
+        self.former.remove(&uid);
         self.expected = Expected::Known(uid);
     }
 
@@ -138,6 +139,11 @@ impl Identity {
     /// People have confirmed that copies of what was in that cluster may be deleted.
     pub fn give_up(&mut self, uid: String) {
         self.former.insert(uid);
+    }
+
+    /// Those clusters.
+    pub fn former(&self) -> &BTreeSet<String> {
+        &self.former
     }
 
     /// People have confirmed that it has gone back to older versions.

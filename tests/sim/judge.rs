@@ -200,8 +200,9 @@ impl Run {
                 // upsync reads what is written then.
                 () if &*key.name == RECORD => 1 + u64::from(self.world.habits.upsync),
                 () if self.elects && &*key.name == LEASE => LEASE_REQUESTS,
-                // After a heartbeat whose answer was cut off, the hub is asked once more who it is, with the next one.
-                () if self.heartbeat.is_some() && &*key.name == "kube-system" => 1,
+                // After a request whose answer was cut off, a side is asked once more who it is, as soon as it answers
+                // something: the next heartbeat, or without any the next watch, within this hour.
+                () if &*key.name == "kube-system" => 1,
                 () => 0,
             };
             let most = each * self.processes.len() as u64;

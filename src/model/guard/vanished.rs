@@ -104,13 +104,11 @@ impl Model {
             since: now,
             due: Some(now),
         };
-        let mut types = self.types.iter().filter(|(_, state)| {
-            let plan = &state.plan;
-            plan.direction == Direction::Down && plan.at_hub.qualified() == resource
-        });
-        let held = types.find_map(|(&type_id, state)| Some((self.guard.types.token(type_id)?, state)));
-        if let Some((token, state)) = held {
-            vanished.objects = state.inventory.ours().count();
+        if let Some(token) = self.guard.types.token(resource) {
+            let copies = self
+                .copied_types(resource)
+                .map(|(_, state)| state.inventory.ours().count());
+            vanished.objects = copies.sum();
             vanished.hold = Some(begin(resource, Some(token), &mut self.chance));
             self.report_holds();
         }

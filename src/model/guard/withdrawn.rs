@@ -15,48 +15,48 @@ use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, Side};
 use crate::logging::log_line;
 use crate::model::inventory::{Held, Permit};
-use crate::model::{Key, Model, Request, TypeId};
-use crate::plan::Direction;
+use crate::model::{Model, Request, TypeId, TypeState, Types};
+use crate::plan::{Direction, TypePlan};
 use crate::queue;
 use crate::sync::definition::Withdrawal;
 
 /// How often the hub is asked whether a type is still being deleted.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Deletes of one type that are held.
+/// Deletes of the copies of one type that are held, whatever types a conversion makes of it.
 #[derive(Debug)]
 pub(super) struct TypeHold {
     pub(super) hold: Hold,
     withdrawal: Withdrawal,
-    resource: String,
 }
 
-/// The holds of all types.
+/// The holds of all types, by `resource.group` at the hub.
 #[derive(Debug, Default)]
-pub(in crate::model) struct TypeHolds(BTreeMap<TypeId, TypeHold>);
+pub(in crate::model) struct TypeHolds(BTreeMap<String, TypeHold>);
 
 impl TypeHolds {
     pub(super) fn due(&self) -> Option<Instant> {
         self.0.values().filter_map(|known| known.hold.until).min()
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (TypeId, &TypeHold)> {
-        self.0.iter().map(|(&type_id, known)| (type_id, known))
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &TypeHold)> {
+        self.0.iter().map(|(resource, known)| (&**resource, known))
     }
 
-    /// True if deletes of the type are held.
-    pub(super) fn holds_type(&self, type_id: TypeId) -> bool {
-        self.0.contains_key(&type_id)
+    /// True if deletes of the type's copies are held.
+    pub(super) fn holds(&self, plan: &TypePlan) -> bool {
+        let may_hold = !self.0.is_empty() && plan.direction == Direction::Down;
+        may_hold && self.0.contains_key(&plan.at_hub.qualified())
     }
 
     /// What confirms the deletes of the type, if they are held.
-    pub(super) fn token(&self, type_id: TypeId) -> Option<String> {
-        self.0.get(&type_id).map(|known| known.hold.token.clone())
+    pub(super) fn token(&self, resource: &str) -> Option<String> {
+        self.0.get(resource).map(|known| known.hold.token.clone())
     }
 
-    /// The type is read again, or is gone.
-    pub(in crate::model) fn remove(&mut self, type_id: TypeId) {
-        self.0.remove(&type_id);
+    /// There is no such type any more.
+    pub(in crate::model) fn remove(&mut self, resource: &str) {
+        self.0.remove(resource);
     }
 
     /// The hub does not answer steadily: the time of holds begins again.
@@ -70,26 +70,20 @@ impl TypeHolds {
 
 impl Model {
     /// The delete of a copy is held, because the hub deletes its type as a whole or has done so.
-    pub(in crate::model) fn hold_type(&mut self, key: &Key, resource: String, withdrawal: &Withdrawal) -> queue::Done {
+    pub(in crate::model) fn hold_type(&mut self, resource: String, withdrawal: &Withdrawal) -> queue::Done {
         if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Redefined(_)) {
             self.definitions_mut().accept(&resource, withdrawal.clone());
             return queue::Done::Again;
         }
-        let known = self.guard.types.0.remove(&key.type_id);
-        let known = self.hold_still(key.type_id, known, resource, withdrawal);
-        self.guard.types.0.insert(key.type_id, known);
+        let known = self.guard.types.0.remove(&resource);
+        let known = self.hold_still(&resource, known, withdrawal);
+        self.guard.types.0.insert(resource, known);
         queue::Done::Finished
     }
 
     /// A hold for this reason, from now on, which replaces a known one.
-    fn hold_still(
-        &mut self,
-        type_id: TypeId,
-        known: Option<TypeHold>,
-        resource: String,
-        withdrawal: &Withdrawal,
-    ) -> TypeHold {
-        self.definitions_mut().note_withdrawal(&resource, withdrawal);
+    fn hold_still(&mut self, resource: &str, known: Option<TypeHold>, withdrawal: &Withdrawal) -> TypeHold {
+        self.definitions_mut().note_withdrawal(resource, withdrawal);
         let redefined = matches!(withdrawal, Withdrawal::Redefined(_));
         let time = if redefined {
             self.settings.delete_limits.grace
@@ -105,25 +99,48 @@ impl Model {
             _ => {
                 self.report_holds();
                 if redefined {
-                    self.ask_what_is_defined_now(type_id);
+                    self.ask_what_is_defined_now(resource);
                 }
                 let reason = Reason::Withdrawn {
-                    resource: resource.clone(),
+                    resource: resource.to_owned(),
                     is: if redefined { TypeIs::Redefined } else { TypeIs::Going },
                 };
                 TypeHold {
                     hold: Hold::begin(Direction::Down, reason, until, &mut self.chance),
                     withdrawal: withdrawal.clone(),
-                    resource,
                 }
             }
         }
     }
 
     /// A type that was defined again may be of another kind or scope, though no source has failed meanwhile.
-    fn ask_what_is_defined_now(&mut self, type_id: TypeId) {
-        if let Some(origin) = self.types.get(&type_id).map(|state| state.origin_type().clone()) {
+    fn ask_what_is_defined_now(&mut self, resource: &str) {
+        let origin = self.copied_types(resource).next();
+        if let Some(origin) = origin.map(|(_, state)| state.origin_type().clone()) {
             self.void_discovery_of(Side::Hub, &origin);
+        }
+    }
+
+    /// The types that are synced from this one of the hub, `resource.group`.
+    pub(super) fn copied_types(&self, resource: &str) -> impl Iterator<Item = (TypeId, &TypeState)> {
+        copied_types(&self.types, resource)
+    }
+
+    /// A type is read again, since what is selected of it has changed: the hub is asked again whether it deletes it.
+    pub(in crate::model) fn ask_about_held(&mut self, type_id: TypeId) {
+        let now = self.now;
+        let resource = self.types.get(&type_id).map(|state| state.plan.at_hub.qualified());
+        let known = resource.and_then(|resource| self.guard.types.0.get_mut(&resource));
+        if let Some(known) = known.filter(|known| matches!(known.withdrawal, Withdrawal::Going(_))) {
+            known.hold.until = known.hold.until.map(|_| now);
+        }
+    }
+
+    /// A type is synced no longer.
+    pub(in crate::model) fn end_hold_of(&mut self, plan: &TypePlan) {
+        let resource = plan.at_hub.qualified();
+        if plan.direction == Direction::Down && self.copied_types(&resource).next().is_none() {
+            self.guard.types.remove(&resource);
         }
     }
 
@@ -139,34 +156,33 @@ impl Model {
         }
         let is_over = |known: &TypeHold| known.hold.until.is_some_and(|until| until <= now);
         let over = self.guard.types.0.iter().filter(|(_, known)| is_over(known));
-        let over: Vec<TypeId> = over.map(|(&type_id, _)| type_id).collect();
-        for type_id in over {
-            match self.guard.types.0.get_mut(&type_id) {
+        let over: Vec<String> = over.map(|(resource, _)| resource.clone()).collect();
+        for resource in over {
+            match self.guard.types.0.get_mut(&resource) {
                 Some(known) if matches!(known.withdrawal, Withdrawal::Going(_)) => {
                     known.hold.until = None;
-                    self.ask_for_withdrawal(type_id);
+                    self.ask_for_withdrawal(&resource);
                 }
-                _ => self.release_type(type_id, "the time is over", Permit::Needed),
+                _ => self.release_type(&resource, "the time is over", Permit::Needed),
             }
         }
     }
 
-    fn ask_for_withdrawal(&mut self, type_id: TypeId) {
-        let Some(state) = self.types.get(&type_id) else {
+    fn ask_for_withdrawal(&mut self, resource: &str) {
+        let Some((_, state)) = self.copied_types(resource).next() else {
             return;
         };
-        let (resource, gone) = (state.origin_type().clone(), state.plan.gone_at_origin);
-        self.request(Request::Verify(type_id, resource, gone, Rc::clone(&self.definitions)));
+        let (origin, gone) = (state.origin_type().clone(), state.plan.gone_at_origin);
+        self.request(Request::Verify(origin, gone, Rc::clone(&self.definitions)));
     }
 
     /// The hub has been asked whether a type is still being deleted.
-    pub(in crate::model) fn withdrawal_is(&mut self, type_id: TypeId, result: Result<Option<Withdrawal>, Error>) {
-        let Some(mut known) = self.guard.types.0.remove(&type_id) else {
+    pub(in crate::model) fn withdrawal_is(&mut self, resource: String, result: Result<Option<Withdrawal>, Error>) {
+        let Some(mut known) = self.guard.types.0.remove(&resource) else {
             return; // It was confirmed meanwhile, or the type is gone.
         };
-        let resource = known.resource.clone();
         match result {
-            Ok(Some(withdrawal)) => known = self.hold_still(type_id, Some(known), resource, &withdrawal),
+            Ok(Some(withdrawal)) => known = self.hold_still(&resource, Some(known), &withdrawal),
             Ok(None) => {
                 log_line!(
                     Info,
@@ -174,7 +190,7 @@ impl Model {
                     "the hub does not delete the type any more, deletes are not held any more",
                     resource = resource
                 );
-                self.release_copies_of(type_id, Held::All, Permit::Needed);
+                self.release_type_copies(&resource, Permit::Needed);
                 return;
             }
             Err(error) => {
@@ -184,27 +200,26 @@ impl Model {
                 }
             }
         }
-        self.guard.types.0.insert(type_id, known);
+        self.guard.types.0.insert(resource, known);
     }
 
     /// Releases what people have confirmed.
     pub(super) fn confirm_types(&mut self, tokens: &BTreeSet<String>) {
         let is_confirmed = |known: &TypeHold| tokens.contains(&known.hold.token);
         let confirmed = self.guard.types.0.iter().filter(|(_, known)| is_confirmed(known));
-        let confirmed: Vec<TypeId> = confirmed.map(|(&type_id, _)| type_id).collect();
-        for type_id in confirmed {
-            self.release_type(type_id, "confirmed", Permit::Given);
+        let confirmed: Vec<String> = confirmed.map(|(resource, _)| resource.clone()).collect();
+        for resource in confirmed {
+            self.release_type(&resource, "confirmed", Permit::Given);
         }
     }
 
-    fn release_type(&mut self, type_id: TypeId, why: &str, permit: Permit) {
-        let Some(known) = self.guard.types.0.remove(&type_id) else {
+    fn release_type(&mut self, resource: &str, why: &str, permit: Permit) {
+        let Some(known) = self.guard.types.0.remove(resource) else {
             return;
         };
-        let resource = known.resource.clone();
-        self.definitions_mut().accept(&known.resource, known.withdrawal);
+        self.definitions_mut().accept(resource, known.withdrawal);
         self.keep_guard_in_record();
-        let released = self.release_copies_of(type_id, Held::All, permit);
+        let released = self.release_type_copies(resource, permit);
         log_line!(
             Warn,
             DeletesReleased,
@@ -215,12 +230,17 @@ impl Model {
         );
     }
 
+    fn release_type_copies(&mut self, resource: &str, permit: Permit) -> usize {
+        let types: Vec<TypeId> = self.copied_types(resource).map(|(type_id, _)| type_id).collect();
+        let released = types
+            .into_iter()
+            .map(|type_id| self.release_copies_of(type_id, Held::All, permit));
+        released.sum()
+    }
+
     /// Types that were defined again and whose objects are all back are held no longer.
     pub(super) fn end_holds_of_types_that_came_back(&mut self) {
-        let is_back = |type_id: &TypeId| {
-            let Some(state) = self.types.get(type_id) else {
-                return true;
-            };
+        let is_back = |state: &TypeState| {
             let mut origins = state.origin_readers().filter_map(|id| self.sources.get(&id));
             state.copies_listed
                 && self.has_listed_origins(state)
@@ -230,20 +250,31 @@ impl Model {
                 && !state.inventory.has_held(Held::All)
         };
         let types = self.guard.types.0.iter();
-        let is_redefined = |known: &TypeHold| matches!(known.withdrawal, Withdrawal::Redefined(_));
-        let back = types.filter(|(type_id, known)| is_redefined(known) && is_back(type_id));
-        let back: Vec<TypeId> = back.map(|(&type_id, _)| type_id).collect();
-        for type_id in back {
-            if let Some(known) = self.guard.types.0.remove(&type_id) {
+        let redefined = types.filter(|(_, known)| matches!(known.withdrawal, Withdrawal::Redefined(_)));
+        let back = redefined.filter(|(resource, _)| self.copied_types(resource).all(|(_, state)| is_back(state)));
+        let back: Vec<String> = back.map(|(resource, _)| resource.clone()).collect();
+        for resource in back {
+            if let Some(known) = self.guard.types.0.remove(&resource) {
                 log_line!(
                     Info,
                     HoldEnded,
                     "all objects are back, deletes are not held any more",
-                    resource = known.resource
+                    resource = resource
                 );
-                self.definitions_mut().accept(&known.resource, known.withdrawal);
+                self.definitions_mut().accept(&resource, known.withdrawal);
                 self.holds_have_changed();
             }
         }
     }
+}
+
+/// The types that are synced from this one of the hub, `resource.group`.
+pub(super) fn copied_types<'a>(
+    types: &'a Types,
+    resource: &str,
+) -> impl Iterator<Item = (TypeId, &'a TypeState)> + use<'a> {
+    let resource = resource.to_owned();
+    let is_from = move |plan: &TypePlan| plan.direction == Direction::Down && plan.at_hub.qualified() == resource;
+    let types = types.iter().map(|(&type_id, state)| (type_id, state));
+    types.filter(move |(_, state)| is_from(&state.plan))
 }

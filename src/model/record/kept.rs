@@ -20,6 +20,10 @@ const KEYS: [(Direction, &str); 2] = [(Direction::Down, "types"), (Direction::Up
 /// Keys of the UIDs of the hub and the edge that the copies are from. A backup may bring the record to another edge.
 const HUB: &str = "hub";
 const EDGE: &str = "edge";
+/// Keys of the UIDs of the hubs and the edges of which people have confirmed that they do not come back, one a line: not
+/// all copies from them may have been deleted yet.
+const FORMER_HUBS: &str = "former-hubs";
+const FORMER_EDGES: &str = "former-edges";
 /// Key of the versions that its types were seen at, one `resource.group version` a line.
 const HUB_VERSIONS: &str = "hub-versions";
 /// Key of what defines its types, one `resource.group uid` a line; the UID is `-` for a type that nothing defines which
@@ -39,6 +43,8 @@ pub(crate) struct Kept {
     pub(crate) hub: String,
     /// The edge that the copies at the hub are from; empty if it is not known.
     pub(super) edge: String,
+    pub(super) former_hubs: BTreeSet<String>,
+    pub(super) former_edges: BTreeSet<String>,
     pub(super) hub_versions: BTreeMap<String, u64>,
     pub(crate) hub_definitions: BTreeMap<String, DefinedBy>,
 }
@@ -85,12 +91,21 @@ pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error
         };
         Some((resource.to_owned(), known))
     });
+    let uids = |key: &str| {
+        text(key)
+            .lines()
+            .filter(|uid| is_word(uid))
+            .map(str::to_owned)
+            .collect()
+    };
     Ok(Kept {
         holds: text(HOLDS).to_owned(),
         hub_definitions: definitions.collect(),
         types: types.collect(),
         hub: text(HUB).to_owned(),
         edge: text(EDGE).to_owned(),
+        former_hubs: uids(FORMER_HUBS),
+        former_edges: uids(FORMER_EDGES),
         hub_versions: versions.collect(),
     })
 }
@@ -109,12 +124,15 @@ pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
         };
         let _ = writeln!(definitions, "{resource} {uid}");
     }
+    let lines = |uids: &BTreeSet<String>| uids.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
     let data: BTreeMap<&str, String> = KEYS
         .iter()
         .map(|&(direction, key)| (key, render(direction, &kept.types)))
         .chain([
             (HUB, kept.hub.clone()),
             (EDGE, kept.edge.clone()),
+            (FORMER_HUBS, lines(&kept.former_hubs)),
+            (FORMER_EDGES, lines(&kept.former_edges)),
             (HUB_VERSIONS, versions),
             (HUB_DEFINITIONS, definitions),
             (HOLDS, kept.holds.clone()),
@@ -224,7 +242,7 @@ pub(super) mod tests {
 
     #[test]
     fn fuzz_record() {
-        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n"}}"#;
+        const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","former-hubs":"u0\n","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n"}}"#;
         let name = ObjectName::new("default", LEGACY_RECORD);
         crate::fuzz::fuzz("record", &[RECORD.as_bytes()], |text, _| {
             if let Ok(kept) = parse_record(&name, text) {

@@ -5,11 +5,11 @@ use crate::sync::definition::{DefinedBy, TypeDefinition};
 
 const WHAT: &str = "ask what defines types";
 
-fn defined_by(uid: &str) -> Option<TypeDefinition> {
-    Some(TypeDefinition {
+fn defined_by(uid: &str) -> TypeDefinition {
+    TypeDefinition {
         uid: uid.into(),
         being_deleted: false,
-    })
+    }
 }
 
 fn known(bench: &Bench) -> Option<&DefinedBy> {
@@ -25,7 +25,7 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
     for (error, expected) in [(None, 1..2), (Some(forbidden()), 2..3), (Some(broken()), 8..16)] {
         let mut bench = Bench::new();
         bench.world.serve(&widgets());
-        bench.world.definition = defined_by("crd");
+        bench.world.definition = Some(defined_by("crd"));
         bench
             .world
             .fails
@@ -45,14 +45,14 @@ fn what_defines_a_type_is_asked_once_and_again_only_while_the_hub_fails_to_say()
 fn selected_again(copies: &[&str]) -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = defined_by("crd");
+    bench.world.definition = Some(defined_by("crd"));
     let mut bench = bench.selecting(&["widgets.example.org"]);
     bench.list_rest(100);
     bench.config_says(&config("all", &json!({})));
     list(&mut bench, &[]);
     bench.pass(SECOND);
     assert!(!bench.world.kept.types.iter().any(|known| known.resource == "widgets"));
-    bench.world.definition = defined_by("next");
+    bench.world.definition = Some(defined_by("next"));
     bench.select(&["widgets.example.org"]);
     list(&mut bench, copies);
     bench.pass(SECOND);

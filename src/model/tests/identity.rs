@@ -202,3 +202,19 @@ fn copies_of_the_cluster_that_answers_again_are_judged_again() {
     assert_eq!(bench.working(), ["a"]);
     assert_eq!(bench.job("a").identity.expected(), Some("older"));
 }
+
+#[test]
+fn what_people_have_confirmed_of_another_cluster_is_carried_out_after_a_restart() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b"]);
+    bench.another_hub();
+    bench.confirm(&bench.token());
+    assert_eq!(bench.world.kept.hub, "another");
+    let from_the_hub = HeldFor::Doubted(Doubt::MadeFrom("the-hub".into()));
+    let mut next = Bench::new();
+    next.world.kept = bench.world.kept;
+    next.uids.insert(Side::Hub, "another");
+    let mut next = next.selecting(&["configmaps"]);
+    next.list_rest(100);
+    assert!(next.model.confirmed_meanwhile(Side::Hub, "configmaps", &from_the_hub));
+}

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::TYPE_WITHDRAWN;
-use crate::sync::definition::{TypeDefinition, Withdrawal};
+use crate::sync::definition::{DefinedBy, TypeDefinition, Withdrawal};
 
 const VERIFY: &str = "ask whether a type is withdrawn";
 const LEFT: &str = "search for what is left";
@@ -282,4 +282,76 @@ fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_
     bench.list(copies, &known, 2003);
     assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
     assert_eq!(bench.working(), ["a", "b"]);
+}
+
+/// Widgets `a`, and `b` that a conversion makes a gadget, have come down; the hub has defined the type again, and both are
+/// gone with the former definition.
+fn redefined_with_a_conversion() -> (Bench, [SourceId; 2]) {
+    let mut bench = Bench::new();
+    let gadgets = ResourceType {
+        resource: "gadgets".into(),
+        kind: "Gadget".into(),
+        ..widgets()
+    };
+    bench.world.serve(&widgets());
+    bench.world.serve(&gadgets);
+    bench.world.definition = Some(TypeDefinition {
+        uid: "crd".into(),
+        being_deleted: false,
+    });
+    bench.run();
+    let address = |kind: &str, name: &str| json!({"group": "example.org", "version": "v1", "kind": kind, "name": name});
+    let selected = |name: &str| json!({"group": "example.org", "version": "v1", "kind": "Widget", "namespace": "shop", "name": name});
+    let spec = json!({
+        "downSyncedResources": [selected("a"), selected("b")],
+        "conversions": [{"upstream": address("Widget", "b"), "downstream": address("Gadget", "b")}]});
+    bench.list_configs(ConfigKind::SyncerConfig, &[]);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[config("all", &spec)]);
+    bench.list_all(1);
+    let all = bench.world.sources.iter();
+    let of_widgets =
+        all.filter(|(_, (feed, reading))| matches!(feed, Feed::Origins(..)) && reading.resource.resource == "widgets");
+    let sources: Vec<SourceId> = of_widgets.map(|(&id, _)| id).collect();
+    let sources: [SourceId; 2] = sources.try_into().expect("each type is read by itself");
+    for source in sources {
+        for name in ["a", "b"] {
+            bench.says(source, &object(&widgets(), "shop", name, 10));
+        }
+    }
+    bench.succeed(Change::Created);
+    bench.succeed(Change::Created);
+    bench.there_are_no_statuses();
+    for source in sources {
+        for name in ["a", "b"] {
+            bench.says_gone(source, &object(&widgets(), "shop", name, 20));
+        }
+    }
+    let redefined = HeldFor::Withdrawn(Withdrawal::Redefined("next".into()));
+    while let Some(name) = bench.working().first().map(|&name| name.to_owned()) {
+        bench.end_with(&name, redefined.clone());
+    }
+    (bench, sources)
+}
+
+// Seed 56800 of the simulation: all objects of one of the two were back, which counted as confirmed for the other too.
+#[test]
+fn what_a_conversion_makes_another_type_is_held_with_the_type_that_it_is_from() {
+    let (mut bench, sources) = redefined_with_a_conversion();
+    assert_eq!(
+        bench.held_for(Direction::Down, TYPE_WITHDRAWN),
+        Some(2),
+        "one hold keeps both"
+    );
+    for source in sources {
+        bench.says(source, &object(&widgets(), "shop", "a", 30));
+    }
+    bench.succeed_with("a", Change::Created);
+    bench.pass(GRACE / 2);
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(1));
+    assert_eq!(
+        bench.model.definitions.known("widgets.example.org"),
+        Some(&DefinedBy::Uid("crd".into()))
+    );
+    bench.confirm(&bench.token());
+    assert_eq!(bench.working(), ["b"]);
 }

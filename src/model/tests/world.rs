@@ -260,9 +260,10 @@ impl Bench {
                     types: answers.collect(),
                 })
             }
-            Request::Verify(type_id, ..) => {
-                Answer::Withdrawal(type_id, or_fails(error).map(|()| self.world.withdrawal.clone()))
-            }
+            Request::Verify(resource, ..) => Answer::Withdrawal(
+                resource.qualified(),
+                or_fails(error).map(|()| self.world.withdrawal.clone()),
+            ),
             Request::SearchForLeft(resource, ..) => {
                 let left = or_fails(error).map(|()| self.world.left);
                 Answer::Vanished(resource, left.map_err(|error| (Side::Edge, error)))
