@@ -612,13 +612,30 @@ fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_
         wanted_by_kind(&serde_json::json!({"downSyncedResources": [
             {"group": "g", "version": "v1", "kind": "Gauge", "namespace": "shop", "name": "a"}]}))
     };
-    for (row, hub, mut wanted, let_go, retained) in [
-        ("it is hidden", &without, gauges_and_configmaps(), false, false),
-        ("selected by kind, and hidden", &without, by_kind(), false, false),
-        ("people have let it go", &without, gauges_and_configmaps(), true, true),
-        ("nothing selects it", &without, Wanted::default(), false, true),
-        ("it is served", &both, gauges_and_configmaps(), false, true),
+    for (row, hub, mut wanted, let_go, denied, retained) in [
+        ("it is hidden", &without, gauges_and_configmaps(), false, "", false),
+        (
+            "denied, and hidden",
+            &without,
+            gauges_and_configmaps(),
+            false,
+            "deny gauges.g",
+            false,
+        ),
+        ("selected by kind, and hidden", &without, by_kind(), false, "", false),
+        (
+            "people have let it go",
+            &without,
+            gauges_and_configmaps(),
+            true,
+            "",
+            true,
+        ),
+        ("nothing selects it", &without, Wanted::default(), false, "", true),
+        ("it is served", &both, gauges_and_configmaps(), false, "", true),
     ] {
+        let mut filter = Filter::default();
+        filter.add_file("bounds", denied).unwrap();
         wanted.retained.insert(SyncedType {
             group: "h".into(),
             resource: "meters".into(),
@@ -630,7 +647,7 @@ fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_
             ..synced(Direction::Down)
         });
         wanted.let_go.extend(let_go.then(|| "gauges.g".to_owned()));
-        let plan = resolve(&wanted, hub, &both);
+        let plan = resolve_within(&filter, &wanted, hub, &both);
         let meters = plan.types.get(&pair(Direction::Down, ("g", "gauges"), ("h", "meters")));
         assert_eq!(meters.is_some(), retained, "{row}");
         let goes = meters.is_some_and(|planned| planned.gone_at_origin);

@@ -87,7 +87,8 @@ impl<'a> Resolver<'a> {
             });
     }
 
-    /// True if a config asks for the type that these copies of another kind are made from.
+    /// True if a config asks for the type that these copies are made from, also if the edge does not allow copies of the
+    /// same kind.
     fn selects_origins(&self, known: &SyncedType) -> bool {
         let (group, resource) = known.origin();
         let by_kind = |entry: &Entry| match (&entry.types, &known.of) {
@@ -96,7 +97,8 @@ impl<'a> Resolver<'a> {
         };
         let mut entries = self.wanted.entries.iter();
         self.versions.contains_key(&(known.direction, group, resource))
-            || entries.any(|entry| entry.direction == known.direction && by_kind(entry))
+            || entries
+                .any(|entry| entry.direction == known.direction && (names_origins(entry, known) || by_kind(entry)))
     }
 
     /// Notes a selected type that the hub does not serve, if there may be copies of it, as these are at the edge.
@@ -112,21 +114,26 @@ impl<'a> Resolver<'a> {
 
     /// Where a type is selected that the edge does not serve, so that the version to select it at is not known.
     fn places_of(&self, known: &SyncedType) -> Vec<Place> {
-        let (group, resource) = known.origin();
         let selects = |entry: &&Entry| {
-            let names = match &entry.types {
-                Types::Plural {
-                    group: of,
-                    resource: plural,
-                    ..
-                } => of == group && plural == resource,
-                Types::Group(of) => of == group && !is_never_synced(group, resource),
-                Types::Kind { .. } => false,
-            };
-            names && entry.direction == Direction::Up && known.direction == Direction::Up
+            let is_up = entry.direction == Direction::Up && known.direction == Direction::Up;
+            is_up && names_origins(entry, known)
         };
         let entries = self.wanted.entries.iter().filter(selects);
         entries.map(|entry| entry.place.clone()).collect()
+    }
+}
+
+/// True if an entry names the type of the origins by its plural or its group.
+fn names_origins(entry: &Entry, known: &SyncedType) -> bool {
+    let (group, resource) = known.origin();
+    match &entry.types {
+        Types::Plural {
+            group: of,
+            resource: plural,
+            ..
+        } => of == group && plural == resource,
+        Types::Group(of) => of == group && !is_never_synced(group, resource),
+        Types::Kind { .. } => false,
     }
 }
 
