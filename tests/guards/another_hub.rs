@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::bench::{
-    DOWNSYNCED, EACH_SECOND, confirm, copies_become, copies_stay, create, identity, is_held, names, nothing_is_held,
-    secret, select_all,
+    DOWNSYNCED, EACH_SECOND, confirm, copies, copies_become, copies_stay, create, identity, is_held, names,
+    nothing_is_held, secret, select_all,
 };
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{config_map, syncer_config};
@@ -17,6 +17,7 @@ in_both_modes!(
     while_the_syncer_is_down_the_copies_stay_until_it_is_confirmed,
     without_its_record_the_copies_stay_until_it_is_confirmed,
     an_empty_hub_with_an_empty_config_deletes_nothing,
+    what_was_confirmed_is_carried_out_though_the_syncer_is_killed_in_between,
 );
 
 /// Two copies, and a syncer that has seen them.
@@ -142,4 +143,39 @@ async fn an_empty_hub_with_an_empty_config_deletes_nothing(flags: Mode) {
     confirm(&hub, "empty", &token).await;
     copies_become(&edge, "shop", DOWNSYNCED, &names(0..0)).await;
     assert!(syncer.is_running());
+}
+
+async fn what_was_confirmed_is_carried_out_though_the_syncer_is_killed_in_between(flags: Mode) {
+    let mut pair = Pair::start(PairOptions::default()).await;
+    create(&pair.hub.objects(), "shop", 40).await;
+    select_all(&pair.hub.objects(), "shop").await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let edge = pair.edge.objects();
+    copies_become(&edge, "shop", DOWNSYNCED, &names(0..40)).await;
+    nothing_is_held(&pair.hub.objects(), "the-one").await;
+    syncer.terminate().await;
+    let another = replace_hub(&mut pair).await;
+    let hub = pair.hub.objects();
+    stock(&hub, "shop", &["c0"], &json!({"v": "2"})).await;
+    select_all(&hub, "shop").await;
+    // Slow enough to be killed before it has deleted all of them.
+    let slow = ["--heartbeat-interval=5s", "--qps=10", "--burst=10"];
+    let from = format!("--from-kubeconfig={}", pair.hub.kubeconfig().display());
+    let to = format!("--to-kubeconfig={}", pair.edge.kubeconfig().display());
+    let first = ["run", "--sync-target-uid=test", &from, &to];
+    let mut syncer = Syncer::start_raw(&[&first, flags, &slow].concat(), &[]);
+    is_held(&hub, "the-one", "OtherCluster", &another).await;
+    let token = is_held(&hub, "the-one", "OtherCluster", "39 objects are held").await;
+    confirm(&hub, "the-one", &token).await;
+    eventually("some copies are deleted", SOON, async || {
+        let left = copies(&edge, "shop", DOWNSYNCED).await?;
+        (left.len() < 40).then_some(()).ok_or("none is".to_owned())
+    })
+    .await;
+    syncer.kill();
+    let left = copies(&edge, "shop", DOWNSYNCED).await.expect("the edge answers");
+    assert!(left.len() > 1, "it was too fast: {left:?}");
+    let _syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    copies_become(&edge, "shop", DOWNSYNCED, &names(0..1)).await;
+    nothing_is_held(&hub, "the-one").await;
 }

@@ -20,15 +20,19 @@ impl Model {
         lines.collect()
     }
 
-    /// People have confirmed that so many copies may be deleted.
+    /// People have confirmed that so many copies may be deleted. Those of another cluster are too many after a restart,
+    /// which knows from the record that nothing else is to be held.
     pub(super) fn keep_confirmed(&mut self, direction: Direction, hold: Option<Hold>, released: usize) {
+        let copies = self.counted(direction, self.now).copies;
         let gate = self.guard.gates.entry(direction).or_default();
-        gate.confirmed = hold.and_then(|hold| match hold.reason {
-            Reason::TooMany { of, .. } => Some(Hold {
-                reason: Reason::TooMany { doomed: released, of },
-                ..hold
-            }),
-            _ => None,
+        gate.confirmed = hold.filter(|_| released > 0).and_then(|hold| {
+            let of = match hold.reason {
+                Reason::TooMany { of, .. } => of,
+                Reason::OtherCluster { .. } => copies.max(released),
+                _ => return None,
+            };
+            let reason = Reason::TooMany { doomed: released, of };
+            Some(Hold { reason, ..hold })
         });
         self.keep_guard_in_record();
     }

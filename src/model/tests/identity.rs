@@ -205,16 +205,36 @@ fn copies_of_the_cluster_that_answers_again_are_judged_again() {
 
 #[test]
 fn what_people_have_confirmed_of_another_cluster_is_carried_out_after_a_restart() {
+    let names = ["a", "b", "c", "d"];
     let mut bench = Bench::listed();
-    bench.bring_down(&["a", "b"]);
+    bench.bring_down(&names);
     bench.another_hub();
-    bench.confirm(&bench.token());
+    let origins = bench.origins();
+    bench.list(origins, &[], 3);
+    let token = bench.token();
+    bench.confirm(&token);
+    assert_eq!(bench.working(), names);
+    bench.pass(SECOND);
     assert_eq!(bench.world.kept.hub, "another");
-    let from_the_hub = HeldFor::Doubted(Doubt::MadeFrom("the-hub".into()));
+    // It stops before they are deleted.
     let mut next = Bench::new();
     next.world.kept = bench.world.kept;
     next.uids.insert(Side::Hub, "another");
-    let mut next = next.selecting(&["configmaps"]);
+    next.run();
+    let mut confirming = shop(&["configmaps"]);
+    confirming["metadata"]["annotations"] = json!({crate::api::CONFIRM_DELETES: token});
+    next.configure(&[confirming]);
+    let copies = next.copies();
+    next.list(copies, &names.map(|name| copy_of(name, 2000)), 2001);
     next.list_rest(100);
-    assert!(next.model.confirmed_meanwhile(Side::Hub, "configmaps", &from_the_hub));
+    assert_eq!(next.working(), names);
+    for name in names {
+        assert!(next.job(name).may_delete);
+        next.end_with(name, HeldFor::Doubted(Doubt::MadeFrom("the-hub".into())));
+        assert!(
+            next.working().contains(&name),
+            "{name} is no stray: {:?}",
+            next.working()
+        );
+    }
 }
