@@ -217,9 +217,9 @@ impl Model {
         let timer = Timer::Discovery(side);
         self.timers.ends(timer);
         let lacked_before = (self.selecting.gone.clone(), self.selecting.without_copies.clone());
+        self.take_in_served(side, answers.served);
         self.count_gone(side, &answers.lacking);
         self.note_without_copies(side, &answers.lacking);
-        self.take_in_served(side, answers.served);
         match answers.groups {
             Some(Ok(groups)) => {
                 self.report.works(&list_of_groups(side));
@@ -321,12 +321,17 @@ impl Model {
         without_copies.extend(lacking);
     }
 
-    /// Counts how often in a row a side has confirmed that it lacks the origins of a type.
+    /// Counts how often in a row a side has confirmed that it lacks the origins of a type. One that it merely does not
+    /// serve at the moment keeps its objects as long as its CRD is there; one of another scope is another type.
     fn count_gone(&mut self, side: Side, lacking: &BTreeSet<(String, String)>) {
         let origins = |known: &SyncedType| (known.origin().0.to_owned(), known.origin().1.to_owned());
         let saved = self.record.saved.iter().flatten();
         let lacking = saved.filter(|known| known.direction.origin() == side && lacking.contains(&origins(known)));
-        let lacking: BTreeSet<SyncedType> = lacking.cloned().collect();
+        let is_hidden = |known: &SyncedType| {
+            let (group, resource) = known.origin();
+            self.may_have_crd(side, group, resource) && !self.discovery(side).serves(group, resource)
+        };
+        let lacking: BTreeSet<SyncedType> = lacking.filter(|known| !is_hidden(known)).cloned().collect();
         let gone = &mut self.selecting.gone;
         gone.retain(|known, _| known.direction.origin() != side || lacking.contains(known));
         let now = self.now;

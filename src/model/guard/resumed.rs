@@ -21,7 +21,7 @@ impl Model {
     }
 
     /// People have confirmed that so many copies may be deleted. Those of another cluster are too many after a restart,
-    /// which knows from the record that nothing else is to be held.
+    /// which knows from the record that nothing else is to be held. That a side is older is confirmed once more then.
     pub(super) fn keep_confirmed(&mut self, direction: Direction, hold: Option<Hold>, released: usize) {
         let copies = self.counted(direction, self.now).copies;
         let gate = self.guard.gates.entry(direction).or_default();
@@ -29,7 +29,8 @@ impl Model {
             let of = match hold.reason {
                 Reason::TooMany { of, .. } => of,
                 Reason::OtherCluster { .. } => copies.max(released),
-                _ => return None,
+                Reason::WentBack { .. } => return Some(hold),
+                Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
             };
             let reason = Reason::TooMany { doomed: released, of };
             Some(Hold { reason, ..hold })

@@ -104,12 +104,11 @@ impl Model {
             since: now,
             due: Some(now),
         };
-        if let Some(token) = self.guard.types.token(resource) {
-            let copies = self
-                .copied_types(resource)
-                .map(|(_, state)| state.inventory.ours().count());
-            vanished.objects = copies.sum();
-            vanished.hold = Some(begin(resource, Some(token), &mut self.chance));
+        if self.guard.types.holds_any_of(resource) {
+            let copies = self.copied_types(resource);
+            vanished.objects = copies.map(|(_, state)| state.inventory.ours().count()).sum();
+            let token = self.guard.types.token_of_going(resource);
+            vanished.hold = Some(begin(resource, token, &mut self.chance));
             self.report_holds();
         }
         self.guard.vanished.types.insert(resource.to_owned(), vanished);

@@ -49,9 +49,15 @@ impl TypeHolds {
         may_hold && self.0.contains_key(&plan.at_hub.qualified())
     }
 
-    /// What confirms the deletes of the type, if they are held.
-    pub(super) fn token(&self, resource: &str) -> Option<String> {
-        self.0.get(resource).map(|known| known.hold.token.clone())
+    /// The same, by the name of the type.
+    pub(super) fn holds_any_of(&self, resource: &str) -> bool {
+        self.0.contains_key(resource)
+    }
+
+    /// What confirms the deletes of the type, if they are held because the hub deletes it.
+    pub(super) fn token_of_going(&self, resource: &str) -> Option<String> {
+        let known = self.0.get(resource)?;
+        matches!(known.withdrawal, Withdrawal::Going(_)).then(|| known.hold.token.clone())
     }
 
     /// There is no such type any more.

@@ -97,6 +97,28 @@ fn a_hold_is_in_the_record_until_all_that_was_confirmed_is_carried_out() {
 }
 
 #[test]
+fn that_a_side_is_older_stays_confirmed_over_a_restart_until_that_is_carried_out() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c"]);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 50));
+    bench.end_with("a", HeldFor::WentBack(5));
+    bench.pass(60 * SECOND);
+    let token = bench.token();
+    bench.confirm(&token);
+    bench.pass(SECOND);
+    assert_eq!(bench.working(), ["a"]);
+    let line = format!("downsync OlderVersions {token} ");
+    let written = format!("{:?}", bench.world.kept);
+    assert!(written.contains(&line), "{written}");
+    bench.succeed_with("a", Change::Deleted);
+    bench.says_gone(bench.copies(), &copy_of("a", 3000));
+    bench.pass(SECOND);
+    let written = format!("{:?}", bench.world.kept);
+    assert!(!written.contains(&token), "{written}");
+}
+
+#[test]
 fn a_token_that_stands_on_a_config_at_the_start_lets_go_what_an_earlier_run_has_held_once_that_is_known() {
     for is_record_late in [false, true] {
         let mut bench = Bench::new();

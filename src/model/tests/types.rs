@@ -433,8 +433,9 @@ fn groups_that_cannot_be_listed_fail_as_long_as_they_are_needed() {
     }
 }
 
-/// A copy is there whose type its side of origins does not serve any more; the seconds until it is deleted.
-fn seconds_until_deleted(mut bench: Bench, origins: Side, copies: Side) -> u64 {
+/// A copy is there whose type its side of origins does not serve any more, while it has these CRDs; the seconds until it is
+/// deleted, if it is.
+fn seconds_until_deleted(mut bench: Bench, origins: Side, copies: Side, crds: &[Value]) -> Option<u64> {
     let at_copy = bench.copies_of(copies, "widgets").expect("they are read");
     let direction = if copies == Side::Hub {
         Direction::Up
@@ -449,37 +450,66 @@ fn seconds_until_deleted(mut bench: Bench, origins: Side, copies: Side) -> u64 {
     bench.breaks(source, not_served());
     for second in 1..200 {
         bench.pass(SECOND);
-        let at_copy = bench.copies_of(copies, "widgets").expect("they are read");
-        if !bench.listed.contains(&at_copy) {
+        bench.list_crds(origins, crds);
+        let at_copy = bench.copies_of(copies, "widgets");
+        if let Some(at_copy) = at_copy.filter(|at_copy| !bench.listed.contains(at_copy)) {
             bench.list(at_copy, &made, 2001 + second);
         }
         if bench.work.iter().any(|(_, job)| job.type_gone && job.may_delete) {
-            return second;
+            return Some(second);
         }
     }
-    panic!("it is kept: {:?}", bench.log);
+    None
+}
+
+fn deselected_widget() -> Bench {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.selecting(&["widgets.example.org"]);
+    has_a_widget(&mut bench, Side::Hub);
+    bench.config_says(&config("all", &json!({})));
+    bench
+}
+
+fn widget_of_the_edge() -> Bench {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.with_spec(&up());
+    has_a_widget(&mut bench, Side::Edge);
+    bench
+}
+
+fn has_a_widget(bench: &mut Bench, origins: Side) {
+    let source = bench.origins_of(origins, "widgets").expect("they are read");
+    bench.says(source, &object(&widgets(), "shop", "a", 10));
+    bench.succeed(Change::Created);
+    bench.there_are_no_statuses();
 }
 
 #[test]
 fn a_type_that_is_lacking_is_asked_for_until_that_is_certain_which_takes_longer_if_it_is_selected() {
-    let widget = |bench: &mut Bench, origins: Side| {
-        let source = bench.origins_of(origins, "widgets").expect("they are read");
-        bench.says(source, &object(&widgets(), "shop", "a", 10));
-        bench.succeed(Change::Created);
-        bench.there_are_no_statuses();
-    };
-    let mut bench = Bench::new();
-    bench.world.serve(&widgets());
-    let mut bench = bench.selecting(&["widgets.example.org"]);
-    widget(&mut bench, Side::Hub);
-    bench.config_says(&config("all", &json!({})));
-    let deselected = seconds_until_deleted(bench, Side::Hub, Side::Edge);
-    assert!((6..20).contains(&deselected), "{deselected} s");
+    let deselected = seconds_until_deleted(deselected_widget(), Side::Hub, Side::Edge, &[]);
+    assert!(
+        deselected.is_some_and(|after| (6..20).contains(&after)),
+        "{deselected:?} s"
+    );
+    let selected = seconds_until_deleted(widget_of_the_edge(), Side::Edge, Side::Hub, &[]);
+    assert!(
+        selected.is_some_and(|after| (30..120).contains(&after)),
+        "{selected:?} s"
+    );
+}
 
-    let mut bench = Bench::new();
-    bench.world.serve(&widgets());
-    let mut bench = bench.with_spec(&up());
-    widget(&mut bench, Side::Edge);
-    let selected = seconds_until_deleted(bench, Side::Edge, Side::Hub);
-    assert!((30..120).contains(&selected), "{selected} s");
+// `served: false` in the CRD hides the type and keeps its objects.
+#[test]
+fn a_type_that_is_not_served_while_its_crd_is_there_is_not_gone() {
+    let crds = [definition(7)];
+    assert_eq!(
+        seconds_until_deleted(deselected_widget(), Side::Hub, Side::Edge, &crds),
+        None
+    );
+    assert_eq!(
+        seconds_until_deleted(widget_of_the_edge(), Side::Edge, Side::Hub, &crds),
+        None
+    );
 }

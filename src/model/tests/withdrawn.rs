@@ -248,6 +248,7 @@ fn a_type_that_the_hub_has_no_longer_and_that_has_no_copies_is_worth_no_word() {
 #[test]
 fn people_may_let_go_the_copies_of_a_type_that_the_hub_has_no_longer() {
     let mut bench = vanished(2);
+    bench.list_crds(Side::Hub, &[]);
     bench.confirm(&bench.token());
     bench.pass(SECOND);
     assert!(
@@ -276,12 +277,33 @@ fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_
     bench.pass(3 * SECOND);
     let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
     bench.list(copies, &known, 2002);
+    bench.list_crds(Side::Hub, &[]);
     assert!(bench.work.is_empty(), "it has said so once: {:?}", bench.working());
     bench.pass(60 * SECOND);
     let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
     bench.list(copies, &known, 2003);
     assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
     assert_eq!(bench.working(), ["a", "b"]);
+}
+
+// Whoever has read how many a redefined type holds has not confirmed all of one that is gone.
+#[test]
+fn a_type_that_is_gone_after_it_was_defined_again_is_held_with_a_token_of_its_own() {
+    for (withdrawal, same) in [(going(), true), (Withdrawal::Redefined("next".into()), false)] {
+        let mut bench = bench();
+        let origins = origins(&bench);
+        bench.says_gone(origins, &object(&widgets(), "shop", "a", 20));
+        bench.world.withdrawal = Some(withdrawal.clone());
+        bench.end_with("a", HeldFor::Withdrawn(withdrawal.clone()));
+        bench.pass(60 * SECOND);
+        let before = bench.token();
+        bench.world.withdraw_at(Side::Hub, &widgets());
+        bench.world.left = 2;
+        bench.breaks(origins, not_served());
+        bench.pass(60 * SECOND);
+        assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
+        assert_eq!(bench.token() == before, same, "{withdrawal:?}");
+    }
 }
 
 /// Widgets `a`, and `b` that a conversion makes a gadget, have come down; the hub has defined the type again, and both are

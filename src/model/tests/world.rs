@@ -307,6 +307,14 @@ impl Bench {
         self.configure(&[shop(resources)]);
     }
 
+    /// The CRDs of a side are listed, if they are read and were not listed yet.
+    pub(super) fn list_crds(&mut self, side: Side, crds: &[Value]) {
+        let source = self.find(|feed| *feed == Feed::Crds(side), "customresourcedefinitions");
+        if let Some(source) = source.filter(|source| !self.listed.contains(source)) {
+            self.list(source, crds, 1);
+        }
+    }
+
     /// Namespaces are listed on both sides, without any, as far as they are read.
     pub(super) fn list_namespaces(&mut self, version: u64) {
         if let Some(copies) = self.copies_of(Side::Edge, "namespaces") {
