@@ -14,7 +14,7 @@ use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::config_map;
 use crate::support::stage::{Stage, stage};
 use crate::support::story::{SOON, a_while, copy_equals};
-use crate::support::{Pair, PairOptions, Syncer, eventually, lines, shared_pair};
+use crate::support::{Pair, PairOptions, Syncer, comes_to_rest, lines, shared_pair};
 
 in_both_modes!(
     thirty_of_forty_are_held_until_they_are_confirmed_each_time_again,
@@ -51,8 +51,9 @@ async fn delete_at_once(pair: &Pair, syncer: &mut Syncer, shop: &str, gone: &BTr
 async fn some_are_held(pair: &Pair, shop: &str, all: usize, kept: usize) -> (String, BTreeSet<String>) {
     let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
     let token = is_held(&hub, "the-one", "TooMany", "copies are to be deleted at once").await;
-    // Those that were under way are done when no more are left than are held.
-    let left = eventually("what is not held has gone", SOON, async || {
+    // Those that were under way are done when no more are left than are held, and it stays so: at first they count as held.
+    let rest = Duration::from_secs(2);
+    let left = comes_to_rest("what is not held has gone", rest, SOON, async || {
         let left = copies(&edge, shop, DOWNSYNCED).await?;
         let condition = condition(&hub, "the-one").await?;
         let message = condition["message"].as_str().unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::support::stage::{Stage, all_of, config_maps, deselect, numbered, sele
 use crate::support::story::{
     SOON, annotation, arrives, copy_equals, crd, custom_object, drop_crds, gone, install_crd, remains, reselect, serve,
 };
-use crate::support::{eventually, flow};
+use crate::support::{eventually, flow, holds_throughout};
 use serde_json::{Value, json};
 
 in_both_modes!(
@@ -109,6 +109,13 @@ async fn copies_go_when_the_config_is_emptied_and_the_api_removed_and_the_namesp
 
     reselect(&hub, &json!({"namespaceScope": {"namespaces": [], "resources": []}})).await;
     serve(&hub, &definition, false).await;
+    // Its objects are there as long as its CRD is.
+    holds_throughout("the copy stays", Duration::from_secs(20), async || {
+        let copy = edge.get(&version, "gauges", &shop, "a").await;
+        copy.map(|_| ()).ok_or("it was deleted")
+    })
+    .await;
+    drop_crds(&[&hub], &[&definition]).await;
     eventually(
         "the copy goes once the hub has confirmed",
         Duration::from_secs(300),

@@ -9,7 +9,7 @@ use crate::support::objects::{code, config_map, namespace};
 use crate::support::stage::{Stage, own_group, select, stage, stock};
 use crate::support::story::{
     SOON, a_while, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd,
-    remains, serve, upsync_all,
+    remains, upsync_all,
 };
 use crate::support::{SYNCER, comes_to_rest, eventually, holds_throughout, shared_pair};
 use serde_json::{Value, json};
@@ -297,7 +297,7 @@ async fn a_type_of_a_starred_group_goes_as_slowly(flags: Mode) {
     no_longer_served(flags, &["*"]).await;
 }
 
-/// The edge stops serving one of two types of a group, of which these resources are selected.
+/// The edge loses one of two types of a group, of which these resources are selected, while the syncer is down.
 async fn no_longer_served(flags: Mode, resources: &[&str]) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, version) = own_group(&shop);
@@ -307,12 +307,13 @@ async fn no_longer_served(flags: Mode, resources: &[&str]) {
         edge.create(&custom_object(&group, plural, &shop, "a", 1)).await;
     }
     select(&hub, &json!({"upsync": [upsync_all(&group, resources, &shop)]})).await;
-    let _syncer = pair.syncer(flags);
+    let mut syncer = pair.syncer(flags);
     for plural in ["leavers", "stayers"] {
         arrives(&hub, &version, plural, &shop, "a").await;
     }
     let definitions = ["leavers", "stayers"].map(|plural| format!("{plural}.{group}"));
-    serve(&edge, &definitions[0], false).await;
+    syncer.terminate().await;
+    drop_crds(&[&edge], &[&definitions[0]]).await;
     eventually("the edge no longer serves it", SOON, async || {
         match edge.try_list(&version, "leavers", &shop, "").await {
             Err(error) if code(&error) == 404 => Ok(()),
@@ -321,6 +322,7 @@ async fn no_longer_served(flags: Mode, resources: &[&str]) {
     })
     .await;
     let mark = pair.edge.audit_mark();
+    let _syncer = pair.syncer(flags);
     eventually("its copy goes", Duration::from_secs(300), async || {
         match hub.get(&version, "leavers", &shop, "a").await {
             None => Ok(()),
