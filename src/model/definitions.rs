@@ -193,8 +193,8 @@ impl Model {
             qualified(group, resource)
         });
         let origins: BTreeSet<String> = origins.collect();
-        let known = self.definitions.all().keys();
-        if known.clone().any(|resource| !origins.contains(resource)) {
+        let is_news = |resource: &String| !origins.contains(resource) && !self.definitions.is_former(resource);
+        if self.definitions.all().keys().any(is_news) {
             self.definitions_mut().retire_unless(&origins);
         }
     }
@@ -209,12 +209,13 @@ impl Model {
         if state.plan.direction != Direction::Down || !self.definitions.is_former(&resource) {
             return;
         }
-        let of_same =
-            |state: &&TypeState| state.plan.direction == Direction::Down && state.plan.at_hub.qualified() == resource;
-        let mut same = self.types.values().filter(of_same);
-        if same.clone().any(|state| state.inventory.may_have_ours()) {
+        let is_new = |state: &TypeState| state.plan.selected && state.copies_listed;
+        if self
+            .copied_types(&resource)
+            .any(|(_, state)| state.inventory.may_have_ours())
+        {
             self.definitions_mut().is_in_use(&resource);
-        } else if same.all(|state| state.plan.selected && state.copies_listed) {
+        } else if self.copied_types(&resource).all(|(_, state)| is_new(state)) {
             self.definitions_mut().remove(&resource);
             self.timers.set(Timer::Definitions, self.now);
         }

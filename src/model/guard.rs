@@ -169,11 +169,6 @@ impl Guard {
         let hold = self.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
         hold.is_some_and(|hold| matches!(hold.reason, Reason::OtherCluster { .. }))
     }
-
-    /// There is no such type any more.
-    pub(super) fn drop_type(&mut self, type_id: TypeId) {
-        self.cascades.remove_type(type_id);
-    }
 }
 
 impl Model {
@@ -360,21 +355,19 @@ impl Model {
     fn release_copies(&mut self, direction: Direction, permit: Permit) -> usize {
         let types = self.guard.gated(direction, &self.types);
         let types: Vec<TypeId> = types.map(|(type_id, _)| type_id).collect();
-        let released = types
-            .into_iter()
-            .map(|type_id| self.release_copies_of(type_id, Held::WithoutPermit, permit));
-        released.sum()
+        self.release_copies_of(&types, Held::WithoutPermit, permit)
     }
 
-    /// The same of one type.
-    fn release_copies_of(&mut self, type_id: TypeId, held: Held, permit: Permit) -> usize {
-        let Some(state) = self.types.get_mut(&type_id) else {
-            return 0;
-        };
-        let released = state.inventory.release(held, permit);
-        let count = released.len();
-        for name in released {
-            self.go_on_with(Key::new(type_id, Task::Object, name));
+    /// The same of these types.
+    fn release_copies_of(&mut self, types: &[TypeId], held: Held, permit: Permit) -> usize {
+        let mut count = 0;
+        for &type_id in types {
+            let state = self.types.get_mut(&type_id);
+            let released = state.map(|state| state.inventory.release(held, permit));
+            for name in released.into_iter().flatten() {
+                count += 1;
+                self.go_on_with(Key::new(type_id, Task::Object, name));
+            }
         }
         count
     }

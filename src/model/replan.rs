@@ -163,11 +163,10 @@ impl Model {
         self.clear_failures(type_id, true);
         self.end_sources(type_id);
         self.queue.remove_where(|key| key.type_id == type_id);
-        self.guard.drop_type(type_id);
         let Some(TypeState { plan, .. }) = self.types.remove(&type_id) else {
             return;
         };
-        self.end_hold_of(&plan);
+        self.end_holds_of(type_id, &plan);
         // What is served again may be defined by something that can be deleted.
         let resource = plan.at_hub.qualified();
         if self.definitions.known(&resource) == Some(&DefinedBy::Nothing) {

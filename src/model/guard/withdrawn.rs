@@ -60,11 +60,6 @@ impl TypeHolds {
         matches!(known.withdrawal, Withdrawal::Going(_)).then(|| known.hold.token.clone())
     }
 
-    /// There is no such type any more.
-    pub(in crate::model) fn remove(&mut self, resource: &str) {
-        self.0.remove(resource);
-    }
-
     /// The hub does not answer steadily: the time of holds begins again.
     pub(super) fn are_unsteady(&mut self, now: Instant, grace: Duration) {
         let redefined = |known: &&mut TypeHold| matches!(known.withdrawal, Withdrawal::Redefined(_));
@@ -128,7 +123,7 @@ impl Model {
     }
 
     /// The types that are synced from this one of the hub, `resource.group`.
-    pub(super) fn copied_types(&self, resource: &str) -> impl Iterator<Item = (TypeId, &TypeState)> {
+    pub(in crate::model) fn copied_types(&self, resource: &str) -> impl Iterator<Item = (TypeId, &TypeState)> {
         copied_types(&self.types, resource)
     }
 
@@ -143,10 +138,11 @@ impl Model {
     }
 
     /// A type is synced no longer.
-    pub(in crate::model) fn end_hold_of(&mut self, plan: &TypePlan) {
+    pub(in crate::model) fn end_holds_of(&mut self, type_id: TypeId, plan: &TypePlan) {
+        self.guard.cascades.remove_type(type_id);
         let resource = plan.at_hub.qualified();
         if plan.direction == Direction::Down && self.copied_types(&resource).next().is_none() {
-            self.guard.types.remove(&resource);
+            self.guard.types.0.remove(&resource);
         }
     }
 
@@ -238,10 +234,7 @@ impl Model {
 
     fn release_type_copies(&mut self, resource: &str, permit: Permit) -> usize {
         let types: Vec<TypeId> = self.copied_types(resource).map(|(type_id, _)| type_id).collect();
-        let released = types
-            .into_iter()
-            .map(|type_id| self.release_copies_of(type_id, Held::All, permit));
-        released.sum()
+        self.release_copies_of(&types, Held::All, permit)
     }
 
     /// Types that were defined again and whose objects are all back are held no longer.

@@ -43,7 +43,9 @@ pub(crate) struct Kept {
     pub(crate) hub: String,
     /// The edge that the copies at the hub are from; empty if it is not known.
     pub(super) edge: String,
+    /// Hubs that copies may be from, and that people have given up.
     pub(super) former_hubs: BTreeSet<String>,
+    /// The same of edges.
     pub(super) former_edges: BTreeSet<String>,
     pub(super) hub_versions: BTreeMap<String, u64>,
     pub(crate) hub_definitions: BTreeMap<String, DefinedBy>,
