@@ -2,6 +2,8 @@
 
 mod support;
 
+#[path = "guards/all_crds.rs"]
+mod all_crds;
 #[path = "guards/another_hub.rs"]
 mod another_hub;
 #[path = "guards/backup.rs"]

@@ -3,49 +3,127 @@
 use std::rc::Rc;
 
 use super::discover::confirm_lacking;
-use crate::cluster::{Cluster, Content, ListRequest, ResourceType, Scope, Side};
+use crate::cluster::{Cluster, Content, Error, ListRequest, ResourceType, Scope, Side, qualified};
 use crate::model::effect::{Lacking, Left};
-use crate::plan::Direction;
+use crate::plan::{CopiesOf, Direction};
 use crate::sync::definition::TypeDefinitions;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{SyncTarget, mark_selector};
 
-/// How many copies of the type are at the edge, if the hub has it no longer.
+/// How many copies of a type, `resource.group`, are at the edge, if the hub has it no longer.
 pub(super) async fn count(
     hub: &Cluster,
     edge: &Rc<Cluster>,
     definitions: &TypeDefinitions,
-    copies: ResourceType,
+    resource: &str,
+    copies: &[CopiesOf],
     we: &SyncTarget,
 ) -> Left {
-    let at_hub = |error| (Side::Hub, error);
-    let at_edge = |error| (Side::Edge, error);
+    let mut count = 0;
+    if !is_gone(hub, definitions, resource, copies)
+        .await
+        .map_err(|error| (Side::Hub, error))?
+    {
+        return Ok(0);
+    }
+    for copies in copies {
+        let found = count_copies(edge, copies, we).await;
+        count += found.map_err(|error| (Side::Edge, error))?;
+    }
+    Ok(count)
+}
+
+/// True if the hub does not have the type any more, as it was.
+async fn is_gone(
+    hub: &Cluster,
+    definitions: &TypeDefinitions,
+    resource: &str,
+    copies: &[CopiesOf],
+) -> Result<bool, Error> {
+    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
     let lacks = async |scope| {
-        let named = (copies.group.clone(), copies.resource.clone());
+        let named = (group.to_owned(), plural.to_owned());
         !confirm_lacking(hub, Lacking::from([(named, scope)])).await.is_empty()
     };
-    if !lacks(Some(copies.namespaced)).await {
-        return Ok(0);
+    let scope = copies.first().map(|copies| copies.resource.namespaced);
+    if !lacks(scope).await {
+        return Ok(false);
     }
     // Otherwise what defines the type now gives it another scope.
     if lacks(None).await {
-        match definitions.read(hub, &copies).await {
-            Ok(Some(definition)) if !definition.being_deleted => return Ok(0),
+        let at_hub = ResourceType {
+            group: group.into(),
+            resource: plural.into(),
+            ..ResourceType::definitions()
+        };
+        match definitions.read(hub, &at_hub).await {
+            Ok(Some(definition)) if !definition.being_deleted => return Ok(false),
             // A definition that may not be read counts as absent: the hub does not serve the type.
-            Err(error) if !error.is_forbidden() => return Err(at_hub(error)),
+            Err(error) if !error.is_forbidden() => return Err(error),
             _ => {}
         }
     }
+    Ok(true)
+}
+
+async fn count_copies(edge: &Rc<Cluster>, copies: &CopiesOf, we: &SyncTarget) -> Result<usize, Error> {
+    let CopiesOf { origins, resource } = copies;
+    let own_kind = qualified(&resource.group, &resource.kind);
     let mut listing = edge.list(ListRequest {
-        resource: copies.clone(),
+        resource: resource.clone(),
         scope: Scope::default(),
         label_selector: Some(mark_selector(Direction::Down)),
         content: Content::Metadata,
     });
     let mut count = 0;
-    while let Some(object) = listing.next().await.map_err(at_edge)? {
-        let meta = Meta::parse(&object).map_err(at_edge)?;
-        count += usize::from(meta.is_ours(Direction::Down, &copies, we));
+    while let Some(object) = listing.next().await? {
+        let meta = Meta::parse(&object)?;
+        let of_kind = meta.renamed_from().map_or(&*own_kind, |(kind, _)| kind);
+        count += usize::from(of_kind == origins && meta.is_ours(Direction::Down, resource, we));
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::{DOWNSYNCED, OWNER, RENAMED_FROM};
+    use crate::cluster::{Paths, RateLimit};
+
+    fn copy(name: &str, renamed_from: Option<&str>) -> Value {
+        let mut object = json!({"metadata": {"name": name, "namespace": "shop", "uid": "u", "resourceVersion": "1",
+            "annotations": {DOWNSYNCED: format!("Meter/shop/{name}"), OWNER: "o/meters.h/test"}}});
+        if let Some(from) = renamed_from {
+            object["metadata"]["annotations"][RENAMED_FROM] = json!(from);
+        }
+        object
+    }
+
+    #[tokio::test]
+    async fn copies_are_counted_with_the_type_that_they_are_from() {
+        let list = json!({"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "5"},
+            "items": [copy("a", None), copy("b", Some("Gauge.g/b")), copy("c", Some("Meter.h/d"))]});
+        let resource = ResourceType {
+            group: "h".into(),
+            resource: "meters".into(),
+            kind: "Meter".into(),
+            ..ResourceType::config_maps()
+        };
+        let we = SyncTarget {
+            uid: "test".into(),
+            ..SyncTarget::default()
+        };
+        for (origins, expected) in [("Gauge.g", 1), ("Meter.h", 2), ("Gauge.other", 0)] {
+            let path = "/apis/h/v1/meters";
+            let server = Paths([(path, list.to_string().leak() as &str)].into());
+            let edge = Rc::new(Cluster::new(Side::Edge, Box::new(server), RateLimit::new(None)));
+            let copies = CopiesOf {
+                origins: origins.into(),
+                resource: resource.clone(),
+            };
+            assert_eq!(count_copies(&edge, &copies, &we).await, Ok(expected), "{origins}");
+        }
+    }
 }

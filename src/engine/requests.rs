@@ -50,7 +50,7 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
         Request::SearchForLeft(resource, copies, definitions) => {
             let policy = Rc::clone(&setup.settings.policy);
             async move {
-                let left = left::count(&hub, &edge, &definitions, copies, &policy.sync_target).await;
+                let left = left::count(&hub, &edge, &definitions, &resource, &copies, &policy.sync_target).await;
                 Answer::Vanished(resource, left)
             }
             .boxed_local()

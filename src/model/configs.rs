@@ -96,6 +96,17 @@ impl SelectedConfigs {
         all.into_iter().collect()
     }
 
+    /// True if there are configs of this kind.
+    pub(super) fn has_any(&self, kind: ConfigKind) -> bool {
+        let mut all = self.configs.keys().chain(self.unreadable.keys());
+        all.any(|(of_kind, _)| *of_kind == kind)
+    }
+
+    /// True if all configs of this kind have been read once.
+    pub(super) fn are_known_of(&self, kind: ConfigKind) -> bool {
+        self.known(kind) == ConfigsKnown::Yes
+    }
+
     fn known(&self, kind: ConfigKind) -> ConfigsKnown {
         self.known.get(&kind).copied().unwrap_or_default()
     }
@@ -170,7 +181,8 @@ impl Model {
         self.heartbeat.config_seen(kind, &meta);
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
-        let begins = self.selecting.known(kind) != ConfigsKnown::Yes;
+        let begins = !self.selecting.are_known_of(kind);
+        let is_first = !self.selecting.has_any(kind);
         self.config_confirms(kind.of_name(&name.1), token, begins);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
         match Config::parse(kind, object) {
@@ -198,6 +210,9 @@ impl Model {
         if self.selecting.are_known() && self.selecting.listing.is_empty() {
             self.replan();
         }
+        if is_first {
+            self.verify_config_kind(kind);
+        }
         Ok(())
     }
 
@@ -212,6 +227,9 @@ impl Model {
         if self.selecting.are_known() {
             self.replan();
         }
+        if !self.selecting.has_any(kind) {
+            self.verify_config_kind(kind);
+        }
     }
 
     pub(super) fn configs_listed(&mut self, kind: ConfigKind) {
@@ -221,7 +239,7 @@ impl Model {
         };
         let gone = |(of_kind, name): &ConfigName| *of_kind == kind && !named.contains(name);
         let gone: Vec<_> = selecting.names().into_iter().filter(gone).collect();
-        selecting.not_served.remove(&kind);
+        let was_denied = selecting.not_served.remove(&kind).is_some();
         let first = selecting.known.insert(kind, ConfigsKnown::Yes) != Some(ConfigsKnown::Yes);
         for name in &gone {
             self.remove_config(name);
@@ -231,6 +249,9 @@ impl Model {
         }
         if first && self.selecting.in_doubt().next().is_some() {
             self.ask_soon_unless_due(Side::Hub);
+        }
+        if first || was_denied || !gone.is_empty() && !self.selecting.has_any(kind) {
+            self.verify_config_kind(kind);
         }
     }
 

@@ -12,6 +12,7 @@ pub(crate) use super::hub_namespaces::{End, NamespaceDone, Step};
 pub(crate) use super::record::kept::{Kept, Names, parse_record, render_record};
 pub(crate) use super::sources::Feed;
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
+use crate::plan::CopiesOf;
 use crate::source::{Reading, SourceId};
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::job::{Failure, Job, Outcome};
@@ -58,9 +59,8 @@ pub(crate) enum Request {
     Define(Vec<ResourceType>, Rc<TypeDefinitions>),
     /// Ask the hub whether a type is still being deleted there; true if it was gone already.
     Verify(ResourceType, bool, Rc<TypeDefinitions>),
-    /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer; with the type of its
-    /// copies.
-    SearchForLeft(String, ResourceType, Rc<TypeDefinitions>),
+    /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer.
+    SearchForLeft(String, Vec<CopiesOf>, Rc<TypeDefinitions>),
     /// Do something about a namespace at the hub.
     Namespace(String, Step),
     /// Write the heartbeat to the configs.

@@ -311,7 +311,7 @@ impl Model {
                     self.clear_versions(direction);
                     self.clear_definitions();
                 }
-                Reason::TooMany { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => {}
+                _ => {}
             }
             let hold = self.guard.gates.entry(direction).or_default().hold.clone();
             let released = self.release_deletes(direction, "confirmed");

@@ -38,6 +38,7 @@ impl Model {
         for (pair, planned) in std::mem::take(&mut plan.types) {
             self.plan_type(&pair, planned);
         }
+        self.end_holds_without_configs();
         for side in [Side::Hub, Side::Edge] {
             self.ask_for_what_is_unknown(side);
         }
@@ -72,6 +73,9 @@ impl Model {
     }
 
     fn plan_type(&mut self, pair: &Pair, planned: TypePlan) {
+        if planned.selected && self.definitions.is_deselected(&planned.at_hub.qualified()) {
+            self.definitions_mut().is_selected(&planned.at_hub.qualified());
+        }
         let known = self.types.iter().find(|(_, state)| pair_of(&state.plan) == *pair);
         if let Some((&type_id, state)) = known {
             if state.plan == planned {

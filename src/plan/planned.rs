@@ -15,8 +15,8 @@ pub struct Plan {
     /// What is selected and cannot be synced because a side does not serve it.
     pub missing: Vec<Missing>,
     /// Types, `resource.group`, that are selected though the hub does not serve them, and of which there may be copies;
-    /// each with the type of the copies at the edge.
-    pub vanished: BTreeMap<String, ResourceType>,
+    /// each with what these are at the edge.
+    pub vanished: BTreeMap<String, Vec<CopiesOf>>,
     /// What in the configs cannot be followed.
     pub problems: BTreeSet<Problem>,
     /// What has to be asked before the plan is complete.
@@ -39,6 +39,15 @@ pub struct Pair {
     pub hub: (String, String),
     /// Group and plural at the edge; the same, unless a conversion says otherwise.
     pub edge: (String, String),
+}
+
+/// The copies of one type at the edge that are of one kind of origins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiesOf {
+    /// Kind of the origins with its group, as copies name it that a conversion has made.
+    pub origins: String,
+    /// Their type at the edge.
+    pub resource: ResourceType,
 }
 
 /// One resource to sync, one way.

@@ -28,20 +28,20 @@ const GONE: &str = "is missing at the hub as it was; its copies are preserved un
 const OTHER_SCOPE: &str = "is a cluster-scoped Gauge at the origin's side and a namespaced Gauge at the copy's side";
 
 /// A custom type on both sides, and who reads it.
-struct Gauges<'a> {
+pub(crate) struct Gauges<'a> {
     hub: &'a Objects,
     edge: &'a Objects,
-    version: String,
+    pub(crate) version: String,
     definition: Value,
     shop: &'a str,
 }
 
 /// Names and UIDs.
-type Copies = BTreeMap<String, Value>;
+pub(crate) type Copies = BTreeMap<String, Value>;
 
 impl<'a> Gauges<'a> {
     /// Objects `a`, `b` and `c` at the hub, which a config selects.
-    async fn begin(hub: &'a Objects, edge: &'a Objects, shop: &'a str) -> Self {
+    pub(crate) async fn begin(hub: &'a Objects, edge: &'a Objects, shop: &'a str) -> Self {
         let (group, version) = own_group(shop);
         let definition = crd(&group, "gauges", true);
         let gauges = Self {
@@ -54,13 +54,18 @@ impl<'a> Gauges<'a> {
         install_crd(&[hub, edge], &gauges.definition).await;
         hub.create(&namespace(shop)).await;
         gauges.create(&["a", "b", "c"]).await;
-        let all = json!([{"group": group, "resource": "gauges", "apiVersion": "v1",
-            "objectsByNamespace": [{"namespace": shop, "names": ["*"]}]}]);
-        select(hub, &json!({"namespacedObjects": all})).await;
+        gauges.select().await;
         gauges
     }
 
-    async fn create(&self, names: &[&str]) {
+    /// A config selects all objects of the namespace.
+    pub(crate) async fn select(&self) {
+        let all = json!([{"group": own_group(self.shop).0, "resource": "gauges", "apiVersion": "v1",
+            "objectsByNamespace": [{"namespace": self.shop, "names": ["*"]}]}]);
+        select(self.hub, &json!({"namespacedObjects": all})).await;
+    }
+
+    pub(crate) async fn create(&self, names: &[&str]) {
         let (group, _) = own_group(self.shop);
         for name in names {
             self.hub
@@ -69,7 +74,7 @@ impl<'a> Gauges<'a> {
         }
     }
 
-    async fn have_arrived(&self) -> Copies {
+    pub(crate) async fn have_arrived(&self) -> Copies {
         for name in ["a", "b", "c"] {
             arrives(self.edge, &self.version, "gauges", self.shop, name).await;
         }
@@ -89,7 +94,7 @@ impl<'a> Gauges<'a> {
         Ok(found.iter().map(name_and_uid).collect())
     }
 
-    async fn stay(&self, expected: &Copies) {
+    pub(crate) async fn stay(&self, expected: &Copies) {
         holds_throughout("the copies stay", a_while(), async || {
             let found = self.copies().await?;
             if found == *expected {
@@ -102,7 +107,7 @@ impl<'a> Gauges<'a> {
     }
 
     /// Deletes the CRD at the hub, and waits until that is done.
-    async fn withdraw(&self) {
+    pub(crate) async fn withdraw(&self) {
         drop_crds(&[self.hub], &[self.name()]).await;
         let (api, definitions) = ("apiextensions.k8s.io/v1", "customresourcedefinitions");
         gone(self.hub, api, definitions, "", self.name()).await;
@@ -115,7 +120,7 @@ impl<'a> Gauges<'a> {
         .await;
     }
 
-    async fn define_again(&self) {
+    pub(crate) async fn define_again(&self) {
         install_crd(&[self.hub], &self.definition).await;
     }
 
@@ -123,8 +128,42 @@ impl<'a> Gauges<'a> {
         install_crd(&[self.hub], &crd(&own_group(self.shop).0, "gauges", false)).await;
     }
 
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.definition["metadata"]["name"].as_str().expect("it has a name")
+    }
+
+    /// Waits until the record says that this CRD, as it is at the hub, defines its type.
+    pub(crate) async fn definition_is_in_record(&self, name: &str) {
+        let found = self
+            .hub
+            .get("apiextensions.k8s.io/v1", "customresourcedefinitions", "", name)
+            .await
+            .expect("it is there");
+        let uid = found["metadata"]["uid"].as_str().expect("it has a UID");
+        let line = format!("{name} {uid}");
+        eventually("the record says what defines the type", SOON, async || {
+            let known = self.definitions_in_record().await?;
+            known.lines().any(|known| known == line).then_some(()).ok_or(known)
+        })
+        .await;
+    }
+
+    /// Waits until the record says nothing of what defines a type.
+    pub(crate) async fn definition_leaves_record(&self, name: &str) {
+        eventually("the record says no more what defines the type", SOON, async || {
+            let known = self.definitions_in_record().await?;
+            (!known.contains(name)).then_some(()).ok_or(known)
+        })
+        .await;
+    }
+
+    async fn definitions_in_record(&self) -> Result<String, String> {
+        let records = self.edge.try_list("v1", "configmaps", "", "").await;
+        let records = records.map_err(|error| error.to_string())?;
+        let mut known = records
+            .iter()
+            .filter_map(|record| record["data"]["hub-definitions"].as_str());
+        Ok(known.next().unwrap_or_default().to_owned())
     }
 
     async fn end(&self) {
@@ -167,31 +206,7 @@ async fn what_was_defined_again_while_the_syncer_was_down_is_held_for_a_time(fla
     let flags = [flags, &[EACH_SECOND, "--hold-deletes-for=30s"]].concat();
     let mut syncer = pair.syncer(&flags);
     let copies = gauges.have_arrived().await;
-    let definition = hub
-        .get(
-            "apiextensions.k8s.io/v1",
-            "customresourcedefinitions",
-            "",
-            gauges.name(),
-        )
-        .await
-        .expect("it is there");
-    let uid = definition["metadata"]["uid"].as_str().expect("it has a UID");
-    let line = format!("{} {uid}", gauges.name());
-    eventually("the record says what defines the type", SOON, async || {
-        let records = edge.try_list("v1", "configmaps", "", "").await;
-        let records = records.map_err(|error| error.to_string())?;
-        let says_so = |record: &Value| {
-            let known = record["data"]["hub-definitions"].as_str().unwrap_or_default();
-            known.lines().any(|known| known == line)
-        };
-        records
-            .iter()
-            .any(says_so)
-            .then_some(())
-            .ok_or("it does not".to_owned())
-    })
-    .await;
+    gauges.definition_is_in_record(gauges.name()).await;
     syncer.terminate().await;
     gauges.withdraw().await;
     gauges.define_again().await;

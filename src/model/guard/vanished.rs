@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Hold, Reason, TypeIs};
-use crate::cluster::{Error, ResourceType, Side};
+use crate::cluster::{Error, Side};
 use crate::logging::log_line;
 use crate::model::{Effect, Model, Request};
-use crate::plan::{Direction, Plan};
+use crate::plan::{CopiesOf, Direction, Plan};
 use crate::report::{Subject, Topic};
 
 /// Between two checks of a type, at first; later about as long as it has been gone.
@@ -24,8 +24,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// One such type.
 #[derive(Debug)]
 struct Vanished {
-    /// The type of its copies at the edge.
-    copies: ResourceType,
+    /// Its copies at the edge.
+    copies: Vec<CopiesOf>,
     /// Absent as long as it is not known that the hub has it no longer, and that there are copies.
     hold: Option<Hold>,
     /// How many copies there are.
@@ -89,16 +89,17 @@ impl Model {
             self.is_held_no_longer(hold.as_ref(), &resource, why);
         }
         for (resource, copies) in &plan.vanished {
-            if !self.guard.vanished.types.contains_key(resource) {
-                self.has_vanished(resource, copies);
+            match self.guard.vanished.types.get_mut(resource) {
+                Some(known) => known.copies.clone_from(copies),
+                None => self.has_vanished(resource, copies),
             }
         }
     }
 
-    fn has_vanished(&mut self, resource: &str, copies: &ResourceType) {
+    fn has_vanished(&mut self, resource: &str, copies: &[CopiesOf]) {
         let now = self.now;
         let mut vanished = Vanished {
-            copies: copies.clone(),
+            copies: copies.to_vec(),
             hold: None,
             objects: 0,
             since: now,

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, Side};
 use crate::logging::log_line;
+use crate::model::config_kind::ConfigKind;
 use crate::model::inventory::{Held, Permit};
 use crate::model::{Model, Request, TypeId, TypeState, Types};
 use crate::plan::{Direction, TypePlan};
@@ -62,7 +63,7 @@ impl TypeHolds {
 
     /// The hub does not answer steadily: the time of holds begins again.
     pub(super) fn are_unsteady(&mut self, now: Instant, grace: Duration) {
-        let redefined = |known: &&mut TypeHold| matches!(known.withdrawal, Withdrawal::Redefined(_));
+        let redefined = |known: &&mut TypeHold| known.withdrawal.is_redefined();
         for known in self.0.values_mut().filter(redefined) {
             known.hold.until = Some(now + grace);
         }
@@ -72,7 +73,7 @@ impl TypeHolds {
 impl Model {
     /// The delete of a copy is held, because the hub deletes its type as a whole or has done so.
     pub(in crate::model) fn hold_type(&mut self, resource: String, withdrawal: &Withdrawal) -> queue::Done {
-        if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Redefined(_)) {
+        if self.settings.delete_limits.grace.is_zero() && withdrawal.is_redefined() {
             self.definitions_mut().accept(&resource, withdrawal.clone());
             return queue::Done::Again;
         }
@@ -85,8 +86,7 @@ impl Model {
     /// A hold for this reason, from now on, which replaces a known one.
     fn hold_still(&mut self, resource: &str, known: Option<TypeHold>, withdrawal: &Withdrawal) -> TypeHold {
         self.definitions_mut().note_withdrawal(resource, withdrawal);
-        let redefined = matches!(withdrawal, Withdrawal::Redefined(_));
-        let time = if redefined {
+        let time = if withdrawal.is_redefined() {
             self.settings.delete_limits.grace
         } else {
             ASK_AGAIN
@@ -99,13 +99,10 @@ impl Model {
             },
             _ => {
                 self.report_holds();
-                if redefined {
+                if matches!(withdrawal, Withdrawal::Redefined(_)) {
                     self.ask_what_is_defined_now(resource);
                 }
-                let reason = Reason::Withdrawn {
-                    resource: resource.to_owned(),
-                    is: if redefined { TypeIs::Redefined } else { TypeIs::Going },
-                };
+                let reason = reason_of(resource, withdrawal);
                 TypeHold {
                     hold: Hold::begin(Direction::Down, reason, until, &mut self.chance),
                     withdrawal: withdrawal.clone(),
@@ -132,8 +129,30 @@ impl Model {
         let now = self.now;
         let resource = self.types.get(&type_id).map(|state| state.plan.at_hub.qualified());
         let known = resource.and_then(|resource| self.guard.types.0.get_mut(&resource));
-        if let Some(known) = known.filter(|known| matches!(known.withdrawal, Withdrawal::Going(_))) {
+        if let Some(known) = known.filter(|known| !known.withdrawal.is_redefined()) {
             known.hold.until = known.hold.until.map(|_| now);
+        }
+    }
+
+    /// A new plan may have types again of which nothing was left but copies, with their configs or without.
+    pub(in crate::model) fn end_holds_without_configs(&mut self) {
+        let types = self.guard.types.0.iter();
+        let of_configs = types.filter(|(_, known)| matches!(known.withdrawal, Withdrawal::OfConfigs(..)));
+        let is_back = |resource: &str| self.copied_types(resource).all(|(_, state)| !state.plan.gone_at_origin);
+        let back: Vec<String> = of_configs
+            .filter(|(resource, _)| is_back(resource))
+            .map(|(resource, _)| resource.clone())
+            .collect();
+        for resource in back {
+            self.guard.types.0.remove(&resource);
+            log_line!(
+                Info,
+                HoldEnded,
+                "the hub has the type again, deletes are not held any more",
+                resource = resource
+            );
+            self.release_type_copies(&resource, Permit::Needed);
+            self.report_holds();
         }
     }
 
@@ -161,7 +180,7 @@ impl Model {
         let over: Vec<String> = over.map(|(resource, _)| resource.clone()).collect();
         for resource in over {
             match self.guard.types.0.get_mut(&resource) {
-                Some(known) if matches!(known.withdrawal, Withdrawal::Going(_)) => {
+                Some(known) if !known.withdrawal.is_redefined() => {
                     known.hold.until = None;
                     self.ask_for_withdrawal(&resource);
                 }
@@ -180,6 +199,10 @@ impl Model {
 
     /// The hub has been asked whether a type is still being deleted.
     pub(in crate::model) fn withdrawal_is(&mut self, resource: String, result: Result<Option<Withdrawal>, Error>) {
+        if let Some(kind) = ConfigKind::of_type(&resource) {
+            self.config_kind_is(kind, result);
+            return;
+        }
         let Some(mut known) = self.guard.types.0.remove(&resource) else {
             return; // It was confirmed meanwhile, or the type is gone.
         };
@@ -264,6 +287,25 @@ impl Model {
                 self.holds_have_changed();
             }
         }
+    }
+}
+
+fn reason_of(resource: &str, withdrawal: &Withdrawal) -> Reason {
+    let resource = resource.to_owned();
+    match withdrawal {
+        Withdrawal::Going(_) => Reason::Withdrawn {
+            resource,
+            is: TypeIs::Going,
+        },
+        Withdrawal::Redefined(_) => Reason::Withdrawn {
+            resource,
+            is: TypeIs::Redefined,
+        },
+        Withdrawal::OfConfigs(configs, of_configs) => Reason::WithoutConfigs {
+            resource,
+            configs: configs.clone(),
+            is_defined: of_configs.is_redefined(),
+        },
     }
 }
 

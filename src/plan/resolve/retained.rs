@@ -4,7 +4,7 @@ use super::{Draft, Resolver, key};
 use crate::cluster::discovery::ServedResource;
 use crate::cluster::{ResourceType, Side, qualified};
 use crate::plan::naming::Naming;
-use crate::plan::planned::{Absence, Pair};
+use crate::plan::planned::{Absence, CopiesOf, Pair};
 use crate::plan::wanted::{Entry, SyncedType, Types};
 use crate::plan::words::is_never_synced;
 use crate::plan::{Direction, Place, Selector};
@@ -37,7 +37,11 @@ impl<'a> Resolver<'a> {
         let is_served = served.is_some();
         let origin = served.filter(is_it);
         if origin.is_none() && direction == Direction::Down && !is_let_go && self.selects_origins(known) {
-            return; // As for copies of the same kind: what is selected at the hub and not served there may come back.
+            // As for copies of the same kind: what is selected at the hub and not served there may come back.
+            if let (Some(copy), Some(of)) = (copy, &known.of) {
+                self.has_vanished(of_type, qualified(&of.group, &of.kind), copy.resource);
+            }
+            return;
         }
         if origin.is_none() {
             let missing = self.missing(direction.origin(), direction, of_group, version, of_resource, None);
@@ -108,7 +112,15 @@ impl<'a> Resolver<'a> {
             known.direction == Direction::Down && known.of.is_none() && known.qualified() == resource
         };
         if wanted.retained.iter().any(is_it) && !wanted.let_go.contains(&resource) {
-            self.plan.vanished.insert(resource, copies.clone());
+            self.has_vanished(resource, qualified(&copies.group, &copies.kind), copies.clone());
+        }
+    }
+
+    fn has_vanished(&mut self, type_at_hub: String, origins: String, resource: ResourceType) {
+        let copies = CopiesOf { origins, resource };
+        let known = self.plan.vanished.entry(type_at_hub).or_default();
+        if !known.contains(&copies) {
+            known.push(copies);
         }
     }
 

@@ -1,0 +1,114 @@
+//! All CRDs of the hub are deleted, those of the configs too, as `kubectl delete crd --all` does: that is not taken for
+//! configs that people have deleted, so the copies stay.
+
+use serde_json::json;
+
+use crate::bench::{CONFIRM, EACH_SECOND, confirm, is_held, nothing_is_held};
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::stage::{CONFIG_API, deselect, select};
+use crate::support::story::{SOON, drop_crds, gone};
+use crate::support::{Objects, Pair, PairOptions, Syncer, install_crds};
+use crate::withdrawn::{Copies, Gauges};
+
+in_both_modes!(
+    copies_stay_when_all_crds_of_the_hub_are_deleted_and_are_synced_again_when_all_is_back,
+    copies_stay_when_the_configs_were_deleted_with_their_type_while_the_syncer_was_down_until_that_is_confirmed,
+    copies_go_with_their_type_once_people_have_deleted_the_config_and_then_its_type,
+);
+
+const REASON: &str = "TypeWithdrawn";
+const CONFIGS: [&str; 2] = [
+    "syncerconfigs.edge.kubestellar.io",
+    "edgesyncconfigs.edge.kubestellar.io",
+];
+const WITH_CONFIGS: &str =
+    "the configs that selected it were deleted with their type syncerconfigs.edge.kubestellar.io, which is";
+
+async fn own_pair() -> (Pair, Objects, Objects) {
+    let pair = Pair::start(PairOptions::default()).await;
+    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
+    (pair, hub, edge)
+}
+
+/// Three copies, and a syncer that has written them and its record.
+async fn begin(pair: &Pair, gauges: &Gauges<'_>, flags: Mode) -> (Syncer, Copies) {
+    let syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let copies = gauges.have_arrived().await;
+    for defined in [gauges.name(), CONFIGS[0]] {
+        gauges.definition_is_in_record(defined).await;
+    }
+    (syncer, copies)
+}
+
+/// The configs go with their type, whose CRD is gone in the end.
+async fn drop_configs(hub: &Objects) {
+    drop_crds(&[hub], &CONFIGS).await;
+    for definition in CONFIGS {
+        gone(
+            hub,
+            "apiextensions.k8s.io/v1",
+            "customresourcedefinitions",
+            "",
+            definition,
+        )
+        .await;
+    }
+}
+
+async fn copies_stay_when_all_crds_of_the_hub_are_deleted_and_are_synced_again_when_all_is_back(flags: Mode) {
+    let (pair, hub, edge) = own_pair().await;
+    let gauges = Gauges::begin(&hub, &edge, "shop").await;
+    let (mut syncer, copies) = begin(&pair, &gauges, flags).await;
+    drop_configs(&hub).await;
+    gauges.withdraw().await;
+    syncer.wait_for_log(&format!("{WITH_CONFIGS} missing"), SOON).await;
+    gauges.stay(&copies).await;
+    install_crds(&hub).await;
+    gauges.define_again().await;
+    gauges.create(&["a", "b", "c"]).await;
+    gauges.select().await;
+    nothing_is_held(&hub, "the-one").await;
+    gauges.stay(&copies).await;
+    // What is deleted alone is deleted as ever.
+    hub.delete(&gauges.version, "gauges", "shop", "a").await;
+    gone(&edge, &gauges.version, "gauges", "shop", "a").await;
+}
+
+async fn copies_stay_when_the_configs_were_deleted_with_their_type_while_the_syncer_was_down_until_that_is_confirmed(
+    flags: Mode,
+) {
+    let (pair, hub, edge) = own_pair().await;
+    let gauges = Gauges::begin(&hub, &edge, "shop").await;
+    let (mut syncer, copies) = begin(&pair, &gauges, flags).await;
+    syncer.terminate().await;
+    gauges.withdraw().await;
+    drop_configs(&hub).await;
+    install_crds(&hub).await;
+    select(&hub, &json!({})).await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    let token = is_held(&hub, "the-one", REASON, &format!("{WITH_CONFIGS} defined again")).await;
+    is_held(&hub, "the-one", REASON, "3 objects are held").await;
+    syncer.wait_for_log(&format!("{CONFIRM}={token}"), SOON).await;
+    gauges.stay(&copies).await;
+    confirm(&hub, "the-one", &token).await;
+    for name in copies.keys() {
+        gone(&edge, &gauges.version, "gauges", "shop", name).await;
+    }
+    nothing_is_held(&hub, "the-one").await;
+}
+
+async fn copies_go_with_their_type_once_people_have_deleted_the_config_and_then_its_type(flags: Mode) {
+    let (pair, hub, edge) = own_pair().await;
+    let gauges = Gauges::begin(&hub, &edge, "shop").await;
+    let (mut syncer, copies) = begin(&pair, &gauges, flags).await;
+    deselect(&hub).await;
+    gauges.definition_leaves_record(CONFIGS[0]).await;
+    drop_configs(&hub).await;
+    gauges.withdraw().await;
+    for name in copies.keys() {
+        gone(&edge, &gauges.version, "gauges", "shop", name).await;
+    }
+    assert!(!syncer.log().contains(WITH_CONFIGS), "{}", syncer.log());
+    syncer.terminate().await;
+    assert!(hub.try_list(CONFIG_API, "syncerconfigs", "", "").await.is_err());
+}
