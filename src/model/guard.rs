@@ -36,6 +36,7 @@ use super::inventory::{Held, Permit};
 use super::{Key, Model, Task, TypeId, TypeState, Types};
 use crate::logging::log_line;
 use crate::plan::{Direction, TypePlan};
+use crate::sync::ownership::origin_hash;
 
 /// The most holds that are listed in the condition, the most severe first.
 const MESSAGES: usize = 8;
@@ -181,6 +182,9 @@ impl Model {
         if state.is_some_and(|state| state.inventory.may_go(&key.name)) {
             return true;
         }
+        if self.shows_whose_copies_are(key, direction) {
+            return true;
+        }
         let now = self.now;
         let limits = self.settings.delete_limits;
         let gate = self.guard.gates.entry(direction).or_default();
@@ -204,6 +208,33 @@ impl Model {
         }
         let gate = self.guard.gates.entry(direction).or_default();
         gate.hold.is_none()
+    }
+
+    /// True if the delete of a copy cannot be proved, since it is from another cluster than the one that answers, and
+    /// will show that all may be: that is graver than their number.
+    fn shows_whose_copies_are(&self, key: &Key, direction: Direction) -> bool {
+        let hold = self.guard.gates.get(&direction).and_then(|gate| gate.hold.as_ref());
+        let of_number = hold.is_none_or(|hold| matches!(hold.reason, Reason::TooMany { .. }));
+        let (identity, state) = (self.identity(direction.origin()), self.types.get(&key.type_id));
+        let (Some(present), Some(state)) = (identity.contested().filter(|_| of_number), state) else {
+            return false;
+        };
+        identity.former().is_empty() && state.inventory.is_from_another(&key.name, origin_hash(present))
+    }
+
+    /// Copies of a direction are from another cluster than the one that answers: if some are to be deleted, one shows
+    /// it, also if they are held because they are many.
+    pub(super) fn ask_whose_copies_are(&mut self, direction: Direction) {
+        let Some(present) = self.identity(direction.origin()).contested().map(origin_hash) else {
+            return;
+        };
+        let doomed = self.guard.gated(direction, &self.types).find_map(|(type_id, state)| {
+            let name = state.inventory.doomed_from_another(present)?;
+            Some(Key::new(type_id, Task::Object, name.clone()))
+        });
+        if let Some(key) = doomed {
+            self.go_on_with(key);
+        }
     }
 
     /// The change is logged, and written to the record for a restart.

@@ -351,7 +351,10 @@ impl Model {
             let is_contested = witnesses.contains(&Witness::ForAnother);
             match witnesses.first() {
                 None => {}
-                Some(_) if is_contested => self.identity_mut(side).compare(Witness::ForAnother),
+                Some(_) if is_contested => {
+                    self.identity_mut(side).compare(Witness::ForAnother);
+                    self.ask_whose_copies_are(direction);
+                }
                 Some(_) => {
                     self.identity_mut(side).compare(Witness::ForIt);
                     self.keep_guard_in_record();

@@ -98,6 +98,12 @@ impl Identity {
             .filter(|_| matches!(self.expected, Expected::Presumed(_)))
     }
 
+    /// The cluster that answers, if there are copies from others and nothing says yet which is the right one.
+    pub fn contested(&self) -> Option<&str> {
+        self.expected()
+            .filter(|_| matches!(self.expected, Expected::Contested(_)))
+    }
+
     /// Sets the cluster that the copies are from.
     pub fn expect(&mut self, uid: String) {
         self.former.remove(&uid);

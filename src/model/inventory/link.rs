@@ -169,6 +169,11 @@ impl Link {
         self.seen.copy.state == CopyState::Ours
     }
 
+    /// True if its copy says that it is from another cluster than this one.
+    pub(super) fn is_from_another(&self, cluster: u32) -> bool {
+        self.seen.copy.cluster != 0 && self.seen.copy.cluster != cluster
+    }
+
     pub(super) fn has_copy(&self) -> bool {
         self.seen.copy.state != CopyState::Absent
     }

@@ -13,12 +13,27 @@ impl Inventory {
     pub(in crate::model) fn witness(&self, cluster: u32) -> Option<Witness> {
         let mut witness = None;
         for link in self.objects.values().filter(|link| link.seen.copy.cluster != 0) {
-            if link.seen.copy.cluster != cluster {
+            if link.is_from_another(cluster) {
                 return Some(Witness::ForAnother);
             }
             witness = Some(Witness::ForIt);
         }
         witness
+    }
+
+    /// True if a copy says that it is from another cluster.
+    pub(in crate::model) fn is_from_another(&self, name: &ObjectName, cluster: u32) -> bool {
+        let link = self.objects.get(name);
+        link.is_some_and(|link| link.is_from_another(cluster))
+    }
+
+    /// A copy that is to be deleted and says that it is from another cluster.
+    pub(in crate::model) fn doomed_from_another(&self, cluster: u32) -> Option<&ObjectName> {
+        let mut doomed = self
+            .objects
+            .iter()
+            .filter(|(_, link)| link.is_retiring() && link.has_ours());
+        doomed.find_map(|(name, link)| link.is_from_another(cluster).then_some(name))
     }
 
     /// True if there are copies of ours that are to be deleted.

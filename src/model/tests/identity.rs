@@ -1,7 +1,7 @@
 //! Which cluster answers, and which one the copies are from.
 
 use super::*;
-use crate::api::{OLDER_VERSIONS, OTHER_CLUSTER, SOURCE};
+use crate::api::{OLDER_VERSIONS, OTHER_CLUSTER, SOURCE, TOO_MANY};
 use crate::sync::definition::Withdrawal;
 use crate::sync::identity::Doubt;
 
@@ -37,6 +37,44 @@ fn a_copy_from_another_hub_than_all_others_is_preserved_and_holds_nothing_else()
     bench.says_gone(origins, &config_map("b", 51));
     assert_eq!(bench.working(), ["b"]);
     assert_eq!(bench.job("b").identity.expected(), Some("the-hub"));
+}
+
+// The copies of a mailbox whose edge was replaced while the syncer was away, or those of a hub without the record.
+#[test]
+fn that_many_copies_are_from_another_cluster_is_found_before_their_number_holds_them() {
+    for all_is_listed in [true, false] {
+        let mut bench = Bench::new();
+        bench.world.serve(&widgets());
+        bench.run();
+        bench.select(&["configmaps", "widgets.example.org"]);
+        let copies = ["a", "b", "c", "d"].map(|name| {
+            let mut copy = copy_of(name, 3);
+            copy["metadata"]["annotations"][SOURCE] = "older/1".into();
+            copy
+        });
+        let source = bench.copies();
+        bench.list(source, &copies, 5);
+        bench.list_namespaces(6);
+        let widgets = bench.copies_of(Side::Edge, "widgets").expect("they are read");
+        if all_is_listed {
+            bench.list_rest(6);
+        } else {
+            let origins = bench.origins();
+            bench.list(origins, &[], 6);
+            bench.pass(60 * SECOND);
+            assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(4));
+            assert!(bench.work.is_empty(), "{:?}", bench.working());
+            bench.list(widgets, &[], 6);
+            bench.list_rest(6);
+        }
+        let made_from_another = HeldFor::Doubted(Doubt::MadeFrom("older".into()));
+        assert!(!bench.work.is_empty());
+        while let Some(name) = bench.working().first().map(|&name| name.to_owned()) {
+            bench.end_with(&name, made_from_another.clone());
+            assert_eq!(bench.held_for(Direction::Down, OTHER_CLUSTER), Some(4));
+        }
+        assert_eq!(bench.held_for(Direction::Down, TOO_MANY), None);
+    }
 }
 
 #[test]
