@@ -407,6 +407,16 @@ impl Inventory {
         }
     }
 
+    /// A worker has found a copy that is held, after its side had said that it is gone.
+    pub(super) fn is_still_there(&mut self, name: &ObjectName, seen: Seen) {
+        if let Some(link) = self.objects.get_mut(name)
+            && !link.reported.of_copy()
+        {
+            link.seen = seen;
+            link.trace = Trace::Seen;
+        }
+    }
+
     /// A worker has synced the object with `wanted`. True if it is out of sync again.
     pub(super) fn settle(&mut self, name: &ObjectName, wanted: u64, seen: Option<Seen>) -> bool {
         let Some(link) = self.objects.get_mut(name) else {

@@ -388,7 +388,7 @@ impl Model {
             HeldFor::OtherCluster(found) => identity.expected() == Some(found),
             HeldFor::Doubted(doubt) => identity.confirms(doubt),
             HeldFor::Withdrawn(withdrawal) => self.definitions.confirms(resource, withdrawal),
-            HeldFor::WentBack(_) | HeldFor::WouldCascade(_) | HeldFor::AnotherLook => false,
+            HeldFor::WentBack(_) | HeldFor::WouldCascade(_) | HeldFor::AnotherLook | HeldFor::StillThere => false,
         }
     }
 

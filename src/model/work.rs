@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::inventory::Held;
+use super::inventory::{Held, Link};
 use super::workers::HELD_BACK;
 use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
 use crate::plan::Direction;
@@ -162,7 +162,9 @@ impl Model {
         let state = self.types.get(&key.type_id)?;
         let direction = state.plan.direction;
         let doomed = state.inventory.is_doomed(&key.name);
-        if doomed && !self.may_delete(key, direction) {
+        let is_lost = state.inventory.get(&key.name).is_some_and(Link::is_lost);
+        let is_held = doomed && !self.may_delete(key, direction);
+        if is_held && !is_lost {
             return None;
         }
         let state = self.types.get(&key.type_id)?;
@@ -185,7 +187,8 @@ impl Model {
         let is_namespace = copy_at.resource.is("", "namespaces");
         Some(Job {
             direction,
-            may_delete: doomed,
+            may_delete: doomed && !is_held,
+            is_held,
             may_cascade,
             deletes_are_held,
             identity,

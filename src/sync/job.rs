@@ -100,6 +100,8 @@ pub struct Job {
     pub origin_version: u64,
     /// False if the copy may not be deleted now, whatever the origins' side says.
     pub may_delete: bool,
+    /// The origin is gone, and a hold keeps the copy: it is only found out whether that is still there.
+    pub is_held: bool,
     /// People have confirmed that what the copy contains may be deleted with it.
     pub may_cascade: bool,
     /// Deletes of the direction or of the type are held: a copy is not replaced by one of another origin either.
@@ -239,6 +241,8 @@ pub enum HeldFor {
     /// Both objects have to be read once more: it was not reported that the origin is gone, or somebody has changed the
     /// copy meanwhile.
     AnotherLook,
+    /// A hold keeps it, and it was only read: it is still there.
+    StillThere,
     /// Another cluster answered: its UID.
     OtherCluster(String),
     /// The origins' side has gone back to this version.

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::copy_place::{finalizers_of, other_origin_of, read_copy_of_origin, read_place};
-use super::job::{Change, Ending, Failure, Job, Outcome, Seen, Why, done, failed, left};
+use super::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Seen, Why, done, failed, left};
 use super::meta::Meta;
 use super::object::{Address, Desired, Status};
 use super::read::{confirm_there, not_older};
@@ -22,6 +22,13 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         Direction::Down => (hub, edge),
         Direction::Up => (edge, hub),
     };
+    if job.is_held {
+        let held = read_copy_of_origin(copies, &job).await;
+        return match held.map_err(failed(copies.side(), "reading"))? {
+            None => Ok(done(Why::Gone, Some(Seen::ABSENT))),
+            there => Ok(done(HeldFor::StillThere, there)),
+        };
+    }
     if job.selection == Selection::None && job.read_first && !job.may_delete && !job.suspect {
         let hidden = read_unlabelled(copies, &job).await;
         return hidden.map_err(failed(copies.side(), "reading"));

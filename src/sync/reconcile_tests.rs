@@ -50,6 +50,7 @@ pub(in crate::sync) fn job() -> Job {
         may_delete: true,
         may_cascade: false,
         deletes_are_held: false,
+        is_held: false,
         unread: None,
     }
 }
@@ -83,6 +84,26 @@ async fn an_unselected_copy_of_which_it_is_not_known_whether_it_has_an_origin_is
         };
         assert_eq!(reconcile(&hub, &edge, suspect).await.unwrap().ending, change);
         assert_eq!(asked.borrow().len(), 1, "the copy may be gone, too");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_is_held_is_read_and_nothing_else() {
+    for (answer, expected) in [
+        ((404, GONE), Ending::from(Why::Gone)),
+        ((200, OUR_COPY), HeldFor::StillThere.into()),
+    ] {
+        let (hub, _) = scripted(Side::Hub, &[]);
+        let (edge, asked) = scripted(Side::Edge, &[answer]);
+        let held = Job {
+            is_held: true,
+            may_delete: false,
+            deletes_are_held: true,
+            read_first: true,
+            ..job()
+        };
+        assert_eq!(reconcile(&hub, &edge, held).await.unwrap().ending, expected);
+        assert_eq!(asked.borrow().len(), 1);
     }
 }
 

@@ -155,7 +155,7 @@ impl Link {
     }
 
     /// True if the copies' side said that the copy is gone: perhaps it has only lost its label.
-    pub(super) fn is_lost(&self) -> bool {
+    pub(in crate::model) fn is_lost(&self) -> bool {
         self.trace == Trace::Lost
     }
 

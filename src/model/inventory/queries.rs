@@ -74,7 +74,8 @@ impl Inventory {
         held: Held,
         from: Option<&ObjectName>,
     ) -> impl Iterator<Item = &ObjectName> + use<'_> {
-        let is_due = move |link: &Link| !link.is_busy() && link.needs_worker() && !link.is_held(held);
+        let waits = move |link: &Link| link.is_held(held) && !link.is_lost();
+        let is_due = move |link: &Link| !link.is_busy() && link.needs_worker() && !waits(link);
         self.in_order(is_due, from)
     }
 

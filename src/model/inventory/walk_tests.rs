@@ -177,7 +177,7 @@ impl Walk {
         );
         for held in [Held::WithoutPermit, Held::All]
             .into_iter()
-            .filter(|&held| link.is_held(held))
+            .filter(|&held| link.is_held(held) && !link.is_lost())
         {
             let mut due = self.inventory.out_of_sync(held, None);
             assert!(due.all(|due| due != name), "what is held is not asked for");

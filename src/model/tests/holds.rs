@@ -32,6 +32,43 @@ impl Bench {
     }
 }
 
+// Seed 85863 of the simulation, in which another object waited for its name.
+#[test]
+fn a_held_copy_that_the_edges_owner_deletes_is_held_no_longer() {
+    let mut bench = held();
+    let copies = bench.copies();
+    for (name, is_there, left) in [("b", false, 2), ("c", true, 2)] {
+        let copy = copy_of(name, 2000);
+        bench.says_gone(copies, &copy);
+        let job = bench.job(name);
+        assert!(job.is_held && !job.may_delete, "{name}");
+        if is_there {
+            // It has only lost its label.
+            let (key, job) = bench.take(name);
+            let seen = Seen::of(
+                job.direction,
+                &job.copy_at.resource,
+                &bytes(&copy),
+                &job.policy,
+                job.selection,
+            );
+            let there = Outcome {
+                copy: Some(seen.expect("it is a copy")),
+                ..outcome(HeldFor::StillThere)
+            };
+            bench.ends(key, Ok(there));
+        } else {
+            bench.end_with(name, Why::Gone);
+        }
+        assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(left), "{name}");
+        bench.pass(60 * SECOND);
+        assert!(bench.work.is_empty(), "{:?}", bench.working());
+    }
+    bench.confirm(&bench.token());
+    assert_eq!(bench.working(), ["c", "d"]);
+    assert!(bench.work.iter().all(|(_, job)| job.may_delete));
+}
+
 #[test]
 fn many_deletes_are_not_held_if_they_are_no_more_than_half_of_all() {
     let mut bench = Bench::listed();

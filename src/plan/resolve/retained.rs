@@ -41,6 +41,8 @@ impl<'a> Resolver<'a> {
             if let (Some(copy), Some(of)) = (copy, &known.of) {
                 self.has_vanished(of_type, qualified(&of.group, &of.kind), copy.resource);
             }
+            // Where the edge's owner does not allow the type itself, nothing else asks for it.
+            self.missing(direction.origin(), direction, of_group, version, of_resource, None);
             return;
         }
         if origin.is_none() {
