@@ -59,8 +59,12 @@ impl Inventory {
 
     /// True if there is a copy of ours, or a worker has to find out whether there is.
     pub(super) fn may_have_ours(&self) -> bool {
-        let may_have = |link: &Link| link.has_ours() || link.is_busy() || link.needs_worker();
-        self.objects.values().any(may_have)
+        self.objects.values().any(Link::is_ours_or_open)
+    }
+
+    /// The same of one object.
+    pub(super) fn may_be_ours(&self, name: &ObjectName) -> bool {
+        self.objects.get(name).is_some_and(Link::is_ours_or_open)
     }
 
     /// The highest version at which any copy was seen, or was deleted.

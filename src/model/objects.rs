@@ -106,8 +106,8 @@ impl Model {
         self.return_status(type_id, name, Some(last));
     }
 
-    /// If a copy that a former conversion made is gone, its name is free for the object that has it now, which is
-    /// queued.
+    /// If a copy that a former conversion made is gone, or ours no longer, its name is free for the object that has it
+    /// now, which is queued.
     pub(super) fn former_copy_may_be_deleted(&mut self, type_id: TypeId, name: &ObjectName) {
         if let Some(state) = self.types.get_mut(&type_id)
             && state.is_rid_of_former_copy(name)
@@ -186,7 +186,11 @@ impl Model {
             return Ok(());
         };
         match state.of_copy(&meta, &self.settings.policy.sync_target) {
-            Some(name) => self.copy_seen(type_id, &name, Some(list), &meta, object, whole),
+            Some(name) => {
+                self.copy_seen(type_id, &name, Some(list), &meta, object, whole)?;
+                self.former_copy_may_be_deleted(type_id, &name);
+                Ok(())
+            }
             None => Ok(()),
         }
     }

@@ -188,6 +188,8 @@ impl TypeState {
                     self.former_copies.insert(copy.clone(), origin);
                 }
             }
+            // It is somebody else's by now: the name is free, which is for whoever handles that.
+            _ if !ours && self.former_copies.contains_key(&copy) => {}
             _ => {
                 now?;
                 self.former_copies.remove(&copy);
@@ -236,9 +238,9 @@ impl TypeState {
         self.former_copies.keys().filter(known).cloned().collect()
     }
 
-    /// True if such a copy has just disappeared.
+    /// True if such a copy has just disappeared, or is ours no longer.
     pub(super) fn is_rid_of_former_copy(&mut self, name: &ObjectName) -> bool {
-        self.inventory.get(name).is_none() && self.former_copies.remove(name).is_some()
+        !self.inventory.may_be_ours(name) && self.former_copies.remove(name).is_some()
     }
 
     /// How an object is selected.

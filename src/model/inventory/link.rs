@@ -203,6 +203,11 @@ impl Link {
         self.has_ours() || self.has_open_try() || self.is_lost()
     }
 
+    /// True if a copy of ours is there, or a worker has to find out whether there is.
+    pub(super) fn is_ours_or_open(&self) -> bool {
+        self.has_ours() || self.is_busy() || self.needs_worker()
+    }
+
     pub(super) fn is_orphan(&self) -> bool {
         // One that is being deleted will be gone anyway.
         self.origin == Origin::Unknown

@@ -1,6 +1,7 @@
 //! What configs select, and what becomes of what they no longer select.
 
 use super::*;
+use crate::api::RENAMED_FROM;
 use crate::plan::Filter;
 
 const SYNCER: Feed = Feed::Configs(ConfigKind::SyncerConfig);
@@ -308,4 +309,43 @@ fn what_the_edge_denies_is_not_worked_on_and_a_denied_type_is_not_even_read() {
     let origins = bench.origins();
     bench.says(origins, &config_map("a", 10));
     assert_eq!(bench.working(), ["a"]);
+}
+
+// Seed 102944 of the simulation: the copy had been adopted, so that it stayed as somebody else's.
+#[test]
+fn the_name_of_a_former_copy_is_free_once_that_is_deleted_or_released() {
+    for end in [Change::Deleted, Change::Released] {
+        let mut bench = Bench::new();
+        bench.run();
+        bench.select(&["configmaps"]);
+        bench.list_namespaces(1);
+        let mut former = copy_of("d", 5);
+        former["metadata"]["annotations"][RENAMED_FROM] = json!("ConfigMap/a");
+        let copies = bench.copies();
+        bench.list(copies, &[former, copy_of("e", 5)], 6);
+        let origins = bench.origins();
+        bench.list(origins, &[config_map("d", 10), config_map("e", 11)], 12);
+        bench.succeed_with("e", Change::Updated);
+        assert_eq!(bench.job("d").origin.name, ObjectName::new("shop", "a"), "{end:?}");
+        let (key, job) = bench.take("d");
+        let left = object(&job.copy_at.resource, "shop", "d", 2000);
+        let seen = Seen::of(
+            job.direction,
+            &job.copy_at.resource,
+            &bytes(&left),
+            &job.policy,
+            job.selection,
+        );
+        let released = (end == Change::Released).then(|| seen.expect("it is an object"));
+        let outcome = Outcome {
+            copy: released,
+            ..outcome(end)
+        };
+        bench.ends(key, Ok(outcome));
+        let copies = bench.copies();
+        bench.list(copies, &[copy_of("e", 5)], 2001);
+        let origins = bench.origins();
+        bench.list(origins, &[config_map("d", 10), config_map("e", 11)], 12);
+        assert_eq!(bench.job("d").origin.name, ObjectName::new("shop", "d"), "{end:?}");
+    }
 }
