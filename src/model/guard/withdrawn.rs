@@ -44,6 +44,12 @@ impl TypeHolds {
         self.0.iter().map(|(resource, known)| (&**resource, known))
     }
 
+    /// The types of which the hold is such a one.
+    fn where_it(&self, is: impl Fn(&str, &TypeHold) -> bool) -> Vec<String> {
+        let such = self.0.iter().filter(|(resource, known)| is(resource, known));
+        such.map(|(resource, _)| resource.clone()).collect()
+    }
+
     /// True if deletes of the type's copies are held.
     pub(super) fn holds(&self, plan: &TypePlan) -> bool {
         let may_hold = !self.0.is_empty() && plan.direction == Direction::Down;
@@ -136,13 +142,11 @@ impl Model {
 
     /// A new plan may have types again of which nothing was left but copies, with their configs or without.
     pub(in crate::model) fn end_holds_without_configs(&mut self) {
-        let types = self.guard.types.0.iter();
-        let of_configs = types.filter(|(_, known)| matches!(known.withdrawal, Withdrawal::OfConfigs(..)));
         let is_back = |resource: &str| self.copied_types(resource).all(|(_, state)| !state.plan.gone_at_origin);
-        let back: Vec<String> = of_configs
-            .filter(|(resource, _)| is_back(resource))
-            .map(|(resource, _)| resource.clone())
-            .collect();
+        let back = self
+            .guard
+            .types
+            .where_it(|resource, known| matches!(known.withdrawal, Withdrawal::OfConfigs(..)) && is_back(resource));
         for resource in back {
             self.guard.types.0.remove(&resource);
             log_line!(
@@ -175,9 +179,8 @@ impl Model {
             // What is held causes no requests, so perhaps none was sent since the hub came back.
             self.ask_identity(Side::Hub);
         }
-        let is_over = |known: &TypeHold| known.hold.until.is_some_and(|until| until <= now);
-        let over = self.guard.types.0.iter().filter(|(_, known)| is_over(known));
-        let over: Vec<String> = over.map(|(resource, _)| resource.clone()).collect();
+        let is_over = |_: &str, known: &TypeHold| known.hold.until.is_some_and(|until| until <= now);
+        let over = self.guard.types.where_it(is_over);
         for resource in over {
             match self.guard.types.0.get_mut(&resource) {
                 Some(known) if !known.withdrawal.is_redefined() => {
@@ -230,9 +233,8 @@ impl Model {
 
     /// Releases what people have confirmed.
     pub(super) fn confirm_types(&mut self, tokens: &BTreeSet<String>) {
-        let is_confirmed = |known: &TypeHold| tokens.contains(&known.hold.token);
-        let confirmed = self.guard.types.0.iter().filter(|(_, known)| is_confirmed(known));
-        let confirmed: Vec<String> = confirmed.map(|(resource, _)| resource.clone()).collect();
+        let is_confirmed = |_: &str, known: &TypeHold| tokens.contains(&known.hold.token);
+        let confirmed = self.guard.types.where_it(is_confirmed);
         for resource in confirmed {
             self.release_type(&resource, "confirmed", Permit::Given);
         }
@@ -271,10 +273,10 @@ impl Model {
                 // One may be hidden, without its label.
                 && !state.inventory.has_held(Held::All)
         };
-        let types = self.guard.types.0.iter();
-        let redefined = types.filter(|(_, known)| matches!(known.withdrawal, Withdrawal::Redefined(_)));
-        let back = redefined.filter(|(resource, _)| self.copied_types(resource).all(|(_, state)| is_back(state)));
-        let back: Vec<String> = back.map(|(resource, _)| resource.clone()).collect();
+        let back = self.guard.types.where_it(|resource, known| {
+            let is_redefined = matches!(known.withdrawal, Withdrawal::Redefined(_));
+            is_redefined && self.copied_types(resource).all(|(_, state)| is_back(state))
+        });
         for resource in back {
             if let Some(known) = self.guard.types.0.remove(&resource) {
                 log_line!(

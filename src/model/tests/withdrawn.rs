@@ -263,31 +263,8 @@ fn people_may_let_go_the_copies_of_a_type_that_the_hub_has_no_longer() {
     assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
 }
 
-#[test]
-fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_is_certain() {
-    let mut bench = bench();
-    bench.config_says(&config("all", &json!({})));
-    let known = ["a", "b"].map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
-    bench.list_namespaces(2001);
-    bench.list(copies, &known, 2001);
-    let origins = origins(&bench);
-    bench.world.withdraw_at(Side::Hub, &widgets());
-    bench.breaks(origins, not_served());
-    bench.pass(3 * SECOND);
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
-    bench.list(copies, &known, 2002);
-    bench.list_crds(Side::Hub, &[]);
-    assert!(bench.work.is_empty(), "it has said so once: {:?}", bench.working());
-    bench.pass(60 * SECOND);
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
-    bench.list(copies, &known, 2003);
-    assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
-    assert_eq!(bench.working(), ["a", "b"]);
-}
-
-/// Nothing selects the widgets any more and the hub has them no longer, but the configs have gone with their type.
-fn gone_with_the_configs() -> (Bench, Withdrawal) {
+/// Nothing selects the widgets any more, and the hub has said that it has them no longer, once.
+fn deselected_and_gone() -> Bench {
     let mut bench = bench();
     bench.config_says(&config("all", &json!({})));
     bench.list_namespaces(2001);
@@ -298,6 +275,22 @@ fn gone_with_the_configs() -> (Bench, Withdrawal) {
     bench.pass(3 * SECOND);
     list_copies(&mut bench, 2002);
     bench.list_crds(Side::Hub, &[]);
+    bench
+}
+
+#[test]
+fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_is_certain() {
+    let mut bench = deselected_and_gone();
+    assert!(bench.work.is_empty(), "it has said so once: {:?}", bench.working());
+    bench.pass(60 * SECOND);
+    list_copies(&mut bench, 2003);
+    assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
+    assert_eq!(bench.working(), ["a", "b"]);
+}
+
+/// The same, and the configs have gone with their type.
+fn gone_with_the_configs() -> (Bench, Withdrawal) {
+    let mut bench = deselected_and_gone();
     bench.pass(60 * SECOND);
     list_copies(&mut bench, 2003);
     let configs = ConfigKind::SyncerConfig.resource_type().qualified();
