@@ -102,11 +102,6 @@ impl SelectedConfigs {
         all.any(|(of_kind, _)| *of_kind == kind)
     }
 
-    /// True if all configs of this kind have been read once.
-    pub(super) fn are_known_of(&self, kind: ConfigKind) -> bool {
-        self.known(kind) == ConfigsKnown::Yes
-    }
-
     fn known(&self, kind: ConfigKind) -> ConfigsKnown {
         self.known.get(&kind).copied().unwrap_or_default()
     }
@@ -181,7 +176,7 @@ impl Model {
         self.heartbeat.config_seen(kind, &meta);
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
-        let begins = !self.selecting.are_known_of(kind);
+        let begins = self.selecting.known(kind) != ConfigsKnown::Yes;
         let is_first = !self.selecting.has_any(kind);
         self.config_confirms(kind.of_name(&name.1), token, begins);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
@@ -211,7 +206,7 @@ impl Model {
             self.replan();
         }
         if is_first {
-            self.verify_config_kind(kind);
+            self.timers.set_if_idle(Timer::Definitions, self.now);
         }
         Ok(())
     }
@@ -226,9 +221,6 @@ impl Model {
         self.remove_config(&(kind, meta.name.clone()));
         if self.selecting.are_known() {
             self.replan();
-        }
-        if !self.selecting.has_any(kind) {
-            self.verify_config_kind(kind);
         }
     }
 
@@ -250,12 +242,14 @@ impl Model {
         if first && self.selecting.in_doubt().next().is_some() {
             self.ask_soon_unless_due(Side::Hub);
         }
-        if first || was_denied || !gone.is_empty() && !self.selecting.has_any(kind) {
-            self.verify_config_kind(kind);
+        if was_denied {
+            // It may be defined anew.
+            self.ask_about_config_kind(kind, BTreeSet::new());
         }
     }
 
     fn remove_config(&mut self, name: &ConfigName) {
+        self.doubt_deselection(name.0);
         self.selecting.unreadable.remove(name);
         self.selecting.configs.remove(name);
         self.selecting.changed = true;

@@ -1,7 +1,6 @@
 //! What defines the types that come from the hub: read when a type is synced for the first time, and kept in the record,
 //! so that a type which was deleted and defined again meanwhile is distinguished from the one that the copies are from.
-//! The same of the kinds of configs, as long as there are configs, so that configs which were deleted with their type
-//! are distinguished from those that people have deleted.
+//! The same of the kinds of configs, as long as there are configs ([`super::deselections`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -10,14 +9,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
-use super::replan::synced_type;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
 use crate::cluster::{Error, ResourceType, Side, qualified};
 use crate::logging::log_line;
-use crate::plan::{Direction, SyncedType};
+use crate::plan::Direction;
 use crate::report::{Subject, Topic};
-use crate::sync::definition::{DefinedBy, Hub, TypeDefinition, TypeDefinitions, Withdrawal};
+use crate::sync::definition::{DefinedBy, Hub, TypeDefinition, TypeDefinitions};
 
 /// The wait before what the hub refuses is asked for again: everything continues without it.
 const REFUSED_WAIT: Duration = Duration::from_secs(600);
@@ -191,51 +189,6 @@ impl Model {
             self.definitions_mut().set(&resource, known);
         }
         self.retire_definitions();
-        for kind in ConfigKind::ALL {
-            self.verify_config_kind(kind);
-        }
-    }
-
-    /// Configs of a kind have come, or none are left: asks the hub whether the kind is still what it was.
-    pub(super) fn verify_config_kind(&mut self, kind: ConfigKind) {
-        let resource = kind.resource_type();
-        if self.definitions.known(&resource.qualified()).is_some() {
-            if self.selecting.are_known_of(kind) {
-                self.request(Request::Verify(resource, false, Rc::clone(&self.definitions)));
-            }
-        } else {
-            self.timers.set_if_idle(Timer::Definitions, self.now);
-        }
-    }
-
-    /// The hub has been asked whether the type of configs is still what it was. Once nothing depends on configs of the
-    /// former one, what it was need not be known any more.
-    pub(super) fn config_kind_is(&mut self, kind: ConfigKind, result: Result<Option<Withdrawal>, Error>) {
-        let resource = kind.resource_type().qualified();
-        let has_any = self.selecting.has_any(kind);
-        let known = match result {
-            Ok(None) if !has_any => None,
-            Ok(Some(Withdrawal::Redefined(uid))) if has_any && self.are_all_selected() => Some(DefinedBy::Uid(uid)),
-            Err(error) if error.is_unreachable() => {
-                self.side_is_silent(Side::Hub, "reading what defines a type", &error);
-                return;
-            }
-            _ => return,
-        };
-        match known {
-            Some(known) => self.definitions_mut().set(&resource, known),
-            None => self.definitions_mut().remove(&resource),
-        }
-        self.keep_guard_in_record();
-    }
-
-    /// True if a config selects each type of which there may be copies at the edge.
-    fn are_all_selected(&self) -> bool {
-        let types = self.record.types().unwrap_or_default();
-        let mut down = types.iter().filter(|known| known.direction == Direction::Down);
-        let selected = self.types.values().filter(|state| state.plan.selected);
-        let selected: BTreeSet<SyncedType> = selected.map(|state| synced_type(&state.plan)).collect();
-        down.all(|known| selected.contains(known))
     }
 
     /// The types of which there may be copies have changed. What has defined one that is no longer among them stays
@@ -253,6 +206,7 @@ impl Model {
         if self.definitions.all().keys().any(is_news) {
             self.definitions_mut().retire_unless(&origins);
         }
+        self.deselections.retain(&origins);
     }
 
     /// The copies of a type that is synced again are listed. If there are some, they are from its former definition;

@@ -342,7 +342,7 @@ impl Model {
                     self.clear_versions(direction);
                     self.clear_definitions();
                 }
-                _ => {}
+                Reason::TooMany { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => {}
             }
             let hold = self.guard.gates.entry(direction).or_default().hold.clone();
             let released = self.release_deletes(direction, "confirmed");

@@ -19,6 +19,7 @@ mod configs;
 mod count;
 mod crds;
 mod definitions;
+mod deselections;
 mod drift;
 pub(crate) mod effect;
 mod feeds;
@@ -57,6 +58,7 @@ use self::answers::Answered;
 use self::asking::DiscoveryState;
 use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
+use self::deselections::Deselections;
 use self::effect::{Answer, Done, Effect, Request};
 use self::guard::Guard;
 pub use self::guard::Limits;
@@ -209,6 +211,7 @@ pub(crate) struct Model {
     /// What defines the types of the hub.
     definitions: Rc<TypeDefinitions>,
     definition_reads: TypeDefinitionReads,
+    deselections: Deselections,
     hub_namespaces: HubNamespaces,
     heartbeat: Heartbeat,
     queue: Queue<Key>,
@@ -274,6 +277,7 @@ impl Model {
             guard: Guard::default(),
             definitions: Rc::default(),
             definition_reads: TypeDefinitionReads::default(),
+            deselections: Deselections::default(),
             hub_namespaces: HubNamespaces::default(),
             heartbeat: Heartbeat::default(),
             queue,
@@ -314,6 +318,7 @@ impl Model {
             self.send_heartbeat();
         }
         self.read_definitions();
+        self.verify_config_kinds();
         self.compare_copies();
         self.end_needless_holds();
         self.compare_resumed_holds();
@@ -381,6 +386,7 @@ impl Model {
         let may = |timer| match timer {
             Timer::HubNamespaces | Timer::Heartbeat => self.may_write(),
             Timer::Record => self.may_keep_record(),
+            Timer::ConfigKind(_) => self.selecting.are_known(),
             _ => true,
         };
         let others = [

@@ -152,6 +152,7 @@ impl Model {
             former_edges: self.identity(Side::Edge).former().clone(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions.all().clone(),
+            unproved: self.deselections.unproved().clone(),
             holds: self.lines_of_holds(),
         }
     }
@@ -227,6 +228,7 @@ impl Model {
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.restore_holds(&kept.holds);
             self.restore_definitions(kept.hub_definitions);
+            self.restore_deselections(kept.unproved);
             self.restore_side(Side::Hub, kept.hub, kept.former_hubs);
             self.restore_side(Side::Edge, kept.edge, kept.former_edges);
             self.restore_versions(kept.hub_versions);

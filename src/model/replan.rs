@@ -24,6 +24,7 @@ impl Model {
         let mut wanted = self.selecting.wanted(self.settings.renaming);
         wanted.retained = retained;
         wanted.let_go.clone_from(self.guard.vanished.let_go());
+        wanted.in_doubt = self.deselections.in_doubt();
         self.selecting.wanted = wanted;
         let (hub, edge) = self.discoveries();
         let own = self.settings.own_namespace.as_deref();
@@ -32,13 +33,13 @@ impl Model {
         self.selecting.missing.clone_from(&plan.missing);
         self.selecting.unknown.clone_from(&plan.unknown);
         self.selecting.open.clone_from(&plan.open);
+        self.note_selected(&plan);
         self.note_vanished(&plan);
         self.retire_types(&plan);
         self.update_record(&mut plan);
         for (pair, planned) in std::mem::take(&mut plan.types) {
             self.plan_type(&pair, planned);
         }
-        self.end_holds_without_configs();
         for side in [Side::Hub, Side::Edge] {
             self.ask_for_what_is_unknown(side);
         }
@@ -73,9 +74,6 @@ impl Model {
     }
 
     fn plan_type(&mut self, pair: &Pair, planned: TypePlan) {
-        if planned.selected && self.definitions.is_deselected(&planned.at_hub.qualified()) {
-            self.definitions_mut().is_selected(&planned.at_hub.qualified());
-        }
         let known = self.types.iter().find(|(_, state)| pair_of(&state.plan) == *pair);
         if let Some((&type_id, state)) = known {
             if state.plan == planned {

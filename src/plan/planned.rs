@@ -14,9 +14,9 @@ pub struct Plan {
     pub types: BTreeMap<Pair, TypePlan>,
     /// What is selected and cannot be synced because a side does not serve it.
     pub missing: Vec<Missing>,
-    /// Types, `resource.group`, that are selected though the hub does not serve them, and of which there may be copies;
-    /// each with what these are at the edge.
-    pub vanished: BTreeMap<String, Vec<CopiesOf>>,
+    /// Types, `resource.group`, that are selected, or count as that, though the hub does not serve them, and of which
+    /// there may be copies.
+    pub vanished: BTreeMap<String, Vanished>,
     /// What in the configs cannot be followed.
     pub problems: BTreeSet<Problem>,
     /// What has to be asked before the plan is complete.
@@ -39,6 +39,15 @@ pub struct Pair {
     pub hub: (String, String),
     /// Group and plural at the edge; the same, unless a conversion says otherwise.
     pub edge: (String, String),
+}
+
+/// What is left of a type that the hub does not serve.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vanished {
+    /// A config selects it. Otherwise it only counts as selected.
+    pub is_selected: bool,
+    /// Its copies at the edge.
+    pub copies: Vec<CopiesOf>,
 }
 
 /// The copies of one type at the edge that are of one kind of origins.
@@ -177,6 +186,16 @@ impl Plan {
             let goes_down = planned.direction == Direction::Down && !planned.gone_at_origin;
             goes_down && planned.at_hub.qualified() == resource
         })
+    }
+
+    /// True if a config selects a type of the hub, `resource.group`, whether or not the hub serves it.
+    pub fn selects_at_hub(&self, resource: &str) -> bool {
+        let mut types = self.types.values();
+        self.vanished.get(resource).is_some_and(|known| known.is_selected)
+            || types.any(|planned| {
+                let is_selected = planned.selected && planned.direction == Direction::Down;
+                is_selected && planned.at_hub.qualified() == resource
+            })
     }
 
     /// True if the kind of a type, `resource.group`, differs between the sides.

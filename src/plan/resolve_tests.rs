@@ -653,7 +653,11 @@ fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_
         let goes = meters.is_some_and(|planned| planned.gone_at_origin);
         assert_eq!(goes, retained && std::ptr::eq(hub, &raw const without), "{row}");
         // Whoever confirms that they are deleted has read how many they are.
-        let vanished = plan.vanished.get("gauges.g").into_iter().flatten();
+        let vanished = plan
+            .vanished
+            .get("gauges.g")
+            .into_iter()
+            .flat_map(|known| &known.copies);
         let are_named = vanished
             .filter(|copies| copies.origins == "Gauge.g" && copies.resource.resource == "meters")
             .count();

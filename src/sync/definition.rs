@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use super::identity::{WORKSPACE, logical_clusters};
 use super::read::read_metadata_shared;
-use crate::api;
 use crate::cluster::discovery;
 use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word};
 
@@ -36,20 +35,6 @@ pub enum Withdrawal {
     Going(Option<String>),
     /// It was deleted and defined again: the new UID.
     Redefined(String),
-    /// One of these is true of the configs that had selected the type: of their kind, `resource.group`. They were deleted
-    /// with it.
-    OfConfigs(String, Box<Withdrawal>),
-}
-
-impl Withdrawal {
-    /// True if the hub defines the type, or that of the configs, again.
-    pub fn is_redefined(&self) -> bool {
-        match self {
-            Self::Going(_) => false,
-            Self::Redefined(_) => true,
-            Self::OfConfigs(_, of_kind) => of_kind.is_redefined(),
-        }
-    }
 }
 
 /// What is known to define a type.
@@ -67,15 +52,13 @@ type Answer = Result<Option<Withdrawal>, Error>;
 /// compared with what it found ([`TypeDefinitions::confirms`]).
 #[derive(Clone, Debug, Default)]
 pub struct TypeDefinitions {
-    /// By `resource.group`. A kind of configs is among them while there are configs of it.
+    /// By `resource.group`.
     known: BTreeMap<String, DefinedBy>,
     /// Those of `known` whose type was not synced for a while, since no copy of it was left as far as the edge said:
     /// any copies that are found nevertheless are from these definitions.
     former: BTreeSet<String>,
     /// UIDs of definitions for which people have confirmed the deletes.
     confirmed: BTreeSet<String>,
-    /// Types, `resource.group`, that count as deselected although the configs were deleted with their own type.
-    deselected: BTreeSet<String>,
     /// What the hub is; absent as long as it has not said so.
     hub: Option<Hub>,
 }
@@ -154,16 +137,6 @@ impl TypeDefinitions {
         self.former.remove(resource);
     }
 
-    /// A config selects the type.
-    pub fn is_selected(&mut self, resource: &str) {
-        self.deselected.remove(resource);
-    }
-
-    /// True if the type counts as deselected although the configs were deleted with their own type.
-    pub fn is_deselected(&self, resource: &str) -> bool {
-        self.deselected.contains(resource)
-    }
-
     /// A type is being deleted. If its definition was not known, the one that is being deleted is noted: soon it is
     /// gone, and what comes after it is another one.
     pub fn note_withdrawal(&mut self, resource: &str, withdrawal: &Withdrawal) {
@@ -185,9 +158,6 @@ impl TypeDefinitions {
             }
             Withdrawal::Going(None) => self.remove(resource),
             Withdrawal::Redefined(uid) => self.set(resource, DefinedBy::Uid(uid)),
-            Withdrawal::OfConfigs(..) => {
-                self.deselected.insert(resource.to_owned());
-            }
         }
     }
 
@@ -197,7 +167,6 @@ impl TypeDefinitions {
             Withdrawal::Going(Some(uid)) => self.confirmed.contains(uid),
             Withdrawal::Going(None) => !matches!(self.known(resource), Some(DefinedBy::Uid(_))),
             Withdrawal::Redefined(uid) => self.known(resource) == Some(&DefinedBy::Uid(uid.clone())),
-            Withdrawal::OfConfigs(kind, of_kind) => self.is_deselected(resource) || self.confirms(kind, of_kind),
         }
     }
 
@@ -205,7 +174,6 @@ impl TypeDefinitions {
     pub fn clear(&mut self) {
         self.known.clear();
         self.former.clear();
-        self.deselected.clear();
         self.hub = None;
     }
 
@@ -213,32 +181,12 @@ impl TypeDefinitions {
     /// deleted. The requests are sent after the call. An error proves nothing.
     pub async fn verify(&self, hub: &Cluster, resource: &ResourceType, type_gone: bool) -> Answer {
         if type_gone {
-            // An object that nothing selects is deleted with its type, but not with the whole workspace, nor if the
-            // configs that had selected it are gone with theirs.
+            // An object that nothing selects is deleted with its type, but not with the whole workspace.
             let workspace = self.workspace(hub).await?;
             let ends = ending_workspace(hub, workspace.as_ref()).await?;
-            return match ends.and_then(|uid| self.unless_confirmed(uid)) {
-                None if !self.is_deselected(&resource.qualified()) => self.ask_about_configs(hub).await,
-                withdrawal => Ok(withdrawal),
-            };
+            return Ok(ends.and_then(|uid| self.unless_confirmed(uid)));
         }
         self.ask(hub, resource).await
-    }
-
-    /// Whether configs were deleted with their type.
-    async fn ask_about_configs(&self, hub: &Cluster) -> Answer {
-        for kind in self.known.keys().filter(|resource| is_of_configs(resource)) {
-            let (resource, group) = kind.split_once('.').unwrap_or((kind, ""));
-            let of_kind = ResourceType {
-                group: group.into(),
-                resource: resource.into(),
-                ..ResourceType::definitions()
-            };
-            if let Some(withdrawal) = self.ask(hub, &of_kind).await? {
-                return Ok(Some(Withdrawal::OfConfigs(kind.clone(), withdrawal.into())));
-            }
-        }
-        Ok(None)
     }
 
     fn unless_confirmed(&self, uid: String) -> Option<Withdrawal> {
@@ -317,11 +265,6 @@ impl TypeDefinitions {
             Some(Hub::Kubernetes) | None => None,
         })
     }
-}
-
-/// True if these are configs: nothing of their group is ever synced.
-fn is_of_configs(resource: &str) -> bool {
-    resource.split_once('.').is_some_and(|(_, group)| group == api::GROUP)
 }
 
 /// Asks the hub what it is; `None` if that may not be read.

@@ -16,16 +16,12 @@ fn of(group: &str) -> ResourceType {
 }
 
 fn crd(uid: &str, being_deleted: bool) -> &'static str {
-    named_crd("gauges.example.org", uid, being_deleted)
-}
-
-fn named_crd(name: &str, uid: &str, being_deleted: bool) -> &'static str {
     let deleted = if being_deleted {
         r#","deletionTimestamp":"2026-01-01T00:00:00Z""#
     } else {
         ""
     };
-    format!(r#"{{"metadata":{{"name":"{name}","uid":"{uid}"{deleted}}}}}"#).leak()
+    format!(r#"{{"metadata":{{"name":"gauges.example.org","uid":"{uid}"{deleted}}}}}"#).leak()
 }
 
 #[tokio::test]
@@ -108,52 +104,6 @@ async fn what_people_have_confirmed_is_held_no_longer() {
         definitions.accept("gauges.example.org", withdrawal.clone());
         assert!(definitions.confirms("gauges.example.org", &withdrawal), "{answer:?}");
         assert_eq!(definitions.verify(&hub, &gauges, false).await, Ok(None), "{answer:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_deselected_type_is_gone_for_good_only_while_the_type_of_the_configs_is_what_it_was() {
-    const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
-    const ABSENT_CONFIGS: &str =
-        r#"{"kind":"Status","reason":"NotFound","details":{"name":"syncerconfigs.edge.kubestellar.io"},"code":404}"#;
-    let gauges = of("example.org");
-    for (answer, of_configs) in [
-        ((200, named_crd(CONFIGS, "c1", false)), None),
-        (
-            (200, named_crd(CONFIGS, "c1", true)),
-            Some(Withdrawal::Going(Some("c1".into()))),
-        ),
-        ((404, ABSENT_CONFIGS), Some(Withdrawal::Going(None))),
-        (
-            (200, named_crd(CONFIGS, "c2", false)),
-            Some(Withdrawal::Redefined("c2".into())),
-        ),
-    ] {
-        let mut definitions = TypeDefinitions::default();
-        definitions.set_hub(Hub::Kubernetes);
-        definitions.set("gauges.example.org", DefinedBy::Uid("d1".into()));
-        let (hub, asked) = scripted(Side::Hub, &[answer]);
-        assert_eq!(
-            definitions.verify(&hub, &gauges, true).await,
-            Ok(None),
-            "no configs were known"
-        );
-        definitions.set(CONFIGS, DefinedBy::Uid("c1".into()));
-        let withdrawal = of_configs.map(|of_configs| Withdrawal::OfConfigs(CONFIGS.into(), of_configs.into()));
-        assert_eq!(definitions.verify(&hub, &gauges, true).await, Ok(withdrawal.clone()));
-        assert!(asked.borrow()[0].contains(CONFIGS), "{asked:?}");
-        if let Some(withdrawal) = withdrawal {
-            assert!(!definitions.confirms("gauges.example.org", &withdrawal));
-            definitions.accept("gauges.example.org", withdrawal.clone());
-            assert!(definitions.confirms("gauges.example.org", &withdrawal));
-            assert!(
-                !definitions.confirms("meters.example.org", &withdrawal),
-                "{withdrawal:?}"
-            );
-            assert_eq!(definitions.verify(&hub, &gauges, true).await, Ok(None));
-            definitions.is_selected("gauges.example.org");
-            assert!(!definitions.confirms("gauges.example.org", &withdrawal));
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::cascade::first_in_cascade;
 use super::copy_place::{confirm_gone, is_of, read_meta};
 use super::job::{Change, Failure, HeldFor, Job, Outcome, Seen, Why, done, done_with, failed, left, precondition};
 use super::read::{created_meanwhile, not_older, read_metadata};
-use crate::api::{ADOPTED, OWNER, PULL_SECRETS, SOURCE};
+use crate::api::{ADOPTED, OWNER, PULL_SECRETS, RENAMED_FROM, SOURCE};
 use crate::cluster::{Cluster, Error};
 use crate::plan::Direction;
 use crate::sync::identity::{self, Verdict};
@@ -229,7 +229,7 @@ fn release_patch(direction: Direction, meta: &Meta) -> Bytes {
         "uid": meta.uid,
         "resourceVersion": meta.resource_version,
         "labels": {mark: null},
-        "annotations": {mark: null, OWNER: null, SOURCE: null, ADOPTED: null, PULL_SECRETS: null},
+        "annotations": {mark: null, OWNER: null, SOURCE: null, ADOPTED: null, PULL_SECRETS: null, RENAMED_FROM: null},
     }});
     Bytes::from(patch.to_string())
 }

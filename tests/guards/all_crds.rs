@@ -5,8 +5,9 @@ use serde_json::json;
 
 use crate::bench::{CONFIRM, EACH_SECOND, confirm, is_held, nothing_is_held};
 use crate::support::modes::{Mode, in_both_modes};
-use crate::support::stage::{CONFIG_API, deselect, select};
-use crate::support::story::{SOON, drop_crds, gone};
+use crate::support::objects::edge_sync_config;
+use crate::support::stage::{CONFIG_API, deselect, own_group, select};
+use crate::support::story::{SOON, arrives, drop_crds, gone};
 use crate::support::{Objects, Pair, PairOptions, Syncer, install_crds};
 use crate::withdrawn::{Copies, Gauges};
 
@@ -14,6 +15,7 @@ in_both_modes!(
     copies_stay_when_all_crds_of_the_hub_are_deleted_and_are_synced_again_when_all_is_back,
     copies_stay_when_the_configs_were_deleted_with_their_type_while_the_syncer_was_down_until_that_is_confirmed,
     copies_go_with_their_type_once_people_have_deleted_the_config_and_then_its_type,
+    copies_go_with_their_type_after_a_config_of_the_other_kind_has_taken_over,
 );
 
 const REASON: &str = "TypeWithdrawn";
@@ -21,8 +23,7 @@ const CONFIGS: [&str; 2] = [
     "syncerconfigs.edge.kubestellar.io",
     "edgesyncconfigs.edge.kubestellar.io",
 ];
-const WITH_CONFIGS: &str =
-    "the configs that selected it were deleted with their type syncerconfigs.edge.kubestellar.io, which is";
+const WITH_CONFIGS: &str = "nothing selects it since the configs were deleted with their own type; its copies are preserved until it is back; 3 objects";
 
 async fn own_pair() -> (Pair, Objects, Objects) {
     let pair = Pair::start(PairOptions::default()).await;
@@ -87,8 +88,7 @@ async fn copies_stay_when_the_configs_were_deleted_with_their_type_while_the_syn
     install_crds(&hub).await;
     select(&hub, &json!({})).await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
-    let token = is_held(&hub, "the-one", REASON, &format!("{WITH_CONFIGS} defined again")).await;
-    is_held(&hub, "the-one", REASON, "3 objects are held").await;
+    let token = is_held(&hub, "the-one", REASON, WITH_CONFIGS).await;
     syncer.wait_for_log(&format!("{CONFIRM}={token}"), SOON).await;
     gauges.stay(&copies).await;
     confirm(&hub, "the-one", &token).await;
@@ -109,7 +109,40 @@ async fn copies_go_with_their_type_once_people_have_deleted_the_config_and_then_
     for name in copies.keys() {
         gone(&edge, &gauges.version, "gauges", "shop", name).await;
     }
-    assert!(!syncer.log().contains(WITH_CONFIGS), "{}", syncer.log());
+    assert!(!syncer.log().contains("DeletesHeld"), "{}", syncer.log());
     syncer.terminate().await;
     assert!(hub.try_list(CONFIG_API, "syncerconfigs", "", "").await.is_err());
+}
+
+async fn copies_go_with_their_type_after_a_config_of_the_other_kind_has_taken_over(flags: Mode) {
+    let (pair, hub, edge) = own_pair().await;
+    let gauges = Gauges::begin(&hub, &edge, "shop").await;
+    let (mut syncer, copies) = begin(&pair, &gauges, flags).await;
+    let (group, version) = own_group("shop");
+    let all = json!({"group": group, "version": "v1", "kind": "Gauge", "namespace": "shop", "name": "*"});
+    hub.create(&edge_sync_config("taking-over", json!({"downSyncedResources": [all]})))
+        .await;
+    gauges.definition_is_in_record(CONFIGS[1]).await;
+    drop_crds(&[&hub], &CONFIGS[..1]).await;
+    gone(
+        &hub,
+        "apiextensions.k8s.io/v1",
+        "customresourcedefinitions",
+        "",
+        CONFIGS[0],
+    )
+    .await;
+    syncer.terminate().await;
+    let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
+    gauges.create(&["d"]).await;
+    arrives(&edge, &version, "gauges", "shop", "d").await;
+    let none = json!({"spec": {"downSyncedResources": []}});
+    hub.merge_patch(CONFIG_API, "edgesyncconfigs", "", "taking-over", &none)
+        .await;
+    gauges.withdraw().await;
+    for name in copies.keys().map(String::as_str).chain(["d"]) {
+        gone(&edge, &version, "gauges", "shop", name).await;
+    }
+    syncer.terminate().await;
+    assert!(!syncer.log().contains(WITH_CONFIGS), "{}", syncer.log());
 }

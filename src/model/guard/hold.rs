@@ -18,6 +18,8 @@ pub(in crate::model) enum TypeIs {
     Going,
     /// The hub has it no longer.
     Gone,
+    /// The same, and nothing selects it, since the configs were deleted with their own type.
+    GoneWithConfigs,
     /// It is defined again.
     Redefined,
 }
@@ -33,12 +35,6 @@ pub(in crate::model) enum Reason {
     TooMany { doomed: usize, of: usize },
     /// The hub deletes a type, and its objects with it.
     Withdrawn { resource: String, is: TypeIs },
-    /// The hub has a type no longer, and its configs were deleted with their own type, which may be defined again.
-    WithoutConfigs {
-        resource: String,
-        configs: String,
-        is_defined: bool,
-    },
     /// The delete of an object would cascade to what is not to be deleted, this first of all.
     NotEmpty { object: String, first: String },
 }
@@ -50,7 +46,7 @@ impl Reason {
             Self::OtherCluster { .. } => crate::api::OTHER_CLUSTER,
             Self::WentBack { .. } => OLDER_VERSIONS,
             Self::TooMany { .. } => TOO_MANY,
-            Self::Withdrawn { .. } | Self::WithoutConfigs { .. } => crate::api::TYPE_WITHDRAWN,
+            Self::Withdrawn { .. } => crate::api::TYPE_WITHDRAWN,
             Self::NotEmpty { .. } => crate::api::NOT_EMPTY,
         }
     }
@@ -60,8 +56,8 @@ impl Reason {
     pub(super) fn is_graver_than(&self, known: &Self) -> bool {
         match (self, known) {
             (Self::WentBack { .. }, Self::TooMany { .. }) => true,
+            (Self::TooMany { .. } | Self::WentBack { .. } | Self::Withdrawn { .. } | Self::NotEmpty { .. }, _) => false,
             (Self::OtherCluster { .. }, _) => self != known,
-            _ => false,
         }
     }
 }
@@ -85,26 +81,15 @@ impl std::fmt::Display for Reason {
                     "deleting {object} would delete {first} too, which is to be preserved"
                 )
             }
-            Self::WithoutConfigs {
-                resource,
-                configs,
-                is_defined,
-            } => {
-                let now = if *is_defined {
-                    "which is defined again"
-                } else {
-                    "which is missing"
-                };
-                write!(
-                    f,
-                    "{resource} is missing at the hub, and the configs that selected it were deleted with their type {configs}, {now}"
-                )
-            }
             Self::Withdrawn { resource, is } => match is {
                 TypeIs::Going => write!(f, "{resource} is being deleted at the hub, and its objects with it"),
                 TypeIs::Gone => write!(
                     f,
                     "{resource} is missing at the hub as it was; its copies are preserved until it is back or no config selects it"
+                ),
+                TypeIs::GoneWithConfigs => write!(
+                    f,
+                    "{resource} is missing at the hub as it was, and nothing selects it since the configs were deleted with their own type; its copies are preserved until it is back"
                 ),
                 TypeIs::Redefined => write!(
                     f,
@@ -191,7 +176,7 @@ impl Hold {
         let words = match reason {
             Reason::WentBack { resource, from, to } => format!("{resource} {from} {to}"),
             Reason::TooMany { doomed, of } => format!("{} {}", doomed.max(&held), of.max(&held)),
-            _ => return None,
+            Reason::OtherCluster { .. } | Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
         };
         Some(format!("{direction} {} {token} {words}\n", reason.word()))
     }

@@ -30,7 +30,7 @@ impl Model {
                 Reason::TooMany { of, .. } => of,
                 Reason::OtherCluster { .. } => copies.max(released),
                 Reason::WentBack { .. } => return Some(hold),
-                Reason::Withdrawn { .. } | Reason::WithoutConfigs { .. } | Reason::NotEmpty { .. } => return None,
+                Reason::Withdrawn { .. } | Reason::NotEmpty { .. } => return None,
             };
             let reason = Reason::TooMany { doomed: released, of };
             Some(Hold { reason, ..hold })

@@ -56,6 +56,11 @@ impl VanishedTypes {
         held.filter_map(|known| Some((Direction::Down, known.hold.as_ref()?, known.objects)))
     }
 
+    /// Their names.
+    pub(in crate::model) fn names(&self) -> impl Iterator<Item = &String> {
+        self.types.keys()
+    }
+
     pub(in crate::model) fn let_go(&self) -> &BTreeSet<String> {
         &self.let_go
     }
@@ -89,10 +94,33 @@ impl Model {
             self.is_held_no_longer(hold.as_ref(), &resource, why);
         }
         for (resource, copies) in &plan.vanished {
+            let copies = &copies.copies;
             match self.guard.vanished.types.get_mut(resource) {
                 Some(known) => known.copies.clone_from(copies),
                 None => self.has_vanished(resource, copies),
             }
+            self.tell_why_it_is_held(resource);
+        }
+    }
+
+    /// What a hold of a type that the hub lacks says of the configs follows them; its token stays.
+    fn tell_why_it_is_held(&mut self, resource: &str) {
+        let is = self.why_it_is_gone(resource);
+        let known = self.guard.vanished.types.get_mut(resource);
+        if let Some(hold) = known.and_then(|known| known.hold.as_mut()) {
+            let reason = reason(resource, is);
+            if hold.reason != reason {
+                *hold = Hold::go_on(Direction::Down, reason, hold.token.clone());
+                self.report_holds();
+            }
+        }
+    }
+
+    fn why_it_is_gone(&self, resource: &str) -> TypeIs {
+        if self.deselections.unproved().contains(resource) {
+            TypeIs::GoneWithConfigs
+        } else {
+            TypeIs::Gone
         }
     }
 
@@ -109,7 +137,8 @@ impl Model {
             let copies = self.copied_types(resource);
             vanished.objects = copies.map(|(_, state)| state.inventory.ours().count()).sum();
             let token = self.guard.types.token_of_going(resource);
-            vanished.hold = Some(begin(resource, token, &mut self.chance));
+            let reason = reason(resource, self.why_it_is_gone(resource));
+            vanished.hold = Some(begin(reason, token, &mut self.chance));
             self.report_holds();
         }
         self.guard.vanished.types.insert(resource.to_owned(), vanished);
@@ -129,6 +158,7 @@ impl Model {
 
     /// Both sides have been asked.
     pub(in crate::model) fn vanished_is(&mut self, resource: &str, left: Left) {
+        let is = self.why_it_is_gone(resource);
         let Some(known) = self.guard.vanished.types.get_mut(resource) else {
             return; // It is back, or not selected any more.
         };
@@ -142,7 +172,7 @@ impl Model {
                     let why = "no copies are left, or the hub still defines the type";
                     self.is_held_no_longer(hold.as_ref(), resource, why);
                 } else if known.hold.is_none() {
-                    known.hold = Some(begin(resource, None, &mut self.chance));
+                    known.hold = Some(begin(reason(resource, is), None, &mut self.chance));
                     self.report_holds();
                 }
                 for side in [Side::Hub, Side::Edge] {
@@ -184,11 +214,13 @@ impl Model {
                     objects = objects
                 );
                 let_go.insert(resource.clone());
+                self.deselections.confirm(resource);
             }
             !is_confirmed
         });
         if types.len() < before {
             self.report_holds();
+            self.keep_guard_in_record();
             self.replan();
             // The hub has to confirm a few times more that it lacks them, and has been asked with increasing back-off by now.
             self.ask_again_soon(Side::Hub);
@@ -196,11 +228,14 @@ impl Model {
     }
 }
 
-fn begin(resource: &str, token: Option<String>, chance: &mut fastrand::Rng) -> Hold {
-    let reason = Reason::Withdrawn {
+fn reason(resource: &str, is: TypeIs) -> Reason {
+    Reason::Withdrawn {
         resource: resource.to_owned(),
-        is: TypeIs::Gone,
-    };
+        is,
+    }
+}
+
+fn begin(reason: Reason, token: Option<String>, chance: &mut fastrand::Rng) -> Hold {
     match token {
         Some(token) => Hold::go_on(Direction::Down, reason, token),
         None => Hold::begin(Direction::Down, reason, None, chance),

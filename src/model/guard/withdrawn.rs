@@ -69,7 +69,7 @@ impl TypeHolds {
 
     /// The hub does not answer steadily: the time of holds begins again.
     pub(super) fn are_unsteady(&mut self, now: Instant, grace: Duration) {
-        let redefined = |known: &&mut TypeHold| known.withdrawal.is_redefined();
+        let redefined = |known: &&mut TypeHold| matches!(known.withdrawal, Withdrawal::Redefined(_));
         for known in self.0.values_mut().filter(redefined) {
             known.hold.until = Some(now + grace);
         }
@@ -79,7 +79,7 @@ impl TypeHolds {
 impl Model {
     /// The delete of a copy is held, because the hub deletes its type as a whole or has done so.
     pub(in crate::model) fn hold_type(&mut self, resource: String, withdrawal: &Withdrawal) -> queue::Done {
-        if self.settings.delete_limits.grace.is_zero() && withdrawal.is_redefined() {
+        if self.settings.delete_limits.grace.is_zero() && matches!(withdrawal, Withdrawal::Redefined(_)) {
             self.definitions_mut().accept(&resource, withdrawal.clone());
             return queue::Done::Again;
         }
@@ -92,23 +92,27 @@ impl Model {
     /// A hold for this reason, from now on, which replaces a known one.
     fn hold_still(&mut self, resource: &str, known: Option<TypeHold>, withdrawal: &Withdrawal) -> TypeHold {
         self.definitions_mut().note_withdrawal(resource, withdrawal);
-        let time = if withdrawal.is_redefined() {
+        let redefined = matches!(withdrawal, Withdrawal::Redefined(_));
+        let time = if redefined {
             self.settings.delete_limits.grace
         } else {
             ASK_AGAIN
         };
         let until = Some(self.now + time);
         match known {
-            Some(known) if known.withdrawal == *withdrawal => TypeHold {
+            Some(known) if is_same_hold(&known.withdrawal, withdrawal) => TypeHold {
                 hold: Hold { until, ..known.hold },
-                ..known
+                withdrawal: withdrawal.clone(),
             },
             _ => {
                 self.report_holds();
-                if matches!(withdrawal, Withdrawal::Redefined(_)) {
+                if redefined {
                     self.ask_what_is_defined_now(resource);
                 }
-                let reason = reason_of(resource, withdrawal);
+                let reason = Reason::Withdrawn {
+                    resource: resource.to_owned(),
+                    is: if redefined { TypeIs::Redefined } else { TypeIs::Going },
+                };
                 TypeHold {
                     hold: Hold::begin(Direction::Down, reason, until, &mut self.chance),
                     withdrawal: withdrawal.clone(),
@@ -135,28 +139,8 @@ impl Model {
         let now = self.now;
         let resource = self.types.get(&type_id).map(|state| state.plan.at_hub.qualified());
         let known = resource.and_then(|resource| self.guard.types.0.get_mut(&resource));
-        if let Some(known) = known.filter(|known| !known.withdrawal.is_redefined()) {
+        if let Some(known) = known.filter(|known| matches!(known.withdrawal, Withdrawal::Going(_))) {
             known.hold.until = known.hold.until.map(|_| now);
-        }
-    }
-
-    /// A new plan may have types again of which nothing was left but copies, with their configs or without.
-    pub(in crate::model) fn end_holds_without_configs(&mut self) {
-        let is_back = |resource: &str| self.copied_types(resource).all(|(_, state)| !state.plan.gone_at_origin);
-        let back = self
-            .guard
-            .types
-            .where_it(|resource, known| matches!(known.withdrawal, Withdrawal::OfConfigs(..)) && is_back(resource));
-        for resource in back {
-            self.guard.types.0.remove(&resource);
-            log_line!(
-                Info,
-                HoldEnded,
-                "the hub has the type again, deletes are not held any more",
-                resource = resource
-            );
-            self.release_type_copies(&resource, Permit::Needed);
-            self.report_holds();
         }
     }
 
@@ -183,7 +167,7 @@ impl Model {
         let over = self.guard.types.where_it(is_over);
         for resource in over {
             match self.guard.types.0.get_mut(&resource) {
-                Some(known) if !known.withdrawal.is_redefined() => {
+                Some(known) if matches!(known.withdrawal, Withdrawal::Going(_)) => {
                     known.hold.until = None;
                     self.ask_for_withdrawal(&resource);
                 }
@@ -292,23 +276,9 @@ impl Model {
     }
 }
 
-fn reason_of(resource: &str, withdrawal: &Withdrawal) -> Reason {
-    let resource = resource.to_owned();
-    match withdrawal {
-        Withdrawal::Going(_) => Reason::Withdrawn {
-            resource,
-            is: TypeIs::Going,
-        },
-        Withdrawal::Redefined(_) => Reason::Withdrawn {
-            resource,
-            is: TypeIs::Redefined,
-        },
-        Withdrawal::OfConfigs(configs, of_configs) => Reason::WithoutConfigs {
-            resource,
-            configs: configs.clone(),
-            is_defined: of_configs.is_redefined(),
-        },
-    }
+/// True if both hold the same deletes: a type that was being deleted is gone in the end.
+fn is_same_hold(before: &Withdrawal, now: &Withdrawal) -> bool {
+    matches!((before, now), (Withdrawal::Going(_), Withdrawal::Going(_))) || before == now
 }
 
 /// The types that are synced from this one of the hub, `resource.group`.

@@ -30,6 +30,8 @@ const HUB_VERSIONS: &str = "hub-versions";
 /// could be deleted.
 const HUB_DEFINITIONS: &str = "hub-definitions";
 const NOTHING: &str = "-";
+/// Key of the types that nothing selects since the configs were deleted with their own type, one `resource.group` a line.
+const UNPROVED: &str = "deselected-with-configs";
 
 /// Key of the holds that only people or time end, a line each, in the form of the guard.
 const HOLDS: &str = "holds";
@@ -49,6 +51,8 @@ pub(crate) struct Kept {
     pub(super) former_edges: BTreeSet<String>,
     pub(super) hub_versions: BTreeMap<String, u64>,
     pub(crate) hub_definitions: BTreeMap<String, DefinedBy>,
+    /// Types that nothing selects since the configs were deleted with their own type.
+    pub(in crate::model) unproved: BTreeSet<String>,
 }
 
 /// The names that records of one sync target have or had.
@@ -93,10 +97,10 @@ pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error
         };
         Some((resource.to_owned(), known))
     });
-    let uids = |key: &str| {
+    let words = |key: &str| {
         text(key)
             .lines()
-            .filter(|uid| is_word(uid))
+            .filter(|word| is_word(word))
             .map(str::to_owned)
             .collect()
     };
@@ -106,9 +110,10 @@ pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error
         types: types.collect(),
         hub: text(HUB).to_owned(),
         edge: text(EDGE).to_owned(),
-        former_hubs: uids(FORMER_HUBS),
-        former_edges: uids(FORMER_EDGES),
+        former_hubs: words(FORMER_HUBS),
+        former_edges: words(FORMER_EDGES),
         hub_versions: versions.collect(),
+        unproved: words(UNPROVED),
     })
 }
 
@@ -137,6 +142,7 @@ pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
             (FORMER_EDGES, lines(&kept.former_edges)),
             (HUB_VERSIONS, versions),
             (HUB_DEFINITIONS, definitions),
+            (UNPROVED, lines(&kept.unproved)),
             (HOLDS, kept.holds.clone()),
         ])
         .filter(|(_, text)| !text.is_empty())

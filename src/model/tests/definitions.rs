@@ -1,7 +1,7 @@
 //! What is known to define the types of the hub, and for how long.
 
 use super::*;
-use crate::sync::definition::{DefinedBy, TypeDefinition, Withdrawal};
+use crate::sync::definition::{DefinedBy, TypeDefinition};
 
 const WHAT: &str = "ask what defines types";
 
@@ -82,73 +82,4 @@ fn a_type_that_is_selected_again_and_has_no_copies_is_what_the_hub_defines_now()
     let bench = selected_again(&[]);
     assert_eq!(known(&bench), Some(&uid("next")));
     assert_eq!(bench.count(WHAT), 2);
-}
-
-const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
-
-fn known_of_configs(bench: &Bench) -> Option<&DefinedBy> {
-    let known = bench.model.definitions.known(CONFIGS);
-    assert_eq!(
-        known,
-        bench.world.kept.hub_definitions.get(CONFIGS),
-        "a restart knows the same"
-    );
-    known
-}
-
-fn defined(selects: &[&str]) -> Bench {
-    let mut bench = Bench::new();
-    bench.world.serve(&widgets());
-    bench.world.definition = Some(defined_by("crd"));
-    let mut bench = bench.selecting(selects);
-    bench.pass(SECOND);
-    bench
-}
-
-#[test]
-fn what_defines_configs_is_known_while_there_are_some_that_select_what_a_crd_may_define() {
-    assert_eq!(known_of_configs(&defined(&["configmaps"])), None);
-    let bench = defined(&["widgets.example.org"]);
-    assert_eq!(known_of_configs(&bench), Some(&uid("crd")));
-    let others = "edgesyncconfigs.edge.kubestellar.io";
-    assert_eq!(bench.model.definitions.known(others), None, "there are none");
-}
-
-#[test]
-fn configs_that_people_have_deleted_are_told_from_those_that_went_with_their_type() {
-    for (row, withdrawal, is_forgotten) in [
-        ("their type is what it was", None, true),
-        (
-            "it is being deleted",
-            Some(Withdrawal::Going(Some("crd".into()))),
-            false,
-        ),
-        ("it is gone", Some(Withdrawal::Going(None)), false),
-        ("it is defined again", Some(Withdrawal::Redefined("next".into())), false),
-    ] {
-        let mut bench = defined(&["widgets.example.org"]);
-        bench.world.withdrawal = withdrawal;
-        let configs = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
-        bench.says_gone(configs, &shop(&["widgets.example.org"]));
-        bench.pass(SECOND);
-        let expected = uid("crd");
-        let expected = Some(&expected).filter(|_| !is_forgotten);
-        assert_eq!(known_of_configs(&bench), expected, "{row}");
-    }
-}
-
-#[test]
-fn new_configs_of_a_type_that_is_defined_again_count_once_they_select_all_that_is_synced() {
-    for (selects, expected) in [("widgets.example.org", "next"), ("configmaps", "crd")] {
-        let mut bench = defined(&["widgets.example.org"]);
-        bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
-        bench.world.definition = Some(defined_by("next"));
-        bench.configure(&[]);
-        list(&mut bench, &["a"]);
-        bench.pass(SECOND);
-        assert_eq!(known_of_configs(&bench), Some(&uid("crd")));
-        bench.config_says(&shop(&[selects]));
-        bench.pass(SECOND);
-        assert_eq!(known_of_configs(&bench), Some(&uid(expected)), "{selects}");
-    }
 }

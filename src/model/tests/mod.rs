@@ -3,6 +3,7 @@
 
 mod configs;
 mod definitions;
+mod deselections;
 mod drift;
 mod flow;
 mod heartbeat;

@@ -288,79 +288,10 @@ fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_
     assert_eq!(bench.working(), ["a", "b"]);
 }
 
-/// The same, and the configs have gone with their type.
-fn gone_with_the_configs() -> (Bench, Withdrawal) {
-    let mut bench = deselected_and_gone();
-    bench.pass(60 * SECOND);
-    list_copies(&mut bench, 2003);
-    let configs = ConfigKind::SyncerConfig.resource_type().qualified();
-    let withdrawal = Withdrawal::OfConfigs(configs, Withdrawal::Going(None).into());
-    bench.world.withdrawal = Some(withdrawal.clone());
-    for name in ["a", "b"] {
-        bench.end_with(name, HeldFor::Withdrawn(withdrawal.clone()));
-    }
-    (bench, withdrawal)
-}
-
 fn list_copies(bench: &mut Bench, version: u64) {
     let known = ["a", "b"].map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
     let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
     bench.list(copies, &known, version);
-}
-
-#[test]
-fn copies_whose_configs_went_with_their_type_stay_and_the_hub_is_asked_each_minute() {
-    let (mut bench, withdrawal) = gone_with_the_configs();
-    bench.pass(601 * SECOND);
-    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
-    assert!((9..=11).contains(&bench.count(VERIFY)), "{:?}", bench.log);
-    let before = bench.token();
-    // Their type is defined again: whoever has confirmed that it is gone has not confirmed that.
-    let Withdrawal::OfConfigs(configs, _) = withdrawal else {
-        unreachable!()
-    };
-    bench.world.withdrawal = Some(Withdrawal::OfConfigs(
-        configs,
-        Withdrawal::Redefined("next".into()).into(),
-    ));
-    bench.pass(61 * SECOND);
-    assert_ne!(bench.token(), before);
-    assert!(bench.work.is_empty(), "{:?}", bench.working());
-    bench.pass(GRACE);
-    assert_eq!(bench.working(), ["a", "b"], "there was time to restore the configs");
-    assert!(
-        bench
-            .work
-            .iter()
-            .all(|(_, job)| job.definitions.is_deselected("widgets.example.org"))
-    );
-}
-
-#[test]
-fn copies_whose_configs_went_with_their_type_go_when_that_is_confirmed_or_proved() {
-    let (mut bench, _) = gone_with_the_configs();
-    bench.confirm(&bench.token());
-    assert_eq!(bench.working(), ["a", "b"]);
-    let (mut bench, _) = gone_with_the_configs();
-    bench.world.withdrawal = None;
-    bench.pass(61 * SECOND);
-    assert_eq!(bench.working(), ["a", "b"], "their type is what it was");
-    assert!(
-        !bench
-            .work
-            .iter()
-            .any(|(_, job)| job.definitions.is_deselected("widgets.example.org"))
-    );
-}
-
-#[test]
-fn what_went_with_the_configs_is_held_no_longer_once_the_hub_has_its_type_again() {
-    let (mut bench, _) = gone_with_the_configs();
-    bench.world.serve_at(Side::Hub, &widgets());
-    bench.select(&["widgets.example.org"]);
-    bench.pass(301 * SECOND);
-    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), None);
-    assert!(!bench.model.definitions.is_deselected("widgets.example.org"));
 }
 
 // Whoever has read how many a redefined type holds has not confirmed all of one that is gone.

@@ -36,12 +36,15 @@ impl<'a> Resolver<'a> {
         let served = self.find_at(direction.origin(), of_group, version, of_resource);
         let is_served = served.is_some();
         let origin = served.filter(is_it);
-        if origin.is_none() && direction == Direction::Down && !is_let_go && self.selects_origins(known) {
+        let selects = self.selects_origins(known);
+        let counts_as_selected = direction == Direction::Down && (selects || self.wanted.in_doubt.contains(&of_type));
+        if origin.is_none() && counts_as_selected && !is_let_go {
             // As for copies of the same kind: what is selected at the hub and not served there may come back.
-            if let (Some(copy), Some(of)) = (copy, &known.of) {
-                self.has_vanished(of_type, qualified(&of.group, &of.kind), copy.resource);
+            if let Some(ServedResource { resource, .. }) = copy {
+                let kind = known.of.as_ref().map_or(&*resource.kind, |of| &*of.kind);
+                self.has_vanished(of_type, selects, qualified(of_group, kind), resource);
             }
-            // Where the edge's owner does not allow the type itself, nothing else asks for it.
+            // Perhaps nothing else asks for it.
             self.missing(direction.origin(), direction, of_group, version, of_resource, None);
             return;
         }
@@ -114,15 +117,16 @@ impl<'a> Resolver<'a> {
             known.direction == Direction::Down && known.of.is_none() && known.qualified() == resource
         };
         if wanted.retained.iter().any(is_it) && !wanted.let_go.contains(&resource) {
-            self.has_vanished(resource, qualified(&copies.group, &copies.kind), copies.clone());
+            self.has_vanished(resource, true, qualified(&copies.group, &copies.kind), copies.clone());
         }
     }
 
-    fn has_vanished(&mut self, type_at_hub: String, origins: String, resource: ResourceType) {
+    fn has_vanished(&mut self, type_at_hub: String, is_selected: bool, origins: String, resource: ResourceType) {
         let copies = CopiesOf { origins, resource };
         let known = self.plan.vanished.entry(type_at_hub).or_default();
-        if !known.contains(&copies) {
-            known.push(copies);
+        known.is_selected |= is_selected;
+        if !known.copies.contains(&copies) {
+            known.copies.push(copies);
         }
     }
 
