@@ -243,7 +243,7 @@ impl Model {
             self.ask_soon_unless_due(Side::Hub);
         }
         if was_denied {
-            // It may be defined anew.
+            // It may be defined again.
             self.ask_about_config_kind(kind, BTreeSet::new());
         }
     }
