@@ -110,7 +110,6 @@ async fn make_every_result(hub: &Objects, edge: &Objects) {
         ("loose", ""),
     ] {
         let mut object = config_map("shop", name, json!({"of": "hub"}));
-        object["immutable"] = json!(name == "fixed");
         if !annotation.is_empty() {
             let value = if annotation == "replace" { "true" } else { "false" };
             object["metadata"]["annotations"] = json!({format!("edge.kubestellar.io/{annotation}"): value});
@@ -132,16 +131,11 @@ async fn make_every_result(hub: &Objects, edge: &Objects) {
     gone(edge, "v1", "configmaps", "shop", "loose").await;
     // Released.
     hub.delete("v1", "configmaps", "shop", "adopted").await;
-    // Replaced: what is immutable at the hub too has to be another object there.
-    let mut fixed = hub
-        .get("v1", "configmaps", "shop", "fixed")
-        .await
-        .expect("it was created");
-    hub.delete("v1", "configmaps", "shop", "fixed").await;
-    fixed["metadata"] = json!({"namespace": "shop", "name": "fixed", "annotations": fixed["metadata"]["annotations"]});
-    fixed["data"] = json!({"of": "another hub object"});
-    hub.create(&fixed).await;
-    copy_equals(edge, "shop", "fixed", &fixed["data"]).await;
+    // Replaced: somebody at the edge sees to it that the copy cannot be changed.
+    edit(edge, "shop", "fixed", &json!({"immutable": true})).await;
+    let changed = json!({"of": "hub, again"});
+    edit(hub, "shop", "fixed", &json!({"data": changed})).await;
+    copy_equals(edge, "shop", "fixed", &changed).await;
     // A status.
     arrives(edge, "apps/v1", "deployments", "shop", "web").await;
     let status = json!({"observedGeneration": 1, "replicas": 2});
