@@ -19,13 +19,11 @@ pub(super) async fn count(
     copies: &[CopiesOf],
     we: &SyncTarget,
 ) -> Left {
-    let mut count = 0;
-    if !is_gone(hub, definitions, resource, copies)
-        .await
-        .map_err(|error| (Side::Hub, error))?
-    {
+    let is_gone = is_gone(hub, definitions, resource, copies).await;
+    if !is_gone.map_err(|error| (Side::Hub, error))? {
         return Ok(0);
     }
+    let mut count = 0;
     for copies in copies {
         let found = count_copies(edge, copies, we).await;
         count += found.map_err(|error| (Side::Edge, error))?;

@@ -47,6 +47,10 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
             async move { Answer::Withdrawal(resource.qualified(), definitions.verify(&hub, &resource, gone).await) }
                 .boxed_local()
         }
+        Request::VerifyConfigs(kind, definitions) => {
+            let verified = async move { definitions.verify(&hub, &kind.resource_type(), false).await };
+            async move { Answer::ConfigKind(kind, verified.await) }.boxed_local()
+        }
         Request::SearchForLeft(resource, copies, definitions) => {
             let policy = Rc::clone(&setup.settings.policy);
             async move {

@@ -38,12 +38,6 @@ impl ConfigKind {
         }
     }
 
-    /// The kind of this type, `resource.group`, if it is one of configs.
-    pub(super) fn of_type(resource: &str) -> Option<Self> {
-        let mut kinds = Self::ALL.into_iter();
-        kinds.find(|kind| kind.resource_type().qualified() == resource)
-    }
-
     /// A config of this kind as people and the guard name it: `Kind//name`.
     pub(crate) fn of_name(self, config: &str) -> String {
         format!("{}//{config}", self.kind())

@@ -177,7 +177,6 @@ impl Model {
         let name = (kind, meta.name);
         let token = meta.annotations.get(crate::api::CONFIRM_DELETES);
         let begins = self.selecting.known(kind) != ConfigsKnown::Yes;
-        let is_first = !self.selecting.has_any(kind);
         self.config_confirms(kind.of_name(&name.1), token, begins);
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
         match Config::parse(kind, object) {
@@ -185,6 +184,8 @@ impl Model {
                 let old = self.selecting.configs.insert(name, config.clone());
                 if old.is_none() {
                     self.heartbeat_soon();
+                    // What defines its kind may not be known yet.
+                    self.timers.set_if_idle(Timer::Definitions, self.now);
                 }
                 if old.as_ref() == Some(&config) && !was_unreadable {
                     return Ok(());
@@ -204,9 +205,6 @@ impl Model {
         self.selecting.changed = true;
         if self.selecting.are_known() && self.selecting.listing.is_empty() {
             self.replan();
-        }
-        if is_first {
-            self.timers.set_if_idle(Timer::Definitions, self.now);
         }
         Ok(())
     }

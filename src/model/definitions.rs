@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::config_kind::ConfigKind;
 use super::timers::Timer;
 use super::{Model, Request, TypeId, TypeState};
-use crate::cluster::{Error, ResourceType, Side, qualified};
+use crate::cluster::{Error, ResourceType, Side};
 use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::report::{Subject, Topic};
@@ -194,19 +194,13 @@ impl Model {
     /// The types of which there may be copies have changed. What has defined one that is no longer among them stays
     /// known: the list that had none of its copies may have been wrong.
     pub(super) fn retire_definitions(&mut self) {
-        let types = self.record.types().unwrap_or_default();
-        let down = types.iter().filter(|known| known.direction == Direction::Down);
-        let origins = down.map(|known| {
-            let (group, resource) = known.origin();
-            qualified(group, resource)
-        });
-        let kinds = ConfigKind::ALL.into_iter().map(|kind| kind.resource_type().qualified());
-        let origins: BTreeSet<String> = origins.chain(kinds).collect();
+        let mut origins = self.record.downsynced();
+        self.deselections.retain(&origins);
+        origins.extend(ConfigKind::ALL.map(|kind| kind.resource_type().qualified()));
         let is_news = |resource: &String| !origins.contains(resource) && !self.definitions.is_former(resource);
         if self.definitions.all().keys().any(is_news) {
             self.definitions_mut().retire_unless(&origins);
         }
-        self.deselections.retain(&origins);
     }
 
     /// The copies of a type that is synced again are listed. If there are some, they are from its former definition;

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use super::config_kind::ConfigKind;
 use super::timers::Timer;
 use super::{Model, Request};
-use crate::cluster::{Error, Side, qualified};
+use crate::cluster::{Error, Side};
 use crate::plan::{Direction, Plan};
 use crate::sync::definition::{DefinedBy, Withdrawal};
 
@@ -78,10 +78,7 @@ impl Model {
     /// An earlier run knew these deselections as unproved. Configs may have gone since.
     pub(super) fn restore_deselections(&mut self, unproved: BTreeSet<String>) {
         self.deselections.unproved = unproved;
-        let synced = self.record.types().unwrap_or_default();
-        let down = synced.iter().filter(|known| known.direction == Direction::Down);
-        let types = down.map(|known| qualified(known.origin().0, known.origin().1));
-        let types: BTreeSet<String> = types.collect();
+        let types = self.record.downsynced();
         for kind in ConfigKind::ALL {
             self.ask_about_config_kind(kind, types.clone());
         }
@@ -96,7 +93,7 @@ impl Model {
                 let types = self.deselections.to_ask.remove(&kind).unwrap_or_default();
                 self.deselections.asked.insert(kind, types);
                 let definitions = Rc::clone(&self.definitions);
-                self.request(Request::Verify(kind.resource_type(), false, definitions));
+                self.request(Request::VerifyConfigs(kind, definitions));
             }
         }
     }

@@ -412,13 +412,14 @@ impl Inventory {
     }
 
     /// A worker has found a copy that is held, after its side had said that it is gone.
-    pub(super) fn is_still_there(&mut self, name: &ObjectName, seen: Seen) {
-        if let Some(link) = self.objects.get_mut(name)
+    pub(super) fn is_still_there(&mut self, name: &ObjectName, seen: Option<Seen>) {
+        if let (Some(link), Some(seen)) = (self.objects.get_mut(name), seen)
             && !link.reported.of_copy()
         {
             link.seen = seen;
             link.trace = Trace::Seen;
         }
+        self.failed(name, LeftOpen::Nothing);
     }
 
     /// A worker has synced the object with `wanted`. True if it is out of sync again.

@@ -360,6 +360,7 @@ impl Model {
             }
             Answer::Defined(answers) => self.definitions_read(answers),
             Answer::Withdrawal(resource, result) => self.withdrawal_is(resource, result),
+            Answer::ConfigKind(kind, result) => self.config_kind_is(kind, result),
             Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
             Answer::Namespace(done) => self.namespace_done(done),
             Answer::Heartbeat(written) => self.heartbeat_ended(written),

@@ -220,13 +220,11 @@ impl Model {
             return queue::Done::Finished;
         };
         let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
-        if let (HeldFor::StillThere, Some(seen)) = (held, outcome.copy) {
-            state.inventory.is_still_there(&key.name, seen);
-        }
-        state.inventory.failed(&key.name, LeftOpen::Nothing);
         if *held == HeldFor::StillThere {
+            state.inventory.is_still_there(&key.name, outcome.copy);
             return queue::Done::Finished;
         }
+        state.inventory.failed(&key.name, LeftOpen::Nothing);
         // The worker had begun before people did so.
         if self.confirmed_meanwhile(direction.origin(), &resource, held) {
             return queue::Done::Again;

@@ -65,6 +65,13 @@ impl Record {
         self.saved.is_some().then(|| self.wanted.clone())
     }
 
+    /// Those of them whose origins are at the hub, as `resource.group` there.
+    pub(super) fn downsynced(&self) -> BTreeSet<String> {
+        let types = self.saved.is_some().then_some(&self.wanted).into_iter().flatten();
+        let down = types.filter(|known| known.direction == Direction::Down);
+        down.map(SyncedType::qualified_origin).collect()
+    }
+
     /// True once the record names the type (or the edge refuses to keep one).
     pub(super) fn names(&self, synced: &SyncedType) -> bool {
         self.saved
@@ -191,6 +198,7 @@ impl Model {
 
     pub(super) fn recorded(&mut self, result: Result<Kept, Error>, is_read: bool) {
         self.timers.ends(Timer::Record);
+        let before = (self.record.saved.clone(), self.record.refused);
         match result {
             Ok(kept) => self.record_is(kept, is_read),
             Err(error) => {
@@ -208,7 +216,10 @@ impl Model {
                 self.ask_identity(Side::Edge);
             }
         }
-        self.replan();
+        // Most writes say no more than which versions the hub is at.
+        if is_read || before != (self.record.saved.clone(), self.record.refused) {
+            self.replan();
+        }
     }
 
     /// The record has been read, or written.

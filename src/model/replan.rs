@@ -4,9 +4,10 @@ use super::asking::is_gone;
 use super::timers::Timer;
 use super::{Model, TypeId, TypeState};
 use crate::cluster::discovery::Discovery;
-use crate::cluster::{ResourceType, Side};
+use crate::cluster::{ObjectName, ResourceType, Side};
 use crate::logging::log_line;
 use crate::plan::{Direction, Origins, Pair, Plan, SyncedType, TypePlan};
+use crate::report::Subject;
 use crate::sync::definition::DefinedBy;
 
 impl Model {
@@ -139,7 +140,7 @@ impl Model {
     /// The same, and nothing that is known of its copies counts any more: their versions cannot be compared with new
     /// ones.
     pub(super) fn restart_type_with_nothing_known(&mut self, type_id: TypeId) {
-        self.clear_failures(type_id, true);
+        self.clear_failures(type_id);
         if let Some(state) = self.types.get_mut(&type_id) {
             state.drop_all_known();
         }
@@ -161,8 +162,29 @@ impl Model {
         }
     }
 
+    /// Nothing of the type counts as failing any more.
+    fn clear_failures(&mut self, type_id: TypeId) {
+        for (_, subjects) in self.may_be_failing(type_id) {
+            for subject in subjects {
+                self.report.clear(&subject);
+            }
+        }
+        self.returns_no_status(type_id);
+    }
+
+    /// What is reported of the objects of a type, by the names of their copies, if anything at all is failing.
+    pub(super) fn may_be_failing(&self, type_id: TypeId) -> Vec<(ObjectName, [Subject; 2])> {
+        let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
+            return Vec::new();
+        };
+        let names = state.inventory.names(|_| true).into_iter();
+        names
+            .filter_map(|name| state.subjects(&name).map(|subjects| (name, subjects)))
+            .collect()
+    }
+
     fn drop_type(&mut self, type_id: TypeId) {
-        self.clear_failures(type_id, true);
+        self.clear_failures(type_id);
         self.end_sources(type_id);
         self.queue.remove_where(|key| key.type_id == type_id);
         let Some(TypeState { plan, .. }) = self.types.remove(&type_id) else {

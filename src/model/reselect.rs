@@ -20,11 +20,23 @@ impl Model {
         if state.plan.status != planned.status {
             state.inventory.drop_written_statuses();
         }
+        let has_no_status = planned.status.is_none();
+        // By the names that they have had until now, and before those that have no copy are dropped.
+        let before = self.may_be_failing(type_id);
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
         state.follow(planned);
-        // Before what has no copy is forgotten.
-        self.clear_failures(type_id, false);
-        if let Some(state) = self.types.get_mut(&type_id) {
-            state.deselect();
+        for (name, subjects) in before {
+            if state.selection(&name) == Selection::None || state.subjects(&name).as_ref() != Some(&subjects) {
+                for subject in subjects {
+                    self.report.clear(&subject);
+                }
+            }
+        }
+        state.deselect();
+        if has_no_status {
+            self.returns_no_status(type_id);
         }
         if goes_on {
             self.read_what_is_added(type_id, added);

@@ -7,10 +7,9 @@ use tokio::time::Instant;
 
 use super::config_kind::ConfigKind;
 use super::inventory::Generation;
-use super::status::status_of;
 use super::{Effect, Model, TypeId};
 use crate::cluster::{Error, ObjectName, Scope, Side};
-use crate::plan::{Direction, Selection, Selector};
+use crate::plan::{Direction, Selector};
 use crate::report::{Subject, Topic};
 use crate::source::{Covers, Mode, Reading, SourceId, Style};
 use crate::sync::ownership::mark_selector;
@@ -264,28 +263,6 @@ impl Model {
             self.end_source(id);
         }
         now
-    }
-
-    /// What nothing selects any more no longer counts as failing; with `all`, nor does anything else of the type.
-    pub(super) fn clear_failures(&mut self, type_id: TypeId, all: bool) {
-        let Some(state) = self.types.get(&type_id).filter(|_| self.report.failing() > 0) else {
-            return;
-        };
-        let direction = state.plan.direction;
-        if all || state.plan.status.is_none() {
-            for side in [Side::Hub, Side::Edge] {
-                self.report.clear(&status_of(side, &state.plan.at_hub));
-            }
-        }
-        for name in state.inventory.names(|_| true) {
-            let selected = !all && state.selection(&name) != Selection::None;
-            let Some((origin, copy)) = state.both(&name).filter(|_| !selected) else {
-                continue;
-            };
-            for (side, object) in [(direction.origin(), origin), (direction.copy(), copy)] {
-                self.report.clear(&Subject::object(side, object.for_people()));
-            }
-        }
     }
 
     /// Ends a source. It no longer counts as failing.

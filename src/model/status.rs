@@ -216,6 +216,13 @@ impl Model {
             return;
         };
         if state.status_due(None).next().is_none() {
+            self.returns_no_status(type_id);
+        }
+    }
+
+    /// The status of a type is not returned any more, so that none fails.
+    pub(super) fn returns_no_status(&mut self, type_id: TypeId) {
+        if let Some(state) = self.types.get(&type_id) {
             for side in [Side::Hub, Side::Edge] {
                 self.report.clear(&status_of(side, &state.plan.at_hub));
             }

@@ -7,6 +7,7 @@ use super::Inventory;
 use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side, qualified};
 use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::queue::Class;
+use crate::report::Subject;
 use crate::source::SourceId;
 use crate::sync::meta::Meta;
 use crate::sync::object::Address;
@@ -76,6 +77,16 @@ impl TypeState {
         };
         let origin = address(self.origin_type(), self.origin_name(name)?);
         Some((origin, address(self.copy_type(), name.clone())))
+    }
+
+    /// What failures of an object are reported about: its origin and its copy.
+    pub(super) fn subjects(&self, name: &ObjectName) -> Option<[Subject; 2]> {
+        let (origin, copy) = self.both(name)?;
+        let direction = self.plan.direction;
+        Some([
+            Subject::object(direction.origin(), origin.for_people()),
+            Subject::object(direction.copy(), copy.for_people()),
+        ])
     }
 
     /// The same, hub first.
@@ -240,7 +251,8 @@ impl TypeState {
 
     /// True if such a copy has just disappeared, or is ours no longer.
     pub(super) fn is_rid_of_former_copy(&mut self, name: &ObjectName) -> bool {
-        !self.inventory.may_be_ours(name) && self.former_copies.remove(name).is_some()
+        let is_rid = self.former_copies.contains_key(name) && !self.inventory.may_be_ours(name);
+        is_rid && self.former_copies.remove(name).is_some()
     }
 
     /// How an object is selected.

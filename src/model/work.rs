@@ -8,7 +8,6 @@ use super::workers::HELD_BACK;
 use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
 use crate::plan::Direction;
 use crate::queue::{self, Class, Payload};
-use crate::report::Subject;
 use crate::source::SourceId;
 use crate::sync::job::Job;
 use crate::sync::ownership::is_protected_namespace;
@@ -69,12 +68,11 @@ impl Model {
         let done = state.filter(|state| state.inventory.is_done(&key.name));
         if let Some(state) = done
             && self.report.failing() > 0
-            && let Some((origin, copy)) = state.both(&key.name)
+            && let Some(subjects) = state.subjects(&key.name)
         {
-            let direction = state.plan.direction;
-            self.report
-                .clear(&Subject::object(direction.origin(), origin.for_people()));
-            self.report.clear(&Subject::object(direction.copy(), copy.for_people()));
+            for subject in subjects {
+                self.report.clear(&subject);
+            }
         }
     }
 
@@ -162,12 +160,11 @@ impl Model {
         let state = self.types.get(&key.type_id)?;
         let direction = state.plan.direction;
         let doomed = state.inventory.is_doomed(&key.name);
-        let is_lost = state.inventory.get(&key.name).is_some_and(Link::is_lost);
         let is_held = doomed && !self.may_delete(key, direction);
-        if is_held && !is_lost {
+        let state = self.types.get(&key.type_id)?;
+        if is_held && !state.inventory.get(&key.name).is_some_and(Link::is_lost) {
             return None;
         }
-        let state = self.types.get(&key.type_id)?;
         let identity = Rc::clone(self.identity(direction.origin()));
         let origin_type = state.origin_type().qualified();
         let origin_version = self.reached_by(direction, &origin_type);

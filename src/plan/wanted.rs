@@ -166,6 +166,12 @@ impl SyncedType {
         }
     }
 
+    /// `resource.group` of the origins.
+    pub fn qualified_origin(&self) -> String {
+        let (group, resource) = self.origin();
+        crate::cluster::qualified(group, resource)
+    }
+
     /// `resource.group` of the copies.
     pub fn qualified(&self) -> String {
         crate::cluster::qualified(&self.group, &self.resource)

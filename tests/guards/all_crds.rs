@@ -42,10 +42,10 @@ async fn begin(pair: &Pair, gauges: &Gauges<'_>, flags: Mode) -> (Syncer, Copies
     (syncer, copies)
 }
 
-/// The configs go with their type, whose CRD is gone in the end.
-async fn drop_configs(hub: &Objects) {
-    drop_crds(&[hub], &CONFIGS).await;
-    for definition in CONFIGS {
+/// Configs go with their type, whose CRD is gone in the end.
+async fn drop_configs(hub: &Objects, definitions: &[&str]) {
+    drop_crds(&[hub], definitions).await;
+    for definition in definitions {
         gone(
             hub,
             "apiextensions.k8s.io/v1",
@@ -61,7 +61,7 @@ async fn copies_stay_when_all_crds_of_the_hub_are_deleted_and_are_synced_again_w
     let (pair, hub, edge) = own_pair().await;
     let gauges = Gauges::begin(&hub, &edge, "shop").await;
     let (mut syncer, copies) = begin(&pair, &gauges, flags).await;
-    drop_configs(&hub).await;
+    drop_configs(&hub, &CONFIGS).await;
     gauges.withdraw().await;
     // By polls the configs may never be seen to be gone: then they stay in force.
     syncer.wait_for_log(&format!("condition={REASON}"), SOON).await;
@@ -85,7 +85,7 @@ async fn copies_stay_when_the_configs_were_deleted_with_their_type_while_the_syn
     let (mut syncer, copies) = begin(&pair, &gauges, flags).await;
     syncer.terminate().await;
     gauges.withdraw().await;
-    drop_configs(&hub).await;
+    drop_configs(&hub, &CONFIGS).await;
     install_crds(&hub).await;
     select(&hub, &json!({})).await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
@@ -105,7 +105,7 @@ async fn copies_go_with_their_type_once_people_have_deleted_the_config_and_then_
     let (mut syncer, copies) = begin(&pair, &gauges, flags).await;
     deselect(&hub).await;
     gauges.definition_leaves_record(CONFIGS[0]).await;
-    drop_configs(&hub).await;
+    drop_configs(&hub, &CONFIGS).await;
     gauges.withdraw().await;
     for name in copies.keys() {
         gone(&edge, &gauges.version, "gauges", "shop", name).await;
@@ -124,15 +124,7 @@ async fn copies_go_with_their_type_after_a_config_of_the_other_kind_has_taken_ov
     hub.create(&edge_sync_config("taking-over", json!({"downSyncedResources": [all]})))
         .await;
     gauges.definition_is_in_record(CONFIGS[1]).await;
-    drop_crds(&[&hub], &CONFIGS[..1]).await;
-    gone(
-        &hub,
-        "apiextensions.k8s.io/v1",
-        "customresourcedefinitions",
-        "",
-        CONFIGS[0],
-    )
-    .await;
+    drop_configs(&hub, &CONFIGS[..1]).await;
     syncer.terminate().await;
     let mut syncer = pair.syncer(&[flags, &[EACH_SECOND]].concat());
     gauges.create(&["d"]).await;

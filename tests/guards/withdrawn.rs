@@ -160,10 +160,10 @@ impl<'a> Gauges<'a> {
     async fn definitions_in_record(&self) -> Result<String, String> {
         let records = self.edge.try_list("v1", "configmaps", "", "").await;
         let records = records.map_err(|error| error.to_string())?;
-        let mut known = records
+        let known = records
             .iter()
             .filter_map(|record| record["data"]["hub-definitions"].as_str());
-        Ok(known.next().unwrap_or_default().to_owned())
+        Ok(known.collect::<Vec<_>>().join("\n"))
     }
 
     async fn end(&self) {

@@ -95,7 +95,7 @@ pub fn differences(
 
 /// True if the copy in the place of the hub's `key` was made of another object when that had this place: it stays as long as
 /// that is there, and whoever is to have its place waits. When that is gone it is [`LEFT_OVER`], and no more than that: as long as
-/// deletes are held, nobody else gets its place.
+/// deletes are held, nobody else gets its place, and one that is preserved stays.
 fn is_anothers_copy(
     hub: &Store,
     key: &Key,
@@ -106,7 +106,7 @@ fn is_anothers_copy(
 ) -> bool {
     let origin = origin_of(at_edge, copy);
     let is_of_another = origin != *key && DOWNSYNC.owns(copy) && had_place(&origin);
-    is_of_another && (hub.get(&origin).is_some() || goes(copy))
+    is_of_another && (hub.get(&origin).is_some() || goes(copy) || is_create_only(copy))
 }
 
 /// What upsync has made or selects is not for downsync.

@@ -93,34 +93,36 @@ impl Model {
             let hold = self.guard.vanished.types.remove(&resource).and_then(|known| known.hold);
             self.is_held_no_longer(hold.as_ref(), &resource, why);
         }
-        for (resource, copies) in &plan.vanished {
-            let copies = &copies.copies;
+        for (resource, vanished) in &plan.vanished {
             match self.guard.vanished.types.get_mut(resource) {
-                Some(known) => known.copies.clone_from(copies),
-                None => self.has_vanished(resource, copies),
+                Some(known) => known.copies.clone_from(&vanished.copies),
+                None => self.has_vanished(resource, &vanished.copies),
             }
-            self.tell_why_it_is_held(resource);
+            self.update_reason(resource);
         }
     }
 
     /// What a hold of a type that the hub lacks says of the configs follows them; its token stays.
-    fn tell_why_it_is_held(&mut self, resource: &str) {
-        let is = self.why_it_is_gone(resource);
+    fn update_reason(&mut self, resource: &str) {
+        let reason = self.why_it_is_held(resource);
         let known = self.guard.vanished.types.get_mut(resource);
-        if let Some(hold) = known.and_then(|known| known.hold.as_mut()) {
-            let reason = reason(resource, is);
-            if hold.reason != reason {
-                *hold = Hold::go_on(Direction::Down, reason, hold.token.clone());
-                self.report_holds();
-            }
+        if let Some(hold) = known.and_then(|known| known.hold.as_mut())
+            && hold.reason != reason
+        {
+            *hold = Hold::go_on(Direction::Down, reason, hold.token.clone());
+            self.report_holds();
         }
     }
 
-    fn why_it_is_gone(&self, resource: &str) -> TypeIs {
-        if self.deselections.unproved().contains(resource) {
-            TypeIs::GoneWithConfigs
-        } else {
-            TypeIs::Gone
+    fn why_it_is_held(&self, resource: &str) -> Reason {
+        let is_unproved = self.deselections.unproved().contains(resource);
+        Reason::Withdrawn {
+            resource: resource.to_owned(),
+            is: if is_unproved {
+                TypeIs::GoneWithConfigs
+            } else {
+                TypeIs::Gone
+            },
         }
     }
 
@@ -137,7 +139,7 @@ impl Model {
             let copies = self.copied_types(resource);
             vanished.objects = copies.map(|(_, state)| state.inventory.ours().count()).sum();
             let token = self.guard.types.token_of_going(resource);
-            let reason = reason(resource, self.why_it_is_gone(resource));
+            let reason = self.why_it_is_held(resource);
             vanished.hold = Some(begin(reason, token, &mut self.chance));
             self.report_holds();
         }
@@ -158,7 +160,7 @@ impl Model {
 
     /// Both sides have been asked.
     pub(in crate::model) fn vanished_is(&mut self, resource: &str, left: Left) {
-        let is = self.why_it_is_gone(resource);
+        let reason = self.why_it_is_held(resource);
         let Some(known) = self.guard.vanished.types.get_mut(resource) else {
             return; // It is back, or not selected any more.
         };
@@ -172,7 +174,7 @@ impl Model {
                     let why = "no copies are left, or the hub still defines the type";
                     self.is_held_no_longer(hold.as_ref(), resource, why);
                 } else if known.hold.is_none() {
-                    known.hold = Some(begin(reason(resource, is), None, &mut self.chance));
+                    known.hold = Some(begin(reason, None, &mut self.chance));
                     self.report_holds();
                 }
                 for side in [Side::Hub, Side::Edge] {
@@ -225,13 +227,6 @@ impl Model {
             // The hub has to confirm a few times more that it lacks them, and has been asked with increasing back-off by now.
             self.ask_again_soon(Side::Hub);
         }
-    }
-}
-
-fn reason(resource: &str, is: TypeIs) -> Reason {
-    Reason::Withdrawn {
-        resource: resource.to_owned(),
-        is,
     }
 }
 

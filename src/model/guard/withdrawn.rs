@@ -14,7 +14,6 @@ use tokio::time::Instant;
 use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, Side};
 use crate::logging::log_line;
-use crate::model::config_kind::ConfigKind;
 use crate::model::inventory::{Held, Permit};
 use crate::model::{Model, Request, TypeId, TypeState, Types};
 use crate::plan::{Direction, TypePlan};
@@ -186,10 +185,6 @@ impl Model {
 
     /// The hub has been asked whether a type is still being deleted.
     pub(in crate::model) fn withdrawal_is(&mut self, resource: String, result: Result<Option<Withdrawal>, Error>) {
-        if let Some(kind) = ConfigKind::of_type(&resource) {
-            self.config_kind_is(kind, result);
-            return;
-        }
         let Some(mut known) = self.guard.types.0.remove(&resource) else {
             return; // It was confirmed meanwhile, or the type is gone.
         };

@@ -290,6 +290,30 @@ fn a_conversion_gives_the_copy_another_name() {
     assert_eq!(bench.work.len(), 1);
 }
 
+#[test]
+fn what_a_former_conversion_has_named_does_not_count_as_failing_any_more() {
+    let mut bench = Bench::new();
+    bench.run();
+    let conversion = json!([{"upstream": {"kind": "ConfigMap", "name": "a.hub"},
+        "downstream": {"kind": "ConfigMap", "name": "a"}}]);
+    let spec = |conversions: &Value| {
+        let object = json!({"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "a.hub"});
+        config(
+            "all",
+            &json!({"downSyncedResources": [object], "conversions": conversions}),
+        )
+    };
+    bench.list_configs(ConfigKind::SyncerConfig, &[]);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[spec(&conversion)]);
+    bench.list_all(1);
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a.hub", 10));
+    bench.fail(Side::Hub, forbidden());
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[spec(&json!([]))]);
+    assert_eq!(bench.model.report.failing(), 0);
+}
+
 fn filtered(rules: &str) -> Bench {
     let mut filter = Filter::default();
     filter.add_file("rules", rules).expect("they are rules");

@@ -1,23 +1,12 @@
 //! What is known to define the types of the hub, and for how long.
 
 use super::*;
-use crate::sync::definition::{DefinedBy, TypeDefinition};
+use crate::sync::definition::DefinedBy;
 
 const WHAT: &str = "ask what defines types";
 
-fn defined_by(uid: &str) -> TypeDefinition {
-    TypeDefinition {
-        uid: uid.into(),
-        being_deleted: false,
-    }
-}
-
 fn known(bench: &Bench) -> Option<&DefinedBy> {
     bench.model.definitions.known("widgets.example.org")
-}
-
-fn uid(uid: &str) -> DefinedBy {
-    DefinedBy::Uid(uid.into())
 }
 
 #[test]
@@ -49,23 +38,14 @@ fn selected_again(copies: &[&str]) -> Bench {
     let mut bench = bench.selecting(&["widgets.example.org"]);
     bench.list_rest(100);
     bench.config_says(&config("all", &json!({})));
-    list(&mut bench, &[]);
+    bench.list_widgets(&[], 2001);
     bench.pass(SECOND);
     assert!(!bench.world.kept.types.iter().any(|known| known.resource == "widgets"));
     bench.world.definition = Some(defined_by("next"));
     bench.select(&["widgets.example.org"]);
-    list(&mut bench, copies);
+    bench.list_widgets(copies, 2001);
     bench.pass(SECOND);
     bench
-}
-
-fn list(bench: &mut Bench, copies: &[&str]) {
-    let copies: Vec<Value> = copies
-        .iter()
-        .map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000))
-        .collect();
-    let source = bench.copies_of(Side::Edge, "widgets").expect("they are read");
-    bench.list(source, &copies, 2001);
 }
 
 // Seed 53656 of the simulation: an empty list of configs and an empty list of copies, both wrong.

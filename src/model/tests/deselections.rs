@@ -2,21 +2,10 @@
 
 use super::*;
 use crate::api::TYPE_WITHDRAWN;
-use crate::sync::definition::{DefinedBy, TypeDefinition, Withdrawal};
+use crate::sync::definition::{DefinedBy, Withdrawal};
 
 const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
 const WIDGETS: &str = "widgets.example.org";
-
-fn defined_by(uid: &str) -> TypeDefinition {
-    TypeDefinition {
-        uid: uid.into(),
-        being_deleted: false,
-    }
-}
-
-fn uid(uid: &str) -> DefinedBy {
-    DefinedBy::Uid(uid.into())
-}
 
 fn known_of_configs(bench: &Bench) -> Option<&DefinedBy> {
     let known = bench.model.definitions.known(CONFIGS);
@@ -50,12 +39,6 @@ fn selecting(selects: &[&str]) -> Bench {
     bench
 }
 
-fn list_copies(bench: &mut Bench) {
-    let known = ["a", "b"].map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
-    bench.list(copies, &known, 2001);
-}
-
 /// The only config is deleted, and the hub says this of its type.
 fn without_configs(withdrawal: Option<Withdrawal>) -> Bench {
     let mut bench = selecting(&[WIDGETS]);
@@ -63,7 +46,7 @@ fn without_configs(withdrawal: Option<Withdrawal>) -> Bench {
     let configs = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
     bench.says_gone(configs, &shop(&[WIDGETS]));
     bench.list_namespaces(2001);
-    list_copies(&mut bench);
+    bench.list_widgets(&["a", "b"], 2001);
     bench.pass(SECOND);
     bench
 }
@@ -111,7 +94,7 @@ fn a_type_is_deselected_if_the_type_of_the_configs_is_what_it_was() {
             "{row}"
         );
         if is_proved {
-            list_copies(&mut bench);
+            bench.list_widgets(&["a", "b"], 2001);
             assert_eq!(bench.working(), ["a", "b"], "{row}");
         } else {
             bench.pass(2 * GRACE);
@@ -128,13 +111,13 @@ fn a_hub_that_cannot_say_what_defines_the_configs_is_asked_again() {
     let configs = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
     bench.says_gone(configs, &shop(&[WIDGETS]));
     bench.list_namespaces(2001);
-    list_copies(&mut bench);
+    bench.list_widgets(&["a", "b"], 2001);
     lose_widgets(&mut bench);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
     assert!((2..20).contains(&bench.count(verify)), "{}", bench.count(verify));
     bench.world.fails.clear();
     bench.pass(660 * SECOND);
-    list_copies(&mut bench);
+    bench.list_widgets(&["a", "b"], 2001);
     assert_eq!(bench.working(), ["a", "b"]);
 }
 
@@ -163,7 +146,7 @@ fn people_may_confirm_a_deselection_that_is_not_proved() {
     assert!(message.contains("were deleted with their own type"), "{message}");
     bench.confirm(&bench.token());
     bench.pass(60 * SECOND);
-    list_copies(&mut bench);
+    bench.list_widgets(&["a", "b"], 2001);
     assert_eq!(bench.working(), ["a", "b"]);
     assert!(!is_unproved(&bench) && bench.world.kept.unproved.is_empty());
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::{DOWNSYNCED, OWNER, SOURCE, UPSYNCED};
+use crate::sync::definition::{DefinedBy, TypeDefinition};
 use crate::sync::object::Address;
 
 pub(super) fn bytes(object: &Value) -> Bytes {
@@ -184,4 +185,17 @@ pub(super) fn not_served() -> Error {
 pub(super) fn not_found(kind: &str, name: &str) -> Error {
     let body = json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"kind": kind, "name": name}});
     Error::from_answer(404, None, body.to_string().as_bytes())
+}
+
+/// What defines a type at the hub, and stays.
+pub(super) fn defined_by(uid: &str) -> TypeDefinition {
+    TypeDefinition {
+        uid: uid.into(),
+        being_deleted: false,
+    }
+}
+
+/// The same, as it is known.
+pub(super) fn uid(uid: &str) -> DefinedBy {
+    DefinedBy::Uid(uid.into())
 }

@@ -308,6 +308,31 @@ fn a_copy_at_the_hub_from_an_earlier_run_that_is_as_it_should_be_is_not_written_
     assert_eq!(bench.working(), ["b"]);
 }
 
+#[test]
+fn a_type_without_copies_that_the_record_keeps_for_a_namespace_is_not_read_at_each_write_of_it() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.revert("a");
+    bench.config_says(&config("all", &json!({})));
+    if let Some(copies) = bench.copies_of(Side::Hub, "configmaps") {
+        bench.list(copies, &[], 3000);
+    }
+    assert_eq!(bench.copies_of(Side::Hub, "configmaps"), None);
+    bench.pass(60 * SECOND);
+    bench.log.clear();
+    bench.pass(Duration::from_secs(7200));
+    assert!(bench.count("write the record") > 0, "{:?}", bench.log);
+    assert!(
+        bench
+            .world
+            .kept
+            .types
+            .iter()
+            .any(|known| known.resource == "configmaps")
+    );
+    assert_eq!(bench.copies_of(Side::Hub, "configmaps"), None);
+}
+
 fn map_of_field(name: &str) -> Address {
     Address {
         resource: ResourceType::config_maps(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::TYPE_WITHDRAWN;
-use crate::sync::definition::{DefinedBy, TypeDefinition, Withdrawal};
+use crate::sync::definition::{DefinedBy, Withdrawal};
 
 const VERIFY: &str = "ask whether a type is withdrawn";
 const LEFT: &str = "search for what is left";
@@ -11,10 +11,7 @@ const LEFT: &str = "search for what is left";
 fn bench() -> Bench {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    bench.world.definition = Some(TypeDefinition {
-        uid: "crd".into(),
-        being_deleted: false,
-    });
+    bench.world.definition = Some(defined_by("crd"));
     let mut bench = bench.selecting(&["widgets.example.org"]);
     let origins = origins(&bench);
     for name in ["a", "b"] {
@@ -256,9 +253,7 @@ fn people_may_let_go_the_copies_of_a_type_that_the_hub_has_no_longer() {
         "the hub has to say it again and again"
     );
     bench.pass(60 * SECOND);
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("they are searched for");
-    let known = ["a", "b"].map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
-    bench.list(copies, &known, 2001);
+    bench.list_widgets(&["a", "b"], 2001);
     assert_eq!(bench.working(), ["a", "b"]);
     assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
 }
@@ -268,12 +263,12 @@ fn deselected_and_gone() -> Bench {
     let mut bench = bench();
     bench.config_says(&config("all", &json!({})));
     bench.list_namespaces(2001);
-    list_copies(&mut bench, 2001);
+    bench.list_widgets(&["a", "b"], 2001);
     let origins = origins(&bench);
     bench.world.withdraw_at(Side::Hub, &widgets());
     bench.breaks(origins, not_served());
     bench.pass(3 * SECOND);
-    list_copies(&mut bench, 2002);
+    bench.list_widgets(&["a", "b"], 2002);
     bench.list_crds(Side::Hub, &[]);
     bench
 }
@@ -283,15 +278,9 @@ fn a_deselected_type_that_the_hub_has_no_longer_loses_its_copies_only_when_that_
     let mut bench = deselected_and_gone();
     assert!(bench.work.is_empty(), "it has said so once: {:?}", bench.working());
     bench.pass(60 * SECOND);
-    list_copies(&mut bench, 2003);
+    bench.list_widgets(&["a", "b"], 2003);
     assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
     assert_eq!(bench.working(), ["a", "b"]);
-}
-
-fn list_copies(bench: &mut Bench, version: u64) {
-    let known = ["a", "b"].map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("there are some");
-    bench.list(copies, &known, version);
 }
 
 // Whoever has read how many a redefined type holds has not confirmed all of one that is gone.
@@ -325,10 +314,7 @@ fn redefined_with_a_conversion() -> (Bench, [SourceId; 2]) {
     };
     bench.world.serve(&widgets());
     bench.world.serve(&gadgets);
-    bench.world.definition = Some(TypeDefinition {
-        uid: "crd".into(),
-        being_deleted: false,
-    });
+    bench.world.definition = Some(defined_by("crd"));
     bench.run();
     let address = |kind: &str, name: &str| json!({"group": "example.org", "version": "v1", "kind": kind, "name": name});
     let selected = |name: &str| json!({"group": "example.org", "version": "v1", "kind": "Widget", "namespace": "shop", "name": name});

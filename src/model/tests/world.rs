@@ -264,6 +264,9 @@ impl Bench {
                 resource.qualified(),
                 or_fails(error).map(|()| self.world.withdrawal.clone()),
             ),
+            Request::VerifyConfigs(kind, _) => {
+                Answer::ConfigKind(kind, or_fails(error).map(|()| self.world.withdrawal.clone()))
+            }
             Request::SearchForLeft(resource, ..) => {
                 let left = or_fails(error).map(|()| self.world.left);
                 Answer::Vanished(resource, left.map_err(|error| (Side::Edge, error)))
@@ -313,6 +316,16 @@ impl Bench {
         if let Some(source) = source.filter(|source| !self.listed.contains(source)) {
             self.list(source, crds, 1);
         }
+    }
+
+    /// The copies of the widgets of these names in `shop` are listed, and no others.
+    pub(super) fn list_widgets(&mut self, names: &[&str], version: u64) {
+        let copies = names
+            .iter()
+            .map(|name| copy(Direction::Down, &in_shop(&widgets(), name), name, 2000));
+        let copies: Vec<Value> = copies.collect();
+        let source = self.copies_of(Side::Edge, "widgets").expect("they are read");
+        self.list(source, &copies, version);
     }
 
     /// Namespaces are listed on both sides, without any, as far as they are read.
@@ -378,7 +391,7 @@ fn word(request: &Request) -> String {
         Request::Identify(side, _) => format!("ask the {side} who it is"),
         Request::Heartbeat(beat) => format!("heartbeat on {}", beat.configs.len()),
         Request::Define(..) => "ask what defines types".to_owned(),
-        Request::Verify(..) => "ask whether a type is withdrawn".to_owned(),
+        Request::Verify(..) | Request::VerifyConfigs(..) => "ask whether a type is withdrawn".to_owned(),
         Request::SearchForLeft(..) => "search for what is left".to_owned(),
         Request::Object(..) | Request::Status(..) | Request::Namespace(..) => String::new(),
     }

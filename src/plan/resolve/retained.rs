@@ -16,7 +16,7 @@ impl<'a> Resolver<'a> {
         let (direction, version) = (known.direction, known.version.as_str());
         let (of_group, of_resource) = known.origin();
         let named = (direction, &*known.group, &*known.resource);
-        let of_type = qualified(of_group, of_resource);
+        let of_type = known.qualified_origin();
         let is_let_go = direction == Direction::Down && self.wanted.let_go.contains(&of_type);
         let is_selected = known.of.is_none() && self.versions.contains_key(&named) && !is_let_go;
         let (hub_group, edge_group) = match direction {
@@ -36,23 +36,21 @@ impl<'a> Resolver<'a> {
         let served = self.find_at(direction.origin(), of_group, version, of_resource);
         let is_served = served.is_some();
         let origin = served.filter(is_it);
-        let selects = self.selects_origins(known);
-        let counts_as_selected = direction == Direction::Down && (selects || self.wanted.in_doubt.contains(&of_type));
-        if origin.is_none() && counts_as_selected && !is_let_go {
-            // As for copies of the same kind: what is selected at the hub and not served there may come back.
-            if let Some(ServedResource { resource, .. }) = copy {
-                let kind = known.of.as_ref().map_or(&*resource.kind, |of| &*of.kind);
-                self.has_vanished(of_type, selects, qualified(of_group, kind), resource);
-            }
-            // Perhaps nothing else asks for it.
-            self.missing(direction.origin(), direction, of_group, version, of_resource, None);
-            return;
-        }
         if origin.is_none() {
             let missing = self.missing(direction.origin(), direction, of_group, version, of_resource, None);
             if let (true, Some(namespaced)) = (is_served, scope) {
                 missing.absence = Absence::Scope { namespaced };
             }
+        }
+        let is_selected = self.selects_origins(known);
+        let counts_as_selected = is_selected || self.wanted.in_doubt.contains(&of_type);
+        if origin.is_none() && direction == Direction::Down && counts_as_selected && !is_let_go {
+            // As for copies of the same kind: what is selected at the hub and not served there may come back.
+            if let Some(ServedResource { resource, .. }) = copy {
+                let kind = known.of.as_ref().map_or(&*resource.kind, |of| &*of.kind);
+                self.has_vanished(of_type, is_selected, qualified(of_group, kind), resource);
+            }
+            return;
         }
         let Some(copy) = copy else {
             let (group, resource) = (&known.group, &known.resource);
