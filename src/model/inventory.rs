@@ -339,8 +339,14 @@ impl Inventory {
     /// True if nothing is to be done for the object now (perhaps only once what is in the copy's place is gone), or if
     /// it is unknown.
     pub(super) fn is_done(&self, name: &ObjectName) -> bool {
-        let link = self.objects.get(name);
-        link.is_none_or(|link| link.is_synced() && !link.has_to_end())
+        let is_synced = |link: &Link| link.is_synced() && !link.has_to_end();
+        self.is_over(name) || self.objects.get(name).is_some_and(is_synced)
+    }
+
+    /// True if nothing is wanted of the object, and nothing of it is to be deleted or searched for.
+    pub(super) fn is_over(&self, name: &ObjectName) -> bool {
+        let is_over = |link: &Link| link.wanted == 0 && !link.is_busy() && !link.needs_worker();
+        self.objects.get(name).is_none_or(is_over)
     }
 
     /// What is known of the status of an object, to be changed; created on demand. `None` for an unknown object.

@@ -40,7 +40,8 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let mut gone = state.of_origin(&meta.object_name());
+        let names = state.of_origin(&meta.object_name());
+        let mut gone = names.clone();
         gone.retain(|name| {
             let needs_worker = state.inventory.gone_from_origin(name);
             state.inventory.origin_seen_at(name, meta.version_number());
@@ -50,6 +51,9 @@ impl Model {
         self.more_are_doomed(direction, gone.len());
         for name in gone {
             self.enqueue(type_id, name, None);
+        }
+        for name in names {
+            self.does_not_fail_if_over(type_id, &name);
         }
     }
 
@@ -78,6 +82,7 @@ impl Model {
         } else if state.inventory.copy_gone(&name, meta.version_number()) {
             self.enqueue(type_id, name.clone(), None);
         }
+        self.does_not_fail_if_over(type_id, &name);
         self.former_copy_may_be_deleted(type_id, &name);
         self.upsync_left_a_namespace();
         self.clear_status_failures(type_id);
@@ -151,6 +156,7 @@ impl Model {
         let Some(desired) = desired else {
             state.inventory.unselected_at_origin(name, list);
             state.inventory.origin_seen_at(name, meta.version_number());
+            self.does_not_fail_if_over(type_id, name);
             return Ok(());
         };
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
@@ -188,6 +194,7 @@ impl Model {
         match state.of_copy(&meta, &self.settings.policy.sync_target) {
             Some(name) => {
                 self.copy_seen(type_id, &name, Some(list), &meta, object, whole)?;
+                self.does_not_fail_if_over(type_id, &name);
                 self.former_copy_may_be_deleted(type_id, &name);
                 Ok(())
             }

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::inventory::{Held, Link};
+use super::inventory::{Held, Inventory, Link};
 use super::workers::HELD_BACK;
 use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
+use crate::cluster::ObjectName;
 use crate::plan::Direction;
 use crate::queue::{self, Class, Payload};
 use crate::source::SourceId;
@@ -61,18 +62,27 @@ impl Model {
         }
     }
 
-    /// An object for which there is nothing to do does not count as failing: it may have failed after it was
+    /// An object for which a worker has nothing to do does not count as failing: it may have failed after it was
     /// deselected, or have been deleted or changed back before it was tried again.
     fn nothing_fails_of(&mut self, key: &Key) {
-        let state = self.types.get(&key.type_id).filter(|_| key.task == Task::Object);
-        let done = state.filter(|state| state.inventory.is_done(&key.name));
-        if let Some(state) = done
-            && self.report.failing() > 0
-            && let Some(subjects) = state.subjects(&key.name)
-        {
-            for subject in subjects {
-                self.report.clear(&subject);
-            }
+        if key.task == Task::Object {
+            self.does_not_fail_if(key.type_id, &key.name, Inventory::is_done);
+        }
+    }
+
+    /// Nor does one that is reported to be gone, or no longer ours, while it waits: it may not be tried again.
+    pub(super) fn does_not_fail_if_over(&mut self, type_id: TypeId, name: &ObjectName) {
+        self.does_not_fail_if(type_id, name, Inventory::is_over);
+    }
+
+    fn does_not_fail_if(&mut self, type_id: TypeId, name: &ObjectName, is: fn(&Inventory, &ObjectName) -> bool) {
+        if self.report.failing() == 0 {
+            return;
+        }
+        let state = self.types.get(&type_id);
+        let state = state.filter(|state| is(&state.inventory, name));
+        for subject in state.and_then(|state| state.subjects(name)).into_iter().flatten() {
+            self.report.clear(&subject);
         }
     }
 

@@ -217,9 +217,26 @@ fn a_copy_that_cannot_be_changed_waits_for_a_change_and_not_for_the_clock() {
     bench.ends(key, Err(refused));
     bench.pass(3600 * SECOND);
     assert!(bench.work.is_empty());
+    let copies = bench.copies();
+    bench.says(copies, &copy_of("a", 2000));
     assert_eq!(bench.model.report.failing(), 1);
     bench.says(origins, &config_map("a", 11));
     assert_eq!(bench.working(), ["a"]);
+}
+
+#[test]
+fn what_is_no_longer_ours_to_delete_does_not_count_as_failing_while_its_delete_waits() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let origins = bench.origins();
+    bench.says_gone(origins, &config_map("a", 20));
+    bench.fail(Side::Hub, broken());
+    assert_eq!(bench.model.report.failing(), 1);
+    let mut unmarked = copy_of("a", 2000);
+    unmarked["metadata"]["annotations"] = json!({});
+    let copies = bench.copies();
+    bench.says(copies, &unmarked);
+    assert_eq!(bench.model.report.failing(), 0);
 }
 
 #[test]
