@@ -28,11 +28,11 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
             async move { Answer::Discovered(side, discover::ask(&cluster, questions).await) }.boxed_local()
         }
         Request::ReadRecord(names) => {
-            async move { Answer::Recorded(record::read(&edge, &names).await, true) }.boxed_local()
+            async move { Answer::Recorded(record::read(&edge, &names).await.map(Box::new), true) }.boxed_local()
         }
         Request::WriteRecord(name, kept) => async move {
             let result = record::write(&edge, &name, &kept).await;
-            Answer::Recorded(result.map(|()| kept), false)
+            Answer::Recorded(result.map(|()| Box::new(kept)), false)
         }
         .boxed_local(),
         Request::Identify(side, expected) => {
@@ -47,10 +47,14 @@ pub(super) fn make(request: Request, setup: &Setup) -> LocalBoxFuture<'static, A
             async move { Answer::Withdrawal(resource.qualified(), definitions.verify(&hub, &resource, gone).await) }
                 .boxed_local()
         }
-        Request::VerifyConfigs(kind, definitions) => {
-            let verified = async move { definitions.verify(&hub, &kind.resource_type(), false).await };
-            async move { Answer::ConfigKind(kind, verified.await) }.boxed_local()
+        Request::VerifyConfigs(kinds, definitions) => async move {
+            let mut answers = Vec::new();
+            for kind in kinds {
+                answers.push((kind, definitions.verify(&hub, &kind.resource_type(), false).await));
+            }
+            Answer::ConfigKinds(answers)
         }
+        .boxed_local(),
         Request::SearchForLeft(resource, copies, definitions) => {
             let policy = Rc::clone(&setup.settings.policy);
             async move {

@@ -42,6 +42,12 @@ impl Config {
     }
 }
 
+/// A config as it was read.
+struct Known {
+    uid: String,
+    config: Config,
+}
+
 /// Kind and name of a config.
 type ConfigName = (ConfigKind, String);
 
@@ -61,7 +67,7 @@ enum ConfigsKnown {
 /// The configs, and what they ask for.
 #[derive(Default)]
 pub(super) struct SelectedConfigs {
-    configs: BTreeMap<ConfigName, Config>,
+    configs: BTreeMap<ConfigName, Known>,
     /// Names that the list under way has given so far, by kind.
     listing: BTreeMap<ConfigKind, BTreeSet<String>>,
     known: BTreeMap<ConfigKind, ConfigsKnown>,
@@ -102,6 +108,15 @@ impl SelectedConfigs {
         all.any(|(of_kind, _)| *of_kind == kind)
     }
 
+    /// True if the configs of this kind have been read completely, and the hub serves them.
+    pub(super) fn has_listed(&self, kind: ConfigKind) -> bool {
+        self.known(kind) == ConfigsKnown::Yes && !self.not_served.contains_key(&kind)
+    }
+
+    fn has_listed_any(&self) -> bool {
+        ConfigKind::ALL.into_iter().any(|kind| self.has_listed(kind))
+    }
+
     fn known(&self, kind: ConfigKind) -> ConfigsKnown {
         self.known.get(&kind).copied().unwrap_or_default()
     }
@@ -113,12 +128,13 @@ impl SelectedConfigs {
         !known.contains(&ConfigsKnown::No) && known.contains(&ConfigsKnown::Yes)
     }
 
-    /// False once the hub has said of every kind that it does not serve it, whether or not that counts yet.
+    /// False once the hub has said of every kind that it does not serve it, whether or not that counts yet; for some
+    /// minutes if it has served one before.
     fn may_serve_any(&self) -> bool {
         let is_denied = |kind| match self.known(kind) {
             ConfigsKnown::No => self.not_served.contains_key(&kind),
             ConfigsKnown::NotServed => true,
-            ConfigsKnown::Yes => false,
+            ConfigsKnown::Yes => self.not_served.get(&kind).is_some_and(|tries| *tries >= KIND_TRIES),
         };
         !ConfigKind::ALL.into_iter().all(is_denied)
     }
@@ -131,11 +147,11 @@ impl SelectedConfigs {
     }
 
     pub(super) fn wanted(&self, renaming: bool) -> Wanted {
-        let syncer_configs = self.configs.values().filter_map(|config| match config {
+        let syncer_configs = self.configs.values().filter_map(|known| match &known.config {
             Config::SyncerConfig(config) => Some(config),
             Config::EdgeSyncConfig(_) => None,
         });
-        let edge_sync_configs = self.configs.values().filter_map(|config| match config {
+        let edge_sync_configs = self.configs.values().filter_map(|known| match &known.config {
             Config::EdgeSyncConfig(config) => Some(config),
             Config::SyncerConfig(_) => None,
         });
@@ -181,13 +197,21 @@ impl Model {
         let was_unreadable = self.selecting.unreadable.remove(&name).is_some();
         match Config::parse(kind, object) {
             Ok(config) => {
-                let old = self.selecting.configs.insert(name, config.clone());
-                if old.is_none() {
+                let read = Known { uid: meta.uid, config };
+                let old = self.selecting.configs.get(&name);
+                let is_new = old.is_none();
+                let is_another = old.is_some_and(|old| old.uid != read.uid);
+                let is_equal = old.is_some_and(|old| old.config == read.config);
+                self.selecting.configs.insert(name, read);
+                if is_new {
                     self.heartbeat_soon();
-                    // What defines its kind may not be known yet.
-                    self.timers.set_if_idle(Timer::Definitions, self.now);
+                    self.learn_config_kind(kind);
                 }
-                if old.as_ref() == Some(&config) && !was_unreadable {
+                if is_another {
+                    // Its kind may have been deleted and defined again unseen.
+                    self.ask_about_configs();
+                }
+                if is_equal && !was_unreadable {
                     return Ok(());
                 }
             }
@@ -242,12 +266,11 @@ impl Model {
         }
         if was_denied {
             // It may be defined again.
-            self.ask_about_config_kind(kind, BTreeSet::new());
+            self.ask_about_configs();
         }
     }
 
     fn remove_config(&mut self, name: &ConfigName) {
-        self.doubt_deselection(name.0);
         self.selecting.unreadable.remove(name);
         self.selecting.configs.remove(name);
         self.selecting.changed = true;
@@ -284,8 +307,10 @@ impl Model {
             ConfigsKnown::No => self.ask_soon_unless_due(Side::Hub),
             // Few hubs get the other kind later, and each request costs something.
             ConfigsKnown::NotServed if tries > FIRST_KIND_TRIES => self.poll_config_kind_rarely(kind),
-            // One that was served may come back soon.
-            ConfigsKnown::Yes if tries > KIND_TRIES => self.poll_config_kind_rarely(kind),
+            // One that was served may come back soon, and the only one has to.
+            ConfigsKnown::Yes if tries > KIND_TRIES && self.selecting.has_listed_any() => {
+                self.poll_config_kind_rarely(kind);
+            }
             ConfigsKnown::NotServed | ConfigsKnown::Yes => {}
         }
         if !self.selecting.may_serve_any() {

@@ -60,8 +60,8 @@ impl Model {
             .values()
             .filter(|state| state.plan.direction == Direction::Down);
         let mut unknown: Vec<ResourceType> = downsynced.map(|state| state.origin_type().clone()).collect();
-        // What no CRD can define is never deleted with its configs.
-        if unknown.iter().any(|resource| resource.group.contains('.')) {
+        // The core group is never deleted with its configs.
+        if self.record.downsynced().iter().any(|resource| resource.contains('.')) {
             let kinds = ConfigKind::ALL.into_iter();
             let with_configs = kinds.filter(|&kind| self.selecting.has_any(kind));
             unknown.extend(with_configs.map(ConfigKind::resource_type));
@@ -139,6 +139,7 @@ impl Model {
                 }
             }
         }
+        self.note_learnt_kinds();
         self.report_refused(refused.as_ref());
         if failed {
             self.timers.retry(Timer::Definitions, self.now, self.chance.f64());
@@ -179,6 +180,11 @@ impl Model {
     /// What was known of the hub's types belongs to another hub, or to another state of it.
     pub(super) fn clear_definitions(&mut self) {
         self.definitions_mut().clear();
+        for kind in ConfigKind::ALL {
+            if self.selecting.has_any(kind) {
+                self.learn_config_kind(kind);
+            }
+        }
         self.timers.set(Timer::Definitions, self.now);
         self.keep_guard_in_record();
     }
@@ -188,6 +194,7 @@ impl Model {
         for (resource, known) in definitions {
             self.definitions_mut().set(&resource, known);
         }
+        self.note_learnt_kinds();
         self.retire_definitions();
     }
 
@@ -195,7 +202,7 @@ impl Model {
     /// known: the list that had none of its copies may have been wrong.
     pub(super) fn retire_definitions(&mut self) {
         let mut origins = self.record.downsynced();
-        self.deselections.retain(&origins);
+        self.retire_let_go(&origins);
         origins.extend(ConfigKind::ALL.map(|kind| kind.resource_type().qualified()));
         let is_news = |resource: &String| !origins.contains(resource) && !self.definitions.is_former(resource);
         if self.definitions.all().keys().any(is_news) {
@@ -226,6 +233,6 @@ impl Model {
     }
 }
 
-fn definition_of(resource: &str) -> Subject {
+pub(super) fn definition_of(resource: &str) -> Subject {
     Subject::Thing(Side::Hub, Topic::TypeDefinition, resource.to_owned())
 }

@@ -1,148 +1,256 @@
-//! Types that nothing selects any more because configs are gone: people have deleted these, or they went with their own
-//! type, as when somebody deletes all CRDs of the hub.
+//! Whether people have deselected a type, or its configs went with their own type, as when somebody deletes all CRDs of
+//! the hub.
 //!
-//! That a config is gone is followed at once, which deletes nothing: copies are deleted only with their origins. But a
-//! type that the hub lacks and that nothing selects is gone for good. So while there are configs of a kind, what defines
-//! it is known like what defines types, also over a restart; when one is gone, the hub is asked whether that is still in
-//! place. Until it has said so, and from then on if it is not, the types that may have been deselected with the config
-//! count as selected where the hub lacks them: their copies are held ([`super::guard::vanished`]), until people confirm,
-//! or a config selects the type again.
+//! A type that nothing selects is read on, and its copies are deleted with their origins. If the hub lacks the type
+//! itself, its origins are gone for good; so then its copies are deleted only if people have deselected it, which has to
+//! be proved. The proof: the hub is asked, after nothing selects the type any more, whether what defines each kind of
+//! configs is still what it was when they selected it. That is known like what defines types, as long as there are
+//! configs, also over a restart. Until there is a proof, copies of a type that the hub lacks are held
+//! ([`super::guard::vanished`]), also if people confirm nothing and no config selects it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::config_kind::ConfigKind;
+use super::definitions::definition_of;
 use super::timers::Timer;
 use super::{Model, Request};
 use crate::cluster::{Error, Side};
-use crate::plan::{Direction, Plan};
+use crate::plan::{Plan, Selects};
 use crate::sync::definition::{DefinedBy, Withdrawal};
 
-/// See the module's doc. Types are named as they are at the hub, `resource.group`.
+/// Types of the record that nothing selects, as they are named at the hub, `resource.group`. Each is in one of the first
+/// three.
 #[derive(Debug, Default)]
 pub(super) struct Deselections {
-    /// Of each kind whose configs are gone, or may have gone before this run, the types that they may have selected,
-    /// as long as the hub was not asked.
-    to_ask: BTreeMap<ConfigKind, BTreeSet<String>>,
-    /// The same while the hub is asked.
-    asked: BTreeMap<ConfigKind, BTreeSet<String>>,
-    /// Types that nothing selects since their configs were deleted with their own type.
+    /// The hub has not said yet whether people have deselected them.
+    open: BTreeSet<String>,
+    /// People have deselected them.
+    proved: BTreeSet<String>,
+    /// Their configs were deleted with their own type, or may have been.
     unproved: BTreeSet<String>,
+    /// Those of `open` that the question under way is about.
+    asked: BTreeSet<String>,
+    /// Kinds with configs that were read before it was known what defines the kind.
+    unlearnt: BTreeSet<ConfigKind>,
+}
+
+/// Why a type that nothing selects is held where the hub lacks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unproved {
+    /// Its configs were deleted with their own type, or may have been.
+    WithConfigs,
+    /// The hub has not said yet.
+    Open,
 }
 
 impl Deselections {
-    /// All types that count as selected where the hub lacks them.
-    pub(super) fn in_doubt(&self) -> BTreeSet<String> {
-        let asked = self.to_ask.values().chain(self.asked.values()).flatten();
-        asked.chain(&self.unproved).cloned().collect()
+    /// Those that people have deselected.
+    pub(super) fn proved(&self) -> &BTreeSet<String> {
+        &self.proved
     }
 
-    /// Those of which the hub has said that the configs went with their type.
+    /// Those whose configs were deleted with their own type.
     pub(super) fn unproved(&self) -> &BTreeSet<String> {
         &self.unproved
     }
 
-    /// People have confirmed that the type is to be deselected.
-    pub(super) fn confirm(&mut self, resource: &str) {
-        self.unproved.remove(resource);
-        for types in self.to_ask.values_mut().chain(self.asked.values_mut()) {
-            types.remove(resource);
+    /// Why it is not proved that people have deselected the type; `None` if it is, or if a config selects it.
+    pub(super) fn why(&self, resource: &str) -> Option<Unproved> {
+        match () {
+            () if self.unproved.contains(resource) => Some(Unproved::WithConfigs),
+            () if self.open.contains(resource) => Some(Unproved::Open),
+            () => None,
         }
     }
 
-    /// Only of these types there may be copies.
-    pub(super) fn retain(&mut self, has_copies: &BTreeSet<String>) {
-        self.unproved.retain(|resource| has_copies.contains(resource));
+    /// People have confirmed that the type is deselected.
+    pub(super) fn confirm(&mut self, resource: &str) {
+        self.keep_if(|known| known != resource);
+        self.proved.insert(resource.to_owned());
+    }
+
+    fn keep_if(&mut self, is_kept: impl Fn(&str) -> bool) {
+        for types in [&mut self.open, &mut self.proved, &mut self.unproved, &mut self.asked] {
+            types.retain(|resource| is_kept(resource));
+        }
+    }
+
+    /// Follows a plan: returns the types that nothing selects any more, and of which that was not known.
+    fn follow(&mut self, selects: &BTreeMap<String, Selects>) -> BTreeSet<String> {
+        self.keep_if(|resource| selects.get(resource).is_some_and(|selects| *selects != Selects::Yes));
+        let deselected = selects.iter().filter(|(_, selects)| **selects == Selects::No);
+        let deselected = deselected.map(|(resource, _)| resource);
+        let is_known = |resource: &String| self.proved.contains(resource) || self.why(resource).is_some();
+        deselected.filter(|resource| !is_known(resource)).cloned().collect()
     }
 }
 
 impl Model {
-    /// A config of this kind is about to be gone.
-    pub(super) fn doubt_deselection(&mut self, kind: ConfigKind) {
-        let selected = self.types.values().filter(|state| state.plan.selected);
-        let down = selected.filter(|state| state.plan.direction == Direction::Down);
-        let types = down.map(|state| state.plan.at_hub.qualified());
-        let types: BTreeSet<String> = types.chain(self.guard.vanished.names().cloned()).collect();
-        self.ask_about_config_kind(kind, types);
+    /// A new plan says what configs select.
+    pub(super) fn note_selected(&mut self, plan: &Plan) {
+        let before = (self.deselections.proved.len(), self.deselections.unproved.len());
+        let new = self.deselections.follow(&plan.selects);
+        if self.may_be_proved() {
+            self.deselections.open.extend(new);
+        } else {
+            self.deselections.unproved.extend(new);
+        }
+        if before != (self.deselections.proved.len(), self.deselections.unproved.len()) {
+            self.keep_guard_in_record();
+        }
+        self.ask_about_configs_if_open();
     }
 
-    /// Asks the hub whether what defines a kind of configs is in place, if that is known; these types may have been
-    /// deselected with configs of it.
-    pub(super) fn ask_about_config_kind(&mut self, kind: ConfigKind, types: BTreeSet<String>) {
-        if self.definitions.known(&kind.resource_type().qualified()).is_some() {
-            self.deselections.to_ask.entry(kind).or_default().extend(types);
-            self.timers.set_if_idle(Timer::ConfigKind(kind), self.now);
+    /// False if there were configs of which it was not known what defines them. Without any, the record is that of a run
+    /// that did not know it either.
+    fn may_be_proved(&self) -> bool {
+        self.deselections.unlearnt.is_empty() && ConfigKind::ALL.iter().any(|&kind| self.knows_what_defines(kind))
+    }
+
+    fn knows_what_defines(&self, kind: ConfigKind) -> bool {
+        self.definitions.known(&kind.resource_type().qualified()).is_some()
+    }
+
+    /// Kinds that there were configs of, which people may have deleted.
+    fn has_unused_kind(&self) -> bool {
+        let mut kinds = ConfigKind::ALL.into_iter();
+        kinds.any(|kind| self.knows_what_defines(kind) && !self.selecting.has_any(kind))
+    }
+
+    fn ask_about_configs_if_open(&mut self) {
+        let has_new = self.deselections.open.len() > self.deselections.asked.len();
+        if has_new || self.has_unused_kind() && !self.timers.is_running(Timer::ConfigKinds) {
+            self.timers.set_if_idle(Timer::ConfigKinds, self.now);
         }
     }
 
-    /// An earlier run knew these deselections as unproved. Configs may have gone since.
-    pub(super) fn restore_deselections(&mut self, unproved: BTreeSet<String>) {
-        self.deselections.unproved = unproved;
-        let types = self.record.downsynced();
-        for kind in ConfigKind::ALL {
-            self.ask_about_config_kind(kind, types.clone());
+    /// A config has been read: what defines its kind has to be known before it may be gone.
+    pub(super) fn learn_config_kind(&mut self, kind: ConfigKind) {
+        if !self.knows_what_defines(kind) {
+            self.deselections.unlearnt.insert(kind);
+            self.timers.set_if_idle(Timer::Definitions, self.now);
         }
     }
 
-    /// Asks the hub about kinds of configs where that is due, and the configs of the kind have been read.
+    /// The hub was asked what defines types; perhaps it is known now of kinds of configs too.
+    pub(super) fn note_learnt_kinds(&mut self) {
+        let definitions = &self.definitions;
+        let is_unknown = |kind: &ConfigKind| definitions.known(&kind.resource_type().qualified()).is_none();
+        self.deselections.unlearnt.retain(is_unknown);
+    }
+
+    /// Configs may be defined again, by another definition.
+    pub(super) fn ask_about_configs(&mut self) {
+        if ConfigKind::ALL.iter().any(|&kind| self.knows_what_defines(kind)) {
+            self.timers.set_earlier(Timer::ConfigKinds, self.now);
+        }
+    }
+
+    /// An earlier run knew these. What this one has found out since counts.
+    pub(super) fn restore_deselections(&mut self, proved: BTreeSet<String>, unproved: BTreeSet<String>) {
+        let known = &mut self.deselections;
+        let of_this_run = |resource: &String| known.proved.contains(resource) || known.why(resource).is_some();
+        let proved: Vec<String> = proved.into_iter().filter(|resource| !of_this_run(resource)).collect();
+        let unproved = unproved.into_iter().filter(|resource| !known.proved.contains(resource));
+        known.unproved.extend(unproved);
+        known.proved.extend(proved);
+        let Deselections { open, unproved, .. } = known;
+        open.retain(|resource| !unproved.contains(resource));
+    }
+
+    /// Asks the hub about the kinds of configs where that is due.
     pub(super) fn verify_config_kinds(&mut self) {
-        for kind in ConfigKind::ALL {
-            let timer = Timer::ConfigKind(kind);
-            if self.selecting.are_known() && self.timers.fires(timer, self.now) {
-                self.timers.starts(timer);
-                let types = self.deselections.to_ask.remove(&kind).unwrap_or_default();
-                self.deselections.asked.insert(kind, types);
-                let definitions = Rc::clone(&self.definitions);
-                self.request(Request::VerifyConfigs(kind, definitions));
+        if !self.selecting.are_known() || !self.timers.fires(Timer::ConfigKinds, self.now) {
+            return;
+        }
+        let kinds = ConfigKind::ALL.into_iter();
+        let kinds: Vec<ConfigKind> = kinds.filter(|&kind| self.knows_what_defines(kind)).collect();
+        if kinds.is_empty() {
+            return self.are_unproved();
+        }
+        self.timers.starts(Timer::ConfigKinds);
+        self.deselections.asked = self.deselections.open.clone();
+        self.request(Request::VerifyConfigs(kinds, Rc::clone(&self.definitions)));
+    }
+
+    /// The hub has been asked whether what defines the kinds of configs is in place.
+    pub(super) fn config_kinds_are(&mut self, answers: Vec<(ConfigKind, Result<Option<Withdrawal>, Error>)>) {
+        self.timers.ends(Timer::ConfigKinds);
+        let (mut is_open, mut is_withdrawn) = (false, false);
+        for (kind, answer) in answers {
+            match answer {
+                Ok(None) if self.selecting.has_listed(kind) => self.config_kind_works(kind),
+                // It is defined and not served: there may be configs of it.
+                Ok(None) => is_open = true,
+                Ok(Some(withdrawal)) => {
+                    is_withdrawn = true;
+                    self.config_kind_is_withdrawn(kind, withdrawal);
+                }
+                Err(error) if error.is_unreachable() => {
+                    is_open = true;
+                    self.side_is_silent(Side::Hub, "reading what defines the configs", &error);
+                }
+                Err(error) => {
+                    is_open = true;
+                    let subject = definition_of(&kind.resource_type().qualified());
+                    self.fails(subject, "reading what defines the configs", &error);
+                }
             }
         }
-    }
-
-    /// The hub has been asked whether what defines a kind of configs is in place.
-    pub(super) fn config_kind_is(&mut self, kind: ConfigKind, result: Result<Option<Withdrawal>, Error>) {
-        let timer = Timer::ConfigKind(kind);
-        self.timers.ends(timer);
-        let types = self.deselections.asked.remove(&kind).unwrap_or_default();
-        let withdrawal = match result {
-            Ok(withdrawal) => withdrawal,
-            Err(error) => {
-                self.deselections.to_ask.entry(kind).or_default().extend(types);
-                self.timers.retry(timer, self.now, self.chance.f64());
-                if error.is_unreachable() {
-                    self.side_is_silent(Side::Hub, "reading what defines a type", &error);
-                }
+        let asked = std::mem::take(&mut self.deselections.asked);
+        match () {
+            () if is_withdrawn => self.are_unproved(),
+            () if is_open => {
+                self.timers.retry(Timer::ConfigKinds, self.now, self.chance.f64());
+                self.update_reasons();
                 return;
             }
-        };
-        self.timers.succeeds(timer);
-        let resource = kind.resource_type().qualified();
-        let has_any = self.selecting.has_any(kind);
-        match &withdrawal {
-            // It may still be deleting them.
-            None | Some(Withdrawal::Going(Some(_))) if has_any => {}
-            Some(Withdrawal::Redefined(uid)) if has_any => {
-                self.definitions_mut().set(&resource, DefinedBy::Uid(uid.clone()));
+            () => {
+                let known = &mut self.deselections;
+                known.open.retain(|resource| !asked.contains(resource));
+                known.proved.extend(asked);
             }
-            _ => self.definitions_mut().remove(&resource),
         }
-        if withdrawal.is_some() {
-            let let_go = self.guard.vanished.let_go();
-            let types = types.into_iter().filter(|resource| !let_go.contains(resource));
-            self.deselections.unproved.extend(types);
-        }
+        self.timers.succeeds(Timer::ConfigKinds);
+        self.drop_unused_kinds(is_withdrawn);
         self.keep_guard_in_record();
-        // Those that are selected leave the list with it.
         self.replan();
     }
 
-    /// A new plan says what configs select.
-    pub(super) fn note_selected(&mut self, plan: &Plan) {
-        let before = self.deselections.unproved.len();
-        self.deselections
-            .unproved
-            .retain(|resource| !plan.selects_at_hub(resource));
-        if self.deselections.unproved.len() < before {
-            self.keep_guard_in_record();
+    /// Whatever nothing selects by now may have been selected by configs that went with their own type.
+    fn are_unproved(&mut self) {
+        let known = &mut self.deselections;
+        known.asked.clear();
+        known.unproved.append(&mut known.open);
+    }
+
+    fn config_kind_works(&mut self, kind: ConfigKind) {
+        let subject = definition_of(&kind.resource_type().qualified());
+        self.report.works(&subject);
+    }
+
+    fn config_kind_is_withdrawn(&mut self, kind: ConfigKind, withdrawal: Withdrawal) {
+        self.config_kind_works(kind);
+        let resource = kind.resource_type().qualified();
+        if !self.selecting.has_any(kind) {
+            self.definitions_mut().remove(&resource);
+        } else if let Withdrawal::Redefined(uid) = withdrawal {
+            // One that is being deleted may still be deleting its configs.
+            self.definitions_mut().set(&resource, DefinedBy::Uid(uid));
+        }
+    }
+
+    /// People have deleted all configs of a kind, one by one: what becomes of the kind says nothing any more. That is so
+    /// only if there is nothing of which it is still to be asked.
+    fn drop_unused_kinds(&mut self, is_withdrawn: bool) {
+        if is_withdrawn || !self.deselections.open.is_empty() || self.selecting.changed {
+            return;
+        }
+        for kind in ConfigKind::ALL {
+            if !self.selecting.has_any(kind) {
+                self.definitions_mut().remove(&kind.resource_type().qualified());
+            }
         }
     }
 }

@@ -59,8 +59,8 @@ pub(crate) enum Request {
     Define(Vec<ResourceType>, Rc<TypeDefinitions>),
     /// Ask the hub whether a type is still being deleted there; true if it was gone already.
     Verify(ResourceType, bool, Rc<TypeDefinitions>),
-    /// Ask the hub whether what defines a kind of configs is in place.
-    VerifyConfigs(ConfigKind, Rc<TypeDefinitions>),
+    /// Ask the hub whether what defines these kinds of configs is in place.
+    VerifyConfigs(Vec<ConfigKind>, Rc<TypeDefinitions>),
     /// Ask both sides what is left of a type, `resource.group`, that the hub has no longer.
     SearchForLeft(String, Vec<CopiesOf>, Rc<TypeDefinitions>),
     /// Do something about a namespace at the hub.
@@ -76,15 +76,15 @@ pub(crate) enum Answer {
     /// A side has been asked what it serves.
     Discovered(Side, Answers),
     /// The record of synced types has been read (`true`) or written.
-    Recorded(Result<Kept, Error>, bool),
+    Recorded(Result<Box<Kept>, Error>, bool),
     /// A side has been asked which cluster it is.
     Identified(Side, Result<Option<String>, Error>),
     /// The hub has been asked what defines its types.
     Defined(TypeDefinitionAnswers),
     /// The hub has been asked whether a type is still being deleted there.
     Withdrawal(String, Result<Option<Withdrawal>, Error>),
-    /// The hub has been asked whether what defines a kind of configs is in place; why not.
-    ConfigKind(ConfigKind, Result<Option<Withdrawal>, Error>),
+    /// The hub has been asked whether what defines these kinds of configs is in place; why not.
+    ConfigKinds(Vec<(ConfigKind, Result<Option<Withdrawal>, Error>)>),
     /// Both sides have been asked what is left of a type that the hub has no longer.
     Vanished(String, Left),
     /// A namespace at the hub has been created or deleted, or the attempt has failed.

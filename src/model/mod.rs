@@ -360,7 +360,7 @@ impl Model {
             }
             Answer::Defined(answers) => self.definitions_read(answers),
             Answer::Withdrawal(resource, result) => self.withdrawal_is(resource, result),
-            Answer::ConfigKind(kind, result) => self.config_kind_is(kind, result),
+            Answer::ConfigKinds(answers) => self.config_kinds_are(answers),
             Answer::Vanished(resource, left) => self.vanished_is(&resource, left),
             Answer::Namespace(done) => self.namespace_done(done),
             Answer::Heartbeat(written) => self.heartbeat_ended(written),
@@ -387,7 +387,7 @@ impl Model {
         let may = |timer| match timer {
             Timer::HubNamespaces | Timer::Heartbeat => self.may_write(),
             Timer::Record => self.may_keep_record(),
-            Timer::ConfigKind(_) => self.selecting.are_known(),
+            Timer::ConfigKinds => self.selecting.are_known(),
             _ => true,
         };
         let others = [

@@ -332,6 +332,10 @@ impl Model {
         if state.plan.gone_at_origin {
             out_of_sync.extend(state.inventory.origin_has_none());
         }
+        self.permit_let_go(type_id);
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
         let orphans = state.inventory.orphans();
         for name in out_of_sync {
             self.enqueue(type_id, name, None);

@@ -159,6 +159,8 @@ impl Model {
             former_edges: self.identity(Side::Edge).former().clone(),
             hub_versions: self.hub_versions(),
             hub_definitions: self.definitions.all().clone(),
+            let_go: self.guard.vanished.let_go().clone(),
+            deselected: self.deselections.proved().clone(),
             unproved: self.deselections.unproved().clone(),
             holds: self.lines_of_holds(),
         }
@@ -196,11 +198,11 @@ impl Model {
         self.timers.set(Timer::Record, self.now);
     }
 
-    pub(super) fn recorded(&mut self, result: Result<Kept, Error>, is_read: bool) {
+    pub(super) fn recorded(&mut self, result: Result<Box<Kept>, Error>, is_read: bool) {
         self.timers.ends(Timer::Record);
         let before = (self.record.saved.clone(), self.record.refused);
         match result {
-            Ok(kept) => self.record_is(kept, is_read),
+            Ok(kept) => self.record_is(*kept, is_read),
             Err(error) => {
                 self.timers.retry(Timer::Record, self.now, self.chance.f64());
                 if !is_refusal(&error) {
@@ -239,7 +241,8 @@ impl Model {
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.restore_holds(&kept.holds);
             self.restore_definitions(kept.hub_definitions);
-            self.restore_deselections(kept.unproved);
+            self.restore_let_go(kept.let_go);
+            self.restore_deselections(kept.deselected, kept.unproved);
             self.restore_side(Side::Hub, kept.hub, kept.former_hubs);
             self.restore_side(Side::Edge, kept.edge, kept.former_edges);
             self.restore_versions(kept.hub_versions);

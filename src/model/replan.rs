@@ -25,7 +25,7 @@ impl Model {
         let mut wanted = self.selecting.wanted(self.settings.renaming);
         wanted.retained = retained;
         wanted.let_go.clone_from(self.guard.vanished.let_go());
-        wanted.in_doubt = self.deselections.in_doubt();
+        wanted.deselected.clone_from(self.deselections.proved());
         self.selecting.wanted = wanted;
         let (hub, edge) = self.discoveries();
         let own = self.settings.own_namespace.as_deref();

@@ -31,8 +31,8 @@ pub(super) enum Timer {
     Heartbeat,
     /// The hub is asked for a kind of configs that it did not serve.
     Configs(ConfigKind),
-    /// The hub is asked whether what defines a kind of configs is in place.
-    ConfigKind(ConfigKind),
+    /// The hub is asked whether what defines the kinds of configs is in place.
+    ConfigKinds,
 }
 
 /// One row. One that is not in the table is neither due nor running, and has not failed.

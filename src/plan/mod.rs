@@ -27,7 +27,7 @@ pub use direction::Direction;
 pub(crate) use filter::is_label;
 pub use filter::{Filter, Rule, RuleError};
 pub use naming::Naming;
-pub use planned::{Absence, CopiesOf, Missing, Pair, Plan, StatusPath, TypePlan, Unknown, Vanished};
+pub use planned::{Absence, CopiesOf, Missing, Pair, Plan, Selects, StatusPath, TypePlan, Unknown};
 pub use selector::{Added, Names, Selection, Selector};
 pub use wanted::{Origins, Place, SyncedType, Types, Wanted};
 

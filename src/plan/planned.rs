@@ -16,7 +16,10 @@ pub struct Plan {
     pub missing: Vec<Missing>,
     /// Types, `resource.group`, that are selected, or count as that, though the hub does not serve them, and of which
     /// there may be copies.
-    pub vanished: BTreeMap<String, Vanished>,
+    pub vanished: BTreeMap<String, Vec<CopiesOf>>,
+    /// Whether configs select the types that have come down once, by `resource.group` at the hub, other than those of the
+    /// core group.
+    pub selects: BTreeMap<String, Selects>,
     /// What in the configs cannot be followed.
     pub problems: BTreeSet<Problem>,
     /// What has to be asked before the plan is complete.
@@ -41,13 +44,15 @@ pub struct Pair {
     pub edge: (String, String),
 }
 
-/// What is left of a type that the hub does not serve.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Vanished {
-    /// A config selects it. Otherwise it only counts as selected.
-    pub is_selected: bool,
-    /// Its copies at the edge.
-    pub copies: Vec<CopiesOf>,
+/// Whether configs select a type that was synced once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Selects {
+    /// No config names it.
+    No,
+    /// A config names a kind that may be this one: no side serves it, so that its plural is not known.
+    Perhaps,
+    /// One does.
+    Yes,
 }
 
 /// The copies of one type at the edge that are of one kind of origins.
@@ -186,16 +191,6 @@ impl Plan {
             let goes_down = planned.direction == Direction::Down && !planned.gone_at_origin;
             goes_down && planned.at_hub.qualified() == resource
         })
-    }
-
-    /// True if a config selects a type of the hub, `resource.group`, whether or not the hub serves it.
-    pub fn selects_at_hub(&self, resource: &str) -> bool {
-        let mut types = self.types.values();
-        self.vanished.get(resource).is_some_and(|known| known.is_selected)
-            || types.any(|planned| {
-                let is_selected = planned.selected && planned.direction == Direction::Down;
-                is_selected && planned.at_hub.qualified() == resource
-            })
     }
 
     /// True if the kind of a type, `resource.group`, differs between the sides.

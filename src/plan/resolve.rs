@@ -49,6 +49,7 @@ impl Plan {
             resolver.convert(conversion);
         }
         resolver.select_by_names_at_edge();
+        resolver.note_selected();
         for known in &wanted.retained {
             resolver.retain(known);
         }

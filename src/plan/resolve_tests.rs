@@ -3,7 +3,7 @@ use crate::api::edge_sync_config::EdgeSyncConfig;
 use crate::api::syncer_config::SyncerConfig;
 use crate::cluster::ObjectName;
 use crate::cluster::discovery::Served;
-use crate::plan::{Origins, Selection, SyncedType};
+use crate::plan::{Origins, Selection, Selects, SyncedType};
 
 /// What a side serves: group, version, plural, kind, namespaced.
 pub(super) type Types = [(&'static str, &'static str, &'static str, &'static str, bool)];
@@ -101,6 +101,14 @@ fn synced(direction: Direction) -> SyncedType {
     }
 }
 
+/// Nothing is wanted, since people have deselected `gauges`.
+fn deselected() -> Wanted {
+    Wanted {
+        deselected: ["gauges.g".to_owned()].into(),
+        ..Wanted::default()
+    }
+}
+
 pub(super) fn resolve(wanted: &Wanted, hub: &Discovery, edge: &Discovery) -> Plan {
     resolve_within(&Filter::default(), wanted, hub, edge)
 }
@@ -145,7 +153,7 @@ fn an_edge_that_serves_another_version_is_addressed_at_it() {
 #[test]
 fn a_type_that_nothing_asks_for_any_more_is_retained_also_when_the_hub_no_longer_serves_it() {
     let both = with(&[GAUGES]);
-    let mut wanted = Wanted::default();
+    let mut wanted = deselected();
     wanted.retained.insert(synced(Direction::Down));
     for (hub, gone) in [(&both, false), (&with(&[]), true)] {
         let gauges = &resolve(&wanted, hub, &both).types[&down_gauges()];
@@ -323,19 +331,73 @@ fn a_type_that_the_edge_has_lost_is_gone_for_upsync_and_selected_as_before() {
 #[test]
 fn a_type_that_has_vanished_from_the_hub_is_named_until_it_is_back_deselected_or_let_go() {
     let (both, none) = (with(&[GAUGES]), with(&[]));
-    for (row, hub, edge, selects, was_synced, let_go, vanished, retained) in [
-        ("it has vanished", &none, &both, true, true, false, true, false),
-        ("it is back", &both, &both, true, true, false, false, true),
-        ("it was never synced", &none, &both, true, false, false, false, false),
-        ("there can be no copies", &none, &none, true, true, false, false, false),
-        ("nothing selects it", &none, &both, false, true, false, false, true),
-        ("people have let it go", &none, &both, true, true, true, false, true),
-        ("and it is back", &both, &both, true, true, true, false, true),
+    for (row, hub, edge, selects, is_proved, was_synced, let_go, vanished, retained) in [
+        ("it has vanished", &none, &both, true, false, true, false, true, false),
+        ("it is back", &both, &both, true, false, true, false, false, true),
+        (
+            "it was never synced",
+            &none,
+            &both,
+            true,
+            false,
+            false,
+            false,
+            false,
+            false,
+        ),
+        (
+            "there can be no copies",
+            &none,
+            &none,
+            true,
+            false,
+            true,
+            false,
+            false,
+            false,
+        ),
+        (
+            "people have deselected it",
+            &none,
+            &both,
+            false,
+            true,
+            true,
+            false,
+            false,
+            true,
+        ),
+        (
+            "nothing selects it",
+            &none,
+            &both,
+            false,
+            false,
+            true,
+            false,
+            true,
+            false,
+        ),
+        (
+            "people have let it go",
+            &none,
+            &both,
+            true,
+            false,
+            true,
+            true,
+            false,
+            true,
+        ),
+        ("and it is back", &both, &both, true, false, true, true, false, true),
     ] {
         let mut wanted = if selects {
             gauges_and_configmaps()
         } else {
-            Wanted::default()
+            Wanted {
+                deselected: is_proved.then(|| "gauges.g".to_owned()).into_iter().collect(),
+                ..Wanted::default()
+            }
         };
         wanted.retained.extend(was_synced.then(|| synced(Direction::Down)));
         wanted.let_go.extend(let_go.then(|| "gauges.g".to_owned()));
@@ -353,6 +415,33 @@ fn a_type_that_has_vanished_from_the_hub_is_named_until_it_is_back_deselected_or
     let wanted = gauges_and_configmaps();
     assert!(resolve(&wanted, &Discovery::default(), &both).is_unknown("gauges.g"));
     assert!(!resolve(&wanted, &none, &both).is_unknown("gauges.g"));
+}
+
+#[test]
+fn a_type_is_deselected_only_if_no_config_may_select_it_whatever_the_sides_serve() {
+    let (both, none, unknown) = (with(&[GAUGES]), with(&[]), Discovery::default());
+    let kind = |kind: &str| {
+        let object = serde_json::json!({"group": "g", "version": "v1", "kind": kind, "name": "a"});
+        wanted_by_kind(&serde_json::json!({"downSyncedResources": [object]}))
+    };
+    for (row, wanted, [by_both, by_edge, by_neither]) in [
+        ("by plural", gauges_and_configmaps(), [Selects::Yes; 3]),
+        ("by kind", kind("Gauge"), [Selects::Yes, Selects::Yes, Selects::Perhaps]),
+        ("another kind", kind("Meter"), [Selects::Perhaps; 3]),
+        ("not at all", Wanted::default(), [Selects::No; 3]),
+    ] {
+        for (hub, edge, expected) in [
+            (&both, &both, by_both),
+            (&none, &both, by_edge),
+            (&none, &none, by_neither),
+            (&unknown, &unknown, by_neither),
+        ] {
+            let mut wanted = wanted.clone();
+            wanted.retained.insert(synced(Direction::Down));
+            let plan = resolve(&wanted, hub, edge);
+            assert_eq!(plan.selects.get("gauges.g"), Some(&expected), "{row}");
+        }
+    }
 }
 
 #[test]
@@ -376,11 +465,7 @@ fn a_type_of_another_scope_is_another_type_and_both_sides_are_asked_for_it_again
     ] {
         let hub = with(&[at_hub]);
         for (selects, expected) in [(true, selected), (false, retained)] {
-            let mut wanted = if selects {
-                gauges_and_configmaps()
-            } else {
-                Wanted::default()
-            };
+            let mut wanted = if selects { gauges_and_configmaps() } else { deselected() };
             wanted.retained.insert(synced(Direction::Down));
             let plan = resolve(&wanted, &hub, &edge);
             let row = format!("{row}, {selects}");
@@ -566,7 +651,7 @@ fn a_conversion_between_kinds_makes_a_pair_of_its_own() {
 #[test]
 fn what_a_conversion_between_kinds_has_made_is_retained_as_that() {
     let both = with(&[GAUGES, ("h", "v1", "meters", "Meter", true)]);
-    let mut wanted = Wanted::default();
+    let mut wanted = deselected();
     for direction in [Direction::Down, Direction::Up] {
         let (copies, origins) = match direction {
             Direction::Down => (("h", "meters"), ("g", "others", "Other")),
@@ -631,7 +716,8 @@ fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_
             "",
             true,
         ),
-        ("nothing selects it", &without, Wanted::default(), false, "", true),
+        ("people have deselected it", &without, deselected(), false, "", true),
+        ("nothing selects it", &without, Wanted::default(), false, "", false),
         ("it is served", &both, gauges_and_configmaps(), false, "", true),
     ] {
         let mut filter = Filter::default();
@@ -653,11 +739,7 @@ fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_
         let goes = meters.is_some_and(|planned| planned.gone_at_origin);
         assert_eq!(goes, retained && std::ptr::eq(hub, &raw const without), "{row}");
         // Whoever confirms that they are deleted has read how many they are.
-        let vanished = plan
-            .vanished
-            .get("gauges.g")
-            .into_iter()
-            .flat_map(|known| &known.copies);
+        let vanished = plan.vanished.get("gauges.g").into_iter().flatten();
         let are_named = vanished
             .filter(|copies| copies.origins == "Gauge.g" && copies.resource.resource == "meters")
             .count();

@@ -24,8 +24,9 @@ pub struct Wanted {
     /// Types, `resource.group`, of which people have confirmed the held deletes, though they are selected and the hub
     /// does not serve them.
     pub let_go: BTreeSet<String>,
-    /// Types, `resource.group` at the hub, that count as selected where the hub lacks them, though nothing selects them.
-    pub in_doubt: BTreeSet<String>,
+    /// Types, `resource.group` at the hub, that people are known to have deselected. Others count as selected where the hub
+    /// lacks them.
+    pub deselected: BTreeSet<String>,
     /// What in the configs cannot be followed, whatever the servers serve.
     pub problems: BTreeSet<Problem>,
 }

@@ -20,6 +20,8 @@ pub(in crate::model) enum TypeIs {
     Gone,
     /// The same, and nothing selects it, since the configs were deleted with their own type.
     GoneWithConfigs,
+    /// The same, as long as the hub has not said whether the configs were deleted with their own type.
+    GoneUnselected,
     /// It is defined again.
     Redefined,
 }
@@ -90,6 +92,10 @@ impl std::fmt::Display for Reason {
                 TypeIs::GoneWithConfigs => write!(
                     f,
                     "{resource} is missing at the hub as it was, and nothing selects it since the configs were deleted with their own type; its copies are preserved until it is back"
+                ),
+                TypeIs::GoneUnselected => write!(
+                    f,
+                    "{resource} is missing at the hub as it was, and nothing selects it; its copies are preserved until the hub has said that the configs were not deleted with their own type"
                 ),
                 TypeIs::Redefined => write!(
                     f,

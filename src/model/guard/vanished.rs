@@ -13,7 +13,10 @@ use tokio::time::Instant;
 use super::{Hold, Reason, TypeIs};
 use crate::cluster::{Error, Side};
 use crate::logging::log_line;
-use crate::model::{Effect, Model, Request};
+use crate::model::deselections::Unproved;
+use crate::model::inventory::{Held, Permit};
+use crate::model::timers::Timer;
+use crate::model::{Effect, Model, Request, TypeId};
 use crate::plan::{CopiesOf, Direction, Plan};
 use crate::report::{Subject, Topic};
 
@@ -39,7 +42,8 @@ struct Vanished {
 #[derive(Debug, Default)]
 pub(in crate::model) struct VanishedTypes {
     types: BTreeMap<String, Vanished>,
-    /// Types whose held deletes people have confirmed: they count as not selected until the hub has them again.
+    /// Types whose held deletes people have confirmed: they count as not selected until the hub has them again. They are
+    /// in the record.
     let_go: BTreeSet<String>,
 }
 
@@ -56,17 +60,35 @@ impl VanishedTypes {
         held.filter_map(|known| Some((Direction::Down, known.hold.as_ref()?, known.objects)))
     }
 
-    /// Their names.
-    pub(in crate::model) fn names(&self) -> impl Iterator<Item = &String> {
-        self.types.keys()
-    }
-
     pub(in crate::model) fn let_go(&self) -> &BTreeSet<String> {
         &self.let_go
     }
 }
 
 impl Model {
+    /// An earlier run knew that people have let go these.
+    pub(in crate::model) fn restore_let_go(&mut self, let_go: BTreeSet<String>) {
+        self.guard.vanished.let_go.extend(let_go);
+    }
+
+    /// Only of these types there may be copies.
+    pub(in crate::model) fn retire_let_go(&mut self, origins: &BTreeSet<String>) {
+        self.guard.vanished.let_go.retain(|resource| origins.contains(resource));
+    }
+
+    /// The copies of a type are listed whose origins are gone with it. If people have confirmed that, they are no sign of
+    /// an accident.
+    pub(in crate::model) fn permit_let_go(&mut self, type_id: TypeId) {
+        let let_go = &self.guard.vanished.let_go;
+        if let Some(state) = self.types.get_mut(&type_id)
+            && state.plan.gone_at_origin
+            && state.plan.direction == Direction::Down
+            && let_go.contains(&state.plan.at_hub.qualified())
+        {
+            state.inventory.release(Held::WithoutPermit, Permit::Given);
+        }
+    }
+
     /// A new plan says which types have vanished, and which no longer. Types that are not in the plan still run: what
     /// is held of them continues to be held.
     pub(in crate::model) fn note_vanished(&mut self, plan: &Plan) {
@@ -93,17 +115,30 @@ impl Model {
             let hold = self.guard.vanished.types.remove(&resource).and_then(|known| known.hold);
             self.is_held_no_longer(hold.as_ref(), &resource, why);
         }
-        for (resource, vanished) in &plan.vanished {
+        for (resource, copies) in &plan.vanished {
             match self.guard.vanished.types.get_mut(resource) {
-                Some(known) => known.copies.clone_from(&vanished.copies),
-                None => self.has_vanished(resource, &vanished.copies),
+                Some(known) => known.copies.clone_from(copies),
+                None => self.has_vanished(resource, copies),
             }
             self.update_reason(resource);
         }
     }
 
-    /// What a hold of a type that the hub lacks says of the configs follows them; its token stays.
+    /// The hub could not say whether people have deselected these types.
+    pub(in crate::model) fn update_reasons(&mut self) {
+        let resources: Vec<String> = self.guard.vanished.types.keys().cloned().collect();
+        for resource in resources {
+            self.update_reason(&resource);
+        }
+    }
+
+    /// What a hold of a type that the hub lacks says of the configs follows them; its token stays. The hub is given the
+    /// time to answer before it is logged that it has not.
     fn update_reason(&mut self, resource: &str) {
+        let is_open = self.deselections.why(resource) == Some(Unproved::Open);
+        if is_open && self.timers.failures(Timer::ConfigKinds) == 0 {
+            return;
+        }
         let reason = self.why_it_is_held(resource);
         let known = self.guard.vanished.types.get_mut(resource);
         if let Some(hold) = known.and_then(|known| known.hold.as_mut())
@@ -115,13 +150,12 @@ impl Model {
     }
 
     fn why_it_is_held(&self, resource: &str) -> Reason {
-        let is_unproved = self.deselections.unproved().contains(resource);
         Reason::Withdrawn {
             resource: resource.to_owned(),
-            is: if is_unproved {
-                TypeIs::GoneWithConfigs
-            } else {
-                TypeIs::Gone
+            is: match self.deselections.why(resource) {
+                None => TypeIs::Gone,
+                Some(Unproved::WithConfigs) => TypeIs::GoneWithConfigs,
+                Some(Unproved::Open) => TypeIs::GoneUnselected,
             },
         }
     }

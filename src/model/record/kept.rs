@@ -30,6 +30,10 @@ const HUB_VERSIONS: &str = "hub-versions";
 /// could be deleted.
 const HUB_DEFINITIONS: &str = "hub-definitions";
 const NOTHING: &str = "-";
+/// Key of the types that the hub lacks and whose deletes people have confirmed, one `resource.group` a line.
+const LET_GO: &str = "confirmed";
+/// Key of the types that people have deselected, one `resource.group` a line.
+const DESELECTED: &str = "deselected";
 /// Key of the types that nothing selects since the configs were deleted with their own type, one `resource.group` a line.
 const UNPROVED: &str = "deselected-with-configs";
 
@@ -51,6 +55,10 @@ pub(crate) struct Kept {
     pub(super) former_edges: BTreeSet<String>,
     pub(super) hub_versions: BTreeMap<String, u64>,
     pub(crate) hub_definitions: BTreeMap<String, DefinedBy>,
+    /// Types that the hub lacks and whose deletes people have confirmed.
+    pub(in crate::model) let_go: BTreeSet<String>,
+    /// Types that people have deselected.
+    pub(in crate::model) deselected: BTreeSet<String>,
     /// Types that nothing selects since the configs were deleted with their own type.
     pub(in crate::model) unproved: BTreeSet<String>,
 }
@@ -113,6 +121,8 @@ pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error
         former_hubs: words(FORMER_HUBS),
         former_edges: words(FORMER_EDGES),
         hub_versions: versions.collect(),
+        let_go: words(LET_GO),
+        deselected: words(DESELECTED),
         unproved: words(UNPROVED),
     })
 }
@@ -142,6 +152,8 @@ pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
             (FORMER_EDGES, lines(&kept.former_edges)),
             (HUB_VERSIONS, versions),
             (HUB_DEFINITIONS, definitions),
+            (LET_GO, lines(&kept.let_go)),
+            (DESELECTED, lines(&kept.deselected)),
             (UNPROVED, lines(&kept.unproved)),
             (HOLDS, kept.holds.clone()),
         ])

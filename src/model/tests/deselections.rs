@@ -5,6 +5,7 @@ use crate::api::TYPE_WITHDRAWN;
 use crate::sync::definition::{DefinedBy, Withdrawal};
 
 const CONFIGS: &str = "syncerconfigs.edge.kubestellar.io";
+const VERIFY: &str = "ask whether a type is withdrawn";
 const WIDGETS: &str = "widgets.example.org";
 
 fn known_of_configs(bench: &Bench) -> Option<&DefinedBy> {
@@ -15,6 +16,22 @@ fn known_of_configs(bench: &Bench) -> Option<&DefinedBy> {
         "a restart knows the same"
     );
     known
+}
+
+/// The only config is gone.
+fn drop_config(bench: &mut Bench) {
+    let configs = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
+    bench.says_gone(configs, &shop(&[WIDGETS]));
+}
+
+fn is_proved(bench: &Bench) -> bool {
+    let is_proved = bench.model.deselections.proved().contains(WIDGETS);
+    assert_eq!(
+        is_proved,
+        bench.world.kept.deselected.contains(WIDGETS),
+        "a restart knows the same"
+    );
+    is_proved
 }
 
 fn is_unproved(bench: &Bench) -> bool {
@@ -43,8 +60,7 @@ fn selecting(selects: &[&str]) -> Bench {
 fn without_configs(withdrawal: Option<Withdrawal>) -> Bench {
     let mut bench = selecting(&[WIDGETS]);
     bench.world.withdrawal = withdrawal;
-    let configs = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
-    bench.says_gone(configs, &shop(&[WIDGETS]));
+    drop_config(&mut bench);
     bench.list_namespaces(2001);
     bench.list_widgets(&["a", "b"], 2001);
     bench.pass(SECOND);
@@ -85,6 +101,7 @@ fn a_type_is_deselected_if_the_type_of_the_configs_is_what_it_was() {
         let is_proved = withdrawal.is_none();
         let mut bench = without_configs(withdrawal);
         assert_eq!(known_of_configs(&bench), None, "{row}");
+        assert_eq!(self::is_proved(&bench), is_proved, "{row}");
         assert_eq!(is_unproved(&bench), !is_proved, "{row}");
         assert_eq!(bench.world.kept.unproved.contains(WIDGETS), !is_proved, "{row}");
         lose_widgets(&mut bench);
@@ -106,15 +123,14 @@ fn a_type_is_deselected_if_the_type_of_the_configs_is_what_it_was() {
 #[test]
 fn a_hub_that_cannot_say_what_defines_the_configs_is_asked_again() {
     let mut bench = selecting(&[WIDGETS]);
-    let verify = "ask whether a type is withdrawn";
-    bench.world.fails.insert(verify.into(), broken());
-    let configs = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
-    bench.says_gone(configs, &shop(&[WIDGETS]));
+    bench.world.fails.insert(VERIFY.into(), broken());
+    drop_config(&mut bench);
     bench.list_namespaces(2001);
     bench.list_widgets(&["a", "b"], 2001);
     lose_widgets(&mut bench);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
-    assert!((2..20).contains(&bench.count(verify)), "{}", bench.count(verify));
+    assert!((2..20).contains(&bench.count(VERIFY)), "{}", bench.count(VERIFY));
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
     bench.world.fails.clear();
     bench.pass(660 * SECOND);
     bench.list_widgets(&["a", "b"], 2001);
@@ -167,4 +183,146 @@ fn configs_that_went_while_nobody_looked_are_asked_about_after_the_start() {
         assert_eq!(is_unproved(&bench), expected);
         assert_eq!(known_of_configs(&bench), None);
     }
+}
+
+#[test]
+fn configs_that_go_with_their_type_once_more_deselect_nothing_while_the_hub_lacks_the_selected_type() {
+    let mut bench = without_configs(Some(gone()));
+    lose_widgets(&mut bench);
+    bench.world.withdrawal = None;
+    bench.world.definition = Some(defined_by("next"));
+    bench.config_says(&shop(&[WIDGETS]));
+    bench.pass(SECOND);
+    assert!(!is_unproved(&bench));
+    assert_eq!(known_of_configs(&bench), Some(&uid("next")));
+    bench.world.withdrawal = Some(Withdrawal::Redefined("third".into()));
+    drop_config(&mut bench);
+    bench.pass(2 * GRACE);
+    assert!(is_unproved(&bench));
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+}
+
+/// One that begins when the hub lacks the widgets, with the record of a run that knew the CRD of the configs.
+fn after_a_run(record: &Value) -> Bench {
+    let mut bench = Bench::new();
+    bench.world.serve_at(Side::Edge, &widgets());
+    bench.world.left = 2;
+    bench.world.keep(record);
+    bench.run();
+    bench
+}
+
+fn recorded() -> Value {
+    json!({"types": "example.org/v1/widgets\n", "hub-definitions": format!("{CONFIGS} crd\n{WIDGETS} crd\n")})
+}
+
+#[test]
+fn a_kind_of_configs_that_is_defined_and_not_served_proves_nothing() {
+    let mut bench = after_a_run(&recorded());
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[]);
+    for _ in 0..10 {
+        if let Some(configs) = bench.find(|feed| *feed == Feed::Configs(ConfigKind::SyncerConfig), "syncerconfigs") {
+            bench.breaks(configs, not_served());
+        }
+        bench.pass(10 * SECOND);
+    }
+    assert!(bench.model.selecting.are_known() && bench.count(VERIFY) > 0);
+    bench.pass(2 * GRACE);
+    assert!(!is_proved(&bench) && !is_unproved(&bench));
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.list_configs(ConfigKind::SyncerConfig, &[]);
+    bench.pass(SECOND);
+    assert!(is_proved(&bench), "people had deleted them");
+}
+
+#[test]
+fn without_a_record_of_what_defined_the_configs_nobody_is_known_to_have_deselected_a_type() {
+    for (definitions, expected) in [(format!("{CONFIGS} crd\n"), true), (format!("{WIDGETS} crd\n"), false)] {
+        let mut bench = after_a_run(&json!({"types": "example.org/v1/widgets\n", "hub-definitions": definitions}));
+        bench.configure(&[]);
+        bench.pass(SECOND);
+        assert_eq!(
+            (is_proved(&bench), is_unproved(&bench)),
+            (expected, !expected),
+            "{definitions}"
+        );
+    }
+}
+
+#[test]
+fn configs_of_which_it_is_not_known_what_defines_them_prove_nothing() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    bench.world.fails.insert("ask what defines types".into(), forbidden());
+    let mut bench = bench.selecting(&[WIDGETS]);
+    bench.pass(SECOND);
+    drop_config(&mut bench);
+    bench.pass(SECOND);
+    assert!(!is_proved(&bench) && is_unproved(&bench));
+}
+
+#[test]
+fn an_answer_from_before_the_type_was_selected_again_proves_nothing() {
+    let mut bench = selecting(&[WIDGETS]);
+    bench.world.unanswered.insert(VERIFY.into());
+    drop_config(&mut bench);
+    bench.config_says(&shop(&[WIDGETS]));
+    drop_config(&mut bench);
+    bench.world.unanswered.clear();
+    bench.world.withdrawal = Some(gone());
+    let in_place = vec![(ConfigKind::SyncerConfig, Ok(None))];
+    bench.tell(Event::Answer(Answer::ConfigKinds(in_place)));
+    bench.pass(SECOND);
+    assert!(!is_proved(&bench) && is_unproved(&bench));
+}
+
+#[test]
+fn a_type_that_people_have_deselected_is_known_as_that_after_a_restart() {
+    let mut record = recorded();
+    record["deselected"] = json!(WIDGETS);
+    let mut bench = after_a_run(&record);
+    bench.world.withdrawal = Some(gone());
+    bench.configure(&[]);
+    bench.pass(SECOND);
+    assert!(is_proved(&bench) && !is_unproved(&bench));
+    bench.configure(&[shop(&[WIDGETS])]);
+    bench.pass(SECOND);
+    assert!(!is_proved(&bench), "it is selected");
+}
+
+#[test]
+fn a_record_that_is_read_late_does_not_take_back_what_this_run_has_found_out() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    bench.world.definition = Some(defined_by("crd"));
+    bench.world.fails.insert("read the record".into(), forbidden());
+    let mut bench = bench.selecting(&[WIDGETS]);
+    bench.pass(SECOND);
+    bench.world.withdrawal = Some(gone());
+    drop_config(&mut bench);
+    bench.list_namespaces(2001);
+    bench.list_widgets(&["a"], 2001);
+    bench.pass(SECOND);
+    assert!(bench.model.deselections.unproved().contains(WIDGETS));
+    bench.world.fails.clear();
+    bench.pass(3 * GRACE);
+    assert!(bench.count("write the record") > 0);
+    assert!(is_unproved(&bench) && !is_proved(&bench));
+}
+
+#[test]
+fn a_config_that_is_another_object_has_the_hub_asked_what_defines_it() {
+    let mut bench = selecting(&[WIDGETS]);
+    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    let mut another = shop(&[WIDGETS]);
+    another["metadata"]["uid"] = json!("another");
+    bench.config_says(&another);
+    bench.pass(SECOND);
+    assert_eq!(known_of_configs(&bench), Some(&uid("next")));
+    bench.world.withdrawal = None;
+    drop_config(&mut bench);
+    bench.pass(SECOND);
+    assert!(is_proved(&bench));
 }

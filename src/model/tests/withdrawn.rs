@@ -258,6 +258,24 @@ fn people_may_let_go_the_copies_of_a_type_that_the_hub_has_no_longer() {
     assert!(bench.work.iter().all(|(_, job)| job.type_gone && job.may_delete));
 }
 
+#[test]
+fn what_people_have_confirmed_of_a_type_that_is_gone_is_not_held_once_more_as_too_many() {
+    let mut bench = vanished(60);
+    bench.list_crds(Side::Hub, &[]);
+    bench.confirm(&bench.token());
+    assert!(
+        bench.world.kept.let_go.contains("widgets.example.org"),
+        "a restart knows it"
+    );
+    bench.pass(60 * SECOND);
+    let names: Vec<String> = (0..60).map(|index| format!("w-{index}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    bench.list_widgets(&names, 2001);
+    bench.pass(SECOND);
+    assert_eq!(bench.held_for(Direction::Down, crate::api::TOO_MANY), None);
+    assert!(bench.work.iter().all(|(_, job)| job.may_delete) && !bench.work.is_empty());
+}
+
 /// Nothing selects the widgets any more, and the hub has said that it has them no longer, once.
 fn deselected_and_gone() -> Bench {
     let mut bench = bench();

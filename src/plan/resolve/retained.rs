@@ -4,7 +4,7 @@ use super::{Draft, Resolver, key};
 use crate::cluster::discovery::ServedResource;
 use crate::cluster::{ResourceType, Side, qualified};
 use crate::plan::naming::Naming;
-use crate::plan::planned::{Absence, CopiesOf, Pair};
+use crate::plan::planned::{Absence, CopiesOf, Pair, Selects};
 use crate::plan::wanted::{Entry, SyncedType, Types};
 use crate::plan::words::is_never_synced;
 use crate::plan::{Direction, Place, Selector};
@@ -42,13 +42,14 @@ impl<'a> Resolver<'a> {
                 missing.absence = Absence::Scope { namespaced };
             }
         }
-        let is_selected = self.selects_origins(known);
-        let counts_as_selected = is_selected || self.wanted.in_doubt.contains(&of_type);
+        // A server that works always has the core group.
+        let is_deselected = of_group.is_empty() || self.wanted.deselected.contains(&of_type);
+        let counts_as_selected = !is_deselected || self.selects_origins(known);
         if origin.is_none() && direction == Direction::Down && counts_as_selected && !is_let_go {
             // As for copies of the same kind: what is selected at the hub and not served there may come back.
             if let Some(ServedResource { resource, .. }) = copy {
                 let kind = known.of.as_ref().map_or(&*resource.kind, |of| &*of.kind);
-                self.has_vanished(of_type, is_selected, qualified(of_group, kind), resource);
+                self.has_vanished(of_type, qualified(of_group, kind), resource);
             }
             return;
         }
@@ -94,6 +95,35 @@ impl<'a> Resolver<'a> {
             });
     }
 
+    /// Notes whether configs select the types that have come down once, whatever the sides serve.
+    pub(super) fn note_selected(&mut self) {
+        let down = self.wanted.retained.iter();
+        for known in down.filter(|known| known.direction == Direction::Down && !known.origin().0.is_empty()) {
+            let selects = match () {
+                () if self.selects_origins(known) => Selects::Yes,
+                () if self.may_select(known) => Selects::Perhaps,
+                () => Selects::No,
+            };
+            let noted = self.plan.selects.entry(known.qualified_origin()).or_insert(selects);
+            *noted = selects.max(*noted);
+        }
+    }
+
+    /// True if a config names a kind of the same group that no side serves, so that it may be this one.
+    fn may_select(&self, known: &SyncedType) -> bool {
+        let (of_group, of_resource) = known.origin();
+        let may = |entry: &Entry| match &entry.types {
+            Types::Kind { group, version, kind } if group == of_group && known.of.is_none() => {
+                let find = |side| self.discovery(side).find_kind(group, version, kind);
+                let found = find(Side::Hub).or_else(|| find(Side::Edge));
+                found.is_none_or(|served| served.resource.resource == of_resource)
+            }
+            _ => false,
+        };
+        let mut entries = self.wanted.entries.iter();
+        entries.any(|entry| entry.direction == Direction::Down && may(entry))
+    }
+
     /// True if a config asks for the type that these copies are made from, also if the edge does not allow copies of the
     /// same kind.
     fn selects_origins(&self, known: &SyncedType) -> bool {
@@ -115,16 +145,15 @@ impl<'a> Resolver<'a> {
             known.direction == Direction::Down && known.of.is_none() && known.qualified() == resource
         };
         if wanted.retained.iter().any(is_it) && !wanted.let_go.contains(&resource) {
-            self.has_vanished(resource, true, qualified(&copies.group, &copies.kind), copies.clone());
+            self.has_vanished(resource, qualified(&copies.group, &copies.kind), copies.clone());
         }
     }
 
-    fn has_vanished(&mut self, type_at_hub: String, is_selected: bool, origins: String, resource: ResourceType) {
+    fn has_vanished(&mut self, type_at_hub: String, origins: String, resource: ResourceType) {
         let copies = CopiesOf { origins, resource };
         let known = self.plan.vanished.entry(type_at_hub).or_default();
-        known.is_selected |= is_selected;
-        if !known.copies.contains(&copies) {
-            known.copies.push(copies);
+        if !known.contains(&copies) {
+            known.push(copies);
         }
     }
 
