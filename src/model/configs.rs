@@ -113,6 +113,12 @@ impl SelectedConfigs {
         self.known(kind) == ConfigsKnown::Yes && !self.not_served.contains_key(&kind)
     }
 
+    /// True if a config cannot be read, and has no readable form from before.
+    pub(super) fn has_unread(&self) -> bool {
+        let mut unreadable = self.unreadable.keys();
+        unreadable.any(|name| !self.configs.contains_key(name))
+    }
+
     fn has_listed_any(&self) -> bool {
         ConfigKind::ALL.into_iter().any(|kind| self.has_listed(kind))
     }
@@ -205,7 +211,8 @@ impl Model {
                 self.selecting.configs.insert(name, read);
                 if is_new {
                     self.heartbeat_soon();
-                    self.learn_config_kind(kind);
+                    // What defines its kind may not be known yet.
+                    self.timers.set_if_idle(Timer::Definitions, self.now);
                 }
                 if is_another {
                     // Its kind may have been deleted and defined again unseen.
@@ -259,6 +266,7 @@ impl Model {
             self.remove_config(name);
         }
         if first || self.selecting.changed {
+            self.configs_have_a_gap();
             self.configs_may_be_known();
         }
         if first && self.selecting.in_doubt().next().is_some() {
@@ -343,6 +351,13 @@ impl Model {
         }
         let wait = KIND_INTERVAL.mul_f64(0.5 + self.chance.f64() / 2.0);
         self.timers.set(Timer::Configs(kind), self.now + wait);
+    }
+
+    /// A kind that was not served may be by now.
+    pub(super) fn poll_config_kind_soon(&mut self, kind: ConfigKind) {
+        if self.timers.is_set(Timer::Configs(kind)) {
+            self.timers.set(Timer::Configs(kind), self.now);
+        }
     }
 
     fn configs_may_be_known(&mut self) {

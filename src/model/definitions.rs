@@ -60,8 +60,9 @@ impl Model {
             .values()
             .filter(|state| state.plan.direction == Direction::Down);
         let mut unknown: Vec<ResourceType> = downsynced.map(|state| state.origin_type().clone()).collect();
-        // The core group is never deleted with its configs.
-        if self.record.downsynced().iter().any(|resource| resource.contains('.')) {
+        // What no CRD can define is never deleted with its configs.
+        let may_be_a_crd = |resource: &String| resource.split_once('.').is_some_and(|(_, group)| group.contains('.'));
+        if self.record.downsynced().iter().any(may_be_a_crd) {
             let kinds = ConfigKind::ALL.into_iter();
             let with_configs = kinds.filter(|&kind| self.selecting.has_any(kind));
             unknown.extend(with_configs.map(ConfigKind::resource_type));
@@ -139,7 +140,6 @@ impl Model {
                 }
             }
         }
-        self.note_learnt_kinds();
         self.report_refused(refused.as_ref());
         if failed {
             self.timers.retry(Timer::Definitions, self.now, self.chance.f64());
@@ -180,11 +180,6 @@ impl Model {
     /// What was known of the hub's types belongs to another hub, or to another state of it.
     pub(super) fn clear_definitions(&mut self) {
         self.definitions_mut().clear();
-        for kind in ConfigKind::ALL {
-            if self.selecting.has_any(kind) {
-                self.learn_config_kind(kind);
-            }
-        }
         self.timers.set(Timer::Definitions, self.now);
         self.keep_guard_in_record();
     }
@@ -194,7 +189,6 @@ impl Model {
         for (resource, known) in definitions {
             self.definitions_mut().set(&resource, known);
         }
-        self.note_learnt_kinds();
         self.retire_definitions();
     }
 

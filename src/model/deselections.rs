@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::config_kind::ConfigKind;
 use super::definitions::definition_of;
@@ -19,7 +20,11 @@ use crate::cluster::{Error, Side};
 use crate::plan::{Plan, Selects};
 use crate::sync::definition::{DefinedBy, Withdrawal};
 
-/// Types of the record that nothing selects, as they are named at the hub, `resource.group`. Each is in one of the first
+/// How long what defines a kind of configs is known though there are none any more, as long as nothing depends on it.
+const UNUSED_WAIT: Duration = Duration::from_secs(10);
+
+/// Types of the record that nothing selects and that a CRD may define, as they are named at the hub, `resource.group`.
+/// Each is in one of the first
 /// three.
 #[derive(Debug, Default)]
 pub(super) struct Deselections {
@@ -31,8 +36,12 @@ pub(super) struct Deselections {
     unproved: BTreeSet<String>,
     /// Those of `open` that the question under way is about.
     asked: BTreeSet<String>,
-    /// Kinds with configs that were read before it was known what defines the kind.
+    /// Kinds of which there were configs when the last plan was made, and of which it was not known then what defines
+    /// them.
     unlearnt: BTreeSet<ConfigKind>,
+    /// Configs may have selected what is proved, and gone again, while nobody watched: before this run, or before a list
+    /// that was not as the one before it. The hub has not been asked since.
+    has_gap: bool,
 }
 
 /// Why a type that nothing selects is held where the hub lacks it.
@@ -76,6 +85,13 @@ impl Deselections {
         }
     }
 
+    /// The hub has the type again: that people had confirmed its deselection says nothing of what comes after.
+    pub(super) fn is_back(&mut self, resource: &str) {
+        if self.proved.remove(resource) {
+            self.unproved.insert(resource.to_owned());
+        }
+    }
+
     /// Follows a plan: returns the types that nothing selects any more, and of which that was not known.
     fn follow(&mut self, selects: &BTreeMap<String, Selects>) -> BTreeSet<String> {
         self.keep_if(|resource| selects.get(resource).is_some_and(|selects| *selects != Selects::Yes));
@@ -91,7 +107,11 @@ impl Model {
     pub(super) fn note_selected(&mut self, plan: &Plan) {
         let before = (self.deselections.proved.len(), self.deselections.unproved.len());
         let new = self.deselections.follow(&plan.selects);
-        if self.may_be_proved() {
+        let kinds = ConfigKind::ALL.into_iter().filter(|_| !plan.selects.is_empty());
+        let unlearnt = kinds.filter(|&kind| self.is_unlearnt(kind)).collect();
+        let was_unlearnt = std::mem::replace(&mut self.deselections.unlearnt, unlearnt);
+        let is_unlearnt = was_unlearnt.iter().any(|&kind| !self.knows_what_defines(kind));
+        if self.may_be_proved() && !is_unlearnt {
             self.deselections.open.extend(new);
         } else {
             self.deselections.unproved.extend(new);
@@ -102,10 +122,14 @@ impl Model {
         self.ask_about_configs_if_open();
     }
 
-    /// False if there were configs of which it was not known what defines them. Without any, the record is that of a run
-    /// that did not know it either.
+    /// False if there are configs of which it is not known what defines them. Without any that is known, the record is that
+    /// of a run that did not know it either.
     fn may_be_proved(&self) -> bool {
         self.deselections.unlearnt.is_empty() && ConfigKind::ALL.iter().any(|&kind| self.knows_what_defines(kind))
+    }
+
+    fn is_unlearnt(&self, kind: ConfigKind) -> bool {
+        self.selecting.has_any(kind) && !self.knows_what_defines(kind)
     }
 
     fn knows_what_defines(&self, kind: ConfigKind) -> bool {
@@ -119,25 +143,17 @@ impl Model {
     }
 
     fn ask_about_configs_if_open(&mut self) {
-        let has_new = self.deselections.open.len() > self.deselections.asked.len();
-        if has_new || self.has_unused_kind() && !self.timers.is_running(Timer::ConfigKinds) {
+        if self.deselections.open.len() > self.deselections.asked.len() {
             self.timers.set_if_idle(Timer::ConfigKinds, self.now);
+        } else if self.has_unused_kind() {
+            self.timers.set_if_idle(Timer::ConfigKinds, self.now + UNUSED_WAIT);
         }
     }
 
-    /// A config has been read: what defines its kind has to be known before it may be gone.
-    pub(super) fn learn_config_kind(&mut self, kind: ConfigKind) {
-        if !self.knows_what_defines(kind) {
-            self.deselections.unlearnt.insert(kind);
-            self.timers.set_if_idle(Timer::Definitions, self.now);
-        }
-    }
-
-    /// The hub was asked what defines types; perhaps it is known now of kinds of configs too.
-    pub(super) fn note_learnt_kinds(&mut self) {
-        let definitions = &self.definitions;
-        let is_unknown = |kind: &ConfigKind| definitions.known(&kind.resource_type().qualified()).is_none();
-        self.deselections.unlearnt.retain(is_unknown);
+    /// A list of configs is not as the one before it, or the first.
+    pub(super) fn configs_have_a_gap(&mut self) {
+        self.deselections.has_gap = true;
+        self.ask_about_configs();
     }
 
     /// Configs may be defined again, by another definition.
@@ -157,6 +173,7 @@ impl Model {
         known.proved.extend(proved);
         let Deselections { open, unproved, .. } = known;
         open.retain(|resource| !unproved.contains(resource));
+        self.configs_have_a_gap();
     }
 
     /// Asks the hub about the kinds of configs where that is due.
@@ -177,12 +194,16 @@ impl Model {
     /// The hub has been asked whether what defines the kinds of configs is in place.
     pub(super) fn config_kinds_are(&mut self, answers: Vec<(ConfigKind, Result<Option<Withdrawal>, Error>)>) {
         self.timers.ends(Timer::ConfigKinds);
-        let (mut is_open, mut is_withdrawn) = (false, false);
+        // One that cannot be read, and could not be before, may select anything.
+        let (mut is_open, mut is_withdrawn) = (self.selecting.has_unread(), false);
         for (kind, answer) in answers {
             match answer {
                 Ok(None) if self.selecting.has_listed(kind) => self.config_kind_works(kind),
-                // It is defined and not served: there may be configs of it.
-                Ok(None) => is_open = true,
+                Ok(None) => {
+                    // It is defined and not served: there may be configs of it.
+                    is_open = true;
+                    self.poll_config_kind_soon(kind);
+                }
                 Ok(Some(withdrawal)) => {
                     is_withdrawn = true;
                     self.config_kind_is_withdrawn(kind, withdrawal);
@@ -213,16 +234,21 @@ impl Model {
             }
         }
         self.timers.succeeds(Timer::ConfigKinds);
-        self.drop_unused_kinds(is_withdrawn);
+        self.deselections.has_gap = false;
+        self.drop_unused_kinds();
         self.keep_guard_in_record();
         self.replan();
     }
 
-    /// Whatever nothing selects by now may have been selected by configs that went with their own type.
+    /// Whatever nothing selects by now may have been selected by configs that went with their own type; what was proved
+    /// before too, if that was not seen.
     fn are_unproved(&mut self) {
         let known = &mut self.deselections;
         known.asked.clear();
         known.unproved.append(&mut known.open);
+        if known.has_gap {
+            known.unproved.append(&mut known.proved);
+        }
     }
 
     fn config_kind_works(&mut self, kind: ConfigKind) {
@@ -243,8 +269,8 @@ impl Model {
 
     /// People have deleted all configs of a kind, one by one: what becomes of the kind says nothing any more. That is so
     /// only if there is nothing of which it is still to be asked.
-    fn drop_unused_kinds(&mut self, is_withdrawn: bool) {
-        if is_withdrawn || !self.deselections.open.is_empty() || self.selecting.changed {
+    fn drop_unused_kinds(&mut self) {
+        if !self.deselections.open.is_empty() || self.selecting.changed {
             return;
         }
         for kind in ConfigKind::ALL {

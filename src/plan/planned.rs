@@ -17,8 +17,7 @@ pub struct Plan {
     /// Types, `resource.group`, that are selected, or count as that, though the hub does not serve them, and of which
     /// there may be copies.
     pub vanished: BTreeMap<String, Vec<CopiesOf>>,
-    /// Whether configs select the types that have come down once, by `resource.group` at the hub, other than those of the
-    /// core group.
+    /// Whether configs select the types that have come down once and that a CRD may define, by `resource.group` at the hub.
     pub selects: BTreeMap<String, Selects>,
     /// What in the configs cannot be followed.
     pub problems: BTreeSet<Problem>,

@@ -11,9 +11,9 @@ pub(super) type Types = [(&'static str, &'static str, &'static str, &'static str
 pub(super) const CORE: [(&str, &str, &str, &str, bool); 3] = [
     ("", "v1", "configmaps", "ConfigMap", true),
     ("", "v1", "namespaces", "Namespace", false),
-    ("g", "v1", "others", "Other", true),
+    ("g.io", "v1", "others", "Other", true),
 ];
-pub(super) const GAUGES: (&str, &str, &str, &str, bool) = ("g", "v1", "gauges", "Gauge", false);
+pub(super) const GAUGES: (&str, &str, &str, &str, bool) = ("g.io", "v1", "gauges", "Gauge", false);
 
 pub(super) fn serves(types: &Types) -> Discovery {
     let mut discovery = Discovery::default();
@@ -80,12 +80,12 @@ pub(super) fn same(direction: Direction, group: &str, plural: &str) -> Pair {
 }
 
 fn down_gauges() -> Pair {
-    same(Direction::Down, "g", "gauges")
+    same(Direction::Down, "g.io", "gauges")
 }
 
 fn gauges_and_configmaps() -> Wanted {
     wanted(&serde_json::json!({
-        "clusterScope": [{"group": "g", "resource": "gauges", "apiVersion": "v1"}],
+        "clusterScope": [{"group": "g.io", "resource": "gauges", "apiVersion": "v1"}],
         "namespacedObjects": [{"group": "", "resource": "configmaps", "apiVersion": "v1",
             "objectsByNamespace": [{"namespace": "shop", "names": ["x"]}]}],
     }))
@@ -94,7 +94,7 @@ fn gauges_and_configmaps() -> Wanted {
 fn synced(direction: Direction) -> SyncedType {
     SyncedType {
         direction,
-        group: "g".into(),
+        group: "g.io".into(),
         version: "v1".into(),
         resource: "gauges".into(),
         of: None,
@@ -104,7 +104,7 @@ fn synced(direction: Direction) -> SyncedType {
 /// Nothing is wanted, since people have deselected `gauges`.
 fn deselected() -> Wanted {
     Wanted {
-        deselected: ["gauges.g".to_owned()].into(),
+        deselected: ["gauges.g.io".to_owned()].into(),
         ..Wanted::default()
     }
 }
@@ -140,8 +140,8 @@ fn plans_what_both_sides_serve_and_names_what_is_missing_where() {
 
 #[test]
 fn an_edge_that_serves_another_version_is_addressed_at_it() {
-    let mut edge = with(&[("g", "v2", "gauges", "Gauge", false)]);
-    edge.known.insert(("g".into(), "v1".into()), Served::NotServed);
+    let mut edge = with(&[("g.io", "v2", "gauges", "Gauge", false)]);
+    edge.known.insert(("g.io".into(), "v1".into()), Served::NotServed);
     let plan = resolve(&gauges_and_configmaps(), &with(&[GAUGES]), &edge);
     let absences: Vec<_> = plan.missing.iter().map(|missing| missing.absence).collect();
     assert_eq!(absences, [Absence::Version], "its own version may still come");
@@ -170,7 +170,7 @@ fn a_type_that_nothing_asks_for_any_more_is_retained_also_when_the_hub_no_longer
 #[test]
 fn a_kind_that_vanishes_from_the_hub_while_it_is_selected_is_not_gone() {
     let mut wanted = wanted_by_kind(
-        &serde_json::json!({"downSyncedResources": [{"group": "g", "version": "v1", "kind": "Gauge", "name": "*"}]}),
+        &serde_json::json!({"downSyncedResources": [{"group": "g.io", "version": "v1", "kind": "Gauge", "name": "*"}]}),
     );
     wanted.retained.insert(synced(Direction::Down));
     let both = with(&[GAUGES]);
@@ -190,12 +190,12 @@ fn a_side_that_has_not_answered_is_neither_planned_nor_missing() {
 
 #[test]
 fn a_resource_in_the_wrong_place_is_reported_with_its_field() {
-    let both = with(&[("g", "v1", "gauges", "Gauge", true)]);
+    let both = with(&[("g.io", "v1", "gauges", "Gauge", true)]);
     let plan = resolve(&gauges_and_configmaps(), &both, &both);
     assert_eq!(
         plan.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
-            "SyncerConfig//c spec.clusterScope[0]: gauges.g is namespaced; name it in namespacedObjects or namespaceScope"
+            "SyncerConfig//c spec.clusterScope[0]: gauges.g.io is namespaced; name it in namespacedObjects or namespaceScope"
         ]
     );
     assert!(plan.types.contains_key(&same(Direction::Down, "", "configmaps")));
@@ -205,16 +205,16 @@ fn a_resource_in_the_wrong_place_is_reported_with_its_field() {
 #[test]
 fn upsync_takes_the_version_that_the_edge_prefers_and_any_scope() {
     let wanted = wanted(&serde_json::json!({"upsync": [
-        {"apiGroup": "g", "resources": ["gauges", "others"], "namespaces": ["shop"], "names": ["*"]}]}));
-    let v2 = ("g", "v2", "gauges", "Gauge", false);
+        {"apiGroup": "g.io", "resources": ["gauges", "others"], "namespaces": ["shop"], "names": ["*"]}]}));
+    let v2 = ("g.io", "v2", "gauges", "Gauge", false);
     let mut edge = serves(&[v2, GAUGES, CORE[0], CORE[2]]);
     let hub = with(&[v2, GAUGES]);
     let plan = resolve(&wanted, &hub, &edge);
-    assert_eq!(names(&plan), ["upsync gauges.g", "upsync others.g"]);
-    let gauges = &plan.types[&same(Direction::Up, "g", "gauges")];
+    assert_eq!(names(&plan), ["upsync gauges.g.io", "upsync others.g.io"]);
+    let gauges = &plan.types[&same(Direction::Up, "g.io", "gauges")];
     assert_eq!(gauges.at_hub.version, "v2");
     assert!(selected(gauges, "", "any"));
-    let others = &plan.types[&same(Direction::Up, "g", "others")];
+    let others = &plan.types[&same(Direction::Up, "g.io", "others")];
     assert_eq!(others.at_edge.version, "v1", "the preferred version does not have it");
     assert!(selected(others, "shop", "any") && !selected(others, "billing", "any"));
     edge.groups = None;
@@ -225,7 +225,7 @@ fn upsync_takes_the_version_that_the_edge_prefers_and_any_scope() {
 #[test]
 fn upsync_of_a_whole_group_follows_what_the_edge_has() {
     let wanted = wanted(&serde_json::json!({"upsync": [
-        {"apiGroup": "g", "resources": ["*"], "namespaces": ["*"], "names": ["a"]},
+        {"apiGroup": "g.io", "resources": ["*"], "namespaces": ["*"], "names": ["a"]},
         {"resources": ["*"], "namespaces": ["*"], "names": ["a"]}]}));
     let event = ("", "v1", "events", "Event", true);
     let both = with(&[GAUGES, event]);
@@ -235,12 +235,12 @@ fn upsync_of_a_whole_group_follows_what_the_edge_has() {
         [
             "upsync configmaps",
             "upsync namespaces",
-            "upsync gauges.g",
-            "upsync others.g"
+            "upsync gauges.g.io",
+            "upsync others.g.io"
         ]
     );
     assert!(!plan.open.is_empty());
-    let others = &plan.types[&same(Direction::Up, "g", "others")];
+    let others = &plan.types[&same(Direction::Up, "g.io", "others")];
     assert!(selected(others, "shop", "a") && !selected(others, "syncer", "a"));
     let plan = resolve(&wanted, &with(&[]), &both);
     assert_eq!(plan.missing[0].resource, "gauges");
@@ -250,14 +250,14 @@ fn upsync_of_a_whole_group_follows_what_the_edge_has() {
 #[test]
 fn a_version_of_a_whole_group_that_the_edge_lists_and_does_not_serve_is_asked_for_again() {
     let wanted = wanted(&serde_json::json!({"upsync": [
-        {"apiGroup": "g", "resources": ["*"], "namespaces": ["*"], "names": ["a"]}]}));
+        {"apiGroup": "g.io", "resources": ["*"], "namespaces": ["*"], "names": ["a"]}]}));
     let both = with(&[]);
     assert!(resolve(&wanted, &both, &both).missing.is_empty());
     let mut edge = with(&[]);
-    edge.known.insert(("g".into(), "v1".into()), Served::NotServed);
+    edge.known.insert(("g.io".into(), "v1".into()), Served::NotServed);
     let plan = resolve(&wanted, &both, &edge);
     let missing = (plan.missing[0].side, &*plan.missing[0].group, &*plan.missing[0].version);
-    assert_eq!(missing, (Side::Edge, "g", "v1"));
+    assert_eq!(missing, (Side::Edge, "g.io", "v1"));
 }
 
 #[test]
@@ -280,12 +280,12 @@ fn an_upsync_entry_that_can_never_match_is_reported() {
             Some("no resource of coordination.k8s.io can be synced"),
         ),
         (
-            serde_json::json!({"apiGroup": "g", "resources": ["others"], "names": ["*"]}),
+            serde_json::json!({"apiGroup": "g.io", "resources": ["others"], "names": ["*"]}),
             None,
-            Some("others.g is namespaced, and the entry names no namespace; it selects nothing"),
+            Some("others.g.io is namespaced, and the entry names no namespace; it selects nothing"),
         ),
         (
-            serde_json::json!({"apiGroup": "g", "resources": ["*"], "names": ["*"]}),
+            serde_json::json!({"apiGroup": "g.io", "resources": ["*"], "names": ["*"]}),
             None,
             None,
         ),
@@ -313,16 +313,16 @@ fn what_both_directions_select_goes_up_only() {
 #[test]
 fn a_type_that_the_edge_has_lost_is_gone_for_upsync_and_selected_as_before() {
     for (group, resource, selected) in [
-        ("g", "gauges", true),
-        ("g", "*", true),
+        ("g.io", "gauges", true),
+        ("g.io", "*", true),
         ("h", "*", false),
-        ("g", "others", false),
+        ("g.io", "others", false),
     ] {
         let mut wanted =
             wanted(&serde_json::json!({"upsync": [{"apiGroup": group, "resources": [resource], "names": ["*"]}]}));
         wanted.retained.insert(synced(Direction::Up));
         let plan = resolve(&wanted, &with(&[GAUGES]), &with(&[]));
-        let gauges = &plan.types[&same(Direction::Up, "g", "gauges")];
+        let gauges = &plan.types[&same(Direction::Up, "g.io", "gauges")];
         assert!(gauges.gone_at_origin);
         assert_eq!(gauges.selected, selected, "{group} {resource}");
     }
@@ -395,17 +395,17 @@ fn a_type_that_has_vanished_from_the_hub_is_named_until_it_is_back_deselected_or
             gauges_and_configmaps()
         } else {
             Wanted {
-                deselected: is_proved.then(|| "gauges.g".to_owned()).into_iter().collect(),
+                deselected: is_proved.then(|| "gauges.g.io".to_owned()).into_iter().collect(),
                 ..Wanted::default()
             }
         };
         wanted.retained.extend(was_synced.then(|| synced(Direction::Down)));
-        wanted.let_go.extend(let_go.then(|| "gauges.g".to_owned()));
+        wanted.let_go.extend(let_go.then(|| "gauges.g.io".to_owned()));
         let plan = resolve(&wanted, hub, edge);
-        assert_eq!(plan.vanished.contains_key("gauges.g"), vanished, "{row}");
+        assert_eq!(plan.vanished.contains_key("gauges.g.io"), vanished, "{row}");
         assert_eq!(plan.types.contains_key(&down_gauges()), retained, "{row}");
         let is_back = std::ptr::eq(hub, &raw const both);
-        assert_eq!(plan.has_at_hub("gauges.g"), is_back, "{row}");
+        assert_eq!(plan.has_at_hub("gauges.g.io"), is_back, "{row}");
         let goes = plan
             .types
             .get(&down_gauges())
@@ -413,15 +413,15 @@ fn a_type_that_has_vanished_from_the_hub_is_named_until_it_is_back_deselected_or
         assert_eq!(goes, retained && !is_back, "{row}");
     }
     let wanted = gauges_and_configmaps();
-    assert!(resolve(&wanted, &Discovery::default(), &both).is_unknown("gauges.g"));
-    assert!(!resolve(&wanted, &none, &both).is_unknown("gauges.g"));
+    assert!(resolve(&wanted, &Discovery::default(), &both).is_unknown("gauges.g.io"));
+    assert!(!resolve(&wanted, &none, &both).is_unknown("gauges.g.io"));
 }
 
 #[test]
 fn a_type_is_deselected_only_if_no_config_may_select_it_whatever_the_sides_serve() {
     let (both, none, unknown) = (with(&[GAUGES]), with(&[]), Discovery::default());
     let kind = |kind: &str| {
-        let object = serde_json::json!({"group": "g", "version": "v1", "kind": kind, "name": "a"});
+        let object = serde_json::json!({"group": "g.io", "version": "v1", "kind": kind, "name": "a"});
         wanted_by_kind(&serde_json::json!({"downSyncedResources": [object]}))
     };
     for (row, wanted, [by_both, by_edge, by_neither]) in [
@@ -439,7 +439,7 @@ fn a_type_is_deselected_only_if_no_config_may_select_it_whatever_the_sides_serve
             let mut wanted = wanted.clone();
             wanted.retained.insert(synced(Direction::Down));
             let plan = resolve(&wanted, hub, edge);
-            assert_eq!(plan.selects.get("gauges.g"), Some(&expected), "{row}");
+            assert_eq!(plan.selects.get("gauges.g.io"), Some(&expected), "{row}");
         }
     }
 }
@@ -483,7 +483,7 @@ fn a_type_of_another_scope_is_another_type_and_both_sides_are_asked_for_it_again
                 plan.missing
             );
             let of_scope = selects && at_hub.4 != namespaced;
-            assert_eq!(plan.vanished.contains_key("gauges.g"), of_scope, "{row}");
+            assert_eq!(plan.vanished.contains_key("gauges.g.io"), of_scope, "{row}");
             let asked = |side| plan.missing.iter().any(|missing| missing.side == side);
             assert_eq!(asked(Side::Hub), differs, "{row}");
             assert_eq!(
@@ -508,58 +508,63 @@ fn check_denied(rules: &str, wanted: &Wanted, planned: &[&str], denied: &[(&str,
     let nothing = Discovery::default();
     let plan = resolve_within(&filter, wanted, &nothing, &nothing);
     let asks_about = |group: &str| plan.is_unknown(&format!("x.{group}")) || !plan.unknown.groups.is_empty();
-    let denies_all = rules.contains("deny *.g");
-    assert!(!denies_all || !asks_about("g"), "{rules}: {:?}", plan.unknown);
+    let denies_all = rules.contains("deny *.g.io");
+    assert!(!denies_all || !asks_about("g.io"), "{rules}: {:?}", plan.unknown);
 }
 
 #[test]
 fn nothing_is_planned_of_a_denied_type_nor_is_it_missed_or_asked_for() {
     let down = gauges_and_configmaps();
     let implied: &[&str] = &["downsync configmaps", "downsync namespaces"];
-    check_denied("deny gauges.g", &down, implied, &[("gauges.g", "--deny gauges.g")]);
-    check_denied("deny *.g", &down, implied, &[("gauges.g", "--deny *.g")]);
+    check_denied(
+        "deny gauges.g.io",
+        &down,
+        implied,
+        &[("gauges.g.io", "--deny gauges.g.io")],
+    );
+    check_denied("deny *.g.io", &down, implied, &[("gauges.g.io", "--deny *.g.io")]);
     check_denied(
         "deny *.other",
         &down,
-        &["downsync configmaps", "downsync namespaces", "downsync gauges.g"],
+        &["downsync configmaps", "downsync namespaces", "downsync gauges.g.io"],
         &[],
     );
     // Namespaces that objects only need are missed when something has to go into one.
     check_denied(
         "deny namespaces",
         &down,
-        &["downsync configmaps", "downsync gauges.g"],
+        &["downsync configmaps", "downsync gauges.g.io"],
         &[],
     );
     // One that neither side serves is not waited for.
     let mut filter = Filter::default();
-    filter.add(Filter::parse_rule("deny gauges.g").unwrap());
+    filter.add(Filter::parse_rule("deny gauges.g.io").unwrap());
     assert_eq!(resolve_within(&filter, &down, &with(&[]), &with(&[])).missing, []);
     let up = wanted(&serde_json::json!({"upsync": [
-        {"apiGroup": "g", "resources": ["*", "gauges"], "namespaces": ["*"], "names": ["*"]}]}));
+        {"apiGroup": "g.io", "resources": ["*", "gauges"], "namespaces": ["*"], "names": ["*"]}]}));
     check_denied(
-        "deny gauges.g",
+        "deny gauges.g.io",
         &up,
-        &["upsync others.g"],
-        &[("gauges.g", "--deny gauges.g")],
+        &["upsync others.g.io"],
+        &[("gauges.g.io", "--deny gauges.g.io")],
     );
-    let all = [("*.g", "--deny *.g"), ("gauges.g", "--deny *.g")];
-    check_denied("deny *.g", &up, &[], &all);
+    let all = [("*.g.io", "--deny *.g.io"), ("gauges.g.io", "--deny *.g.io")];
+    check_denied("deny *.g.io", &up, &[], &all);
     // By kind, also where a rule names the plural, or the singular.
     let by_kind = crds_and(&serde_json::json!([]));
     check_denied(
-        "deny *.g",
+        "deny *.g.io",
         &by_kind,
         &[],
-        &[("Gauge.g", "--deny *.g"), ("Other.g", "--deny *.g")],
+        &[("Gauge.g.io", "--deny *.g.io"), ("Other.g.io", "--deny *.g.io")],
     );
-    for rule in ["gauges.g", "gauge.g"] {
-        let name = if rule == "gauge.g" { "Gauge.g" } else { rule };
+    for rule in ["gauges.g.io", "gauge.g.io"] {
+        let name = if rule == "gauge.g.io" { "Gauge.g.io" } else { rule };
         let why = format!("--deny {rule}");
         check_denied(
             &format!("deny {rule}"),
             &by_kind,
-            &["downsync others.g"],
+            &["downsync others.g.io"],
             &[(name, &why)],
         );
     }
@@ -568,8 +573,8 @@ fn nothing_is_planned_of_a_denied_type_nor_is_it_missed_or_asked_for() {
     retained
         .retained
         .extend([synced(Direction::Down), synced(Direction::Up)]);
-    check_denied("deny gauges.g", &retained, &[], &[]);
-    check_denied("deny gauge.g", &retained, &[], &[]);
+    check_denied("deny gauges.g.io", &retained, &[], &[]);
+    check_denied("deny gauge.g.io", &retained, &[], &[]);
 }
 
 #[test]
@@ -577,28 +582,28 @@ fn what_becomes_another_kind_is_denied_by_what_it_is_at_the_edge() {
     let becomes = |hub: serde_json::Value, edge: serde_json::Value| {
         crds_and(&serde_json::json!([{"upstream": hub, "downstream": edge}]))
     };
-    let wanted = becomes(triple("g", "Other", "x"), triple("h", "Meter", "y"));
-    let others = "downsync others.g";
+    let wanted = becomes(triple("g.io", "Other", "x"), triple("h", "Meter", "y"));
+    let others = "downsync others.g.io";
     check_denied(
         "deny meters.h",
         &wanted,
-        &["downsync gauges.g", others],
+        &["downsync gauges.g.io", others],
         &[("meters.h", "--deny meters.h")],
     );
     // The one object of the denied type that is another one at the edge.
     check_denied(
-        "deny others.g",
+        "deny others.g.io",
         &wanted,
-        &["downsync gauges.g", others],
-        &[("others.g", "--deny others.g")],
+        &["downsync gauges.g.io", others],
+        &[("others.g.io", "--deny others.g.io")],
     );
 }
 
 fn crds_and(conversions: &serde_json::Value) -> Wanted {
     wanted_by_kind(&serde_json::json!({
         "downSyncedResources": [
-            {"group": "g", "version": "v1", "kind": "Gauge", "name": "a.denatured"},
-            {"group": "g", "version": "v1", "kind": "Other", "namespace": "shop", "name": "*"}],
+            {"group": "g.io", "version": "v1", "kind": "Gauge", "name": "a.denatured"},
+            {"group": "g.io", "version": "v1", "kind": "Other", "namespace": "shop", "name": "*"}],
         "conversions": conversions,
     }))
 }
@@ -610,8 +615,7 @@ fn triple(group: &str, kind: &str, name: &str) -> serde_json::Value {
 #[test]
 fn an_entry_may_use_either_name_of_a_conversion() {
     let both = with(&[GAUGES]);
-    let conversion =
-        serde_json::json!([{"upstream": triple("g", "Gauge", "a.denatured"), "downstream": triple("g", "Gauge", "a")}]);
+    let conversion = serde_json::json!([{"upstream": triple("g.io", "Gauge", "a.denatured"), "downstream": triple("g.io", "Gauge", "a")}]);
     let by_hub_name = crds_and(&conversion);
     let mut by_edge_name = by_hub_name.clone();
     by_edge_name.entries[0].objects = Objects::Ref {
@@ -631,15 +635,15 @@ fn an_entry_may_use_either_name_of_a_conversion() {
 fn a_conversion_between_kinds_makes_a_pair_of_its_own() {
     let both = with(&[GAUGES, ("h", "v1", "meters", "Meter", true)]);
     let wanted = crds_and(&serde_json::json!([
-        {"upstream": triple("g", "Other", "x"), "downstream": triple("h", "Meter", "y")}]));
+        {"upstream": triple("g.io", "Other", "x"), "downstream": triple("h", "Meter", "y")}]));
     let plan = resolve(&wanted, &both, &both);
-    let meters = &plan.types[&pair(Direction::Down, ("g", "others"), ("h", "meters"))];
+    let meters = &plan.types[&pair(Direction::Down, ("g.io", "others"), ("h", "meters"))];
     assert!(selected(meters, "shop", "y"));
     assert_eq!(
         meters.naming.at_edge(&ObjectName::new("shop", "x")),
         Some(ObjectName::new("shop", "y"))
     );
-    let others = &plan.types[&same(Direction::Down, "g", "others")];
+    let others = &plan.types[&same(Direction::Down, "g.io", "others")];
     assert_eq!(
         others.naming.at_edge(&ObjectName::new("shop", "x")),
         None,
@@ -654,8 +658,8 @@ fn what_a_conversion_between_kinds_has_made_is_retained_as_that() {
     let mut wanted = deselected();
     for direction in [Direction::Down, Direction::Up] {
         let (copies, origins) = match direction {
-            Direction::Down => (("h", "meters"), ("g", "others", "Other")),
-            Direction::Up => (("g", "others"), ("h", "meters", "Meter")),
+            Direction::Down => (("h", "meters"), ("g.io", "others", "Other")),
+            Direction::Up => (("g.io", "others"), ("h", "meters", "Meter")),
         };
         wanted.retained.insert(SyncedType {
             group: copies.0.into(),
@@ -671,13 +675,13 @@ fn what_a_conversion_between_kinds_has_made_is_retained_as_that() {
     let plan = resolve(&wanted, &both, &both);
     assert_eq!(plan.types.len(), 2);
     for direction in [Direction::Down, Direction::Up] {
-        let meters = &plan.types[&pair(direction, ("g", "others"), ("h", "meters"))];
+        let meters = &plan.types[&pair(direction, ("g.io", "others"), ("h", "meters"))];
         assert!(!meters.selected && !meters.gone_at_origin);
         assert_eq!(meters.naming.at_hub(&ObjectName::new("shop", "y")), None);
     }
     let without = with(&[("h", "v1", "dials", "Dial", true)]);
     let gone = resolve(&wanted, &both, &without);
-    let meters = &gone.types[&pair(Direction::Up, ("g", "others"), ("h", "meters"))];
+    let meters = &gone.types[&pair(Direction::Up, ("g.io", "others"), ("h", "meters"))];
     assert!(meters.gone_at_origin);
     assert_eq!((&*meters.at_edge.kind, &*meters.at_edge.group), ("Meter", "h"));
     // Which kind their origins were is not known: nothing is done about them.
@@ -695,7 +699,7 @@ fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_
     let (both, without) = (with(&[GAUGES, meters]), with(&[meters]));
     let by_kind = || {
         wanted_by_kind(&serde_json::json!({"downSyncedResources": [
-            {"group": "g", "version": "v1", "kind": "Gauge", "namespace": "shop", "name": "a"}]}))
+            {"group": "g.io", "version": "v1", "kind": "Gauge", "namespace": "shop", "name": "a"}]}))
     };
     for (row, hub, mut wanted, let_go, denied, retained) in [
         ("it is hidden", &without, gauges_and_configmaps(), false, "", false),
@@ -704,7 +708,7 @@ fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_
             &without,
             gauges_and_configmaps(),
             false,
-            "deny gauges.g",
+            "deny gauges.g.io",
             false,
         ),
         ("selected by kind, and hidden", &without, by_kind(), false, "", false),
@@ -726,22 +730,24 @@ fn copies_of_another_kind_are_retained_for_no_delete_while_the_hub_lacks_what_a_
             group: "h".into(),
             resource: "meters".into(),
             of: Some(Origins {
-                group: "g".into(),
+                group: "g.io".into(),
                 resource: "gauges".into(),
                 kind: "Gauge".into(),
             }),
             ..synced(Direction::Down)
         });
-        wanted.let_go.extend(let_go.then(|| "gauges.g".to_owned()));
+        wanted.let_go.extend(let_go.then(|| "gauges.g.io".to_owned()));
         let plan = resolve_within(&filter, &wanted, hub, &both);
-        let meters = plan.types.get(&pair(Direction::Down, ("g", "gauges"), ("h", "meters")));
+        let meters = plan
+            .types
+            .get(&pair(Direction::Down, ("g.io", "gauges"), ("h", "meters")));
         assert_eq!(meters.is_some(), retained, "{row}");
         let goes = meters.is_some_and(|planned| planned.gone_at_origin);
         assert_eq!(goes, retained && std::ptr::eq(hub, &raw const without), "{row}");
         // Whoever confirms that they are deleted has read how many they are.
-        let vanished = plan.vanished.get("gauges.g").into_iter().flatten();
+        let vanished = plan.vanished.get("gauges.g.io").into_iter().flatten();
         let are_named = vanished
-            .filter(|copies| copies.origins == "Gauge.g" && copies.resource.resource == "meters")
+            .filter(|copies| copies.origins == "Gauge.g.io" && copies.resource.resource == "meters")
             .count();
         assert_eq!(are_named, usize::from(!retained), "{row}");
     }

@@ -23,8 +23,8 @@ const CONFIGS: [&str; 2] = [
     "syncerconfigs.edge.kubestellar.io",
     "edgesyncconfigs.edge.kubestellar.io",
 ];
-const OWN_TYPE: &str = "the configs were deleted with their own type";
-const WITH_CONFIGS: &str = "nothing selects it since the configs were deleted with their own type; its copies are preserved until it is back; 3 objects";
+const OWN_TYPE: &str = "may have been deleted with their own type";
+const WITH_CONFIGS: &str = "nothing selects it, but the configs may have been deleted with their own type; its copies are preserved until it is back; 3 objects";
 
 async fn own_pair() -> (Pair, Objects, Objects) {
     let pair = Pair::start(PairOptions::default()).await;

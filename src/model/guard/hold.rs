@@ -18,7 +18,7 @@ pub(in crate::model) enum TypeIs {
     Going,
     /// The hub has it no longer.
     Gone,
-    /// The same, and nothing selects it, since the configs were deleted with their own type.
+    /// The same, and nothing selects it, but the configs may have been deleted with their own type.
     GoneWithConfigs,
     /// The same, as long as the hub has not said whether the configs were deleted with their own type.
     GoneUnselected,
@@ -91,7 +91,7 @@ impl std::fmt::Display for Reason {
                 ),
                 TypeIs::GoneWithConfigs => write!(
                     f,
-                    "{resource} is missing at the hub as it was, and nothing selects it since the configs were deleted with their own type; its copies are preserved until it is back"
+                    "{resource} is missing at the hub as it was, and nothing selects it, but the configs may have been deleted with their own type; its copies are preserved until it is back"
                 ),
                 TypeIs::GoneUnselected => write!(
                     f,

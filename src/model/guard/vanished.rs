@@ -73,7 +73,18 @@ impl Model {
 
     /// Only of these types there may be copies.
     pub(in crate::model) fn retire_let_go(&mut self, origins: &BTreeSet<String>) {
-        self.guard.vanished.let_go.retain(|resource| origins.contains(resource));
+        self.end_let_go(|resource| !origins.contains(resource));
+    }
+
+    /// What people have confirmed of these types is over. A later run must not take it for a confirmation of what comes
+    /// after.
+    fn end_let_go(&mut self, is_over: impl Fn(&String) -> bool) {
+        let let_go = &mut self.guard.vanished.let_go;
+        let before = let_go.len();
+        let_go.retain(|resource| !is_over(resource));
+        if let_go.len() < before {
+            self.keep_guard_in_record();
+        }
     }
 
     /// The copies of a type are listed whose origins are gone with it. If people have confirmed that, they are no sign of
@@ -92,8 +103,13 @@ impl Model {
     /// A new plan says which types have vanished, and which no longer. Types that are not in the plan still run: what
     /// is held of them continues to be held.
     pub(in crate::model) fn note_vanished(&mut self, plan: &Plan) {
+        let is_back = |resource: &&String| plan.has_at_hub(resource);
+        let back: Vec<String> = self.guard.vanished.let_go.iter().filter(is_back).cloned().collect();
+        for resource in &back {
+            self.deselections.is_back(resource);
+        }
+        self.end_let_go(|resource| back.contains(resource));
         let known = &mut self.guard.vanished;
-        known.let_go.retain(|resource| !plan.has_at_hub(resource));
         let is_over = |resource: &String| !plan.vanished.contains_key(resource) && !plan.is_unknown(resource);
         let over: Vec<String> = known
             .types

@@ -34,7 +34,8 @@ const NOTHING: &str = "-";
 const LET_GO: &str = "confirmed";
 /// Key of the types that people have deselected, one `resource.group` a line.
 const DESELECTED: &str = "deselected";
-/// Key of the types that nothing selects since the configs were deleted with their own type, one `resource.group` a line.
+/// Key of the types that nothing selects, but whose configs may have been deleted with their own type, one
+/// `resource.group` a line.
 const UNPROVED: &str = "deselected-with-configs";
 
 /// Key of the holds that only people or time end, a line each, in the form of the guard.
@@ -59,7 +60,7 @@ pub(crate) struct Kept {
     pub(in crate::model) let_go: BTreeSet<String>,
     /// Types that people have deselected.
     pub(in crate::model) deselected: BTreeSet<String>,
-    /// Types that nothing selects since the configs were deleted with their own type.
+    /// Types that nothing selects, but whose configs may have been deleted with their own type.
     pub(in crate::model) unproved: BTreeSet<String>,
 }
 

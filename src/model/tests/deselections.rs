@@ -159,7 +159,10 @@ fn people_may_confirm_a_deselection_that_is_not_proved() {
     bench.config_says(&config("another", &json!({})));
     bench.pass(3 * SECOND);
     let message = bench.condition()["message"].as_str().unwrap_or_default();
-    assert!(message.contains("were deleted with their own type"), "{message}");
+    assert!(
+        message.contains("may have been deleted with their own type"),
+        "{message}"
+    );
     bench.confirm(&bench.token());
     bench.pass(60 * SECOND);
     bench.list_widgets(&["a", "b"], 2001);
@@ -282,11 +285,16 @@ fn an_answer_from_before_the_type_was_selected_again_proves_nothing() {
 fn a_type_that_people_have_deselected_is_known_as_that_after_a_restart() {
     let mut record = recorded();
     record["deselected"] = json!(WIDGETS);
+    // Without the other configs, it might have been selected again with them.
+    for withdrawal in [None, Some(Withdrawal::Redefined("next".into()))] {
+        let is_in_place = withdrawal.is_none();
+        let mut bench = after_a_run(&record);
+        bench.world.withdrawal = withdrawal;
+        bench.configure(&[]);
+        bench.pass(SECOND);
+        assert_eq!((is_proved(&bench), is_unproved(&bench)), (is_in_place, !is_in_place));
+    }
     let mut bench = after_a_run(&record);
-    bench.world.withdrawal = Some(gone());
-    bench.configure(&[]);
-    bench.pass(SECOND);
-    assert!(is_proved(&bench) && !is_unproved(&bench));
     bench.configure(&[shop(&[WIDGETS])]);
     bench.pass(SECOND);
     assert!(!is_proved(&bench), "it is selected");
@@ -325,4 +333,99 @@ fn a_config_that_is_another_object_has_the_hub_asked_what_defines_it() {
     drop_config(&mut bench);
     bench.pass(SECOND);
     assert!(is_proved(&bench));
+}
+
+#[test]
+fn what_is_proved_stays_so_when_the_type_of_the_configs_goes_while_it_is_watched() {
+    let mut bench = without_configs(None);
+    assert!(is_proved(&bench));
+    bench.config_says(&shop(&["configmaps"]));
+    bench.pass(SECOND);
+    bench.world.withdrawal = Some(gone());
+    drop_config(&mut bench);
+    bench.pass(60 * SECOND);
+    assert!(is_proved(&bench) && !is_unproved(&bench));
+}
+
+#[test]
+fn what_is_proved_is_not_any_more_after_a_gap_with_another_definition_of_the_configs() {
+    let mut bench = without_configs(None);
+    bench.config_says(&shop(&["configmaps"]));
+    bench.pass(SECOND);
+    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    bench.configure(&[]);
+    bench.pass(60 * SECOND);
+    assert!(!is_proved(&bench) && is_unproved(&bench));
+}
+
+#[test]
+fn a_definition_of_the_configs_that_is_new_after_a_restart_is_known_before_people_deselect() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    bench.world.keep(&recorded());
+    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    bench.run();
+    bench.configure(&[shop(&[WIDGETS])]);
+    bench.list_all(1);
+    bench.pass(SECOND);
+    assert_eq!(known_of_configs(&bench), Some(&uid("next")));
+    bench.world.withdrawal = None;
+    drop_config(&mut bench);
+    bench.pass(SECOND);
+    assert!(is_proved(&bench));
+}
+
+#[test]
+fn a_config_that_cannot_be_read_from_the_start_may_select_anything() {
+    let mut bench = after_a_run(&recorded());
+    let mut unreadable = shop(&[WIDGETS]);
+    unreadable["spec"]["namespaceScope"] = json!("x");
+    bench.configure(&[unreadable]);
+    bench.pass(3 * GRACE);
+    assert!(!is_proved(&bench) && !is_unproved(&bench));
+    assert!(bench.work.is_empty(), "{:?}", bench.working());
+    bench.configure(&[shop(&["configmaps"])]);
+    bench.pass(SECOND);
+    assert!(is_proved(&bench));
+}
+
+#[test]
+fn a_kind_that_has_selected_no_such_type_need_not_have_been_known() {
+    let mut bench = selecting(&["configmaps"]);
+    drop_config(&mut bench);
+    let selected = json!({"group": "example.org", "version": "v1", "kind": "Widget", "namespace": "shop", "name": "a"});
+    let spec = json!({"downSyncedResources": [selected]});
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[config("other", &spec)]);
+    bench.pass(SECOND);
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[config("other", &json!({}))]);
+    bench.pass(SECOND);
+    assert!(is_proved(&bench) && !is_unproved(&bench));
+}
+
+#[test]
+fn the_hub_is_not_asked_again_and_again_about_configs_whose_deletion_does_not_end() {
+    let mut bench = selecting(&[WIDGETS]);
+    let spec = json!({"downSyncedResources": []});
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[config("other", &spec)]);
+    bench.pass(SECOND);
+    bench.world.withdrawal = Some(Withdrawal::Going(Some("crd".into())));
+    bench.list_configs(ConfigKind::EdgeSyncConfig, &[]);
+    let before = bench.count(VERIFY);
+    bench.pass(600 * SECOND);
+    assert!(bench.count(VERIFY) - before < 10, "{}", bench.count(VERIFY) - before);
+}
+
+#[test]
+fn what_people_have_confirmed_is_not_deselected_once_the_type_is_back() {
+    let mut bench = without_configs(Some(gone()));
+    lose_widgets(&mut bench);
+    bench.world.withdrawal = None;
+    bench.config_says(&config("another", &json!({})));
+    bench.pass(3 * SECOND);
+    bench.confirm(&bench.token());
+    assert!(is_proved(&bench));
+    bench.world.serve_at(Side::Hub, &widgets());
+    bench.list_crds(Side::Hub, &[json!({"metadata": {"name": WIDGETS, "uid": "new"}})]);
+    bench.pass(2 * GRACE);
+    assert!(!is_proved(&bench) && is_unproved(&bench));
 }

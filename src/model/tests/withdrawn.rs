@@ -274,6 +274,12 @@ fn what_people_have_confirmed_of_a_type_that_is_gone_is_not_held_once_more_as_to
     bench.pass(SECOND);
     assert_eq!(bench.held_for(Direction::Down, crate::api::TOO_MANY), None);
     assert!(bench.work.iter().all(|(_, job)| job.may_delete) && !bench.work.is_empty());
+    bench.world.serve_at(Side::Hub, &widgets());
+    bench.pass(2 * GRACE);
+    assert!(
+        bench.world.kept.let_go.is_empty(),
+        "it does not confirm what comes after"
+    );
 }
 
 /// Nothing selects the widgets any more, and the hub has said that it has them no longer, once.

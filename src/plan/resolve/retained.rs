@@ -42,8 +42,8 @@ impl<'a> Resolver<'a> {
                 missing.absence = Absence::Scope { namespaced };
             }
         }
-        // A server that works always has the core group.
-        let is_deselected = of_group.is_empty() || self.wanted.deselected.contains(&of_type);
+        // No other type is deleted with the definitions of all types.
+        let is_deselected = !may_be_a_crd(of_group) || self.wanted.deselected.contains(&of_type);
         let counts_as_selected = !is_deselected || self.selects_origins(known);
         if origin.is_none() && direction == Direction::Down && counts_as_selected && !is_let_go {
             // As for copies of the same kind: what is selected at the hub and not served there may come back.
@@ -98,7 +98,7 @@ impl<'a> Resolver<'a> {
     /// Notes whether configs select the types that have come down once, whatever the sides serve.
     pub(super) fn note_selected(&mut self) {
         let down = self.wanted.retained.iter();
-        for known in down.filter(|known| known.direction == Direction::Down && !known.origin().0.is_empty()) {
+        for known in down.filter(|known| known.direction == Direction::Down && may_be_a_crd(known.origin().0)) {
             let selects = match () {
                 () if self.selects_origins(known) => Selects::Yes,
                 () if self.may_select(known) => Selects::Perhaps,
@@ -166,6 +166,11 @@ impl<'a> Resolver<'a> {
         let entries = self.wanted.entries.iter().filter(selects);
         entries.map(|entry| entry.place.clone()).collect()
     }
+}
+
+/// True if a CRD may define types of this group.
+fn may_be_a_crd(group: &str) -> bool {
+    group.contains('.')
 }
 
 /// True if an entry names the type of the origins by its plural or its group.

@@ -5,17 +5,18 @@ use crate::cluster::Side;
 use crate::cluster::discovery::{Discovery, Served};
 use crate::plan::{Absence, Direction, Missing, Plan, Wanted};
 
-const GAUGES_2: (&str, &str, &str, &str, bool) = ("g", "v2", "gauges", "Gauge", false);
+const GAUGES_2: (&str, &str, &str, &str, bool) = ("g.io", "v2", "gauges", "Gauge", false);
 
 /// Configs by name, each with the version at which it selects the object of its name: gauges down, and by kind up.
 fn wanted(down: &[(&str, &str)], up: &[(&str, &str)]) -> Wanted {
     let down = down.iter().map(|(name, version)| {
-        let scope = serde_json::json!([{"group": "g", "resource": "gauges", "apiVersion": version, "objects": [name]}]);
+        let scope =
+            serde_json::json!([{"group": "g.io", "resource": "gauges", "apiVersion": version, "objects": [name]}]);
         let object = serde_json::json!({"metadata": {"name": name}, "spec": {"clusterScope": scope}});
         SyncerConfig::parse(object.to_string().as_bytes()).unwrap()
     });
     let up = up.iter().map(|(name, version)| {
-        let items = serde_json::json!([{"group": "g", "version": version, "kind": "Gauge", "name": name}]);
+        let items = serde_json::json!([{"group": "g.io", "version": version, "kind": "Gauge", "name": name}]);
         let object = serde_json::json!({"metadata": {"name": name}, "spec": {"upSyncedResources": items}});
         EdgeSyncConfig::parse(object.to_string().as_bytes()).unwrap()
     });
@@ -24,7 +25,7 @@ fn wanted(down: &[(&str, &str)], up: &[(&str, &str)]) -> Wanted {
 
 /// The version of gauges at the hub and at the edge, and which of the configs have their objects.
 fn of_gauges(plan: &Plan, direction: Direction, configs: &[&str]) -> String {
-    let Some(gauges) = plan.types.get(&same(direction, "g", "gauges")) else {
+    let Some(gauges) = plan.types.get(&same(direction, "g.io", "gauges")) else {
         return "none".to_owned();
     };
     let have = configs.iter().filter(|name| selected(gauges, "", name));
@@ -44,11 +45,13 @@ fn reported(plan: &Plan) -> Vec<(Side, &str, Option<&str>)> {
 
 fn order(discovery: &mut Discovery, versions: &[&str]) {
     let versions = versions.iter().map(|&version| version.to_owned()).collect();
-    discovery.groups.as_mut().unwrap().insert("g".into(), versions);
+    discovery.groups.as_mut().unwrap().insert("g.io".into(), versions);
 }
 
 fn lacks(discovery: &mut Discovery, version: &str) {
-    discovery.known.insert(("g".into(), version.into()), Served::NotServed);
+    discovery
+        .known
+        .insert(("g.io".into(), version.into()), Served::NotServed);
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn what_is_meant_is_named_in_the_words_of_the_entry() {
     let mut types: Vec<_> = CORE.to_vec();
     types.extend([
         ("apps", "v1", "deployments", "Deployment", true),
-        ("g", "v2", "dials", "Dial", true),
+        ("g.io", "v2", "dials", "Dial", true),
     ]);
     let types: &Types = &types;
     let mut both = serves(types);
@@ -194,7 +197,7 @@ fn what_is_meant_is_named_in_the_words_of_the_entry() {
             Some("Deployment at version v1"),
         ),
         (
-            "g",
+            "g.io",
             "v1",
             "dial",
             Some("dials at version v2"),
