@@ -317,6 +317,8 @@ async fn a_type_that_has_another_scope_for_a_while_is_held_and_synced_again_with
     let copies = gauges.have_arrived().await;
     gauges.withdraw().await;
     let token = is_held(&hub, "the-one", REASON, GONE).await;
+    // The copies are counted meanwhile, which has to find that the hub does not define the type.
+    gauges.stay(&copies).await;
     gauges.define_cluster_scoped().await;
     syncer.wait_for_log(OTHER_SCOPE, SOON).await;
     gauges.stay(&copies).await;
