@@ -106,10 +106,9 @@ impl ResourceType {
         self.group == group && self.resource == resource
     }
 
-    /// True for types of the API server itself. Groups of others have a dot (Kubernetes API convention); some of its own
-    /// do too.
+    /// True for types of the API server itself; some of its own are in groups with a dot too.
     pub fn is_built_in(&self) -> bool {
-        !self.group.contains('.')
+        !may_be_a_crd(&self.group)
     }
 
     /// The path of one object. An error if the name cannot be that of an object.
@@ -161,6 +160,11 @@ pub(crate) fn group_version_path(group: &str, version: &str) -> String {
     }
     push(&mut path, version);
     path
+}
+
+/// True if a CRD may define types of this group: its validation asks for a dot (Kubernetes API convention).
+pub fn may_be_a_crd(group: &str) -> bool {
+    group.contains('.')
 }
 
 /// `resource.group`, or the plural alone for the core group.

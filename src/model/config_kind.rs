@@ -38,6 +38,11 @@ impl ConfigKind {
         }
     }
 
+    /// Its type, `resource.group`.
+    pub(crate) fn qualified(self) -> String {
+        self.resource_type().qualified()
+    }
+
     /// A config of this kind as people and the guard name it: `Kind//name`.
     pub(crate) fn of_name(self, config: &str) -> String {
         format!("{}//{config}", self.kind())

@@ -134,8 +134,8 @@ impl SelectedConfigs {
         !known.contains(&ConfigsKnown::No) && known.contains(&ConfigsKnown::Yes)
     }
 
-    /// False once the hub has said of every kind that it does not serve it, whether or not that counts yet; for some
-    /// minutes if it has served one before.
+    /// False once the hub has said of every kind that it does not serve it, whether or not that counts yet. It has to say
+    /// so for some minutes of one that it has served before.
     fn may_serve_any(&self) -> bool {
         let is_denied = |kind| match self.known(kind) {
             ConfigsKnown::No => self.not_served.contains_key(&kind),

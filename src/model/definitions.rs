@@ -61,8 +61,7 @@ impl Model {
             .filter(|state| state.plan.direction == Direction::Down);
         let mut unknown: Vec<ResourceType> = downsynced.map(|state| state.origin_type().clone()).collect();
         // What no CRD can define is never deleted with its configs.
-        let may_be_a_crd = |resource: &String| resource.split_once('.').is_some_and(|(_, group)| group.contains('.'));
-        if self.record.downsynced().iter().any(may_be_a_crd) {
+        if self.record.has_crds() {
             let kinds = ConfigKind::ALL.into_iter();
             let with_configs = kinds.filter(|&kind| self.selecting.has_any(kind));
             unknown.extend(with_configs.map(ConfigKind::resource_type));
@@ -196,8 +195,7 @@ impl Model {
     /// known: the list that had none of its copies may have been wrong.
     pub(super) fn retire_definitions(&mut self) {
         let mut origins = self.record.downsynced();
-        self.retire_let_go(&origins);
-        origins.extend(ConfigKind::ALL.map(|kind| kind.resource_type().qualified()));
+        origins.extend(ConfigKind::ALL.map(ConfigKind::qualified));
         let is_news = |resource: &String| !origins.contains(resource) && !self.definitions.is_former(resource);
         if self.definitions.all().keys().any(is_news) {
             self.definitions_mut().retire_unless(&origins);

@@ -5,8 +5,8 @@
 //! itself, its origins are gone for good; so then its copies are deleted only if people have deselected it, which has to
 //! be proved. The proof: the hub is asked, after nothing selects the type any more, whether what defines each kind of
 //! configs is still what it was when they selected it. That is known like what defines types, as long as there are
-//! configs, also over a restart. Until there is a proof, copies of a type that the hub lacks are held
-//! ([`super::guard::vanished`]), also if people confirm nothing and no config selects it again.
+//! configs, also over a restart. Without a proof, copies of a type that the hub lacks are held
+//! ([`super::guard::vanished`]), until people confirm, or a config has selected it again and no longer does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -18,14 +18,14 @@ use super::timers::Timer;
 use super::{Model, Request};
 use crate::cluster::{Error, Side};
 use crate::plan::{Plan, Selects};
+use crate::report::Subject;
 use crate::sync::definition::{DefinedBy, Withdrawal};
 
 /// How long what defines a kind of configs is known though there are none any more, as long as nothing depends on it.
 const UNUSED_WAIT: Duration = Duration::from_secs(10);
 
 /// Types of the record that nothing selects and that a CRD may define, as they are named at the hub, `resource.group`.
-/// Each is in one of the first
-/// three.
+/// Each is in one of the first three.
 #[derive(Debug, Default)]
 pub(super) struct Deselections {
     /// The hub has not said yet whether people have deselected them.
@@ -59,7 +59,7 @@ impl Deselections {
         &self.proved
     }
 
-    /// Those whose configs were deleted with their own type.
+    /// Those whose configs were deleted with their own type, or may have been.
     pub(super) fn unproved(&self) -> &BTreeSet<String> {
         &self.unproved
     }
@@ -108,10 +108,11 @@ impl Model {
         let before = (self.deselections.proved.len(), self.deselections.unproved.len());
         let new = self.deselections.follow(&plan.selects);
         let kinds = ConfigKind::ALL.into_iter().filter(|_| !plan.selects.is_empty());
-        let unlearnt = kinds.filter(|&kind| self.is_unlearnt(kind)).collect();
-        let was_unlearnt = std::mem::replace(&mut self.deselections.unlearnt, unlearnt);
-        let is_unlearnt = was_unlearnt.iter().any(|&kind| !self.knows_what_defines(kind));
-        if self.may_be_proved() && !is_unlearnt {
+        let unlearnt: BTreeSet<_> = kinds.filter(|&kind| self.is_unlearnt(kind)).collect();
+        let before_plan = std::mem::replace(&mut self.deselections.unlearnt, unlearnt);
+        let mut unlearnt = before_plan.iter().chain(&self.deselections.unlearnt);
+        // Without any kind that is known, the record is that of a run that did not know it either.
+        if unlearnt.all(|&kind| self.knows_what_defines(kind)) && self.known_kinds().next().is_some() {
             self.deselections.open.extend(new);
         } else {
             self.deselections.unproved.extend(new);
@@ -122,24 +123,24 @@ impl Model {
         self.ask_about_configs_if_open();
     }
 
-    /// False if there are configs of which it is not known what defines them. Without any that is known, the record is that
-    /// of a run that did not know it either.
-    fn may_be_proved(&self) -> bool {
-        self.deselections.unlearnt.is_empty() && ConfigKind::ALL.iter().any(|&kind| self.knows_what_defines(kind))
-    }
-
     fn is_unlearnt(&self, kind: ConfigKind) -> bool {
         self.selecting.has_any(kind) && !self.knows_what_defines(kind)
     }
 
     fn knows_what_defines(&self, kind: ConfigKind) -> bool {
-        self.definitions.known(&kind.resource_type().qualified()).is_some()
+        self.definitions.known(&kind.qualified()).is_some()
     }
 
-    /// Kinds that there were configs of, which people may have deleted.
+    /// Kinds that there are or were configs of.
+    fn known_kinds(&self) -> impl Iterator<Item = ConfigKind> {
+        ConfigKind::ALL
+            .into_iter()
+            .filter(|&kind| self.knows_what_defines(kind))
+    }
+
+    /// True if there are none any more of a kind, which people may have deleted.
     fn has_unused_kind(&self) -> bool {
-        let mut kinds = ConfigKind::ALL.into_iter();
-        kinds.any(|kind| self.knows_what_defines(kind) && !self.selecting.has_any(kind))
+        self.known_kinds().any(|kind| !self.selecting.has_any(kind))
     }
 
     fn ask_about_configs_if_open(&mut self) {
@@ -158,7 +159,7 @@ impl Model {
 
     /// Configs may be defined again, by another definition.
     pub(super) fn ask_about_configs(&mut self) {
-        if ConfigKind::ALL.iter().any(|&kind| self.knows_what_defines(kind)) {
+        if self.known_kinds().next().is_some() {
             self.timers.set_earlier(Timer::ConfigKinds, self.now);
         }
     }
@@ -181,8 +182,7 @@ impl Model {
         if !self.selecting.are_known() || !self.timers.fires(Timer::ConfigKinds, self.now) {
             return;
         }
-        let kinds = ConfigKind::ALL.into_iter();
-        let kinds: Vec<ConfigKind> = kinds.filter(|&kind| self.knows_what_defines(kind)).collect();
+        let kinds: Vec<ConfigKind> = self.known_kinds().collect();
         if kinds.is_empty() {
             return self.are_unproved();
         }
@@ -198,7 +198,9 @@ impl Model {
         let (mut is_open, mut is_withdrawn) = (self.selecting.has_unread(), false);
         for (kind, answer) in answers {
             match answer {
-                Ok(None) if self.selecting.has_listed(kind) => self.config_kind_works(kind),
+                Ok(None) if self.selecting.has_listed(kind) => {
+                    self.report.works(&what_defines(kind));
+                }
                 Ok(None) => {
                     // It is defined and not served: there may be configs of it.
                     is_open = true;
@@ -214,8 +216,7 @@ impl Model {
                 }
                 Err(error) => {
                     is_open = true;
-                    let subject = definition_of(&kind.resource_type().qualified());
-                    self.fails(subject, "reading what defines the configs", &error);
+                    self.fails(what_defines(kind), "reading what defines the configs", &error);
                 }
             }
         }
@@ -251,14 +252,9 @@ impl Model {
         }
     }
 
-    fn config_kind_works(&mut self, kind: ConfigKind) {
-        let subject = definition_of(&kind.resource_type().qualified());
-        self.report.works(&subject);
-    }
-
     fn config_kind_is_withdrawn(&mut self, kind: ConfigKind, withdrawal: Withdrawal) {
-        self.config_kind_works(kind);
-        let resource = kind.resource_type().qualified();
+        self.report.works(&what_defines(kind));
+        let resource = kind.qualified();
         if !self.selecting.has_any(kind) {
             self.definitions_mut().remove(&resource);
         } else if let Withdrawal::Redefined(uid) = withdrawal {
@@ -275,8 +271,12 @@ impl Model {
         }
         for kind in ConfigKind::ALL {
             if !self.selecting.has_any(kind) {
-                self.definitions_mut().remove(&kind.resource_type().qualified());
+                self.definitions_mut().remove(&kind.qualified());
             }
         }
     }
+}
+
+fn what_defines(kind: ConfigKind) -> Subject {
+    definition_of(&kind.qualified())
 }

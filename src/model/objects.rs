@@ -40,9 +40,8 @@ impl Model {
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let names = state.of_origin(&meta.object_name());
-        let mut gone = names.clone();
-        gone.retain(|name| {
+        let names = state.of_origin(&meta.object_name()).into_iter();
+        let (gone, others): (Vec<_>, Vec<_>) = names.partition(|name| {
             let needs_worker = state.inventory.gone_from_origin(name);
             state.inventory.origin_seen_at(name, meta.version_number());
             needs_worker
@@ -52,7 +51,7 @@ impl Model {
         for name in gone {
             self.enqueue(type_id, name, None);
         }
-        for name in names {
+        for name in others {
             self.does_not_fail_if_over(type_id, &name);
         }
     }

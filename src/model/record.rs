@@ -13,7 +13,7 @@ use std::time::Duration;
 use self::kept::{Kept, Names};
 use super::timers::Timer;
 use super::{Model, Request};
-use crate::cluster::{Error, ObjectName, Side};
+use crate::cluster::{Error, ObjectName, Side, may_be_a_crd};
 use crate::plan::{Direction, SyncedType};
 use crate::report::{Subject, Topic};
 
@@ -65,11 +65,20 @@ impl Record {
         self.saved.is_some().then(|| self.wanted.clone())
     }
 
-    /// Those of them whose origins are at the hub, as `resource.group` there.
-    pub(super) fn downsynced(&self) -> BTreeSet<String> {
+    /// Those of them whose origins are at the hub.
+    fn down(&self) -> impl Iterator<Item = &SyncedType> {
         let types = self.saved.is_some().then_some(&self.wanted).into_iter().flatten();
-        let down = types.filter(|known| known.direction == Direction::Down);
-        down.map(SyncedType::qualified_origin).collect()
+        types.filter(|known| known.direction == Direction::Down)
+    }
+
+    /// Their names there, `resource.group`.
+    pub(super) fn downsynced(&self) -> BTreeSet<String> {
+        self.down().map(SyncedType::qualified_origin).collect()
+    }
+
+    /// True if a CRD at the hub may define one of them.
+    pub(super) fn has_crds(&self) -> bool {
+        self.down().any(|known| may_be_a_crd(known.origin().0))
     }
 
     /// True once the record names the type (or the edge refuses to keep one).
@@ -99,6 +108,7 @@ impl Model {
             self.hasten_record();
         }
         self.retire_definitions();
+        self.retire_let_go();
     }
 
     /// It is written now, even if that was planned for later. A failed write keeps its back-off.

@@ -165,9 +165,7 @@ impl Model {
     /// Nothing of the type counts as failing any more.
     fn clear_failures(&mut self, type_id: TypeId) {
         for (_, subjects) in self.may_be_failing(type_id) {
-            for subject in subjects {
-                self.report.clear(&subject);
-            }
+            self.report.clear_all(&subjects);
         }
         self.returns_no_status(type_id);
     }

@@ -29,9 +29,7 @@ impl Model {
         state.follow(planned);
         for (name, subjects) in before {
             if state.selection(&name) == Selection::None || state.subjects(&name).as_ref() != Some(&subjects) {
-                for subject in subjects {
-                    self.report.clear(&subject);
-                }
+                self.report.clear_all(&subjects);
             }
         }
         state.deselect();

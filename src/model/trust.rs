@@ -77,7 +77,7 @@ impl Model {
                 let state = self.types.get(&type_id)?;
                 Some((state.plan.direction, state.origin_type().qualified()))
             }
-            Feed::Configs(kind) => Some((Direction::Down, kind.resource_type().qualified())),
+            Feed::Configs(kind) => Some((Direction::Down, kind.qualified())),
             _ => None,
         }
     }
@@ -104,7 +104,7 @@ impl Model {
 
     /// The hub has given a config this version with a heartbeat, and had given it `before` with the one before.
     pub(super) fn config_written_at(&mut self, kind: ConfigKind, before: u64, version: u64) {
-        let resource = kind.resource_type().qualified();
+        let resource = kind.qualified();
         if version < before && version != 0 {
             self.went_back(Direction::Down, resource, before, version);
         } else {

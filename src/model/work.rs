@@ -81,8 +81,8 @@ impl Model {
         }
         let state = self.types.get(&type_id);
         let state = state.filter(|state| is(&state.inventory, name));
-        for subject in state.and_then(|state| state.subjects(name)).into_iter().flatten() {
-            self.report.clear(&subject);
+        if let Some(subjects) = state.and_then(|state| state.subjects(name)) {
+            self.report.clear_all(&subjects);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{On, Row, TABLE, When};
 use crate::api::{GROUP, edge_sync_config, syncer_config};
-use crate::cluster::{ObjectName, ResourceType, Side};
+use crate::cluster::{ObjectName, ResourceType, Side, may_be_a_crd};
 use crate::plan::{Direction, Plan, StatusPath, TypePlan};
 use crate::sync::own_objects::{LEGACY_RECORD, lease_name, record_name};
 use crate::sync::ownership::SyncTarget;
@@ -117,7 +117,7 @@ fn counts(when: When, situation: &Situation<'_>) -> bool {
         When::Kcp => situation.is_kcp,
         When::KcpWithGroups => situation.is_kcp && syncs(Direction::Down, &|planned| !planned.at_hub.group.is_empty()),
         When::Namespaced => syncs(Direction::Down, &is_namespaced),
-        When::Defined => syncs(Direction::Down, &|planned| planned.at_hub.group.contains('.')),
+        When::Defined => syncs(Direction::Down, &|planned| may_be_a_crd(&planned.at_hub.group)),
         When::Direction(direction) => any(direction),
         When::BothWays => syncs(Direction::Down, &is_namespaced) && syncs(Direction::Up, &is_namespaced),
         When::Roles(direction) => situation.allows_escalation && syncs(direction, &|planned| gives(planned, direction)),

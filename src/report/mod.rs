@@ -297,6 +297,11 @@ impl Report {
         self.failures.clear(subject, self.now);
     }
 
+    /// The same of each.
+    pub fn clear_all<'a>(&mut self, subjects: impl IntoIterator<Item = &'a Subject>) {
+        subjects.into_iter().for_each(|subject| self.clear(subject));
+    }
+
     /// There is nothing more to do at once: sums up the changes that were not logged.
     pub fn idle(&mut self) {
         self.sum_up(true);

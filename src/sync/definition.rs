@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::identity::{WORKSPACE, logical_clusters};
 use super::read::read_metadata_shared;
 use crate::cluster::discovery;
-use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word};
+use crate::cluster::{Cluster, Error, ObjectName, ResourceType, group_version_path, is_word, may_be_a_crd};
 
 /// kcp's API group for bindings of APIs, which it serves in every workspace.
 const BINDINGS: &str = "apis.kcp.io";
@@ -221,7 +221,7 @@ impl TypeDefinitions {
     /// serves the type after that answer: the CRD of a type that was deleted a moment ago is missing too.
     pub async fn learn(&self, hub: &Cluster, resource: &ResourceType) -> Result<Option<TypeDefinition>, Error> {
         let found = self.read(hub, resource).await?;
-        if found.is_none() && resource.group.contains('.') {
+        if found.is_none() && may_be_a_crd(&resource.group) {
             match hub.find(resource, &ObjectName::new("", &resource.resource)).await {
                 Err(error) if !error.is_forbidden() => return Err(error),
                 _ => {}
@@ -242,8 +242,8 @@ impl TypeDefinitions {
         if resource.group.is_empty() || self.known(&resource.qualified()) == Some(&DefinedBy::Nothing) {
             return Ok(None);
         }
-        // The group of a CRD has a dot (its validation says so), those of kcp's bindings need not.
-        if resource.group.contains('.')
+        // The groups of kcp's bindings need not have a dot.
+        if may_be_a_crd(&resource.group)
             && let Some(definition) = read_definition(hub, &ResourceType::definitions(), &resource.qualified()).await?
         {
             return Ok(Some(definition));

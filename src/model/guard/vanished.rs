@@ -72,19 +72,21 @@ impl Model {
     }
 
     /// Only of these types there may be copies.
-    pub(in crate::model) fn retire_let_go(&mut self, origins: &BTreeSet<String>) {
+    pub(in crate::model) fn retire_let_go(&mut self) {
+        let origins = self.record.downsynced();
         self.end_let_go(|resource| !origins.contains(resource));
     }
 
     /// What people have confirmed of these types is over. A later run must not take it for a confirmation of what comes
     /// after.
-    fn end_let_go(&mut self, is_over: impl Fn(&String) -> bool) {
-        let let_go = &mut self.guard.vanished.let_go;
-        let before = let_go.len();
-        let_go.retain(|resource| !is_over(resource));
-        if let_go.len() < before {
+    fn end_let_go(&mut self, is_over: impl Fn(&String) -> bool) -> BTreeSet<String> {
+        let let_go = std::mem::take(&mut self.guard.vanished.let_go);
+        let (over, rest): (BTreeSet<String>, BTreeSet<String>) = let_go.into_iter().partition(is_over);
+        self.guard.vanished.let_go = rest;
+        if !over.is_empty() {
             self.keep_guard_in_record();
         }
+        over
     }
 
     /// The copies of a type are listed whose origins are gone with it. If people have confirmed that, they are no sign of
@@ -103,12 +105,9 @@ impl Model {
     /// A new plan says which types have vanished, and which no longer. Types that are not in the plan still run: what
     /// is held of them continues to be held.
     pub(in crate::model) fn note_vanished(&mut self, plan: &Plan) {
-        let is_back = |resource: &&String| plan.has_at_hub(resource);
-        let back: Vec<String> = self.guard.vanished.let_go.iter().filter(is_back).cloned().collect();
-        for resource in &back {
-            self.deselections.is_back(resource);
+        for resource in self.end_let_go(|resource| plan.has_at_hub(resource)) {
+            self.deselections.is_back(&resource);
         }
-        self.end_let_go(|resource| back.contains(resource));
         let known = &mut self.guard.vanished;
         let is_over = |resource: &String| !plan.vanished.contains_key(resource) && !plan.is_unknown(resource);
         let over: Vec<String> = known

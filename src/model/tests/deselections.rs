@@ -320,14 +320,7 @@ fn a_record_that_is_read_late_does_not_take_back_what_this_run_has_found_out() {
     assert!(is_unproved(&bench) && !is_proved(&bench));
 }
 
-#[test]
-fn a_config_that_is_another_object_has_the_hub_asked_what_defines_it() {
-    let mut bench = selecting(&[WIDGETS]);
-    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
-    let mut another = shop(&[WIDGETS]);
-    another["metadata"]["uid"] = json!("another");
-    bench.config_says(&another);
-    bench.pass(SECOND);
+fn people_deselect_under_the_next_definition(mut bench: Bench) {
     assert_eq!(known_of_configs(&bench), Some(&uid("next")));
     bench.world.withdrawal = None;
     drop_config(&mut bench);
@@ -336,11 +329,28 @@ fn a_config_that_is_another_object_has_the_hub_asked_what_defines_it() {
 }
 
 #[test]
-fn what_is_proved_stays_so_when_the_type_of_the_configs_goes_while_it_is_watched() {
+fn a_config_that_is_another_object_has_the_hub_asked_what_defines_it() {
+    let mut bench = selecting(&[WIDGETS]);
+    bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
+    let mut another = shop(&[WIDGETS]);
+    another["metadata"]["uid"] = json!("another");
+    bench.config_says(&another);
+    bench.pass(SECOND);
+    people_deselect_under_the_next_definition(bench);
+}
+
+/// People have deselected the widgets, and there is another config.
+fn proved() -> Bench {
     let mut bench = without_configs(None);
     assert!(is_proved(&bench));
     bench.config_says(&shop(&["configmaps"]));
     bench.pass(SECOND);
+    bench
+}
+
+#[test]
+fn what_is_proved_stays_so_when_the_type_of_the_configs_goes_while_it_is_watched() {
+    let mut bench = proved();
     bench.world.withdrawal = Some(gone());
     drop_config(&mut bench);
     bench.pass(60 * SECOND);
@@ -349,9 +359,7 @@ fn what_is_proved_stays_so_when_the_type_of_the_configs_goes_while_it_is_watched
 
 #[test]
 fn what_is_proved_is_not_any_more_after_a_gap_with_another_definition_of_the_configs() {
-    let mut bench = without_configs(None);
-    bench.config_says(&shop(&["configmaps"]));
-    bench.pass(SECOND);
+    let mut bench = proved();
     bench.world.withdrawal = Some(Withdrawal::Redefined("next".into()));
     bench.configure(&[]);
     bench.pass(60 * SECOND);
@@ -368,11 +376,7 @@ fn a_definition_of_the_configs_that_is_new_after_a_restart_is_known_before_peopl
     bench.configure(&[shop(&[WIDGETS])]);
     bench.list_all(1);
     bench.pass(SECOND);
-    assert_eq!(known_of_configs(&bench), Some(&uid("next")));
-    bench.world.withdrawal = None;
-    drop_config(&mut bench);
-    bench.pass(SECOND);
-    assert!(is_proved(&bench));
+    people_deselect_under_the_next_definition(bench);
 }
 
 #[test]

@@ -247,25 +247,17 @@ fn the_record_is_written_for_news_and_now_and_then_and_not_for_every_object() {
 
 #[test]
 fn a_type_that_nothing_selects_leaves_the_record_with_its_last_copy() {
-    let is_kept = |bench: &Bench| {
-        bench
-            .world
-            .kept
-            .types
-            .iter()
-            .any(|known| known.resource == "configmaps")
-    };
     let mut bench = after(&json!({"types": TYPES, "hub": "the-hub"}), &["a"]);
     bench.config_says(&config("all", &json!({})));
     let copies = bench.copies();
     bench.list(copies, &[copy_of("a", 2000)], 3000);
-    assert!(is_kept(&bench));
+    assert!(bench.keeps("configmaps"));
     bench.says_gone(copies, &copy_of("a", 3001));
     while !bench.work.is_empty() {
         bench.end_with("a", crate::sync::job::Why::Gone);
     }
     assert!(bench.copies_of(Side::Edge, "configmaps").is_none());
-    assert!(!is_kept(&bench), "{:?}", bench.world.kept);
+    assert!(!bench.keeps("configmaps"), "{:?}", bench.world.kept);
 }
 
 #[test]

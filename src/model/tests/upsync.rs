@@ -322,14 +322,7 @@ fn a_type_without_copies_that_the_record_keeps_for_a_namespace_is_not_read_at_ea
     bench.log.clear();
     bench.pass(Duration::from_secs(7200));
     assert!(bench.count("write the record") > 0, "{:?}", bench.log);
-    assert!(
-        bench
-            .world
-            .kept
-            .types
-            .iter()
-            .any(|known| known.resource == "configmaps")
-    );
+    assert!(bench.keeps("configmaps"));
     assert_eq!(bench.copies_of(Side::Hub, "configmaps"), None);
 }
 

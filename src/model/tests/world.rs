@@ -345,6 +345,11 @@ impl Bench {
         }
     }
 
+    /// True if the record names this type.
+    pub(super) fn keeps(&self, resource: &str) -> bool {
+        self.world.kept.types.iter().any(|known| known.resource == resource)
+    }
+
     /// These `SyncerConfig`s are all that the hub has.
     pub(super) fn configure(&mut self, configs: &[Value]) {
         self.list_configs(ConfigKind::SyncerConfig, configs);

@@ -2,7 +2,7 @@
 
 use super::{Draft, Resolver, key};
 use crate::cluster::discovery::ServedResource;
-use crate::cluster::{ResourceType, Side, qualified};
+use crate::cluster::{ResourceType, Side, may_be_a_crd, qualified};
 use crate::plan::naming::Naming;
 use crate::plan::planned::{Absence, CopiesOf, Pair, Selects};
 use crate::plan::wanted::{Entry, SyncedType, Types};
@@ -166,11 +166,6 @@ impl<'a> Resolver<'a> {
         let entries = self.wanted.entries.iter().filter(selects);
         entries.map(|entry| entry.place.clone()).collect()
     }
-}
-
-/// True if a CRD may define types of this group.
-fn may_be_a_crd(group: &str) -> bool {
-    group.contains('.')
 }
 
 /// True if an entry names the type of the origins by its plural or its group.
