@@ -138,8 +138,10 @@ impl Model {
         };
         let inventory = &mut state.inventory;
         let wants_nothing = outcome.desired_hash == 0;
-        // Without its label, the end of the copy is not reported.
-        let goes_unseen = *why == Why::Terminating && !wants_nothing && !inventory.is_watched(&key.name);
+        // Without its label, the end of the copy is not reported. What the worker has read may not be reported yet.
+        let is_watched = || inventory.is_watched(&key.name);
+        let is_watched = outcome.copy.map_or_else(is_watched, |seen| seen.labelled);
+        let goes_unseen = *why == Why::Terminating && !wants_nothing && !is_watched;
         // Its origin's side has reported that it is there, and will report that it is gone. Whatever says now that it
         // is gone may be another cluster.
         let is_denied = *why != Why::NotSelected && wants_nothing && inventory.is_reported(&key.name);

@@ -257,6 +257,35 @@ fn a_worker_that_finds_no_origin_of_what_the_hub_has_reported_is_not_believed() 
     }
 }
 
+/// A worker has read that this is in the copy's place, and is being deleted.
+fn waits_for_the_end_of(bench: &Bench, (key, job): (&Key, &Job), found: &Value) -> Outcome {
+    let resource = &job.copy_at.resource;
+    let seen = Seen::of(Direction::Down, resource, &bytes(found), &job.policy, job.selection);
+    Outcome {
+        desired_hash: bench.desired(key, job).map_or(0, |desired| desired.hash),
+        copy: Some(seen.expect("it is an object")),
+        waits_for: vec!["example.org/wait".into()],
+        ..outcome(Why::Terminating)
+    }
+}
+
+#[test]
+fn what_others_have_put_in_the_place_of_a_copy_unreported_is_read_again_until_it_is_gone() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 20));
+    let (key, job) = bench.take("a");
+    let mut found = ending(copy_of("a", 2000));
+    found["metadata"]["labels"] = json!({});
+    found["metadata"]["annotations"] = json!({});
+    let left = waits_for_the_end_of(&bench, (&key, &job), &found);
+    bench.ends(key, Ok(left));
+    assert!(bench.work.is_empty());
+    bench.pass(60 * SECOND);
+    assert_eq!(bench.working(), ["a"]);
+}
+
 #[test]
 fn a_copy_that_is_on_its_way_out_is_recreated_when_it_is_gone() {
     let mut bench = Bench::listed();
@@ -265,21 +294,7 @@ fn a_copy_that_is_on_its_way_out_is_recreated_when_it_is_gone() {
     bench.says(copies, &ending(copy_of("a", 2000)));
     while !bench.work.is_empty() {
         let (key, job) = bench.take("a");
-        let desired = bench.desired(&key, &job);
-        let ending = ending(copy_of("a", 2000));
-        let seen = Seen::of(
-            Direction::Down,
-            &job.copy_at.resource,
-            &bytes(&ending),
-            &job.policy,
-            job.selection,
-        );
-        let left = Outcome {
-            desired_hash: desired.map_or(0, |desired| desired.hash),
-            copy: Some(seen.expect("it is an object")),
-            waits_for: vec!["example.org/wait".into()],
-            ..outcome(Why::Terminating)
-        };
+        let left = waits_for_the_end_of(&bench, (&key, &job), &ending(copy_of("a", 2000)));
         bench.ends(key, Ok(left));
     }
     assert_eq!(bench.model.report.failing(), 1, "its finalizers keep it");
