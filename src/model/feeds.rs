@@ -88,14 +88,16 @@ impl Model {
 
     fn source_up(&mut self, id: SourceId, feed: Feed) {
         feed.handle(|handler| handler.up(self));
-        if let Some(source) = self.sources.get_mut(&id) {
-            source.fails = false;
+        if let Some(subject) = self.source_does_not_fail(id) {
+            self.report.works(&subject);
         }
-        if let Some((side, thing)) = self.source_name(id)
-            && !self.fails_in_another(id)
-        {
-            self.report.works(&Subject::Thing(side, Topic::Watch, thing));
-        }
+    }
+
+    /// A source does not count as failing. What it was reported about, if no other source of that name fails.
+    fn source_does_not_fail(&mut self, id: SourceId) -> Option<Subject> {
+        self.sources.get_mut(&id)?.fails = false;
+        let (side, thing) = self.source_name(id)?;
+        (!self.fails_in_another(id)).then_some(Subject::Thing(side, Topic::Watch, thing))
     }
 
     fn source_down(&mut self, id: SourceId, feed: Feed, error: &Error) {
@@ -114,6 +116,9 @@ impl Model {
             return;
         }
         if feed.handle(|handler| handler.is_refused(self, error)) {
+            if let Some(subject) = self.source_does_not_fail(id) {
+                self.report.clear(&subject);
+            }
             return;
         }
         if error.is_type_not_served() {

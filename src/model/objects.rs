@@ -429,6 +429,7 @@ impl Handler for Origins {
         let is_once = model.is_read_once(type_id, id);
         let known = if is_once { model.known_version(feed) } else { 0 };
         model.source_is_at(feed, meta.version_number());
+        model.source_reaches(id, meta.version_number());
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());
         };
@@ -467,7 +468,8 @@ impl Handler for Origins {
         model.origin_unchanged(id, self.0, &meta);
     }
 
-    fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, _last: Bytes) {
+    fn gone(&self, model: &mut Model, id: SourceId, meta: &Meta, _last: Bytes) {
+        model.source_reaches(id, meta.version_number());
         model.origin_gone(self.0, meta);
     }
 

@@ -136,12 +136,17 @@ impl Model {
         let Ending::Skipped(why) = &outcome.ending else {
             return false;
         };
+        let is_awaited = state.is_awaited(&key.name);
         let inventory = &mut state.inventory;
         let wants_nothing = outcome.desired_hash == 0;
         // Without its label, the end of the copy is not reported. What the worker has read may not be reported yet.
         let is_watched = || inventory.is_watched(&key.name);
         let is_watched = outcome.copy.map_or_else(is_watched, |seen| seen.labelled);
-        let goes_unseen = *why == Why::Terminating && !wants_nothing && !is_watched;
+        let is_ending = match why {
+            Why::NotSelected => outcome.copy.is_some_and(|seen| seen.copy.terminating),
+            why => *why == Why::Terminating,
+        };
+        let goes_unseen = is_ending && !is_watched && (!wants_nothing || is_awaited);
         // Its origin's side has reported that it is there, and will report that it is gone. Whatever says now that it
         // is gone may be another cluster.
         let is_denied = *why != Why::NotSelected && wants_nothing && inventory.is_reported(&key.name);

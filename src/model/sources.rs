@@ -59,8 +59,9 @@ pub(super) struct SourceState {
     pub(super) fails: bool,
     /// The version that the server is known to have reached before this source began.
     pub(super) known: u64,
-    /// The version of its last complete list; 0 before.
-    pub(super) listed_at: u64,
+    /// The version up to which it has reported everything: that of its last complete list, or of what its watch has
+    /// reported since; 0 before.
+    pub(super) reached: u64,
     /// When a read last showed something older than what was reported.
     pub(super) doubted: Option<Instant>,
     /// Objects without our label that the list under way has not named yet.
@@ -68,6 +69,12 @@ pub(super) struct SourceState {
 }
 
 impl SourceState {
+    /// The version up to which it has named everything that was there; before its first list, the one up to which that
+    /// will name everything.
+    pub(super) fn must_have_named(&self) -> u64 {
+        if self.reached == 0 { self.known } else { self.reached }
+    }
+
     /// True if it now reports whole objects, not their metadata alone.
     pub(super) fn has_bodies(&self) -> bool {
         match self.reading.style {
@@ -92,12 +99,19 @@ impl Model {
             settled: false,
             fails: false,
             known: self.known_version(feed),
-            listed_at: 0,
+            reached: 0,
             doubted: None,
             unnamed: BTreeSet::new(),
         };
         self.sources.insert(id, state);
         id
+    }
+
+    /// A source has reported something at this version. A watch reports in the order of the versions, a list does not.
+    pub(super) fn source_reaches(&mut self, id: SourceId, version: u64) {
+        if let Some(source) = self.sources.get_mut(&id).filter(|source| !source.listing) {
+            source.reached = source.reached.max(version);
+        }
     }
 
     /// Starts the sources of origins of every type whose copies have been listed: first those that others need, and

@@ -38,7 +38,7 @@ impl Model {
         let Some(source) = self.sources.get_mut(&id) else {
             return;
         };
-        source.listed_at = versions.list;
+        source.reached = versions.list;
         let versions = Versions {
             before: versions.before.max(source.known),
             ..versions
@@ -121,8 +121,8 @@ impl Model {
             });
             let listed_before = configs.and_then(|(&id, source)| {
                 source.known = source.known.max(version);
-                let has_begun = source.listing || source.listed_at != 0;
-                (has_begun && source.listed_at < version).then_some(id)
+                let has_begun = source.listing || source.reached != 0;
+                (has_begun && source.reached < version).then_some(id)
             });
             self.guard.versions.was_at(Direction::Down, resource, version);
             if let Some(id) = listed_before {
@@ -261,11 +261,9 @@ impl Model {
                 } else {
                     self.ask_identity_later(side);
                 }
-                // Nothing reports when a request that is not answered now would be, or when it is allowed.
-                if error.is_forbidden() || matches!(error, Error::Unanswered(_)) {
-                    let due = self.now + back_off(u32::MAX, self.chance.f64());
-                    self.timers.set_if_idle(timer, due);
-                }
+                // Nothing reports when a request that fails now would succeed, or when it is allowed.
+                let due = self.now + back_off(u32::MAX, self.chance.f64());
+                self.timers.set_if_idle(timer, due);
                 self.fails(subject, "reading", &error);
             }
         }

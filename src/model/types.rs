@@ -160,6 +160,16 @@ impl TypeState {
         (former != origin).then_some((copy, others))
     }
 
+    /// True if another object is to have the name of a copy that a former conversion has made.
+    pub(super) fn is_awaited(&self, name: &ObjectName) -> bool {
+        let now = self
+            .plan
+            .named_origin(name)
+            .filter(|_| self.former_copies.contains_key(name));
+        now.is_some_and(|origin| self.displaced(&origin).is_some())
+            && self.plan.selector.selects(name) == Selection::Full
+    }
+
     /// What is upsynced under a name gets it; the name is not kept for what an earlier conversion has put there.
     pub(super) fn takes_its_name(&mut self, origin: &ObjectName) {
         let name = self

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::inventory::{Held, Inventory, Link};
+use super::sources::SourceState;
 use super::workers::HELD_BACK;
 use super::{AtHand, Effect, Generation, Key, Model, Request, Task, TypeId, TypeState};
 use crate::cluster::ObjectName;
@@ -188,7 +189,7 @@ impl Model {
             _ => None,
         };
         let origins = state.origin_source(&key.name).and_then(|id| self.sources.get(&id));
-        let listed_at = origins.map_or(0, |source| source.listed_at);
+        let must_name = origins.map_or(0, SourceState::must_have_named);
         let record = state.inventory.take(&key.name)?;
         let own = self.settings.own_namespace.as_deref();
         let is_namespace = copy_at.resource.is("", "namespaces");
@@ -208,7 +209,7 @@ impl Model {
             copy: record.seen.copy,
             copy_version: record.seen.version,
             origin_seen_at: record.origin_version,
-            origin_unnamed: if record.origin_list() == 0 { listed_at } else { 0 },
+            origin_unnamed: if record.origin_list() == 0 { must_name } else { 0 },
             read_first: record.needs_read(),
             suspect: record.is_doubtful(),
             unread: record.unread(),

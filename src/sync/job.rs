@@ -79,7 +79,7 @@ pub struct Job {
     pub copy_version: u64,
     /// The same of the origin: what is older is not what is there now.
     pub origin_seen_at: u64,
-    /// The version of the last list that would have named the origin and did not; 0 if it did, or there was none.
+    /// The version up to which everything is reported, where no such origin was; 0 if it was, or nothing reports origins.
     pub origin_unnamed: u64,
     /// What is known of the copy is not certain: it was reported as gone, but perhaps it has only lost its label, or an
     /// earlier write may have taken effect without an answer. It is read first.

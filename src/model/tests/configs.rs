@@ -373,3 +373,55 @@ fn the_name_of_a_former_copy_is_free_once_that_is_deleted_or_released() {
         assert_eq!(bench.job("d").origin.name, ObjectName::new("shop", "d"), "{end:?}");
     }
 }
+
+// Seed 812725 of the simulation: nothing reports the end of a copy without its label.
+#[test]
+fn a_former_copy_that_is_being_deleted_without_its_label_is_read_until_it_is_gone_if_its_name_is_wanted() {
+    for is_wanted in [true, false] {
+        let mut bench = Bench::new();
+        bench.run();
+        let names: &[&str] = if is_wanted { &["d", "e"] } else { &["e"] };
+        bench.configure(&[config("all", &named(names))]);
+        bench.list_namespaces(1);
+        let former = |version: u64| {
+            let mut former = ending(copy_of("d", version));
+            former["metadata"]["annotations"][RENAMED_FROM] = json!("ConfigMap/a");
+            former
+        };
+        let copies = bench.copies();
+        bench.list(copies, &[former(5), copy_of("e", 5)], 6);
+        let read = bench.world.sources.clone();
+        let of_hub = |feed: &Feed| matches!(feed, Feed::Origins(_, Side::Hub));
+        for (id, (_, reading)) in read.into_iter().filter(|(_, (feed, _))| of_hub(feed)) {
+            let there = ["a", "d", "e"].map(|name| (config_map(name, 10), ObjectName::new("shop", name)));
+            let there = there.into_iter().filter(|(_, name)| reading.scope.contains(name));
+            bench.list(id, &there.map(|(object, _)| object).collect::<Vec<_>>(), 12);
+        }
+        bench.says_gone(copies, &former(7));
+        let (key, job) = bench.take("d");
+        let mut unlabelled = former(7);
+        unlabelled["metadata"]["labels"] = json!({});
+        let (at, policy) = (&job.copy_at.resource, &job.policy);
+        let seen = Seen::of(job.direction, at, &bytes(&unlabelled), policy, job.selection);
+        let still_there = Outcome {
+            copy: Some(seen.expect("it is an object")),
+            ..outcome(Why::NotSelected)
+        };
+        bench.ends(key, Ok(still_there));
+        bench.pass(60 * SECOND);
+        assert_eq!(bench.working() == ["e", "a"], is_wanted, "{:?}", bench.working());
+    }
+}
+
+// Seed 505694 of the simulation.
+#[test]
+fn a_kind_of_configs_that_is_not_served_does_not_count_as_failing_whatever_was_answered_before() {
+    let mut bench = Bench::new();
+    bench.run();
+    bench.list_configs(ConfigKind::SyncerConfig, &[shop(&["configmaps"])]);
+    let source = bench.source(Feed::Configs(ConfigKind::EdgeSyncConfig));
+    bench.breaks(source, broken());
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.breaks(source, not_served());
+    assert_eq!(bench.model.report.failing(), 0);
+}

@@ -276,3 +276,16 @@ fn what_people_have_confirmed_of_another_cluster_is_carried_out_after_a_restart(
         );
     }
 }
+
+// Seed 505694 of the simulation: a proxy had answered for two minutes.
+#[test]
+fn a_side_that_could_not_say_which_cluster_it_is_is_asked_until_it_can() {
+    let mut bench = Bench::new();
+    bench.world.fails.insert(WHO.into(), broken());
+    bench.run();
+    bench.pass(3600 * SECOND);
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.world.fails.clear();
+    bench.pass(600 * SECOND);
+    assert_eq!(bench.model.report.failing(), 0);
+}

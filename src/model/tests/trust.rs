@@ -101,3 +101,43 @@ fn configs_that_were_listed_before_the_record_was_read_are_listed_again_if_they_
         );
     }
 }
+
+// Seed 802179 of the simulation: after an origin was deleted, a read from a cache showed it once more, and its copy was made
+// again.
+#[test]
+fn what_a_read_shows_of_an_origin_that_its_watch_would_have_named_has_to_be_confirmed() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.list(origins, &[config_map("b", 10)], 12);
+    bench.succeed(Change::Created);
+    let (copies, mut version) = (bench.copies(), 2000);
+    let mut unnamed = |bench: &mut Bench| {
+        version += 1;
+        bench.says(copies, &copy_of("a", version));
+        let (key, job) = bench.take("a");
+        bench.ends(key, Ok(outcome(Why::NotOurs)));
+        job.origin_unnamed
+    };
+    assert_eq!(unnamed(&mut bench), 12, "it was not in the list");
+    bench.says(origins, &config_map("b", 20));
+    bench.succeed(Change::Updated);
+    assert_eq!(unnamed(&mut bench), 20);
+    bench.says_gone(origins, &config_map("b", 30));
+    assert_eq!(unnamed(&mut bench), 30);
+    bench.list(origins, &[config_map("c", 40)], 35);
+    bench.succeed_with("c", Change::Created);
+    assert_eq!(unnamed(&mut bench), 35, "the order of a list is another");
+}
+
+#[test]
+fn a_read_before_the_first_list_that_shows_an_origin_from_before_it_has_to_be_confirmed() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["b"]);
+    let copies = bench.copies();
+    // The edge has gone back: everything of the type is read again.
+    bench.list_after(copies, &[copy_of("a", 6)], 7, 2000);
+    let copies = bench.copies();
+    bench.list(copies, &[copy_of("a", 6)], 7);
+    bench.says_gone(copies, &copy_of("a", 8));
+    assert_eq!(bench.job("a").origin_unnamed, 10, "the version of `b`");
+}
