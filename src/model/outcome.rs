@@ -15,8 +15,8 @@ use crate::sync::identity::Doubt;
 use crate::sync::job::{Change, Ending, Failure, HeldFor, Outcome, Seen, Why};
 use crate::sync::object::Address;
 
-/// Conflicts in a row before one counts as a failure that is logged: somebody changes the object all the time.
-const LASTING_CONFLICT: u32 = 4;
+/// What passes by itself counts as a failure of the object, and is logged, if it comes so often in a row.
+const LASTING: u32 = 4;
 /// Until a name is read again that another origin's copy has. When that copy is deleted, its side reports it before.
 const NAME_TAKEN_WAIT: Duration = Duration::from_secs(600);
 /// How long a copy from another cluster waits for that one to be back.
@@ -404,7 +404,11 @@ impl Model {
             self.waits_for_namespace(key, *side, &object);
             return retry;
         }
-        if error.is_conflict() && self.queue.failures(key) < LASTING_CONFLICT {
+        if error.is_type_not_served() {
+            self.void_discovery_of(*side, &here.resource);
+        }
+        // A type that is gone is reported once, and not for each of its objects.
+        if (error.is_conflict() || error.is_type_not_served()) && self.queue.failures(key) < LASTING {
             log_line!(
                 Debug,
                 ChangedMeanwhile,
@@ -414,9 +418,6 @@ impl Model {
                 error = error
             );
             return retry;
-        }
-        if error.is_type_not_served() {
-            self.void_discovery_of(*side, &here.resource);
         }
         if matches!(error, Error::Outdated { .. }) {
             self.doubt(*type_id, *side);

@@ -513,3 +513,17 @@ fn a_type_that_is_not_served_while_its_crd_is_there_is_not_gone() {
         None
     );
 }
+
+#[test]
+fn a_type_that_is_gone_is_reported_once_and_not_for_each_of_its_objects() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 10));
+    for _ in 0..4 {
+        assert_eq!(bench.model.report.failing(), 0);
+        bench.fail(Side::Edge, not_served());
+        bench.pass(60 * SECOND);
+    }
+    bench.fail(Side::Edge, not_served());
+    assert_eq!(bench.model.report.failing(), 1, "it cannot be that the type is there");
+}
