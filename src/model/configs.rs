@@ -108,9 +108,10 @@ impl SelectedConfigs {
         all.any(|(of_kind, _)| *of_kind == kind)
     }
 
-    /// True if the configs of this kind have been read completely, and the hub serves them.
+    /// True if the configs of this kind have been read completely, and are reported.
     pub(super) fn has_listed(&self, kind: ConfigKind) -> bool {
-        self.known(kind) == ConfigsKnown::Yes && !self.not_served.contains_key(&kind)
+        let is_interrupted = self.not_served.contains_key(&kind) || self.listing.contains_key(&kind);
+        self.known(kind) == ConfigsKnown::Yes && !is_interrupted
     }
 
     /// True if a config cannot be read, and has no readable form from before.
@@ -287,6 +288,14 @@ impl Model {
         self.config_confirms(name.0.of_name(&name.1), None, false);
     }
 
+    /// The hub answers for a kind. It may not be listed again: a watch continues where it was.
+    pub(super) fn configs_are_reported(&mut self, kind: ConfigKind) {
+        self.report.works(&no_configs());
+        if self.selecting.known(kind) == ConfigsKnown::Yes && self.selecting.not_served.remove(&kind).is_some() {
+            self.ask_about_configs();
+        }
+    }
+
     /// A list of a kind has broken off, if one was under way: what is known counts, and the other kind does not wait
     /// until the list is complete, which may never happen.
     pub(super) fn configs_broke_off(&mut self, kind: ConfigKind, error: &Error) {
@@ -377,6 +386,6 @@ impl Model {
 }
 
 /// That the hub serves no kind of configs at all.
-pub(super) fn no_configs() -> Subject {
+fn no_configs() -> Subject {
     Subject::Thing(Side::Hub, Topic::Configs, String::new())
 }

@@ -184,7 +184,8 @@ impl Model {
         }
         let kinds: Vec<ConfigKind> = self.known_kinds().collect();
         if kinds.is_empty() {
-            return self.are_unproved();
+            self.are_unproved();
+            return self.deselections_are_judged();
         }
         self.timers.starts(Timer::ConfigKinds);
         self.deselections.asked = self.deselections.open.clone();
@@ -234,6 +235,10 @@ impl Model {
                 known.proved.extend(asked);
             }
         }
+        self.deselections_are_judged();
+    }
+
+    fn deselections_are_judged(&mut self) {
         self.timers.succeeds(Timer::ConfigKinds);
         self.deselections.has_gap = false;
         self.drop_unused_kinds();

@@ -4,7 +4,6 @@
 use bytes::Bytes;
 
 use super::config_kind::ConfigKind;
-use super::configs::no_configs;
 use super::handler::Handler;
 use super::objects::Origins;
 use super::{Feed, Model, TypeId};
@@ -176,7 +175,7 @@ impl Handler for ConfigKind {
     }
 
     fn up(&self, model: &mut Model) {
-        model.report.works(&no_configs());
+        model.configs_are_reported(*self);
     }
 
     fn breaks_off(&self, model: &mut Model, error: &Error) {

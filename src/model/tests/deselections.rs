@@ -433,3 +433,20 @@ fn what_people_have_confirmed_is_not_deselected_once_the_type_is_back() {
     bench.pass(2 * GRACE);
     assert!(!is_proved(&bench) && is_unproved(&bench));
 }
+
+// Seed 1012029 of the simulation: a proxy had answered in place of the hub, and the hub was asked without end.
+#[test]
+fn a_kind_of_configs_whose_watch_continues_after_a_404_is_reported_again() {
+    let mut bench = selecting(&[WIDGETS]);
+    let configs = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
+    bench.breaks(configs, not_served());
+    drop_config(&mut bench);
+    bench.pass(60 * SECOND);
+    assert!(!is_proved(&bench));
+    bench.source_says(configs, SourceEvent::Up);
+    bench.pass(60 * SECOND);
+    assert!(is_proved(&bench));
+    let asked = bench.count(VERIFY);
+    bench.pass(3600 * SECOND);
+    assert_eq!(bench.count(VERIFY), asked);
+}
