@@ -389,6 +389,7 @@ impl Model {
         let (scope, list) = (&source.reading.scope, source.list);
         let (direction, missing) = (state.plan.direction, state.origins_listed(scope, list));
         let doomed = missing.iter().filter(|name| state.inventory.is_doomed(name)).count();
+        self.compare_with_doomed(type_id);
         self.more_are_doomed(direction, doomed);
         for name in missing {
             self.enqueue(type_id, name, None);

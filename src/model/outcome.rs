@@ -32,9 +32,6 @@ impl Model {
             Done::Status(result) => self.status_returned(key, result),
         };
         let wait = self.queue.done(key, verdict, self.now, self.chance.f64());
-        if let Some(state) = self.types.get(&key.type_id) {
-            self.suspect_is_judged(state.plan.direction);
-        }
         if let Some(wait) = wait {
             log_line!(
                 Debug,

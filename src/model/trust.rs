@@ -12,14 +12,14 @@ use super::config_kind::ConfigKind;
 use super::guard::Reason;
 use super::identities::Settled;
 use super::timers::Timer;
-use super::{Effect, Feed, Model, Request, SourceState, TypeId};
+use super::{Effect, Feed, Model, Request, SourceState, TypeId, TypeState};
 use crate::cluster::{Error, Side};
 use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::queue::back_off;
 use crate::report::{Subject, Topic};
 use crate::source::{SourceId, Versions};
-use crate::sync::identity::{self, Witness};
+use crate::sync::identity::{self, Doubt, Witness};
 use crate::sync::job::HeldFor;
 use crate::sync::ownership::origin_hash;
 
@@ -80,6 +80,29 @@ impl Model {
             Feed::Configs(kind) => Some((Direction::Down, kind.qualified())),
             _ => None,
         }
+    }
+
+    /// Copies that are to be deleted may have been made from what the list of origins is too old for: then the origins
+    /// were there at a version that their side no longer has, and none of them was deleted.
+    pub(super) fn compare_with_doomed(&mut self, type_id: TypeId) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
+        let identity = self.identity(direction.origin());
+        let Some(present) = identity.present().map(origin_hash) else {
+            return;
+        };
+        let (from, to) = (state.inventory.newest_doomed(present), self.listed_at(state));
+        if to != 0 && to < from && !identity.confirms(&Doubt::Older { from, to }) {
+            self.went_back(direction, resource, from, to);
+        }
+    }
+
+    /// The highest version up to which the origins of a type were reported; 0 if it is not known.
+    fn listed_at(&self, state: &TypeState) -> u64 {
+        let readers = state.origin_readers().filter_map(|id| self.sources.get(&id));
+        readers.map(|source| source.reached).max().unwrap_or_default()
     }
 
     fn went_back(&mut self, direction: Direction, resource: String, from: u64, to: u64) {

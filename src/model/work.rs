@@ -99,7 +99,7 @@ impl Model {
     }
 
     /// True for what is to be upsynced into a namespace that is being deleted, which is woken when that has ended, and
-    /// for what may be one of too many deletes.
+    /// for a delete that may have to be held.
     fn has_to_wait(&mut self, key: &Key) -> bool {
         let Some(state) = self.types.get(&key.type_id) else {
             return false;
@@ -107,7 +107,7 @@ impl Model {
         let direction = state.plan.direction;
         let doomed = key.task == Task::Object && state.inventory.is_doomed(&key.name);
         direction == Direction::Up && self.is_being_cleared(key.name.namespace())
-            || doomed && self.may_be_one_of_too_many(key, direction)
+            || doomed && self.may_have_to_be_held(key, direction)
     }
 
     /// Starts a worker for a key. False if there is nothing to do for it any more.

@@ -77,18 +77,20 @@ impl Model {
         }
     }
 
-    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to be deleted.
-    /// What cannot be found out in the time of a hold is not waited for any longer.
-    pub(in crate::model) fn may_be_one_of_too_many(&mut self, key: &Key, direction: Direction) -> bool {
+    /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to be deleted, or
+    /// whether lists show that the origins' side has gone back. What cannot be found out in the time of a hold is not
+    /// waited for any longer.
+    pub(in crate::model) fn may_have_to_be_held(&mut self, key: &Key, direction: Direction) -> bool {
         let now = self.now;
-        let count = self.counted(direction, now);
+        let (count, is_read) = (self.counted(direction, now), self.all_listed());
         let limits = self.settings.delete_limits;
         let state = self.types.get(&key.type_id);
         let may_go = state.is_some_and(|state| state.inventory.may_go(&key.name));
         let gate = self.guard.gates.entry(direction).or_default();
         let is_judged = gate.hold.is_some() || may_go;
         let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
-        if is_judged || are_too_many(count.doomed) || !are_too_many(count.doomed + count.suspect) {
+        let is_counted = is_read && !are_too_many(count.doomed + count.suspect);
+        if is_judged || is_counted || are_too_many(count.doomed) {
             gate.waits_since = None;
             return false;
         }
@@ -96,21 +98,19 @@ impl Model {
         now.duration_since(since) < limits.grace
     }
 
-    /// One copy less is suspect. When none is left, the deletes that waited for that continue.
-    pub(in crate::model) fn suspect_is_judged(&mut self, direction: Direction) {
-        let Some(gate) = self.guard.gates.get_mut(&direction) else {
-            return;
-        };
-        let types = &self.types;
-        let has_suspects = || {
-            let mut states = types.values().filter(|state| state.plan.direction == direction);
-            states.any(|state| state.inventory.has_suspects())
-        };
-        if gate.waits_since.is_none() || has_suspects() {
+    /// Nothing is suspect any more, and all is listed: the deletes that waited for that continue.
+    pub(in crate::model) fn end_wait_of_deletes(&mut self, direction: Direction) {
+        let gate = self.guard.gates.get(&direction);
+        if gate.is_none_or(|gate| gate.waits_since.is_none()) || !self.all_listed() {
             return;
         }
-        gate.waits_since = None;
-        gate.counted = None;
+        let types = &self.types;
+        let mut states = types.values().filter(|state| state.plan.direction == direction);
+        if states.any(|state| state.inventory.has_suspects()) {
+            return;
+        }
+        let gate = self.guard.gates.entry(direction).or_default();
+        (gate.waits_since, gate.counted) = (None, None);
         self.queue.wake_where(|key| {
             let state = types.get(&key.type_id);
             state.is_some_and(|state| state.plan.direction == direction && state.inventory.is_doomed(&key.name))

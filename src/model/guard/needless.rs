@@ -28,6 +28,7 @@ impl Model {
         self.end_holds_of_cascades_that_came_back();
         self.end_holds_of_types_that_came_back();
         for direction in [Direction::Down, Direction::Up] {
+            self.end_wait_of_deletes(direction);
             self.end_hold_of_too_many(direction);
             self.end_what_was_confirmed(direction);
         }

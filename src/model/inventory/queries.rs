@@ -36,6 +36,16 @@ impl Inventory {
         doomed.find_map(|(name, link)| link.is_from_another(cluster).then_some(name))
     }
 
+    /// The highest version of this cluster from which a copy was made that is to be deleted; 0 if none says so.
+    pub(in crate::model) fn newest_doomed(&self, cluster: u32) -> u64 {
+        let doomed = self
+            .objects
+            .values()
+            .filter(|link| link.is_retiring() && link.has_ours());
+        let of_it = doomed.filter(|link| !link.is_from_another(cluster));
+        of_it.map(|link| link.seen.copy.made_at).max().unwrap_or_default()
+    }
+
     /// True if there are copies of ours that are to be deleted.
     pub(in crate::model) fn has_doomed(&self) -> bool {
         let mut all = self.objects.values();

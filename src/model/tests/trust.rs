@@ -1,6 +1,7 @@
 //! What is read again of a side that may have gone back to an older state, or has lost something.
 
 use super::*;
+use crate::api::{OLDER_VERSIONS, SOURCE};
 
 const READ_RECORD: &str = "read the record";
 
@@ -140,4 +141,65 @@ fn a_read_before_the_first_list_that_shows_an_origin_from_before_it_has_to_be_co
     bench.list(copies, &[copy_of("a", 6)], 7);
     bench.says_gone(copies, &copy_of("a", 8));
     assert_eq!(bench.job("a").origin_unnamed, 10, "the version of `b`");
+}
+
+/// Copies of these names, each made at this version of the hub.
+fn made_at(copies: &[(&str, u64)]) -> Vec<Value> {
+    let made = |&(name, version): &(&str, u64)| {
+        let mut copy = copy_of(name, 5);
+        copy["metadata"]["annotations"][SOURCE] = format!("the-hub/{version}").into();
+        copy
+    };
+    copies.iter().map(made).collect()
+}
+
+// Found from outside: a side that was restored from a backup while the syncer was down, and has been written to since.
+#[test]
+fn all_copies_are_compared_with_the_list_before_any_is_deleted() {
+    for (last, is_older) in [(90, true), (40, false)] {
+        let mut bench = Bench::new();
+        bench.run();
+        bench.select(&["configmaps"]);
+        bench.list_namespaces(50);
+        let copies = bench.copies();
+        bench.list(copies, &made_at(&[("a", 10), ("b", 20), ("c", 30), ("z", last)]), 6);
+        let origins = bench.origins();
+        bench.list(origins, &[config_map("a", 10), config_map("c", 30)], 50);
+        let held = bench.held_for(Direction::Down, OLDER_VERSIONS);
+        assert_eq!(held, is_older.then_some(2), "{last}");
+        let deletes: Vec<&str> = bench
+            .work
+            .iter()
+            .filter(|(_, job)| job.may_delete)
+            .map(|(key, _)| &*key.name.name)
+            .collect();
+        assert_eq!(deletes, if is_older { vec![] } else { vec!["b", "z"] });
+    }
+}
+
+#[test]
+fn nothing_is_deleted_before_all_is_listed_unless_that_takes_too_long() {
+    for is_listed in [true, false] {
+        let mut bench = Bench::new();
+        bench.world.serve(&widgets());
+        bench.run();
+        bench.select(&["configmaps", "widgets.example.org"]);
+        bench.list_namespaces(50);
+        let widgets = bench.copies_of(Side::Edge, "widgets").expect("they are read");
+        bench.list(widgets, &[], 6);
+        let copies = bench.copies();
+        bench.list(copies, &made_at(&[("a", 10), ("b", 20), ("c", 30)]), 6);
+        let origins = bench.origins();
+        bench.list(origins, &[config_map("a", 10), config_map("b", 20)], 50);
+        bench.succeed_with("a", Change::Unchanged);
+        bench.succeed_with("b", Change::Unchanged);
+        bench.pass(60 * SECOND);
+        assert!(bench.work.is_empty(), "{:?}", bench.working());
+        if is_listed {
+            bench.list_rest(50);
+        } else {
+            bench.pass(2 * GRACE);
+        }
+        assert_eq!(bench.working(), ["c"], "{is_listed}");
+    }
 }
