@@ -140,7 +140,7 @@ pub async fn run_and_answer(
             }
         }
     }
-    if let Some((name, kept)) = model.last_record() {
+    if let Some((name, kept)) = model.end() {
         let saved = timeout(LAST_WRITE, record::write(setup.clusters.at(Side::Edge), &name, &kept)).await;
         log_line!(
             Debug,

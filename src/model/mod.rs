@@ -59,7 +59,7 @@ use self::asking::DiscoveryState;
 use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
-use self::effect::{Answer, Done, Effect, Request};
+use self::effect::{Answer, Done, Effect, Kept, Request};
 use self::guard::Guard;
 pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
@@ -305,6 +305,12 @@ impl Model {
         model.guard.versions = self.guard.versions;
         model.report = self.report.of_the_next_turn();
         model
+    }
+
+    /// The process ends: logs what has no line yet. Returns the record, if it is to be written.
+    pub(crate) fn end(&mut self) -> Option<(ObjectName, Kept)> {
+        self.report.end();
+        self.last_record()
     }
 
     /// Does what is due at the moment of the last event, or at the start, and determines what is to be done.

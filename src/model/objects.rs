@@ -192,6 +192,10 @@ impl Model {
         };
         match state.of_copy(&meta, &self.settings.policy.sync_target) {
             Some(name) => {
+                let seen_at = state.inventory.get(&name).map_or(0, |known| known.seen.version);
+                if let Some(source) = self.sources.get_mut(&id) {
+                    source.names_copy(meta.version_number(), seen_at);
+                }
                 self.copy_seen(type_id, &name, Some(list), &meta, object, whole)?;
                 self.does_not_fail_if_over(type_id, &name);
                 self.former_copy_may_be_deleted(type_id, &name);
@@ -316,9 +320,12 @@ impl Model {
         let (list, covers) = (source.list, source.covers);
         let before = versions.before.max(source.known);
         let versions = Versions { before, ..versions };
-        if versions.break_with_before() {
+        // A list that is as new as what was seen of a copy names that as it was before: what has been restored from a
+        // backup has been written to since.
+        let has_outdated = (1..=versions.list).contains(&source.outdated);
+        if has_outdated || versions.break_with_before() {
             let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
-            log_break(side, &resource, versions);
+            log_break(side, &resource, has_outdated || versions.go_back());
             self.restart_type_with_nothing_known(type_id);
             if side == Side::Edge {
                 self.read_record_again();
@@ -484,8 +491,8 @@ impl Handler for Origins {
 }
 
 /// Says that a side is not what it was.
-pub(super) fn log_break(side: Side, resource: &str, versions: Versions) {
-    if versions.go_back() {
+fn log_break(side: Side, resource: &str, goes_back: bool) {
+    if goes_back {
         log_line!(
             Warn,
             VersionsWentBack,

@@ -141,7 +141,7 @@ impl Model {
     }
 
     /// What has grown since the last write, to be written before the process ends.
-    pub(crate) fn last_record(&self) -> Option<(ObjectName, Kept)> {
+    pub(super) fn last_record(&self) -> Option<(ObjectName, Kept)> {
         let (name, kept) = (self.record_names().own, self.to_be_kept());
         let is_due = self.timers.is_at_hand(Timer::Record, self.now);
         let has_news = is_due || self.record.saved_versions != kept.hub_versions;

@@ -62,6 +62,8 @@ pub(super) struct SourceState {
     /// The version up to which it has reported everything: that of its last complete list, or of what its watch has
     /// reported since; 0 before.
     pub(super) reached: u64,
+    /// The lowest version at which a copy was seen that the list under way names at an older one; 0 if there is none.
+    pub(super) outdated: u64,
     /// When a read last showed something older than what was reported.
     pub(super) doubted: Option<Instant>,
     /// Objects without our label that the list under way has not named yet.
@@ -73,6 +75,14 @@ impl SourceState {
     /// will name everything.
     pub(super) fn must_have_named(&self) -> u64 {
         if self.reached == 0 { self.known } else { self.reached }
+    }
+
+    /// It has named a copy at this version, which was last seen at another.
+    pub(super) fn names_copy(&mut self, at: u64, seen_at: u64) {
+        let is_lower = self.outdated == 0 || seen_at < self.outdated;
+        if self.listing && (1..seen_at).contains(&at) && is_lower {
+            self.outdated = seen_at;
+        }
     }
 
     /// True if it now reports whole objects, not their metadata alone.
@@ -100,6 +110,7 @@ impl Model {
             fails: false,
             known: self.known_version(feed),
             reached: 0,
+            outdated: 0,
             doubted: None,
             unnamed: BTreeSet::new(),
         };

@@ -1,4 +1,5 @@
-//! Lines about changes: one for each of the first, and for all others a sum now and then.
+//! Lines about changes: one for each of the first, and for all others a sum now and then. Copies that are deleted have
+//! lines of their own, which those that are made cannot use up.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 use crate::cluster::Side;
 use crate::sync::job::Change;
 
-/// Lines that a burst may have before it is summed up.
+/// Lines that a burst may have before it is summed up: so many about deletes, and so many about all else.
 const LINES: u32 = 20;
 /// How long changes count as one burst. Later changes have lines of their own again.
 const BURST: Duration = Duration::from_secs(60);
@@ -17,11 +18,27 @@ const BURST: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     begin: Option<Instant>,
-    lines: u32,
+    lines: Lines,
     /// What has happened without a line of its own.
     unlogged: BTreeMap<(Side, Change), u32>,
     /// A sum was logged already; the next one is logged at the end.
     summed: bool,
+}
+
+/// Lines that the burst has had.
+#[derive(Debug, Default)]
+struct Lines {
+    deletes: u32,
+    others: u32,
+}
+
+impl Lines {
+    fn about(&mut self, change: Change) -> &mut u32 {
+        match change {
+            Change::Deleted | Change::Released | Change::Replaced => &mut self.deletes,
+            _ => &mut self.others,
+        }
+    }
 }
 
 impl Changes {
@@ -31,8 +48,9 @@ impl Changes {
             *self = Self::default();
         }
         self.begin.get_or_insert(now);
-        if self.lines < LINES {
-            self.lines += 1;
+        let lines = self.lines.about(change);
+        if *lines < LINES {
+            *lines += 1;
             return true;
         }
         *self.unlogged.entry((side, change)).or_default() += 1;
@@ -57,6 +75,11 @@ impl Changes {
         }
         self.summed = true;
         std::mem::take(&mut self.unlogged)
+    }
+
+    /// The sum, whenever it is: the syncer ends.
+    pub(super) fn rest(&mut self) -> BTreeMap<(Side, Change), u32> {
+        std::mem::take(self).unlogged
     }
 
     fn end(&self) -> Option<Instant> {
@@ -84,6 +107,17 @@ mod tests {
             BTreeMap::from([((Side::Edge, Change::Created), 80)])
         );
         assert!(changes.sum(true, now).is_empty());
+    }
+
+    #[test]
+    fn deletes_have_lines_though_much_was_made_before_and_the_rest_is_summed_up_at_the_end() {
+        let (mut changes, now) = (Changes::default(), Instant::now());
+        logged(&mut changes, 100, now);
+        let is_logged = (0..30).map(|_| changes.count(Side::Hub, Change::Deleted, now));
+        assert_eq!(is_logged.filter(|is| *is).count(), LINES as usize);
+        let rest = [((Side::Hub, Change::Deleted), 10), ((Side::Edge, Change::Created), 80)];
+        assert_eq!(changes.rest(), rest.into());
+        assert!(changes.rest().is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub mod metrics;
 mod streak;
 mod subject;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -69,6 +69,7 @@ impl Report {
     #[must_use]
     pub fn of_the_next_turn(self) -> Self {
         Self {
+            changes: self.changes,
             counters: self.counters,
             ..Self::new(self.now)
         }
@@ -307,6 +308,11 @@ impl Report {
         self.sum_up(true);
     }
 
+    /// Logs how many changes had no line of their own, before the syncer ends.
+    pub fn end(&mut self) {
+        log_sums(self.changes.rest());
+    }
+
     /// When [`Report::sum_up`] has something to log.
     pub fn due(&self) -> Option<Instant> {
         [self.changes.due(), self.failures.due()].into_iter().flatten().min()
@@ -314,12 +320,7 @@ impl Report {
 
     /// Logs how many changes and failures had no line of their own, if it is time for that.
     pub fn sum_up(&mut self, idle: bool) {
-        for ((side, change), count) in self.changes.sum(idle, self.now) {
-            if let Some((word, reason)) = of_change(change) {
-                let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("more", &count)];
-                logging::write(Level::Info, module_path!(), reason, word, &keys);
-            }
-        }
+        log_sums(self.changes.sum(idle, self.now));
         for (subject, time) in self.failures.steady(self.now) {
             log_end(&subject, Level::Info, time);
         }
@@ -332,6 +333,15 @@ impl Report {
                 failing = failing,
                 advice = "see them at debug level"
             );
+        }
+    }
+}
+
+fn log_sums(changes: BTreeMap<(Side, Change), u32>) {
+    for ((side, change), count) in changes {
+        if let Some((word, reason)) = of_change(change) {
+            let keys: [(&str, &dyn Display); 2] = [("side", &side.word()), ("more", &count)];
+            logging::write(Level::Info, module_path!(), reason, word, &keys);
         }
     }
 }

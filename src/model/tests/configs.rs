@@ -367,7 +367,7 @@ fn the_name_of_a_former_copy_is_free_once_that_is_deleted_or_released() {
         };
         bench.ends(key, Ok(outcome));
         let copies = bench.copies();
-        bench.list(copies, &[copy_of("e", 5)], 2001);
+        bench.list(copies, &[copy_of("e", 1001)], 2001);
         let origins = bench.origins();
         bench.list(origins, &[config_map("d", 10), config_map("e", 11)], 12);
         assert_eq!(bench.job("d").origin.name, ObjectName::new("shop", "d"), "{end:?}");

@@ -203,3 +203,16 @@ fn nothing_is_deleted_before_all_is_listed_unless_that_takes_too_long() {
         assert_eq!(bench.working(), ["c"], "{is_listed}");
     }
 }
+
+// Found from outside: an edge that was restored from a backup, and has been written to since.
+#[test]
+fn a_list_that_names_a_copy_as_it_was_before_shows_that_its_side_has_gone_back() {
+    // The copy was last seen at 1001.
+    for (named_at, version, is_older) in [(900, 1001, true), (900, 1000, false), (1001, 3000, false)] {
+        let mut bench = Bench::listed();
+        bench.bring_down(&["a"]);
+        let copies = bench.copies();
+        bench.list(copies, &[copy_of("a", named_at)], version);
+        assert_eq!(bench.copies() != copies, is_older, "{named_at} {version}");
+    }
+}
