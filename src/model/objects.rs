@@ -436,7 +436,6 @@ impl Handler for Origins {
         }
         let is_once = model.is_read_once(type_id, id);
         let known = if is_once { model.known_version(feed) } else { 0 };
-        model.source_is_at(feed, meta.version_number());
         model.source_reaches(id, meta.version_number());
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());

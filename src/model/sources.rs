@@ -118,13 +118,6 @@ impl Model {
         id
     }
 
-    /// A source has reported something at this version. A watch reports in the order of the versions, a list does not.
-    pub(super) fn source_reaches(&mut self, id: SourceId, version: u64) {
-        if let Some(source) = self.sources.get_mut(&id).filter(|source| !source.listing) {
-            source.reached = source.reached.max(version);
-        }
-    }
-
     /// Starts the sources of origins of every type whose copies have been listed: first those that others need, and
     /// the others once those are read, so that an object rarely comes before its namespace.
     pub(super) fn start_origin_sources(&mut self) {

@@ -57,8 +57,21 @@ impl Model {
         }
     }
 
-    /// A source of origins or configs has reported something at this version.
-    pub(super) fn source_is_at(&mut self, feed: Feed, version: u64) {
+    /// A source of origins has reported an object, or that it was deleted, at this version. A watch reports in the order
+    /// of the versions, a list does not.
+    pub(super) fn source_reaches(&mut self, id: SourceId, version: u64) {
+        let Some(source) = self.sources.get_mut(&id) else {
+            return;
+        };
+        if !source.listing {
+            source.reached = source.reached.max(version);
+        }
+        let feed = source.feed;
+        self.source_is_at(feed, version);
+    }
+
+    /// The objects of a source are known to have reached this version.
+    fn source_is_at(&mut self, feed: Feed, version: u64) {
         let Some((direction, resource)) = self.versions_key(feed) else {
             return;
         };
