@@ -163,7 +163,8 @@ impl Model {
             log_line!(
                 Info,
                 DefinitionsForbidden,
-                "cannot see whether the hub deletes a whole type: copies of its objects are then deleted too",
+                "cannot see whether the hub deletes a whole type: copies of its objects are then deleted too, or held if \
+                 no config selects it",
                 side = "hub",
                 error = error,
                 advice = "allow it to get customresourcedefinitions, and in kcp to list apibindings"

@@ -177,6 +177,24 @@ impl Model {
         Ok(())
     }
 
+    /// Logs why an origin that is there gets no copy, if that is because of the name which it would have.
+    fn report_if_without_name(&mut self, type_id: TypeId, origin: &ObjectName) {
+        let Some(state) = self.types.get(&type_id) else {
+            return;
+        };
+        let side = state.plan.direction.origin();
+        let for_people = |name: ObjectName| name.of_kind(&state.origin_type().kind).to_string();
+        if let Some((copy, others)) = state.displaced(origin) {
+            let (origin, copy) = (for_people(origin.clone()), copy.for_people());
+            self.report.name_is_taken(side, &origin, &copy, &others.for_people());
+        } else if let Some(others) = state.plan.loses_its_name_to(origin)
+            && state.plan.selector.selects_all_beside(origin)
+        {
+            let (origin, others) = (for_people(origin.clone()), for_people(others));
+            self.report.name_is_converted(side, &origin, &others);
+        }
+    }
+
     /// There is an object in a copy's place, reported by the source of copies.
     pub(super) fn copy(&mut self, id: SourceId, type_id: TypeId, object: Bytes) -> Result<(), Error> {
         let Some(source) = self.sources.get(&id) else {
@@ -441,10 +459,7 @@ impl Handler for Origins {
             return Ok(());
         };
         state.takes_its_name(&meta.object_name());
-        if let Some((copy, others)) = state.displaced(&meta.object_name()) {
-            let (side, copy, others) = (state.plan.direction.copy(), copy.for_people(), others.for_people());
-            model.report.name_is_taken(side, &copy, &others);
-        }
+        model.report_if_without_name(type_id, &meta.object_name());
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());
         };

@@ -73,11 +73,11 @@ impl Model {
             }
             Ending::Skipped(Why::NameTaken(others)) => {
                 state.inventory.failed(name, LeftOpen::Unsure);
-                self.report.name_is_taken(side, &object, others);
+                self.report.name_is_taken(direction.origin(), &origin, &object, others);
                 return queue::Done::Later(NAME_TAKEN_WAIT);
             }
             Ending::Changed(Change::Deleted | Change::Released) => self.copy_was_deleted(key, direction),
-            Ending::Changed(Change::Created) => self.copy_was_made(key, direction),
+            Ending::Changed(Change::Created | Change::Adopted) => self.copy_was_made(key, direction),
             _ => {}
         }
         self.cascade_is_over(key);

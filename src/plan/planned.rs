@@ -105,6 +105,12 @@ impl TypePlan {
         // A conversion may have given its name to the copy of another.
         (self.named_origin(&copy).as_ref() == Some(origin)).then_some(copy)
     }
+
+    /// The other origin whose copy has the name of this one by a conversion, so that this one has no copy.
+    pub fn loses_its_name_to(&self, origin: &ObjectName) -> Option<ObjectName> {
+        let other = self.named_origin(origin).filter(|other| other != origin);
+        other.filter(|_| self.named_copy(origin).is_none())
+    }
 }
 
 /// Where the status of an object is written.

@@ -316,6 +316,12 @@ impl Selector {
         }
     }
 
+    /// True if every object is selected that is where this one is, whatever its name.
+    pub fn selects_all_beside(&self, object: &ObjectName) -> bool {
+        // No object has this name.
+        self.selects(&object.beside("")) == Selection::Full
+    }
+
     /// The fewest list scopes that contain every selected object and every one of `others` (copies at the edge that are
     /// no longer selected, but whose origins must still be watched). Scopes never overlap; they may contain more.
     pub fn scopes<'a>(&self, others: impl Iterator<Item = &'a ObjectName>) -> BTreeSet<Scope> {

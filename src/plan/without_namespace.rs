@@ -3,19 +3,19 @@
 //! A `SyncerConfig` implies the namespaces of its objects; an `EdgeSyncConfig` has to name them, which is easily forgotten.
 
 use super::selector::ALL;
-use super::wanted::{Objects, Types};
+use super::wanted::{Objects, Triple, Types};
 use super::{Direction, Names, Place, Wanted};
 
 impl Wanted {
     /// The first place that selects objects in this namespace, if nothing selects the namespace itself.
     pub fn without_namespace(&self, namespace: &str) -> Option<&Place> {
         let mut down = self.entries.iter().filter(|entry| entry.direction == Direction::Down);
-        let converted = self.conversions.iter().any(|conversion| {
-            let edge = &conversion.edge;
-            edge.group.is_empty() && edge.kind == "Namespace" && edge.name == namespace
-        });
+        let is_it = |object: &Triple| object.group.is_empty() && object.kind == "Namespace" && object.name == namespace;
+        let converted = self.conversions.iter().any(|conversion| is_it(&conversion.edge));
+        // At the edge it has another name.
+        let is_renamed = self.conversions.iter().any(|conversion| is_it(&conversion.hub));
         let mut brought = down.clone().filter(|entry| is_of_namespaces(&entry.types));
-        if converted || brought.any(|entry| names(&entry.objects, namespace)) {
+        if converted || !is_renamed && brought.any(|entry| names(&entry.objects, namespace)) {
             return None;
         }
         let within = |objects: &Objects| match objects {
@@ -92,6 +92,11 @@ mod tests {
         converted["conversions"] = json!([{
             "upstream": {"kind": "Namespace", "name": "other"}, "downstream": {"kind": "Namespace", "name": "shop"}}]);
         check(&converted, &json!({}), None);
+        // And the other way round.
+        let mut renamed = down(&space("shop"));
+        renamed["conversions"] = json!([{
+            "upstream": {"kind": "Namespace", "name": "shop"}, "downstream": {"kind": "Namespace", "name": "other"}}]);
+        check(&renamed, &json!({}), forgets);
         check(&json!({"upSyncedResources": [config_map]}), &json!({}), None);
     }
 }

@@ -21,6 +21,7 @@ in_both_modes!(
     a_conversion_that_comes_later_takes_effect_without_restart,
     a_renamed_copy_outlives_its_conversion_as_long_as_its_origin_exists,
     what_waits_for_the_name_of_a_former_conversions_copy_is_reported_and_gets_it_in_the_end,
+    what_loses_its_name_to_a_conversion_is_reported,
     what_was_renamed_is_found_again_after_a_restart_and_not_recreated,
     conversions_are_ignored_where_the_environment_says_so,
     an_object_goes_up_under_another_name,
@@ -238,17 +239,28 @@ async fn what_waits_for_the_name_of_a_former_conversions_copy_is_reported_and_ge
     copy_equals(&edge, &shop, "z", &json!({"was": "y"})).await;
     reselect_by_kind(&hub, &all_config_maps(&shop, Value::Null)).await;
     copy_equals(&edge, &shop, "x", &json!({"was": "x"})).await;
-    let reported = format!("object=ConfigMap/{shop}/y copy_of=ConfigMap/{shop}/x");
-    let is_reported = async || {
-        syncer
-            .log()
-            .contains(&reported)
-            .then_some(())
-            .ok_or_else(|| syncer.log())
-    };
-    eventually("what waits is reported", SOON, is_reported).await;
+    let reported = format!("object=ConfigMap/{shop}/y copy=ConfigMap/{shop}/y copy_of=ConfigMap/{shop}/x");
+    is_logged(&syncer, &reported).await;
     edge.delete("v1", "configmaps", &shop, "y").await;
     copy_equals(&edge, &shop, "y", &json!({"was": "y"})).await;
+}
+
+async fn what_loses_its_name_to_a_conversion_is_reported(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    two_that_differ(&hub, &shop, ["x", "y"]).await;
+    select_by_kind(&hub, &all_config_maps(&shop, json!([renamed("x", "y")]))).await;
+    let syncer = pair.syncer(flags);
+    copy_equals(&edge, &shop, "y", &json!({"was": "x"})).await;
+    is_logged(
+        &syncer,
+        &format!("object=ConfigMap/{shop}/y copy_of=ConfigMap/{shop}/x"),
+    )
+    .await;
+}
+
+async fn is_logged(syncer: &Syncer, words: &str) {
+    let is_there = async || syncer.log().contains(words).then_some(()).ok_or_else(|| syncer.log());
+    eventually(words, SOON, is_there).await;
 }
 
 async fn what_was_renamed_is_found_again_after_a_restart_and_not_recreated(flags: Mode) {

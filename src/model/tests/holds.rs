@@ -426,3 +426,17 @@ fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
     bench.succeed(Change::Deleted);
     assert_eq!(bench.held_for(Direction::Down, NOT_EMPTY), None);
 }
+
+#[test]
+fn what_is_adopted_in_the_place_of_a_deleted_copy_counts_as_a_copy() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a", "b", "c", "d", "e", "f", "g"]);
+    bench.delete_one("a");
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 51));
+    bench.succeed(Change::Adopted);
+    let left = [("a", 51), ("e", 14), ("f", 15), ("g", 16)].map(|(name, version)| config_map(name, version));
+    bench.list(origins, &left, 60);
+    // With `a`, four of eight within a minute.
+    assert_eq!(bench.working(), ["b", "c", "d"]);
+}
