@@ -450,3 +450,19 @@ fn a_kind_of_configs_whose_watch_continues_after_a_404_is_reported_again() {
     bench.pass(3600 * SECOND);
     assert_eq!(bench.count(VERIFY), asked);
 }
+
+#[test]
+fn what_is_not_proved_stays_so_after_a_restart_whatever_the_configs_are_by_then() {
+    let mut record = recorded();
+    record["deselected-with-configs"] = json!(WIDGETS);
+    let mut bench = after_a_run(&record);
+    bench.configure(&[]);
+    bench.pass(60 * SECOND);
+    assert!(!is_proved(&bench) && is_unproved(&bench));
+    assert_eq!(bench.held_for(Direction::Down, TYPE_WITHDRAWN), Some(2));
+    bench.list_crds(Side::Hub, &[]);
+    bench.confirm(&bench.token());
+    bench.pass(60 * SECOND);
+    bench.list_widgets(&["a", "b"], 2001);
+    assert_eq!(bench.working(), ["a", "b"]);
+}

@@ -395,3 +395,31 @@ fn what_a_conversion_makes_another_type_is_held_with_the_type_that_it_is_from() 
     bench.confirm(&bench.token());
     assert_eq!(bench.working(), ["b"]);
 }
+
+#[test]
+fn what_people_have_confirmed_of_a_type_that_is_gone_is_deleted_after_a_restart_too() {
+    let (mut bench, gone) = (Bench::new(), "widgets.example.org");
+    bench.world.serve_at(Side::Edge, &widgets());
+    bench.world.keep(&json!({
+        "types": "example.org/v1/widgets\n",
+        "hub-definitions": format!("syncerconfigs.edge.kubestellar.io crd\n{gone} crd\n"),
+        "confirmed": gone,
+        "deselected": gone,
+    }));
+    bench.run();
+    bench.configure(&[]);
+    bench.pass(SECOND);
+    bench.list_crds(Side::Hub, &[]);
+    bench.pass(60 * SECOND);
+    let names = ["a", "b", "c", "d", "e", "f"];
+    bench.list_widgets(&names, 2001);
+    assert_eq!(bench.held_for(Direction::Down, crate::api::TOO_MANY), None);
+    let mut deletes = 0;
+    while !bench.work.is_empty() {
+        bench.succeed(Change::Deleted);
+        deletes += 1;
+    }
+    assert_eq!(deletes, names.len());
+    bench.pass(3 * GRACE);
+    assert!(bench.world.kept.let_go.is_empty(), "there is nothing left to confirm");
+}
