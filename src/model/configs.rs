@@ -273,7 +273,7 @@ impl Model {
         if first && self.selecting.in_doubt().next().is_some() {
             self.ask_soon_unless_due(Side::Hub);
         }
-        if was_denied {
+        if was_denied || self.deselections.has_open() {
             // It may be defined again.
             self.ask_about_configs();
         }

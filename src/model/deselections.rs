@@ -64,6 +64,11 @@ impl Deselections {
         &self.unproved
     }
 
+    /// True if the hub has not said of some yet whether people have deselected them.
+    pub(super) fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Why it is not proved that people have deselected the type; `None` if it is, or if a config selects it.
     pub(super) fn why(&self, resource: &str) -> Option<Unproved> {
         match () {

@@ -38,7 +38,7 @@ impl Model {
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.list = list;
                     source.listing = true;
-                    source.outdated = 0;
+                    source.outdated.clear();
                     source.covers = covers;
                 }
                 feed.handle(|handler| handler.begins(self, id));

@@ -186,12 +186,13 @@ impl Model {
         let for_people = |name: ObjectName| name.of_kind(&state.origin_type().kind).to_string();
         if let Some((copy, others)) = state.displaced(origin) {
             let (origin, copy) = (for_people(origin.clone()), copy.for_people());
-            self.report.name_is_taken(side, &origin, &copy, &others.for_people());
+            self.report
+                .name_is_taken(side, &origin, Some(&copy), &others.for_people());
         } else if let Some(others) = state.plan.loses_its_name_to(origin)
             && state.plan.selector.selects_all_beside(origin)
         {
             let (origin, others) = (for_people(origin.clone()), for_people(others));
-            self.report.name_is_converted(side, &origin, &others);
+            self.report.name_is_taken(side, &origin, None, &others);
         }
     }
 
@@ -212,7 +213,7 @@ impl Model {
             Some(name) => {
                 let seen_at = state.inventory.get(&name).map_or(0, |known| known.seen.version);
                 if let Some(source) = self.sources.get_mut(&id) {
-                    source.names_copy(meta.version_number(), seen_at);
+                    source.names_copy(&name, meta.version_number(), seen_at);
                 }
                 self.copy_seen(type_id, &name, Some(list), &meta, object, whole)?;
                 self.does_not_fail_if_over(type_id, &name);
@@ -338,9 +339,8 @@ impl Model {
         let (list, covers) = (source.list, source.covers);
         let before = versions.before.max(source.known);
         let versions = Versions { before, ..versions };
-        // A list that is as new as what was seen of a copy names that as it was before: what has been restored from a
-        // backup has been written to since.
-        let has_outdated = (1..=versions.list).contains(&source.outdated);
+        // What has been restored from a backup may have been written to since.
+        let has_outdated = source.is_outdated(versions.list);
         if has_outdated || versions.break_with_before() {
             let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
             log_break(side, &resource, has_outdated || versions.go_back());
@@ -414,7 +414,7 @@ impl Model {
         let (scope, list) = (&source.reading.scope, source.list);
         let (direction, missing) = (state.plan.direction, state.origins_listed(scope, list));
         let doomed = missing.iter().filter(|name| state.inventory.is_doomed(name)).count();
-        self.compare_with_doomed(type_id);
+        self.compare_with_missing(id, type_id, &missing);
         self.more_are_doomed(direction, doomed);
         for name in missing {
             self.enqueue(type_id, name, None);

@@ -73,7 +73,8 @@ impl Model {
             }
             Ending::Skipped(Why::NameTaken(others)) => {
                 state.inventory.failed(name, LeftOpen::Unsure);
-                self.report.name_is_taken(direction.origin(), &origin, &object, others);
+                self.report
+                    .name_is_taken(direction.origin(), &origin, Some(&object), others);
                 return queue::Done::Later(NAME_TAKEN_WAIT);
             }
             Ending::Changed(Change::Deleted | Change::Released) => self.copy_was_deleted(key, direction),

@@ -14,6 +14,9 @@ use crate::report::{Subject, Topic};
 use crate::source::{Covers, Mode, Reading, SourceId, Style};
 use crate::sync::ownership::mark_selector;
 
+/// How many copies are remembered that a list names as they were before.
+const MANY_OUTDATED: usize = 16;
+
 /// All sources that run.
 pub(super) type Sources = BTreeMap<SourceId, SourceState>;
 
@@ -62,8 +65,9 @@ pub(super) struct SourceState {
     /// The version up to which it has reported everything: that of its last complete list, or of what its watch has
     /// reported since; 0 before.
     pub(super) reached: u64,
-    /// The lowest version at which a copy was seen that the list under way names at an older one; 0 if there is none.
-    pub(super) outdated: u64,
+    /// Copies that the list under way names at an older version than this one, at which they were seen. A few show
+    /// enough.
+    pub(super) outdated: BTreeMap<ObjectName, u64>,
     /// When a read last showed something older than what was reported.
     pub(super) doubted: Option<Instant>,
     /// Objects without our label that the list under way has not named yet.
@@ -77,12 +81,18 @@ impl SourceState {
         if self.reached == 0 { self.known } else { self.reached }
     }
 
-    /// It has named a copy at this version, which was last seen at another.
-    pub(super) fn names_copy(&mut self, at: u64, seen_at: u64) {
-        let is_lower = self.outdated == 0 || seen_at < self.outdated;
-        if self.listing && (1..seen_at).contains(&at) && is_lower {
-            self.outdated = seen_at;
+    /// It has named a copy at this version, which was last seen at another. A list that is streamed may name it twice.
+    pub(super) fn names_copy(&mut self, name: &ObjectName, at: u64, seen_at: u64) {
+        if !(1..seen_at).contains(&at) {
+            self.outdated.remove(name);
+        } else if self.listing && self.outdated.len() < MANY_OUTDATED {
+            self.outdated.insert(name.clone(), seen_at);
         }
+    }
+
+    /// True if its complete list, at this version, names a copy as it was before: the side has gone back to that.
+    pub(super) fn is_outdated(&self, listed_at: u64) -> bool {
+        self.outdated.values().any(|&seen_at| seen_at <= listed_at)
     }
 
     /// True if it now reports whole objects, not their metadata alone.
@@ -110,7 +120,7 @@ impl Model {
             fails: false,
             known: self.known_version(feed),
             reached: 0,
-            outdated: 0,
+            outdated: BTreeMap::new(),
             doubted: None,
             unnamed: BTreeSet::new(),
         };

@@ -12,8 +12,8 @@ use super::config_kind::ConfigKind;
 use super::guard::Reason;
 use super::identities::Settled;
 use super::timers::Timer;
-use super::{Effect, Feed, Model, Request, SourceState, TypeId, TypeState};
-use crate::cluster::{Error, Side};
+use super::{Effect, Feed, Model, Request, SourceState, TypeId};
+use crate::cluster::{Error, ObjectName, Side};
 use crate::logging::log_line;
 use crate::plan::Direction;
 use crate::queue::back_off;
@@ -95,27 +95,28 @@ impl Model {
         }
     }
 
-    /// Copies that are to be deleted may have been made from what the list of origins is too old for: then the origins
-    /// were there at a version that their side no longer has, and none of them was deleted.
-    pub(super) fn compare_with_doomed(&mut self, type_id: TypeId) {
-        let Some(state) = self.types.get(&type_id) else {
+    /// A list of origins lacks some of which copies were made at a later version than its own. They may have been
+    /// created, or read by a worker, while it was under way; or their side was restored from a backup. A list that begins
+    /// now shows which, and nothing is deleted before.
+    pub(super) fn compare_with_missing(&mut self, id: SourceId, type_id: TypeId, missing: &[ObjectName]) {
+        let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get(&type_id)) else {
             return;
         };
-        let (direction, resource) = (state.plan.direction, state.origin_type().qualified());
-        let identity = self.identity(direction.origin());
-        let Some(present) = identity.present().map(origin_hash) else {
+        let identity = self.identity(state.plan.direction.origin());
+        let made_at = identity.present().map_or(0, |present| {
+            let cluster = origin_hash(present);
+            state.inventory.newest_doomed(missing, cluster)
+        });
+        let (from, to) = (made_at, source.reached);
+        let is_news = to != 0 && to < from && source.known < from;
+        if !is_news || identity.confirms(&Doubt::Older { from, to }) {
             return;
-        };
-        let (from, to) = (state.inventory.newest_doomed(present), self.listed_at(state));
-        if to != 0 && to < from && !identity.confirms(&Doubt::Older { from, to }) {
-            self.went_back(direction, resource, from, to);
         }
-    }
-
-    /// The highest version up to which the origins of a type were reported; 0 if it is not known.
-    fn listed_at(&self, state: &TypeState) -> u64 {
-        let readers = state.origin_readers().filter_map(|id| self.sources.get(&id));
-        readers.map(|source| source.reached).max().unwrap_or_default()
+        self.sources.entry(id).and_modify(|source| {
+            source.known = from;
+            source.settled = false;
+        });
+        self.reread_source(id);
     }
 
     fn went_back(&mut self, direction: Direction, resource: String, from: u64, to: u64) {

@@ -156,18 +156,19 @@ impl TypeState {
         }
         let name = self.plan.named_copy(origin)?;
         let former = self.former_copies.get(&name)?;
+        let edge = match self.plan.direction {
+            Direction::Down => &name,
+            Direction::Up => origin,
+        };
+        let is_selected = self.plan.selector.selects(edge) == Selection::Full;
         let (others, copy) = self.both(&name)?;
-        (former != origin).then_some((copy, others))
+        (former != origin && is_selected).then_some((copy, others))
     }
 
     /// True if another object is to have the name of a copy that a former conversion has made.
     pub(super) fn is_awaited(&self, name: &ObjectName) -> bool {
-        let now = self
-            .plan
-            .named_origin(name)
-            .filter(|_| self.former_copies.contains_key(name));
+        let now = self.plan.named_origin(name);
         now.is_some_and(|origin| self.displaced(&origin).is_some())
-            && self.plan.selector.selects(name) == Selection::Full
     }
 
     /// What is upsynced under a name gets it; the name is not kept for what an earlier conversion has put there.

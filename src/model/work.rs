@@ -47,10 +47,7 @@ impl Model {
             let Some((key, body)) = self.queue.take(self.now, last, self.workers.rank()) else {
                 break;
             };
-            if self.has_to_wait(&key) {
-                let again = queue::Done::Retry(None);
-                self.queue.done(&key, again, self.now, self.chance.f64());
-            } else if !self.workers.may_begin(&key) {
+            if self.has_to_wait(&key) || !self.workers.may_begin(&key) {
                 let later = queue::Done::Later(HELD_BACK);
                 self.queue.done(&key, later, self.now, self.chance.f64());
             } else if !self.start_worker(&key, body) {

@@ -243,24 +243,9 @@ impl Report {
         }
     }
 
-    /// Logs, once for each copy, that a former conversion's copy of another origin has the name that it is to have.
-    pub fn name_is_taken(&mut self, side: Side, origin: &str, copy: &str, others: &str) {
-        if self.waited_for.insert(copy.to_owned()) {
-            log_line!(
-                Warn,
-                NameTaken,
-                "not synced, because the copy of another object has its name",
-                side = side.word(),
-                object = origin,
-                copy = copy,
-                copy_of = others,
-                advice = "delete that copy, or what it is a copy of; then its name is free"
-            );
-        }
-    }
-
-    /// Logs, once for each origin, that a conversion gives its name to the copy of another.
-    pub fn name_is_converted(&mut self, side: Side, origin: &str, others: &str) {
+    /// Logs, once for each origin, that the copy of another has the name that its own is to have: `copy`, which a former
+    /// conversion has made; or without that, by a conversion that is in force.
+    pub fn name_is_taken(&mut self, side: Side, origin: &str, copy: Option<&str>, others: &str) {
         if self.waited_for.insert(origin.to_owned()) {
             log_line!(
                 Warn,
@@ -268,9 +253,13 @@ impl Report {
                 "not synced, because the copy of another object has its name",
                 side = side.word(),
                 object = origin,
+                copy = copy.unwrap_or_default(),
                 copy_of = others,
-                advice =
-                    "a conversion gives that copy its name: change it, or add one that gives this object another name"
+                advice = match copy {
+                    Some(_) => "delete that copy, or what it is a copy of; then its name is free",
+                    None =>
+                        "a conversion gives that copy its name: change it, or add one that gives this object another name",
+                }
             );
         }
     }

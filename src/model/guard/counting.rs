@@ -81,36 +81,39 @@ impl Model {
     /// whether lists show that the origins' side has gone back. What cannot be found out in the time of a hold is not
     /// waited for any longer.
     pub(in crate::model) fn may_have_to_be_held(&mut self, key: &Key, direction: Direction) -> bool {
-        let now = self.now;
-        let (count, is_read) = (self.counted(direction, now), self.all_listed());
-        let limits = self.settings.delete_limits;
         let state = self.types.get(&key.type_id);
-        let may_go = state.is_some_and(|state| state.inventory.may_go(&key.name));
+        if state.is_some_and(|state| state.inventory.may_go(&key.name)) {
+            return false;
+        }
+        let (is_open, now) = (self.is_count_open(direction), self.now);
+        let grace = self.settings.delete_limits.grace;
         let gate = self.guard.gates.entry(direction).or_default();
-        let is_judged = gate.hold.is_some() || may_go;
-        let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
-        let is_counted = is_read && !are_too_many(count.doomed + count.suspect);
-        if is_judged || is_counted || are_too_many(count.doomed) {
+        if !is_open {
             gate.waits_since = None;
             return false;
         }
         let since = *gate.waits_since.get_or_insert(now);
-        now.duration_since(since) < limits.grace
+        now.duration_since(since) < grace
     }
 
-    /// Nothing is suspect any more, and all is listed: the deletes that waited for that continue.
+    /// True if nothing is held of a direction, and it may turn out that something has to be.
+    fn is_count_open(&mut self, direction: Direction) -> bool {
+        let (count, is_read) = (self.counted(direction, self.now), self.all_listed());
+        let limits = self.settings.delete_limits;
+        let gate = self.guard.gates.entry(direction).or_default();
+        let are_too_many = |doomed| gate.are_too_many(doomed, count.copies, limits);
+        let may_be_too_many = !is_read || are_too_many(count.doomed + count.suspect);
+        gate.hold.is_none() && !are_too_many(count.doomed) && may_be_too_many
+    }
+
+    /// It is known by now whether too many are to be deleted: the deletes that waited for that continue.
     pub(in crate::model) fn end_wait_of_deletes(&mut self, direction: Direction) {
         let gate = self.guard.gates.get(&direction);
-        if gate.is_none_or(|gate| gate.waits_since.is_none()) || !self.all_listed() {
+        if gate.is_none_or(|gate| gate.waits_since.is_none()) || self.is_count_open(direction) {
             return;
         }
+        self.guard.gates.entry(direction).or_default().waits_since = None;
         let types = &self.types;
-        let mut states = types.values().filter(|state| state.plan.direction == direction);
-        if states.any(|state| state.inventory.has_suspects()) {
-            return;
-        }
-        let gate = self.guard.gates.entry(direction).or_default();
-        (gate.waits_since, gate.counted) = (None, None);
         self.queue.wake_where(|key| {
             let state = types.get(&key.type_id);
             state.is_some_and(|state| state.plan.direction == direction && state.inventory.is_doomed(&key.name))

@@ -36,12 +36,11 @@ impl Inventory {
         doomed.find_map(|(name, link)| link.is_from_another(cluster).then_some(name))
     }
 
-    /// The highest version of this cluster from which a copy was made that is to be deleted; 0 if none says so.
-    pub(in crate::model) fn newest_doomed(&self, cluster: u32) -> u64 {
-        let doomed = self
-            .objects
-            .values()
-            .filter(|link| link.is_retiring() && link.has_ours());
+    /// The highest version of this cluster at which the copy of one of these was made that is to be deleted; 0 if none
+    /// says so.
+    pub(in crate::model) fn newest_doomed(&self, names: &[ObjectName], cluster: u32) -> u64 {
+        let links = names.iter().filter_map(|name| self.objects.get(name));
+        let doomed = links.filter(|link| link.is_retiring() && link.has_ours() && !link.seen.copy.terminating);
         let of_it = doomed.filter(|link| !link.is_from_another(cluster));
         of_it.map(|link| link.seen.copy.made_at).max().unwrap_or_default()
     }
