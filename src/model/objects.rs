@@ -380,7 +380,7 @@ impl Model {
         let Some(feed) = self.sources.get(&id).map(|source| source.feed) else {
             return;
         };
-        let known = self.known_version(feed);
+        let known = self.others_have_reached(type_id, feed);
         self.source_has_listed(id, versions);
         if self.is_read_once(type_id, id) {
             // The other source reports what is not there.
@@ -453,7 +453,12 @@ impl Handler for Origins {
             return Ok(());
         }
         let is_once = model.is_read_once(type_id, id);
-        let known = if is_once { model.known_version(feed) } else { 0 };
+        let known = if is_once {
+            model.others_have_reached(type_id, feed)
+        } else {
+            0
+        };
+        model.source_is_at(feed, meta.version_number());
         model.source_reaches(id, meta.version_number());
         let Some(state) = model.types.get_mut(&type_id) else {
             return Ok(());

@@ -60,18 +60,27 @@ impl Model {
     /// A source of origins has reported an object, or that it was deleted, at this version. A watch reports in the order
     /// of the versions, a list does not.
     pub(super) fn source_reaches(&mut self, id: SourceId, version: u64) {
-        let Some(source) = self.sources.get_mut(&id) else {
-            return;
-        };
-        if !source.listing {
+        if let Some(source) = self.sources.get_mut(&id).filter(|source| !source.listing) {
             source.reached = source.reached.max(version);
         }
-        let feed = source.feed;
-        self.source_is_at(feed, version);
     }
 
-    /// The objects of a source are known to have reached this version.
-    fn source_is_at(&mut self, feed: Feed, version: u64) {
+    /// The version that the sources of a type's origins have reached, which a source that reads beside them has to reach
+    /// too: deletes count, which prove nothing of the side.
+    pub(super) fn others_have_reached(&self, type_id: TypeId, feed: Feed) -> u64 {
+        let sources = self
+            .types
+            .get(&type_id)
+            .into_iter()
+            .flat_map(|state| state.origin_sources.values());
+        let reached = sources
+            .filter_map(|id| self.sources.get(id))
+            .map(|source| source.reached);
+        reached.max().unwrap_or_default().max(self.known_version(feed))
+    }
+
+    /// A source of origins or configs has reported something at this version.
+    pub(super) fn source_is_at(&mut self, feed: Feed, version: u64) {
         let Some((direction, resource)) = self.versions_key(feed) else {
             return;
         };
