@@ -109,7 +109,14 @@ impl Model {
     /// It is known by now whether too many are to be deleted: the deletes that waited for that continue.
     pub(in crate::model) fn end_wait_of_deletes(&mut self, direction: Direction) {
         let gate = self.guard.gates.get(&direction);
-        if gate.is_none_or(|gate| gate.waits_since.is_none()) || self.is_count_open(direction) {
+        if gate.is_none_or(|gate| gate.waits_since.is_none()) {
+            return;
+        }
+        if self.all_listed() {
+            // The last count may include what has just been judged, and nothing else would wake those that wait.
+            self.guard.gates.entry(direction).or_default().counted = None;
+        }
+        if self.is_count_open(direction) {
             return;
         }
         self.guard.gates.entry(direction).or_default().waits_since = None;

@@ -440,3 +440,19 @@ fn what_is_adopted_in_the_place_of_a_deleted_copy_counts_as_a_copy() {
     // With `a`, four of eight within a minute.
     assert_eq!(bench.working(), ["b", "c", "d"]);
 }
+
+#[test]
+fn a_delete_that_waits_for_what_may_have_to_be_deleted_too_continues_as_soon_as_that_is_known() {
+    let mut bench = Bench::listed();
+    bench.bring_down(&["a"]);
+    let (origins, copies, others) = (bench.origins(), bench.copies(), ["x", "y", "z"]);
+    for name in others {
+        bench.says(copies, &copy_of(name, 2000));
+    }
+    bench.says_gone(origins, &config_map("a", 50));
+    assert_eq!(bench.working(), others, "four of four may be too many");
+    for name in others {
+        bench.end_with(name, Why::NotOurs);
+    }
+    assert_eq!(bench.working(), ["a"]);
+}
