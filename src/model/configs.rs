@@ -274,7 +274,7 @@ impl Model {
             self.ask_soon_unless_due(Side::Hub);
         }
         if was_denied || self.deselections.has_open() {
-            // It may be defined again.
+            // It may be defined again, and an open question waits for a complete list.
             self.ask_about_configs();
         }
     }

@@ -112,11 +112,10 @@ impl Model {
             return;
         };
         let identity = self.identity(state.plan.direction.origin());
-        let made_at = identity.present().map_or(0, |present| {
-            let cluster = origin_hash(present);
-            state.inventory.newest_doomed(missing, cluster)
-        });
-        let (from, to) = (made_at, source.reached);
+        let Some(cluster) = identity.present().map(origin_hash) else {
+            return;
+        };
+        let (from, to) = (state.inventory.newest_doomed(missing, cluster), source.reached);
         let is_news = to != 0 && to < from && source.known < from;
         if !is_news || identity.confirms(&Doubt::Older { from, to }) {
             return;

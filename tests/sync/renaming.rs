@@ -234,13 +234,13 @@ async fn what_waits_for_the_name_of_a_former_conversions_copy_is_reported_and_ge
         &all_config_maps(&shop, json!([renamed("x", "y"), renamed("y", "z")])),
     )
     .await;
-    let syncer = pair.syncer(flags);
+    let mut syncer = pair.syncer(flags);
     copy_equals(&edge, &shop, "y", &json!({"was": "x"})).await;
     copy_equals(&edge, &shop, "z", &json!({"was": "y"})).await;
     reselect_by_kind(&hub, &all_config_maps(&shop, Value::Null)).await;
     copy_equals(&edge, &shop, "x", &json!({"was": "x"})).await;
     let reported = format!("object=ConfigMap/{shop}/y copy=ConfigMap/{shop}/y copy_of=ConfigMap/{shop}/x");
-    is_logged(&syncer, &reported).await;
+    syncer.wait_for_log(&reported, SOON).await;
     edge.delete("v1", "configmaps", &shop, "y").await;
     copy_equals(&edge, &shop, "y", &json!({"was": "y"})).await;
 }
@@ -249,18 +249,10 @@ async fn what_loses_its_name_to_a_conversion_is_reported(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     two_that_differ(&hub, &shop, ["x", "y"]).await;
     select_by_kind(&hub, &all_config_maps(&shop, json!([renamed("x", "y")]))).await;
-    let syncer = pair.syncer(flags);
+    let mut syncer = pair.syncer(flags);
     copy_equals(&edge, &shop, "y", &json!({"was": "x"})).await;
-    is_logged(
-        &syncer,
-        &format!("object=ConfigMap/{shop}/y copy_of=ConfigMap/{shop}/x"),
-    )
-    .await;
-}
-
-async fn is_logged(syncer: &Syncer, words: &str) {
-    let is_there = async || syncer.log().contains(words).then_some(()).ok_or_else(|| syncer.log());
-    eventually(words, SOON, is_there).await;
+    let reported = format!("object=ConfigMap/{shop}/y copy_of=ConfigMap/{shop}/x");
+    syncer.wait_for_log(&reported, SOON).await;
 }
 
 async fn what_was_renamed_is_found_again_after_a_restart_and_not_recreated(flags: Mode) {

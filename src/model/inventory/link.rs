@@ -119,6 +119,11 @@ impl Link {
         self.origin.is_retiring()
     }
 
+    /// True if there is a copy of ours that is to be deleted or released.
+    pub(super) fn is_doomed(&self) -> bool {
+        self.is_retiring() && self.has_ours()
+    }
+
     /// True if there is an origin, or it is not known what follows from there being none.
     pub(super) fn has_open_origin(&self) -> bool {
         !matches!(self.origin, Origin::Unknown | Origin::Absent(Retirement::Done))

@@ -29,10 +29,7 @@ impl Inventory {
 
     /// A copy that is to be deleted and says that it is from another cluster.
     pub(in crate::model) fn doomed_from_another(&self, cluster: u32) -> Option<&ObjectName> {
-        let mut doomed = self
-            .objects
-            .iter()
-            .filter(|(_, link)| link.is_retiring() && link.has_ours());
+        let mut doomed = self.objects.iter().filter(|(_, link)| link.is_doomed());
         doomed.find_map(|(name, link)| link.is_from_another(cluster).then_some(name))
     }
 
@@ -40,15 +37,14 @@ impl Inventory {
     /// says so.
     pub(in crate::model) fn newest_doomed(&self, names: &[ObjectName], cluster: u32) -> u64 {
         let links = names.iter().filter_map(|name| self.objects.get(name));
-        let doomed = links.filter(|link| link.is_retiring() && link.has_ours() && !link.seen.copy.terminating);
+        let doomed = links.filter(|link| link.is_doomed() && !link.seen.copy.terminating);
         let of_it = doomed.filter(|link| !link.is_from_another(cluster));
         of_it.map(|link| link.seen.copy.made_at).max().unwrap_or_default()
     }
 
     /// True if there are copies of ours that are to be deleted.
     pub(in crate::model) fn has_doomed(&self) -> bool {
-        let mut all = self.objects.values();
-        all.any(|link| link.is_retiring() && link.has_ours())
+        self.objects.values().any(Link::is_doomed)
     }
 
     /// True if there are copies of ours that may have to be deleted.
