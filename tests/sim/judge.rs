@@ -33,6 +33,9 @@ const SETTLED: Duration = Duration::from_secs(920);
 /// How long after the last fault the sides may still differ: deletes may be held for 10 minutes, and what comes after
 /// that for 10 more, the longest back-off is 5, and a deaf watch takes 3 to be noticed.
 const CONVERGENCE: Duration = Duration::from_secs(25 * 60);
+/// The same for a copy that is held because its delete would delete others too: it is inspected again after at most an
+/// hour (docs/reference/conditions.md, `NotEmpty`).
+const CASCADE_CONVERGENCE: Duration = Duration::from_secs(3600 + 25 * 60);
 /// The time in which nothing may happen.
 const IDLE: Duration = Duration::from_secs(3600);
 /// The most requests about one object that keeps failing, in an hour: a back-off of 150 s to 300 s, so hardly ever more
@@ -164,14 +167,25 @@ impl Run {
             if differences.is_empty() || self.is_broken() {
                 return start.elapsed();
             }
-            if start.elapsed() > CONVERGENCE {
+            let after = start.elapsed();
+            differences.retain(|(why, key)| after > self.patience_with(why, key));
+            if !differences.is_empty() {
                 let mut ledger = self.ledger.borrow_mut();
                 for (why, key) in differences.iter().take(3) {
-                    ledger.break_promise(format!("after {CONVERGENCE:?} {key} {why}"), &[key]);
+                    ledger.break_promise(format!("after {after:?} {key} {why}"), &[key]);
                 }
-                return start.elapsed();
+                return after;
             }
             sleep(Duration::from_secs(2)).await;
+        }
+    }
+
+    /// How long after the last fault a difference may last.
+    fn patience_with(&self, why: &str, key: &Key) -> Duration {
+        if why == LEFT_OVER && self.is_held_cascade(key) {
+            CASCADE_CONVERGENCE
+        } else {
+            CONVERGENCE
         }
     }
 
