@@ -501,4 +501,7 @@ impl Inventory {
 mod tests;
 
 #[cfg(test)]
+mod question_tests;
+
+#[cfg(test)]
 mod walk_tests;

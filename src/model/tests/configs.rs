@@ -211,9 +211,14 @@ fn two_configs_for_one_type_are_added_up_and_each_counts_until_it_goes() {
 fn what_a_config_selects_in_addition_is_read_by_name_and_the_rest_is_not_read_again() {
     let mut bench = Bench::new().with_spec(&named(&["a", "b"]));
     bench.bring_down(&["a"]);
-    let origins = bench.origins();
+    let (origins, copies) = (bench.origins(), bench.copies());
     bench.config_says(&config("all", &named(&["a", "b", "c"])));
     assert_eq!(bench.origins(), origins, "the watch continues");
+    assert_ne!(
+        bench.copies(),
+        copies,
+        "what is at the edge has to be known before it is overwritten"
+    );
     let copies = bench.copies();
     bench.list(copies, &[copy_of("a", bench.world.version)], 2001);
     bench.list_rest(2001);
@@ -424,4 +429,58 @@ fn a_kind_of_configs_that_is_not_served_does_not_count_as_failing_whatever_was_a
     assert_eq!(bench.model.report.failing(), 1);
     bench.breaks(source, not_served());
     assert_eq!(bench.model.report.failing(), 0);
+}
+
+#[test]
+fn a_config_that_is_readable_again_as_it_was_is_no_problem_any_more() {
+    let mut bench = Bench::listed();
+    bench.config_says(&config("all", &json!({"namespaceScope": 7})));
+    assert_eq!(bench.model.selecting.problems.len(), 1);
+    bench.config_says(&shop(&["configmaps"]));
+    assert!(
+        bench.model.selecting.problems.is_empty(),
+        "{:?}",
+        bench.model.selecting.problems
+    );
+}
+
+#[test]
+fn the_record_is_not_synced_though_a_config_names_it() {
+    let record = crate::model::effect::Names::of(&settings().policy.sync_target, "default").own;
+    let name = &*record.name;
+    let select = |names: &[&str]| {
+        let objects = json!([{"namespace": record.namespace(), "names": names}]);
+        json!({"namespacedObjects": [{"resource": "configmaps", "apiVersion": "v1", "objectsByNamespace": objects}]})
+    };
+    let mut bench = Bench::new().with_spec(&select(&["a", name]));
+    for name in [name, "a"] {
+        let sources = bench.world.sources.clone();
+        for (id, (feed, reading)) in sources {
+            let object = object(&ResourceType::config_maps(), record.namespace(), name, 10);
+            let of = ObjectName::new(record.namespace(), name);
+            let is_read = reading.resource.resource == "configmaps" && reading.scope.contains(&of);
+            if is_read && matches!(feed, Feed::Origins(_, Side::Hub)) {
+                bench.says(id, &object);
+            }
+        }
+    }
+    assert_eq!(bench.working(), ["a"]);
+    bench.succeed(Change::Created);
+    // The same when it is selected later, so that it is read by name.
+    let mut bench = Bench::new().with_spec(&select(&["a"]));
+    bench.config_says(&config("all", &select(&["a", "b", name])));
+    bench.list_rest(2001);
+    assert_eq!(bench.working(), ["b"]);
+}
+
+#[test]
+fn a_namespace_that_the_edge_denies_is_denied_to_what_needs_it() {
+    for (rules, is_refused) in [("deny namespaces", true), ("deny secrets", false)] {
+        let mut bench = filtered(rules);
+        bench.list_namespaces(1);
+        bench.list(bench.copies(), &[], 1);
+        let origins = bench.origins();
+        bench.says(origins, &config_map("a", 10));
+        assert_eq!(bench.job("a").namespace_refused, is_refused, "{rules}");
+    }
 }

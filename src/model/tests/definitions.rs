@@ -63,3 +63,22 @@ fn a_type_that_is_selected_again_and_has_no_copies_is_what_the_hub_defines_now()
     assert_eq!(known(&bench), Some(&uid("next")));
     assert_eq!(bench.count(WHAT), 2);
 }
+
+#[test]
+fn what_defines_the_types_of_another_hub_is_asked_for_once_people_have_confirmed_it() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    bench.world.definition = Some(defined_by("crd"));
+    let mut bench = bench.selecting(&["widgets.example.org"]);
+    let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
+    bench.says(origins, &object(&widgets(), "shop", "a", 10));
+    bench.succeed(Change::Created);
+    bench.there_are_no_statuses();
+    assert_eq!(known(&bench), Some(&uid("crd")));
+    bench.world.definition = Some(defined_by("another"));
+    bench.another_hub();
+    bench.pass(3 * SECOND);
+    bench.confirm(&bench.token());
+    bench.pass(3 * SECOND);
+    assert_eq!(known(&bench), Some(&uid("another")));
+}

@@ -165,3 +165,16 @@ fn a_config_that_is_gone_is_marked_no_longer_and_its_heartbeat_fails_no_longer()
     );
     assert_eq!(bench.model.report.failing(), 0);
 }
+
+#[test]
+fn a_heartbeat_that_does_not_reach_the_hub_is_an_outage_and_no_failure() {
+    for (error, is_outage) in [(unreachable(), true), (forbidden(), false)] {
+        let mut bench = Bench::new();
+        bench.world.fails.insert("heartbeat on 1".into(), error);
+        bench.run();
+        bench.select(&["configmaps"]);
+        bench.pass(3 * SECOND);
+        let subject = ConfigKind::SyncerConfig.heartbeat_on("all");
+        assert_eq!(bench.model.report.is_failing(&subject), !is_outage);
+    }
+}

@@ -290,3 +290,45 @@ fn the_record_learns_which_hub_the_copies_are_from() {
         "another one that answers is not remembered"
     );
 }
+
+#[test]
+fn versions_that_have_grown_are_recorded_after_a_while() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("b", 10));
+    bench.succeed(Change::Created);
+    bench.pass(3600 * SECOND);
+    bench.log.clear();
+    bench.says(origins, &config_map("a", 500));
+    bench.succeed(Change::Created);
+    bench.pass(300 * SECOND);
+    assert_eq!(bench.count(WRITE), 0, "{:?}", bench.log);
+    bench.pass(301 * SECOND);
+    assert_eq!(bench.count(WRITE), 1);
+    // Those of configs grow with each heartbeat, and those of the edge are not in it.
+    let configs = bench.source(Feed::Configs(ConfigKind::SyncerConfig));
+    let mut config = shop(&["configmaps"]);
+    config["metadata"]["resourceVersion"] = json!("900");
+    bench.says(configs, &config);
+    let copies = bench.copies();
+    bench.says(copies, &copy_of("a", 3000));
+    bench.pass(Duration::from_secs(3600));
+    assert_eq!(bench.count(WRITE), 1);
+}
+
+#[test]
+fn a_record_that_may_not_be_written_is_not_written_at_the_end_either() {
+    for (fails, is_written) in [(None, true), (Some(forbidden()), false)] {
+        let mut bench = Bench::new();
+        if let Some(error) = fails {
+            bench.world.fails.insert(READ.into(), error.clone());
+            bench.world.fails.insert(WRITE.into(), error);
+        }
+        let mut bench = bench.selecting(&["configmaps"]);
+        let origins = bench.origins();
+        bench.says(origins, &config_map("a", 500));
+        bench.log.clear();
+        bench.pass(Duration::from_secs(700));
+        assert_eq!(bench.model.end().is_some() || bench.count(WRITE) > 0, is_written);
+    }
+}

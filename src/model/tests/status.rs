@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::StatusPath;
+use crate::report::Subject;
 
 /// The hub object; nothing but its version and its status ever changes.
 fn widget(version: u64) -> Value {
@@ -270,4 +271,190 @@ fn a_job_that_has_run_to_its_end_is_not_run_again_and_its_last_status_goes_up() 
     assert!(bench.statuses[0].1.body.is_some(), "it cannot be read any more");
     let bench = job_that_goes_with(&json!({"active": 1}));
     assert_eq!(bench.working(), ["a"], "it has not run to its end");
+}
+
+#[test]
+fn a_status_that_cannot_be_returned_is_an_outage_or_a_type_that_has_gone_or_a_failure() {
+    const HUB: &str = "ask the hub what it serves";
+    let outage = Subject::Side(Side::Hub);
+    let of_hub = crate::model::status::status_of(Side::Hub, &widgets());
+    let of_edge = crate::model::status::status_of(Side::Edge, &widgets());
+    for (side, error, failing, is_asked) in [
+        (Side::Hub, unreachable(), Some(&outage), false),
+        (Side::Hub, not_served(), Some(&of_hub), true),
+        (Side::Edge, not_served(), Some(&of_edge), false),
+        (Side::Hub, conflict(), None, false),
+    ] {
+        let mut bench = bench();
+        bench.edge_says(&with_state(2000, 1));
+        bench.log.clear();
+        bench.return_status(Err(failure(side, error.clone())));
+        for subject in [&outage, &of_hub, &of_edge] {
+            let is_failing = bench.model.report.is_failing(subject);
+            assert_eq!(is_failing, failing == Some(subject), "{side} {error}: {subject:?}");
+        }
+        bench.pass(10 * SECOND);
+        assert_eq!(bench.count(HUB) > 0, is_asked, "{side} {error}");
+    }
+}
+
+#[test]
+fn a_hub_that_ignores_a_status_in_the_object_itself_is_asked_what_it_serves() {
+    const HUB: &str = "ask the hub what it serves";
+    for (has_subresource, version, is_asked) in [(false, 10, true), (false, 11, false), (true, 10, false)] {
+        let mut bench = Bench::new();
+        bench.world.serve(&widgets());
+        let served = bench.world.served.get_mut(&Side::Hub).expect("it is there");
+        served.last_mut().expect("it is served").status_subresource = has_subresource;
+        let mut bench = bench.selecting(&["widgets.example.org"]);
+        bench.hub_says(&widget(10));
+        bench.succeed(Change::Created);
+        bench.there_are_no_statuses();
+        let state = with_state(2000, 1);
+        bench.edge_says(&state);
+        bench.log.clear();
+        bench.write_status(&state, version);
+        bench.pass(10 * SECOND);
+        assert_eq!(bench.count(HUB) > 0, is_asked, "{has_subresource} {version}");
+    }
+}
+
+#[test]
+fn a_copy_that_turns_out_to_be_somebody_elses_is_handled_again() {
+    for is_known_already in [false, true] {
+        let mut bench = bench();
+        bench.edge_says(&with_state(2000, 1));
+        if is_known_already {
+            // It has been taken by a worker, which will find out by itself.
+            bench.hub_says(&object(&widgets(), "shop", "a", 11));
+            assert_eq!(bench.work.len(), 1);
+        }
+        bench.return_status(Ok(Returned::NotOurs));
+        assert_eq!(bench.working(), ["a"]);
+        assert_eq!(bench.job("a").read_first, !is_known_already);
+    }
+}
+
+#[test]
+fn the_source_of_the_hub_objects_is_given_what_a_status_has_made_of_them() {
+    let mut bench = bench();
+    let state = with_state(2000, 1);
+    bench.edge_says(&state);
+    bench.world.known.clear();
+    bench.write_status(&state, 11);
+    assert_eq!(bench.world.known, [("a".to_owned(), Known::Written(11))]);
+}
+
+#[test]
+fn statuses_fail_until_none_of_the_type_does() {
+    let mut bench = bench();
+    let other = in_shop(&widgets(), "b");
+    bench.hub_says(&object(&widgets(), "shop", "b", 20));
+    bench.succeed(Change::Created);
+    bench.there_are_no_statuses();
+    let state = with_state(2000, 1);
+    bench.edge_says(&state);
+    bench.edge_says(&with_status(
+        copy(Direction::Down, &other, "b", 2001),
+        &json!({"state": 1}),
+    ));
+    bench.return_status(Err(failure(Side::Hub, forbidden())));
+    bench.return_status(Err(failure(Side::Hub, forbidden())));
+    assert_eq!(bench.model.report.failing(), 1);
+    bench.pass(10 * SECOND);
+    assert_eq!(bench.statuses.len(), 2);
+    bench.write_status(&state, 21);
+    assert_eq!(bench.model.report.failing(), 1, "the other one still does");
+    bench.write_status(&state, 22);
+    assert_eq!(bench.model.report.failing(), 0);
+}
+
+#[test]
+fn the_status_of_what_is_gone_fails_no_longer() {
+    for is_deselected in [false, true] {
+        let mut bench = bench();
+        bench.edge_says(&with_state(2000, 1));
+        bench.return_status(Err(failure(Side::Hub, forbidden())));
+        assert_eq!(bench.model.report.failing(), 1);
+        if is_deselected {
+            bench.config_says(&config("all", &json!({})));
+            bench.list_namespaces(2001);
+            bench.list_widgets(&[], 2001);
+            bench.end_with("a", crate::sync::job::Why::Gone);
+        } else {
+            let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
+            bench.says_gone(origins, &widget(12));
+            bench.succeed(Change::Deleted);
+            let copies = bench.copies_of(Side::Edge, "widgets").expect("they are read");
+            bench.says_gone(copies, &with_state(2002, 1));
+        }
+        assert_eq!(bench.model.report.failing(), 0, "{is_deselected}");
+    }
+}
+
+#[test]
+fn the_last_status_of_a_job_does_not_wait_for_its_turn() {
+    let mut bench = Bench::new();
+    bench.world.serve(&jobs());
+    let mut bench = bench.selecting(&["jobs.batch"]);
+    let origins = bench.origins_of(Side::Hub, "jobs").expect("they are read");
+    bench.says(origins, &object(&jobs(), "shop", "a", 10));
+    bench.succeed(Change::Created);
+    bench.there_are_no_statuses();
+    let job = copy(Direction::Down, &in_shop(&jobs(), "a"), "a", 2000);
+    let copies = bench.copies_of(Side::Edge, "jobs").expect("they are read");
+    let first = with_status(job.clone(), &json!({"active": 1}));
+    bench.says(copies, &first);
+    bench.write_status(&first, 11);
+    let complete = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+    bench.says_gone(copies, &with_status(job, &complete));
+    bench.run();
+    assert_eq!(bench.statuses.len(), 1, "a status was written a moment ago");
+}
+
+#[test]
+fn what_a_worker_has_read_of_both_statuses_is_not_read_again() {
+    let of = |state: u32| Status::hash_of(&bytes(&json!({"status": {"state": state}}))).expect("it has a status");
+    // What the worker saw at the hub, at which version, and whether the status has to be written.
+    for (hub, version, is_due) in [
+        (of(1), 10, false),
+        (of(2), 10, true),
+        (of(1), 12, false),
+        (of(1), 9, true),
+    ] {
+        let mut bench = Bench::new();
+        bench.world.serve(&widgets());
+        let mut bench = bench.selecting(&["widgets.example.org"]);
+        bench.hub_says(&widget(10));
+        let (key, job) = bench.take("a");
+        let made = copy(job.direction, &job.copy_at, "a", 1001);
+        let seen = Seen::of(
+            job.direction,
+            &job.copy_at.resource,
+            &bytes(&made),
+            &job.policy,
+            job.selection,
+        );
+        let outcome = Outcome {
+            desired_hash: job.desired.clone().expect("it is at hand").hash,
+            copy: Some(seen.expect("it is an object")),
+            status: Some(of(1)),
+            origin: Some((version, hub)),
+            ..outcome(Change::Unchanged)
+        };
+        bench.ends(key, Ok(outcome));
+        bench.pass(2 * SECOND);
+        assert_eq!(bench.statuses.len(), usize::from(is_due), "{version}");
+    }
+}
+
+#[test]
+fn the_status_of_somebody_elses_object_does_not_go_up() {
+    let mut bench = bench();
+    let mut theirs = with_state(2000, 1);
+    theirs["metadata"]["labels"] = json!({});
+    theirs["metadata"]["annotations"] = json!({});
+    bench.edge_says(&theirs);
+    bench.pass(2 * SECOND);
+    assert!(bench.statuses.is_empty());
 }

@@ -410,3 +410,54 @@ fn a_copy_at_the_hub_is_brought_to_what_has_its_name_now() {
     bench.says(origins, &at_edge("b", 60));
     assert_eq!(bench.working(), ["b"]);
 }
+
+#[test]
+fn what_upsync_has_left_behind_is_no_longer_recorded_when_the_last_namespace_is_gone() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.revert("a");
+    bench.config_says(&config("all", &json!({})));
+    if let Some(copies) = bench.copies_of(Side::Hub, "configmaps") {
+        bench.list(copies, &[], 3000);
+    }
+    bench.pass(60 * SECOND);
+    assert!(bench.keeps("configmaps"));
+    let namespaces = bench.source(Feed::HubNamespaces);
+    bench.says_gone(namespaces, &namespace_of_ours());
+    if let Some(copies) = bench.copies_of(Side::Hub, "configmaps") {
+        bench.list(copies, &[], 3001);
+    }
+    bench.pass(60 * SECOND);
+    assert!(!bench.keeps("configmaps"));
+}
+
+#[test]
+fn what_came_down_is_no_longer_recorded_though_a_namespace_of_upsync_is_left() {
+    let mut spec = upsync(&["field"]);
+    spec["namespaceScope"] = shop(&["configmaps"])["spec"]["namespaceScope"].clone();
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    spec["namespaceScope"]["resources"] = shop(&["widgets.example.org"])["spec"]["namespaceScope"]["resources"].clone();
+    let mut bench = bench.with_spec(&spec);
+    bench.bring_up("a");
+    assert!(bench.keeps("widgets"));
+    bench.config_says(&config("all", &upsync(&["field"])));
+    bench.list_widgets(&[], 3000);
+    bench.pass(60 * SECOND);
+    assert!(!bench.keeps("widgets") && bench.keeps("configmaps"));
+}
+
+#[test]
+fn a_namespace_that_could_not_be_made_fails_as_long_as_it_is_needed() {
+    let mut bench = upsyncing();
+    let origins = bench.edge_origins();
+    bench.says(origins, &at_edge("a", 10));
+    bench.fail(Side::Hub, not_found("namespaces", "field"));
+    bench.namespace_done(Err(forbidden()));
+    assert_eq!(bench.model.report.failing(), 1);
+    // Another one is made meanwhile, so that all of them are looked through.
+    let namespaces = bench.source(Feed::HubNamespaces);
+    bench.list(namespaces, &[], 20);
+    bench.run();
+    assert_eq!(bench.model.report.failing(), 1);
+}

@@ -406,3 +406,65 @@ fn a_copy_that_turns_up_while_a_worker_finds_none_is_deleted_all_the_same() {
     bench.pass(10 * SECOND);
     assert!(bench.work.is_empty(), "{:?}", bench.working());
 }
+
+#[test]
+fn the_namespaces_of_the_cluster_itself_are_protected_and_nothing_else_of_their_name() {
+    let mut bench = with_namespace();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("default", 10));
+    assert!(!bench.job("default").protected);
+    let spec =
+        json!({"clusterScope": [{"resource": "namespaces", "apiVersion": "v1", "objects": ["default", "mall"]}]});
+    let mut bench = Bench::new().with_spec(&spec);
+    let origins = bench.origins_of(Side::Hub, "namespaces").expect("they are read");
+    for name in ["default", "mall"] {
+        bench.says(origins, &object(&ResourceType::namespaces(), "", name, 10));
+    }
+    assert!(bench.job("default").protected && !bench.job("mall").protected);
+}
+
+#[test]
+fn a_worker_is_given_when_its_origin_was_reported() {
+    let mut bench = Bench::listed();
+    let origins = bench.origins();
+    bench.says(origins, &config_map("a", 10));
+    assert_eq!(bench.job("a").origin_seen_at, 10);
+    bench.succeed(Change::Created);
+    bench.says_gone(origins, &config_map("a", 20));
+    assert!(bench.job("a").may_delete);
+}
+
+#[test]
+fn a_copy_that_was_to_be_replaced_is_tried_again_and_its_type_is_not_held() {
+    use crate::sync::definition::Withdrawal;
+    for held in [
+        HeldFor::AnotherLook,
+        HeldFor::Withdrawn(Withdrawal::Going(Some("crd".into()))),
+    ] {
+        let mut bench = Bench::listed();
+        let origins = bench.origins();
+        bench.says(origins, &config_map("a", 10));
+        let (key, job) = bench.take("a");
+        let held = Outcome {
+            desired_hash: job.desired.clone().expect("it is at hand").hash,
+            ..outcome(held)
+        };
+        bench.ends(key, Ok(held));
+        assert!(bench.model.held_by_reason().is_empty());
+        bench.pass(60 * SECOND);
+        assert_eq!(bench.working(), ["a"]);
+        assert!(!bench.job("a").may_delete);
+    }
+}
+
+#[test]
+fn somebody_elses_object_that_goes_leaves_its_place_to_who_waits_for_it() {
+    let mut bench = Bench::listed();
+    let (origins, copies) = (bench.origins(), bench.copies());
+    bench.says(origins, &config_map("a", 10));
+    bench.end_with("a", Why::Conflict(None));
+    let mut renamed = copy_of("a", 2000);
+    renamed["metadata"]["annotations"][crate::api::RENAMED_FROM] = json!("Secret/a");
+    bench.says_gone(copies, &renamed);
+    assert_eq!(bench.working(), ["a"]);
+}
