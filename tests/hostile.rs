@@ -17,6 +17,8 @@ mod busy;
 mod choices;
 #[path = "hostile/configs.rs"]
 mod configs;
+#[path = "hostile/conflicting.rs"]
+mod conflicting;
 #[path = "hostile/edits.rs"]
 mod edits;
 #[path = "hostile/emptied.rs"]

@@ -160,6 +160,8 @@ impl Error {
     pub(crate) fn may_be_of_no_api(&self) -> bool {
         match self {
             Self::BadAnswer(_) => true,
+            // No API server redirects.
+            Self::Status(status) if (300..=399).contains(&status.code) => true,
             _ => self.is_bare(),
         }
     }
@@ -172,7 +174,7 @@ impl Error {
     /// True for an error answer that is no `Status`, where API servers mostly send one.
     pub(super) fn is_bare(&self) -> bool {
         let Self::Status(status) = self else { return false };
-        status.reason.is_empty() && matches!(status.code, 300..=400 | 403..=499 if status.code != 429)
+        status.reason.is_empty() && matches!(status.code, 400 | 403..=499 if status.code != 429)
     }
 
     /// True if the side does not accept the credentials. A 401 to a single request, such as from a misconfigured
@@ -220,7 +222,8 @@ impl Error {
 
     /// True if a precondition (uid or resource version) no longer held.
     pub fn is_conflict(&self) -> bool {
-        self.status().is_some_and(|status| status.code == 409)
+        self.status()
+            .is_some_and(|status| status.code == 409 && !status.is_denial())
     }
 
     /// True if an object of that name exists already, so that it could not be created.
@@ -261,7 +264,19 @@ impl Error {
     /// True if the object itself is refused, so that the same request cannot succeed until something changes.
     pub fn is_rejection(&self) -> bool {
         self.status()
-            .is_some_and(|status| matches!(status.code, 400 | 413 | 422))
+            .is_some_and(|status| matches!(status.code, 400 | 413 | 422) || status.is_denial() || status.is_misfit())
+    }
+}
+
+impl ApiStatus {
+    /// True if a webhook has denied the request. It may do so with any code.
+    pub(crate) fn is_denial(&self) -> bool {
+        self.message.contains("admission webhook ") && self.message.contains(" denied the request")
+    }
+
+    /// True if what was to be applied does not fit the schema of its type: server-side apply calls that its own error.
+    pub(crate) fn is_misfit(&self) -> bool {
+        self.code == 500 && self.message.contains("failed to create typed patch object")
     }
 }
 

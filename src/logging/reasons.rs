@@ -255,6 +255,8 @@ reasons! {
     NamespaceAwaited,
     /// What has failed fails again. To do: nothing: the first failure has its own line.
     StillFailing,
+    /// A copy was refused as a whole because of fields that others have added; they are removed.
+    OthersFieldsRemoved,
     /// Somebody else has changed or deleted a copy; it is corrected.
     CopyDrifted,
     /// An object was compared and, if need be, written.

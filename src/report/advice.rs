@@ -208,12 +208,14 @@ const STRANGERS: &[(&[&str], &str)] = &[
 fn about_status(status: &ApiStatus) -> &'static str {
     let words = status.message.as_str();
     match status.code {
-        // It may deny with any code, and without a reason.
-        _ if words.contains("admission webhook ") && words.contains(" denied the request") => {
-            row(REFUSALS, words).unwrap_or_default()
-        }
+        // Also without a reason.
+        _ if status.is_denial() => row(REFUSALS, words).unwrap_or_default(),
         500 if words.contains("field not declared in schema") => {
             "the type at that side lacks this field: apply the same version of its CRD there"
+        }
+        _ if status.is_misfit() => {
+            "the schema of that side does not take it: correct the object where it comes from; it is tried again when \
+             either side changes"
         }
         401 => "the credentials are accepted for all else: see what serves this at the server",
         403 if status.reason.is_empty() => {
@@ -224,7 +226,8 @@ fn about_status(status: &ApiStatus) -> &'static str {
             row(REFUSALS, words).unwrap_or("see the words: what refuses it there has to allow it; it is tried again")
         }
         400 if status.reason.is_empty() && row(STRANGERS, words).is_some() => row(STRANGERS, words).unwrap_or_default(),
-        404 => "it continues by itself when the missing type or namespace appears",
+        404 if !status.details_name.is_empty() => "it continues by itself when the named object appears",
+        404 => "it continues by itself when the missing type appears",
         405 => "the server does not know this verb for the type, or the type is being deleted; it is tried again",
         409 => "it is tried again with the newer state",
         400 | 422 => row(REFUSALS, words)

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::json;
 
+use super::conflicting;
 use super::copy_place::{other_origin_of, read_meta};
 use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
@@ -18,7 +19,7 @@ use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
-use crate::sync::managed_fields::take_over;
+use crate::sync::managed_fields::{Whose, take_over};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
@@ -221,7 +222,8 @@ async fn write(
         object = apply_again(edge, job, desired, &object, marks(false)).await?;
     }
     let Address { resource, name } = &job.copy_at;
-    if let Some(patch) = take_over(&object, Direction::Down, job.policy.reverts(job.selection))? {
+    let whose = Whose::Reverted(job.policy.reverts(job.selection));
+    if let Some(patch) = take_over(&object, resource, Direction::Down, whose)? {
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
         object = apply_again(edge, job, desired, &patched, marks(adopted && !created)).await?;
     }
@@ -269,7 +271,11 @@ async fn apply_at(
         let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
         edge.apply(resource, name, body, Content::Full).await
     };
-    emptied::apply(edge, &job.copy_at, desired, version, once).await
+    let whole = async |version: Option<&str>| emptied::apply(edge, &job.copy_at, desired, version, &once).await;
+    if version == Some(NOWHERE) {
+        return whole(version).await;
+    }
+    conflicting::apply(edge, job, desired, version, whole).await
 }
 
 /// Deletes the copy and makes it again.

@@ -61,11 +61,28 @@ impl FieldSet {
         self.0.get(node)?.get(key).copied()
     }
 
-    /// Leaves out some keys at every level.
-    pub(super) fn leave_out(&mut self, keys: &[&str]) {
-        for node in &mut self.0 {
-            node.retain(|key, _| !keys.contains(&key.trim_matches('"')));
-        }
+    /// Leaves out what is at a path of keys, where `*` is any key, and what holds nothing else.
+    pub(super) fn leave_out(&mut self, path: &[&str]) {
+        self.leave_out_below(0, path);
+    }
+
+    /// The same below a node. True if nothing is left there.
+    fn leave_out_below(&mut self, node: usize, path: &[&str]) -> bool {
+        let Some((first, rest)) = path.split_first() else {
+            return true;
+        };
+        let is_meant = |key: &str| *first == "*" || key.trim_matches('"') == *first;
+        let meant = self.fields(node).filter(|(key, _)| is_meant(key));
+        let meant: Vec<(String, usize)> = meant.map(|(key, below)| (key.to_owned(), below)).collect();
+        let over: Vec<String> = meant
+            .into_iter()
+            .filter_map(|(key, below)| self.leave_out_below(below, rest).then_some(key))
+            .collect();
+        let Some(fields) = self.0.get_mut(node) else {
+            return false;
+        };
+        fields.retain(|key, _| !over.contains(key));
+        !over.is_empty() && fields.is_empty()
     }
 
     /// Adds what another one has.
@@ -108,9 +125,11 @@ mod tests {
     #[test]
     fn reads_adds_and_writes() {
         let mut set = FieldSet::parse(r#"{"f:data":{".":{},"f:a":{}},"f:spec":{}}"#).unwrap();
-        let mut more =
-            FieldSet::parse(r#"{"f:data":{"f:b":{},"f:status":{"f:x":{}}},"k:{\"name\":\"a\"}":{}}"#).unwrap();
+        let more = r#"{"f:data":{"f:b":{}},"f:status":{"f:x":{}},"f:list":{"k:{\"n\":1}":{"f:x":{}}},"k:{\"name\":\"a\"}":{}}"#;
+        let mut more = FieldSet::parse(more).unwrap();
         more.leave_out(&["f:status"]);
+        more.leave_out(&["f:list", "*", "f:x"]);
+        more.leave_out(&["f:data", "f:none", "f:x"]);
         set.add(&more);
         let sum = r#"{"f:data":{".":{},"f:a":{},"f:b":{}},"f:spec":{},"k:{\"name\":\"a\"}":{}}"#;
         assert_eq!(set.render(), sum);

@@ -6,12 +6,14 @@ use serde_json::value::RawValue;
 
 use crate::cluster::Error;
 
-/// An object with one field set to that JSON, whatever the other fields contain.
-pub(super) fn with_field(object: &RawValue, field: &str, value: &str) -> Result<String, Error> {
+/// An object with these fields set to that JSON, whatever the other fields contain.
+pub(super) fn with_fields(object: &RawValue, set: &[(&str, &str)]) -> Result<String, Error> {
     let mut fields: BTreeMap<String, &RawValue> =
         serde_json::from_str(object.get()).map_err(|error| no_object(&error))?;
-    let value: &RawValue = serde_json::from_str(value).map_err(|error| no_object(&error))?;
-    fields.insert(field.to_owned(), value);
+    for (field, value) in set {
+        let value: &RawValue = serde_json::from_str(value).map_err(|error| no_object(&error))?;
+        fields.insert((*field).to_owned(), value);
+    }
     serde_json::to_string(&fields).map_err(|error| no_object(&error))
 }
 

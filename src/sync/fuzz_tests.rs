@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::job::{Policy, Seen};
-use super::managed_fields::{last_writer, take_over};
+use super::managed_fields::{Whose, last_writer, take_over};
 use super::meta::Meta;
 use super::object::{Address, Desired, Marks, Status};
 use crate::cluster::{ObjectName, ResourceType};
@@ -50,7 +50,13 @@ fn fuzz_objects() {
             name: ObjectName::new("shop", "b.example.org"),
             ..origin.clone()
         };
-        if let Ok(Some(patch)) = take_over(text, direction, policy.reverts(Selection::Full)) {
+        let reverted = Whose::Reverted(policy.reverts(Selection::Full));
+        let pods = &crate::cluster::ResourceType {
+            resource: "pods".into(),
+            ..crate::cluster::ResourceType::config_maps()
+        };
+        let taken = [reverted, Whose::Everybodys].map(|whose| take_over(text, pods, direction, whose));
+        for patch in taken.into_iter().filter_map(|patch| patch.ok().flatten()) {
             assert!(is_json(patch.as_bytes()), "{patch}");
         }
         for copy in [&origin, &copy] {

@@ -19,35 +19,48 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::field_set::FieldSet;
-use super::fields::with_field;
+use super::fields::with_fields;
 use crate::bounded::at_most;
-use crate::cluster::{Error, FIELD_MANAGER};
+use crate::cluster::{Error, FIELD_MANAGER, ResourceType};
 use crate::plan::Direction;
 
 /// Field managers of the Go syncer: its user agent begins with the name of its executable. Its updates clear
 /// `managedFields`; the API server then names what it finds at the first apply `before-first-apply`.
 const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", "before-first-apply"];
 
-/// Fields that API servers and controllers fill in. They may be in the field set of the manager that wrote the object
-/// first, but must stay when its fields are removed.
-const EDGES_OWN: [&str; 16] = [
-    "f:finalizers",
-    "f:ownerReferences",
-    "f:clusterIP",
-    "f:clusterIPs",
-    "f:ipFamilies",
-    "f:ipFamilyPolicy",
-    "f:nodePort",
-    "f:healthCheckNodePort",
-    "f:nodeName",
-    "f:volumeName",
-    "f:secrets",
-    "f:imagePullSecrets",
+/// Group and plural of a type (all types, if that is empty), and where API servers and controllers fill something in. It
+/// may be in the field set of the manager that wrote the object first, but must stay when its fields are removed.
+type FilledIn = (&'static str, &'static str, &'static [&'static str]);
+
+/// Any key, in the place of the key of an item.
+const ANY: &str = "*";
+
+#[rustfmt::skip]
+const FILLED_IN: &[FilledIn] = &[
+    ("", "", &["f:status"]),
+    ("", "", &["f:metadata", "f:finalizers"]),
+    ("", "", &["f:metadata", "f:ownerReferences"]),
     // Its value is the syncer's own, and is patched together with the pull secrets, not applied.
-    "f:edge.kubestellar.io/pull-secrets",
-    "f:caBundle",
-    "f:controller-uid",
-    "f:status",
+    ("", "", &["f:metadata", "f:annotations", "f:edge.kubestellar.io/pull-secrets"]),
+    ("", "persistentvolumeclaims", &["f:spec", "f:volumeName"]),
+    ("", "pods", &["f:spec", "f:imagePullSecrets"]),
+    ("", "pods", &["f:spec", "f:nodeName"]),
+    ("", "serviceaccounts", &["f:imagePullSecrets"]),
+    ("", "serviceaccounts", &["f:secrets"]),
+    ("", "services", &["f:spec", "f:clusterIP"]),
+    ("", "services", &["f:spec", "f:clusterIPs"]),
+    ("", "services", &["f:spec", "f:healthCheckNodePort"]),
+    ("", "services", &["f:spec", "f:ipFamilies"]),
+    ("", "services", &["f:spec", "f:ipFamilyPolicy"]),
+    ("", "services", &["f:spec", "f:ports", ANY, "f:nodePort"]),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", &["f:webhooks", ANY, "f:clientConfig", "f:caBundle"]),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["f:webhooks", ANY, "f:clientConfig", "f:caBundle"]),
+    ("apiextensions.k8s.io", "customresourcedefinitions", &["f:spec", "f:conversion", "f:webhook", "f:clientConfig", "f:caBundle"]),
+    ("apiregistration.k8s.io", "apiservices", &["f:spec", "f:caBundle"]),
+    ("batch", "jobs", &["f:spec", "f:selector", "f:matchLabels", "f:batch.kubernetes.io/controller-uid"]),
+    ("batch", "jobs", &["f:spec", "f:selector", "f:matchLabels", "f:controller-uid"]),
+    ("batch", "jobs", &["f:spec", "f:template", "f:metadata", "f:labels", "f:batch.kubernetes.io/controller-uid"]),
+    ("batch", "jobs", &["f:spec", "f:template", "f:metadata", "f:labels", "f:controller-uid"]),
 ];
 
 /// More field managers than any object has.
@@ -123,7 +136,7 @@ pub fn marks(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Re
     let mut hasher = DefaultHasher::new();
     marked.metadata.deletion_timestamp.is_some().hash(&mut hasher);
     for owner in &marked.metadata.managed_fields {
-        let ours = owner.manager == FIELD_MANAGER && owner.operation == "Apply";
+        let ours = owner.is_our_apply();
         if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, direction, revert_from))
         {
             owner.manager.hash(&mut hasher);
@@ -139,38 +152,66 @@ pub fn is_syncer(manager: &str) -> bool {
     manager == FIELD_MANAGER || GO_SYNCER.contains(&manager)
 }
 
-/// The patch that makes the fields of taken-over managers ours, to be followed by an apply. `None` if there are none.
+/// Whose fields are taken over. Entries of subresources (`status`, `scale`) never are.
+#[derive(Clone, Copy, Debug)]
+pub enum Whose<'a> {
+    /// Those of managers that are reverted, and what we have written at the hub by a create.
+    Reverted(RevertFrom<'a>),
+    /// Those of all managers, but for the metadata.
+    Everybodys,
+}
+
+/// The patch that makes fields of a copy of this type ours, to be followed by an apply. `None` if there are none to take.
 ///
-/// Entries of subresources (`status`, `scale`) are not touched. The patch is valid only as long as nobody changes the
-/// object (its resource version is in it).
-pub fn take_over(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Result<Option<String>, Error> {
-    if direction == Direction::Down && !names_any(object, revert_from) {
+/// The patch is valid only as long as nobody changes the object (its resource version is in it).
+pub fn take_over(
+    object: &[u8],
+    resource: &ResourceType,
+    direction: Direction,
+    whose: Whose,
+) -> Result<Option<String>, Error> {
+    if let Whose::Reverted(revert_from) = whose
+        && direction == Direction::Down
+        && !names_any(object, revert_from)
+    {
         return Ok(None);
     }
     let wire: RawWire<'_> = parse(object)?;
     let (mut kept, mut ours, mut taken) = (Vec::new(), None, FieldSet::default());
-    let mut any = false;
+    let mut first = None;
     for &entry in &wire.metadata.managed_fields {
         let owner: Owner = parse(entry.get().as_bytes())?;
-        let whole = owner.subresource.is_empty();
-        if whole && is_taken(&owner.manager, &owner.operation, direction, revert_from) {
+        if owner.subresource.is_empty() && whose.includes(&owner, direction) {
             let mut fields = field_set(&owner)?;
-            fields.leave_out(&EDGES_OWN);
+            for (_, _, path) in FILLED_IN.iter().filter(|known| is_of(known, resource)) {
+                fields.leave_out(path);
+            }
+            if matches!(whose, Whose::Everybodys) {
+                fields.leave_out(&["f:metadata"]);
+            }
             taken.add(&fields);
-            any = true;
+            first = first.or(Some(entry));
             continue;
         }
-        if ours.is_none() && owner.manager == FIELD_MANAGER && owner.operation == "Apply" {
+        if ours.is_none() && owner.is_our_apply() {
             ours = Some((kept.len(), entry, field_set(&owner)?));
         }
         kept.push(entry.get().to_owned());
     }
-    let Some((at, entry, mut fields)) = ours.filter(|_| any) else {
-        return Ok(None);
-    };
+    let Some(first) = first else { return Ok(None) };
+    // Before the first apply, one of the others becomes our entry.
+    let (at, entry, mut fields) = ours.unwrap_or((kept.len(), first, FieldSet::default()));
     fields.add(&taken);
-    if let Some(written) = kept.get_mut(at) {
-        *written = with_field(entry, "fieldsV1", &fields.render())?;
+    let (manager, fields) = (json!(FIELD_MANAGER).to_string(), fields.render());
+    let all = [
+        ("manager", &*manager),
+        ("operation", "\"Apply\""),
+        ("fieldsV1", &*fields),
+    ];
+    let written = with_fields(entry, &all)?;
+    match kept.get_mut(at) {
+        Some(known) => *known = written,
+        None => kept.push(written),
     }
     let version = json!(wire.metadata.resource_version);
     let kept = kept.join(",");
@@ -179,14 +220,33 @@ pub fn take_over(object: &[u8], direction: Direction, revert_from: RevertFrom) -
     )))
 }
 
+impl Whose<'_> {
+    fn includes(self, owner: &Owner<'_>, direction: Direction) -> bool {
+        match self {
+            Self::Reverted(revert_from) => is_taken(&owner.manager, &owner.operation, direction, revert_from),
+            // What we have written by patches is no part of an apply.
+            Self::Everybodys => owner.manager != FIELD_MANAGER,
+        }
+    }
+}
+
+impl Owner<'_> {
+    fn is_our_apply(&self) -> bool {
+        self.manager == FIELD_MANAGER && self.operation == "Apply" && self.subresource.is_empty()
+    }
+}
+
+fn is_of((group, plural, _): &FilledIn, resource: &ResourceType) -> bool {
+    plural.is_empty() || resource.is(group, plural)
+}
+
 /// The fields that we have applied, and those that others own or that we have written in another way.
 pub(super) fn owned(object: &[u8]) -> Result<(FieldSet, FieldSet), Error> {
     let wire: RawWire<'_> = parse(object)?;
     let (mut ours, mut others) = (FieldSet::default(), FieldSet::default());
     for &entry in &wire.metadata.managed_fields {
         let owner: Owner = parse(entry.get().as_bytes())?;
-        let applied = owner.manager == FIELD_MANAGER && owner.operation == "Apply" && owner.subresource.is_empty();
-        let set = if applied { &mut ours } else { &mut others };
+        let set = if owner.is_our_apply() { &mut ours } else { &mut others };
         set.add(&field_set(&owner)?);
     }
     Ok((ours, others))
@@ -277,11 +337,20 @@ mod tests {
     }
 
     fn take(entries: &[Value]) -> Option<Value> {
+        take_of(&ResourceType::config_maps(), entries)
+    }
+
+    fn take_of(resource: &ResourceType, entries: &[Value]) -> Option<Value> {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": entries}}).to_string();
         let patterns = ["kubectl".to_owned(), "kubectl-*".to_owned()];
-        take_over(object.as_bytes(), Direction::Down, Some(&patterns))
-            .unwrap()
-            .map(|patch| serde_json::from_str(&patch).unwrap())
+        take_over(
+            object.as_bytes(),
+            resource,
+            Direction::Down,
+            Whose::Reverted(Some(&patterns)),
+        )
+        .unwrap()
+        .map(|patch| serde_json::from_str(&patch).unwrap())
     }
 
     fn ours() -> Value {
@@ -313,24 +382,101 @@ mod tests {
             r#"{{"metadata":{{"resourceVersion":"7","managedFields":[{}]}}}}"#,
             entries.join(",")
         );
-        let patch = take_over(object.as_bytes(), Direction::Down, Some(&["kubectl-*".to_owned()]))
+        let patterns = ["kubectl-*".to_owned()];
+        let whose = Whose::Reverted(Some(&patterns));
+        let patch = take_over(object.as_bytes(), &ResourceType::config_maps(), Direction::Down, whose)
             .unwrap()
             .unwrap();
         let whole = format!("{},\"f:b\":{{}}}}", &deep[..deep.len() - 1]);
         assert!(patch.contains(&format!("\"fieldsV1\":{whole}")), "{patch}");
     }
 
+    fn of(group: &str, resource: &str) -> ResourceType {
+        ResourceType {
+            group: group.into(),
+            version: "v1".into(),
+            resource: resource.into(),
+            kind: resource.into(),
+            namespaced: true,
+        }
+    }
+
     #[test]
     fn what_the_edge_has_filled_in_is_not_taken() {
-        let service = json!({"f:spec": {"f:clusterIP": {}, "f:type": {}, "f:ports": {"k:{\"port\":80}": {"f:nodePort": {}}}},
+        let port = json!({".": {}, "f:nodePort": {}, "f:port": {}});
+        let service = json!({"f:spec": {"f:clusterIP": {}, "f:type": {}, "f:ports": {"k:{\"port\":80}": port}},
             "f:metadata": {"f:finalizers": {}, "f:labels": {"f:x": {}}}});
-        let patch = take(&[entry("before-first-apply", "Update", &service), ours()]).unwrap();
-        let fields = &patch["metadata"]["managedFields"][0]["fieldsV1"];
-        assert_eq!(
-            fields["f:spec"],
-            json!({"f:type": {}, "f:ports": {"k:{\"port\":80}": {}}})
+        let webhooks = json!({"f:webhooks": {"k:{\"name\":\"a\"}": {"f:clientConfig": {"f:caBundle": {}}}}});
+        let claim = json!({"f:spec": {"f:volumeName": {}, "f:storageClassName": {}}});
+        for (resource, fields, taken) in [
+            (
+                of("", "services"),
+                service,
+                json!({"f:spec": {"f:type": {}, "f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}},
+                    "f:metadata": {"f:labels": {"f:x": {}}}}),
+            ),
+            (
+                of("", "persistentvolumeclaims"),
+                claim,
+                json!({"f:spec": {"f:storageClassName": {}}}),
+            ),
+            (
+                of("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+                webhooks,
+                json!({}),
+            ),
+        ] {
+            let patch = take_of(&resource, &[entry("before-first-apply", "Update", &fields), ours()]).unwrap();
+            let mut expected = taken;
+            expected["f:data"] = json!({"f:a": {}});
+            assert_eq!(
+                patch["metadata"]["managedFields"][0]["fieldsV1"], expected,
+                "{resource:?}"
+            );
+        }
+    }
+
+    // Found from outside: what people added under these names was left in objects of any type, wherever it was.
+    #[test]
+    fn what_only_has_the_name_of_something_filled_in_is_taken() {
+        let fields = json!({"f:spec": {"f:clusterIP": {}, "f:caBundle": {}, "f:finalizers": {}, "f:volumeName": {},
+            "f:template": {"f:spec": {"f:imagePullSecrets": {}}}, "f:status": {}}});
+        let patch = take_of(
+            &of("example.org", "services"),
+            &[entry("kubectl-edit", "Update", &fields), ours()],
+        )
+        .unwrap();
+        let taken = &patch["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
+        assert_eq!(*taken, fields["f:spec"]);
+    }
+
+    #[test]
+    fn where_we_have_applied_nothing_yet_the_first_entry_becomes_ours() {
+        let fields = json!({"f:spec": {"f:a": {}}});
+        let helm = entry(
+            "helm",
+            "Update",
+            &json!({"f:spec": {"f:b": {}}, "f:metadata": {"f:labels": {}}}),
         );
-        assert_eq!(fields["f:metadata"], json!({"f:labels": {"f:x": {}}}));
+        let mut made = entry("edge-syncer", "Update", &fields);
+        made["apiVersion"] = json!("example.org/v1");
+        let object = json!({"metadata": {"resourceVersion": "7", "managedFields": [helm, made]}}).to_string();
+        let take = |whose| {
+            let patch = take_over(object.as_bytes(), &of("", "x"), Direction::Up, whose)
+                .unwrap()
+                .unwrap();
+            serde_json::from_str::<Value>(&patch).unwrap()["metadata"]["managedFields"].clone()
+        };
+        let mut expected = made.clone();
+        expected["operation"] = json!("Apply");
+        assert_eq!(take(Whose::Reverted(Some(&[]))), json!([helm, expected]));
+        let now = take(Whose::Everybodys);
+        assert_eq!(now[0], made, "what we have written in another way");
+        assert_eq!(
+            (&now[1]["manager"], &now[1]["operation"]),
+            (&json!("edge-syncer"), &json!("Apply"))
+        );
+        assert_eq!(now[1]["fieldsV1"], json!({"f:spec": {"f:b": {}}}), "not the metadata");
     }
 
     #[test]
@@ -344,7 +490,6 @@ mod tests {
         ] {
             assert_eq!(take(&[other, ours()]), None);
         }
-        assert_eq!(take(&[entry("kubectl", "Update", &json!({}))]), None, "not ours at all");
     }
 
     #[test]
@@ -388,11 +533,13 @@ mod tests {
             let theirs = entry(manager, "Update", &json!({"f:metadata": {"f:labels": {"f:x": {}}}}));
             let object = copy(&[ours(), theirs]);
             assert_eq!(marks_of(&object), base, "{manager}");
-            assert_eq!(
-                take_over(object.as_bytes(), Direction::Down, None).unwrap(),
-                None,
-                "{manager}"
+            let taken = take_over(
+                object.as_bytes(),
+                &ResourceType::config_maps(),
+                Direction::Down,
+                Whose::Reverted(None),
             );
+            assert_eq!(taken.unwrap(), None, "{manager}");
         }
         let robbed = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
         assert_ne!(marks_of(&copy(&[robbed])), base);
@@ -403,12 +550,16 @@ mod tests {
         let created = entry("edge-syncer", "Update", &json!({"f:data": {"f:b": {}}}));
         let object =
             json!({"metadata": {"name": "a", "resourceVersion": "7", "managedFields": [created, ours()]}}).to_string();
-        let patch = take_over(object.as_bytes(), Direction::Up, Some(&[])).unwrap().unwrap();
+        let take = |direction| {
+            let whose = Whose::Reverted(Some(&[]));
+            take_over(object.as_bytes(), &ResourceType::config_maps(), direction, whose).unwrap()
+        };
+        let patch = take(Direction::Up).unwrap();
         let patch: Value = serde_json::from_str(&patch).unwrap();
         let fields = &patch["metadata"]["managedFields"];
         assert_eq!(fields.as_array().unwrap().len(), 1);
         assert_eq!(fields[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
-        assert_eq!(take_over(object.as_bytes(), Direction::Down, Some(&[])).unwrap(), None);
+        assert_eq!(take(Direction::Down), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod canonical;
 mod cascade;
+mod conflicting;
 pub(crate) mod contents;
 mod copy_place;
 pub mod definition;

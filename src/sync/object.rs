@@ -21,7 +21,7 @@ use crate::cluster::{Error, ObjectName, ResourceType};
 use crate::plan::{Direction, Selection};
 use crate::sync::canonical::canonical_hash;
 use crate::sync::duplicates::Duplicates;
-use crate::sync::fields::{no_object, with_field};
+use crate::sync::fields::{no_object, with_fields};
 use crate::sync::kinds;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{Copy, SyncTarget, is_create_only, mark, origin_hash};
@@ -168,7 +168,7 @@ impl Desired {
             let mut fields = String::new();
             for (key, value) in object {
                 let renamed = match &group {
-                    Some(group) if key == "spec" => with_field(value, "group", group)?,
+                    Some(group) if key == "spec" => with_fields(value, &[("group", group)])?,
                     _ => value.get().to_owned(),
                 };
                 fields.extend([",", &json!(key).to_string(), ":", &renamed]);

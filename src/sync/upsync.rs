@@ -8,13 +8,14 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
+use super::conflicting;
 use super::copy_place::read_meta;
 use super::emptied;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
-use crate::sync::managed_fields::take_over;
+use crate::sync::managed_fields::{Whose, take_over};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
@@ -145,7 +146,8 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     let source = source.as_deref();
     let (mut object, created) = apply_once(hub, job, desired, (version, source)).await?;
     // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
-    if let Some(patch) = take_over(&object, Direction::Up, job.policy.reverts(job.selection))? {
+    let whose = Whose::Reverted(job.policy.reverts(job.selection));
+    if let Some(patch) = take_over(&object, resource, Direction::Up, whose)? {
         let patched = hub
             .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
             .await?;
@@ -191,7 +193,8 @@ async fn apply_once(
         let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
         hub.apply(resource, name, body, answer).await
     };
-    emptied::apply(hub, &job.copy_at, desired, Some(&version.to_string()), once).await
+    let whole = async |version: Option<&str>| emptied::apply(hub, &job.copy_at, desired, version, &once).await;
+    conflicting::apply(hub, job, desired, Some(&version.to_string()), whole).await
 }
 
 #[cfg(test)]

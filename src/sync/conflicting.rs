@@ -1,0 +1,103 @@
+//! Fields of others that are invalid together with those that we apply.
+//!
+//! Server-side apply merges: what others own beside our fields stays. So an apply can be refused though its object is
+//! valid by itself, however often it is sent: somebody has replaced `value` of a variable by `valueFrom`, and with ours it
+//! would have both; the port of a Service has another number now, and two ports would have one name. The same happens
+//! without anybody else: what a create at the hub has written belongs to another entry than what is applied later.
+//!
+//! After such a refusal the fields of those that are reverted anyway are made ours first, so that the apply replaces them
+//! ([`take_over`]). If that does not help, and the server would take the object as a new one, the same is done with
+//! everybody's fields: what the origin wants comes first.
+
+use bytes::Bytes;
+
+use super::job::Job;
+use super::managed_fields::{Whose, take_over};
+use super::meta::Meta;
+use super::object::{Address, Desired, Marks};
+use crate::cluster::{Cluster, Content, Error};
+use crate::logging::log_line;
+
+/// Applies through `once`, which applies to the copy as it was at a version and returns the copy, and whether the apply
+/// has created it.
+pub(super) async fn apply(
+    copies: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    version: Option<&str>,
+    once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
+) -> Result<(Bytes, bool), Error> {
+    let may_conflict = |refusal: &Error| refusal.is_invalid() && !refusal.is_immutable();
+    let mut applied = once(version).await;
+    if !applied.as_ref().is_err_and(may_conflict) {
+        return applied;
+    }
+    let Some(mut copy) = read(copies, job, version).await? else {
+        return applied;
+    };
+    for whose in [Whose::Reverted(job.policy.reverts(job.selection)), Whose::Everybodys] {
+        let Some(taken) = take(copies, job, desired, &copy, whose).await? else {
+            continue;
+        };
+        let version = Meta::of(&job.copy_at.name, &taken)?.resource_version;
+        applied = once(Some(&version)).await;
+        if !applied.as_ref().is_err_and(may_conflict) {
+            break;
+        }
+        copy = taken;
+    }
+    applied
+}
+
+/// The metadata of the copy; `None` if it cannot be read, or is not as it was at that version.
+async fn read(copies: &Cluster, job: &Job, version: Option<&str>) -> Result<Option<Bytes>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    let copy = match copies.get(resource, name, Content::Metadata).await {
+        Ok(copy) => copy,
+        // Then the refusal of the apply is logged.
+        Err(error) if error.status().is_some() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let now = Meta::of(name, &copy)?.resource_version;
+    Ok(version.is_none_or(|version| version == now).then_some(copy))
+}
+
+/// Makes these fields of the copy ours. Returns its metadata after that; `None` if there are none, or they may not be
+/// taken.
+async fn take(
+    copies: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    copy: &[u8],
+    whose: Whose<'_>,
+) -> Result<Option<Bytes>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    let Some(patch) = take_over(copy, resource, job.direction, whose)? else {
+        return Ok(None);
+    };
+    if matches!(whose, Whose::Everybodys) {
+        let body = desired.body(job.direction, &job.copy_at, &job.policy.sync_target, &Marks::default());
+        if copies.would_create(resource, name, body).await.is_err() {
+            return Ok(None);
+        }
+        log_line!(
+            Debug,
+            OthersFieldsRemoved,
+            "a copy was refused as a whole because of fields that others have added; they are removed",
+            side = copies.side().word(),
+            object = job.copy_at.for_people()
+        );
+    }
+    match copies
+        .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
+        .await
+    {
+        Ok(patched) => Ok(Some(patched)),
+        Err(error) if error.is_rejection() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+#[path = "conflicting_tests.rs"]
+mod tests;

@@ -1,0 +1,135 @@
+use super::*;
+use crate::plan::Direction;
+use crate::sync::job::{Change, Failure, Outcome, Policy};
+use crate::sync::reconcile::reconcile;
+use crate::sync::reconcile::tests::{OUR_COPY, job};
+use crate::sync::scripted::scripted;
+
+const ORIGIN: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9"},"spec":{"port":81}}"#;
+const BOTH: &str = r#"{"kind":"Status","reason":"Invalid","message":"spec.ports[1].name: Duplicate value: \"http\"","details":{"name":"a"},"code":422}"#;
+const IMMUTABLE: &str =
+    r#"{"kind":"Status","reason":"Invalid","message":"field is immutable","details":{"name":"a"},"code":422}"#;
+const EXISTS: &str = r#"{"kind":"Status","reason":"AlreadyExists","details":{"name":"a"},"code":409}"#;
+const OURS: (&str, &str) = ("edge-syncer", "Apply");
+const MADE: (&str, &str) = ("edge-syncer", "Update");
+const PEOPLES: (&str, &str) = ("kubectl-edit", "Update");
+const HELMS: (&str, &str) = ("helm", "Update");
+
+/// Our copy at a version, with fields of these managers.
+fn copy(version: u64, direction: Direction, owners: &[(&str, &str)]) -> &'static str {
+    let entry = |(manager, operation): &(&str, &str)| {
+        format!(r#"{{"manager":"{manager}","operation":"{operation}","fieldsV1":{{"f:spec":{{"f:port":{{}}}}}}}}"#)
+    };
+    let entries: Vec<String> = owners.iter().map(entry).collect();
+    let fields = format!(
+        r#""resourceVersion":"{version}","managedFields":[{}],"#,
+        entries.join(",")
+    );
+    let copy = OUR_COPY.replace(r#""resourceVersion":"7","#, &fields);
+    match direction {
+        Direction::Down => copy.leak(),
+        Direction::Up => copy.replace("downsynced", "upsynced").leak(),
+    }
+}
+
+/// What is asked of the copies' side, by the verb and the version that it holds for, where the copy was seen at version 7.
+async fn run(
+    direction: Direction,
+    origin: &'static str,
+    answers: &[(u16, &'static str)],
+) -> (Result<Outcome, Failure>, Vec<String>) {
+    let (origins, _) = scripted(direction.origin(), &[(200, origin)]);
+    let (copies, asked) = scripted(direction.copy(), answers);
+    let policy = Policy {
+        revert_changes_from: vec!["kubectl-*".into()],
+        ..Policy::default()
+    };
+    let seen = Job {
+        direction,
+        copy_version: 7,
+        policy: policy.into(),
+        ..job()
+    };
+    let outcome = match direction {
+        Direction::Down => reconcile(&origins, &copies, seen).await,
+        Direction::Up => reconcile(&copies, &origins, seen).await,
+    };
+    let asked = asked.borrow();
+    let verb = |asked: &String| {
+        let version = asked
+            .split("\"resourceVersion\":\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next());
+        let version = version.unwrap_or_default();
+        match asked.split_once(' ') {
+            Some(("PATCH", rest)) if rest.contains("force=true") => format!("apply {version}"),
+            Some(("PATCH", rest)) if rest.contains("managedFields") => format!("take {version}"),
+            Some(("POST", rest)) if rest.contains("dryRun=All") => "dry run".to_owned(),
+            Some((verb, _)) => verb.to_owned(),
+            None => String::new(),
+        }
+    };
+    (outcome, asked.iter().map(verb).collect())
+}
+
+#[tokio::test]
+async fn fields_of_people_that_conflict_with_ours_are_made_ours_and_replaced() {
+    let [seven, eight, nine] = [
+        copy(7, Direction::Down, &[OURS, PEOPLES]),
+        copy(8, Direction::Down, &[OURS]),
+        copy(9, Direction::Down, &[OURS]),
+    ];
+    let answers = [(422, BOTH), (200, seven), (200, eight), (200, nine)];
+    let (outcome, asked) = run(Direction::Down, ORIGIN, &answers).await;
+    assert_eq!(outcome.unwrap().ending, Change::Updated);
+    assert_eq!(asked, ["apply 7", "GET", "take 7", "apply 8"]);
+}
+
+#[tokio::test]
+async fn the_first_change_of_what_a_create_at_the_hub_has_written_replaces_it() {
+    let origin = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9"},"spec":{"port":81}}"#;
+    let [seven, eight, nine] = [
+        copy(7, Direction::Up, &[MADE]),
+        copy(8, Direction::Up, &[OURS]),
+        copy(9, Direction::Up, &[OURS]),
+    ];
+    let answers = [(422, BOTH), (200, seven), (200, eight), (200, nine)];
+    let (outcome, asked) = run(Direction::Up, origin, &answers).await;
+    assert_eq!(outcome.unwrap().ending, Change::Updated);
+    assert_eq!(asked, ["apply 7", "GET", "take 7", "apply 8"]);
+}
+
+#[tokio::test]
+async fn fields_of_others_give_way_if_the_object_is_valid_by_itself() {
+    let seven = copy(7, Direction::Down, &[OURS, PEOPLES, HELMS]);
+    let eight = copy(8, Direction::Down, &[OURS, HELMS]);
+    let [nine, ten] = [9, 10].map(|version| copy(version, Direction::Down, &[OURS]));
+    let first = [(422, BOTH), (200, seven), (200, eight), (422, BOTH)];
+    let rest = [(409, EXISTS), (200, nine), (200, ten)];
+    let (outcome, asked) = run(Direction::Down, ORIGIN, &[&first[..], &rest[..]].concat()).await;
+    assert_eq!(outcome.unwrap().ending, Change::Updated);
+    let steps = ["apply 7", "GET", "take 7", "apply 8", "dry run", "take 8", "apply 9"];
+    assert_eq!(asked, steps);
+    // The edge would not have it as a new object either: what others have added is not to blame.
+    let (outcome, asked) = run(Direction::Down, ORIGIN, &[&first[..], &[(422, BOTH)]].concat()).await;
+    assert!(outcome.unwrap_err().error.is_invalid());
+    assert_eq!(asked, steps[..5]);
+}
+
+#[tokio::test]
+async fn what_is_refused_for_another_reason_costs_at_most_one_read() {
+    let ours = copy(7, Direction::Down, &[OURS]);
+    let newer = copy(8, Direction::Down, &[OURS, PEOPLES]);
+    let not_found = r#"{"kind":"Status","reason":"NotFound","details":{"name":"a"},"code":404}"#;
+    for (answers, expected) in [
+        (vec![(422, BOTH), (200, ours)], vec!["apply 7", "GET"]),
+        // It may not be ours any more.
+        (vec![(422, BOTH), (200, newer)], vec!["apply 7", "GET"]),
+        (vec![(422, BOTH), (404, not_found)], vec!["apply 7", "GET"]),
+        (vec![(422, IMMUTABLE)], vec!["apply 7"]),
+    ] {
+        let (outcome, asked) = run(Direction::Down, ORIGIN, &answers).await;
+        assert!(outcome.unwrap_err().error.is_invalid());
+        assert_eq!(asked, expected);
+    }
+}
