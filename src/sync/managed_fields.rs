@@ -383,10 +383,15 @@ mod tests {
             entries.join(",")
         );
         let patterns = ["kubectl-*".to_owned()];
-        let whose = Whose::Reverted(Some(&patterns));
-        let patch = take_over(object.as_bytes(), &ResourceType::config_maps(), Direction::Down, whose)
-            .unwrap()
-            .unwrap();
+        let reverted = Whose::Reverted(Some(&patterns));
+        let patch = take_over(
+            object.as_bytes(),
+            &ResourceType::config_maps(),
+            Direction::Down,
+            reverted,
+        )
+        .unwrap()
+        .unwrap();
         let whole = format!("{},\"f:b\":{{}}}}", &deep[..deep.len() - 1]);
         assert!(patch.contains(&format!("\"fieldsV1\":{whole}")), "{patch}");
     }

@@ -305,7 +305,8 @@ fn a_worker_reads_first_where_a_copy_may_be_that_was_not_reported() {
 
 #[test]
 fn an_origin_that_is_selected_again_is_compared_with_its_copy_only_if_that_is_as_it_was_written() {
-    let disturbed: [(&str, fn(&mut Inventory)); 5] = [
+    type Disturbance = (&'static str, fn(&mut Inventory));
+    let disturbed: [Disturbance; 5] = [
         ("it is as it was", |_| {}),
         ("it is gone", |inventory| {
             inventory.copy_gone(&a(), 9);

@@ -62,7 +62,7 @@ fn bring_back(bench: &mut Bench) {
 }
 
 impl Bench {
-    fn end_all_with(&mut self, why: Why) {
+    fn end_all_with(&mut self, why: &Why) {
         while let Some(name) = self.working().first().map(ToString::to_string) {
             self.end_with(&name, why.clone());
         }
@@ -129,7 +129,7 @@ fn a_hold_of_a_type_ends_with_the_type() {
     bench.config_says(&shop(&["configmaps"]));
     bench.list_namespaces(2001);
     bench.list_widgets(&[], 2001);
-    bench.end_all_with(Why::Gone);
+    bench.end_all_with(&Why::Gone);
     assert_eq!(holds(&mut bench, TYPE_WITHDRAWN), 0);
 }
 
@@ -139,7 +139,7 @@ fn a_hold_of_a_type_stays_when_another_type_ends() {
     bench.config_says(&shop(&[WIDGETS]));
     bench.list_namespaces(2001);
     bench.list(bench.copies(), &[], 2001);
-    bench.end_all_with(Why::Gone);
+    bench.end_all_with(&Why::Gone);
     assert!(bench.copies_of(Side::Edge, "configmaps").is_none());
     assert_eq!(holds(&mut bench, TYPE_WITHDRAWN), 1);
 }
@@ -307,7 +307,7 @@ fn a_hold_of_a_namespace_ends_with_the_type_and_with_no_other() {
     bench.list_rest(2002);
     bench.pass(SECOND);
     assert!(bench.copies_of(Side::Edge, "configmaps").is_none(), "it has ended");
-    bench.end_all_with(Why::Gone);
+    bench.end_all_with(&Why::Gone);
     assert_eq!(holds(&mut bench, NOT_EMPTY), 0);
 }
 
