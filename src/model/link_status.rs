@@ -167,8 +167,24 @@ mod tests {
         assert!(!record.is_due());
         record.hub_reports(7, 3);
         assert!(record.is_due() && record.is_contested(), "somebody else wrote it");
+        record.edge_reports(Some(8));
+        assert!(
+            record.is_due() && !record.is_contested(),
+            "the edge has another one now"
+        );
         record.edge_reports(None);
         assert!(record.is_due(), "it has to be read");
+    }
+
+    #[test]
+    fn that_the_hub_had_a_status_says_nothing_of_what_the_edge_has_reported_meanwhile() {
+        let mut record = LinkStatus::default();
+        record.hub_reports(6, 1);
+        record.edge_reports(Some(6));
+        record.write_begins();
+        record.edge_reports(Some(7));
+        record.write_ended(Returned::Equal(6), Instant::now());
+        assert!(record.is_due());
     }
 
     #[test]

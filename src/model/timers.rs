@@ -170,6 +170,23 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_or_is_due_is_at_hand() {
+        let (now, timer) = (Instant::now(), Timer::Record);
+        let mut timers = Timers::default();
+        let is = |timers: &Timers| {
+            let at_hand = [now, now + SECOND].map(|at| timers.is_at_hand(timer, at));
+            (timers.is_running(timer), at_hand)
+        };
+        assert_eq!(is(&timers), (false, [false, false]));
+        timers.set(timer, now + SECOND);
+        assert_eq!(is(&timers), (false, [false, true]));
+        assert!(timers.fires(timer, now + SECOND) && timers.starts(timer));
+        assert_eq!(is(&timers), (true, [true, true]));
+        timers.ends(timer);
+        assert_eq!(is(&timers), (false, [false, false]));
+    }
+
+    #[test]
     fn plans_are_kept_brought_forward_or_replaced() {
         let (now, timer) = (Instant::now(), Timer::Heartbeat);
         let (early, late) = (now + SECOND, now + 2 * SECOND);

@@ -193,6 +193,11 @@ fn an_origin_that_is_named_again_has_what_somebody_else_has_changed_corrected() 
     assert!(inventory.at_origin(&a(), 2, 7));
     let mut inventory = synced();
     assert!(!inventory.at_origin(&a(), 2, 7));
+    // Something was refused in between.
+    inventory.at_origin(&a(), 1, 8);
+    inventory.take(&a());
+    inventory.failed(&a(), LeftOpen::Refused);
+    assert!(inventory.at_origin(&a(), 2, 7));
 }
 
 #[test]

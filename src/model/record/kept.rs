@@ -262,6 +262,36 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_object_is_read_as_it_was_written() {
+        let word = |word: &str| BTreeSet::from([word.to_owned()]);
+        let kept = Kept {
+            holds: "downsync TooMany 7fd8379e 30 41\n".into(),
+            hub_definitions: [
+                ("a.org".to_owned(), DefinedBy::Nothing),
+                ("b.org".to_owned(), DefinedBy::Uid("u".into())),
+            ]
+            .into(),
+            types: BTreeSet::from([synced("", "v1", "configmaps")]),
+            hub: "the-hub".into(),
+            edge: "the-edge".into(),
+            former_hubs: word("older"),
+            former_edges: word("old"),
+            hub_versions: [("configmaps".to_owned(), 7)].into(),
+            let_go: word("c.org"),
+            deselected: word("d.org"),
+            unproved: word("e.org"),
+        };
+        let name = ObjectName::new("default", LEGACY_RECORD);
+        assert_eq!(parse_record(&name, &render_record(&name, &kept)).unwrap(), kept);
+        let hub_alone = Kept {
+            hub: "the-hub".into(),
+            ..Kept::default()
+        };
+        let body: Value = serde_json::from_slice(&render_record(&name, &hub_alone)).unwrap();
+        assert_eq!(body["data"], json!({"hub": "the-hub"}), "what is empty is left out");
+    }
+
+    #[test]
     fn fuzz_record() {
         const RECORD: &str = r#"{"metadata":{"namespace":"default","name":"edge-syncer-types"},"data":{"hub":"u1","former-hubs":"u0\n","types":"/v1/configmaps\napps/v1/deployments of a.org/b/C\n","hub-versions":"configmaps 7\n","hub-definitions":"a.b uid\nc -\n"}}"#;
         let name = ObjectName::new("default", LEGACY_RECORD);
