@@ -229,7 +229,12 @@ impl Error {
     /// True if an object of that name exists already, so that it could not be created.
     pub fn is_already_there(&self) -> bool {
         self.status()
-            .is_some_and(|status| status.code == 409 && status.reason == "AlreadyExists")
+            .is_some_and(|status| status.code == 409 && status.reason == "AlreadyExists" && !status.is_denial())
+    }
+
+    /// True if a webhook has denied the request, whatever it answers with.
+    pub fn is_denial(&self) -> bool {
+        self.status().is_some_and(ApiStatus::is_denial)
     }
 
     /// True if the object does not pass the server's own validation: an immutable field, a value out of bounds.

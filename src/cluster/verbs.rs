@@ -290,6 +290,15 @@ impl Cluster {
         }
     }
 
+    /// Asks whether the server would take this JSON patch (RFC 6902) of an object, without changing it.
+    pub async fn would_patch(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
+        let object = self.object_path(resource, name)?;
+        let path = format!("{object}?dryRun=All&fieldManager={FIELD_MANAGER}");
+        let kind = Some("application/json-patch+json");
+        let answer = self.call(Method::PATCH, &path, Content::Metadata.accept(false), kind, body);
+        answer::about(answer.await?, resource, name).map(drop)
+    }
+
     /// Merge-patches one object (RFC 7386) and returns it whole. A `resourceVersion` or `uid` in the patch is a
     /// precondition.
     pub async fn merge_patch(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<Bytes, Error> {

@@ -6,15 +6,17 @@
 //! without anybody else: what a create at the hub has written belongs to another entry than what is applied later.
 //!
 //! After such a refusal the fields of those that are reverted anyway are made ours first, so that the apply replaces them
-//! ([`take_over`]). If that does not help, and the server would take the object as a new one, the same is done with
-//! everybody's fields: what the origin wants comes first.
+//! ([`take_over`]). If that does not help, and the server would take the origin's spec in place of the copy's, the same is
+//! done with everybody's fields of the spec: what the origin wants comes first.
 
 use bytes::Bytes;
+use serde_json::json;
 
 use super::job::Job;
 use super::managed_fields::{Whose, take_over};
 use super::meta::Meta;
-use super::object::{Address, Desired, Marks};
+use super::object::{Address, Desired};
+use super::ownership::CopyState;
 use crate::cluster::{Cluster, Content, Error};
 use crate::logging::log_line;
 
@@ -27,11 +29,12 @@ pub(super) async fn apply(
     version: Option<&str>,
     once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
 ) -> Result<(Bytes, bool), Error> {
-    let may_conflict = |refusal: &Error| refusal.is_invalid() && !refusal.is_immutable();
+    let may_conflict = |refusal: &Error| refusal.is_invalid() && !refusal.is_immutable() && !refusal.is_denial();
     let mut applied = once(version).await;
     if !applied.as_ref().is_err_and(may_conflict) {
         return applied;
     }
+    let Some(version) = version else { return applied };
     let Some(mut copy) = read(copies, job, version).await? else {
         return applied;
     };
@@ -50,7 +53,7 @@ pub(super) async fn apply(
 }
 
 /// The metadata of the copy; `None` if it cannot be read, or is not as it was at that version.
-async fn read(copies: &Cluster, job: &Job, version: Option<&str>) -> Result<Option<Bytes>, Error> {
+async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes>, Error> {
     let Address { resource, name } = &job.copy_at;
     let copy = match copies.get(resource, name, Content::Metadata).await {
         Ok(copy) => copy,
@@ -58,8 +61,10 @@ async fn read(copies: &Cluster, job: &Job, version: Option<&str>) -> Result<Opti
         Err(error) if error.status().is_some() => return Ok(None),
         Err(error) => return Err(error),
     };
-    let now = Meta::of(name, &copy)?.resource_version;
-    Ok(version.is_none_or(|version| version == now).then_some(copy))
+    let meta = Meta::of(name, &copy)?;
+    // One with our mark alone would count as ours once a syncer is among its managers.
+    let is_doubtful = job.copy_of(&meta).state == CopyState::Foreign && meta.is_copy_of(job.direction, &resource.kind);
+    Ok((meta.resource_version == version && !is_doubtful).then_some(copy))
 }
 
 /// Makes these fields of the copy ours. Returns its metadata after that; `None` if there are none, or they may not be
@@ -75,25 +80,40 @@ async fn take(
     let Some(patch) = take_over(copy, resource, job.direction, whose)? else {
         return Ok(None);
     };
-    if matches!(whose, Whose::Everybodys) {
-        let body = desired.body(job.direction, &job.copy_at, &job.policy.sync_target, &Marks::default());
-        if copies.would_create(resource, name, body).await.is_err() {
-            return Ok(None);
-        }
-        log_line!(
+    let is_everybodys = matches!(whose, Whose::Everybodys);
+    if is_everybodys && !is_taken_alone(copies, job, desired, copy).await? {
+        return Ok(None);
+    }
+    let patched = copies
+        .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
+        .await;
+    match patched {
+        Err(error) if error.is_rejection() => return Ok(None),
+        Ok(_) if is_everybodys => log_line!(
             Debug,
             OthersFieldsRemoved,
             "a copy was refused as a whole because of fields that others have added; they are removed",
             side = copies.side().word(),
             object = job.copy_at.for_people()
-        );
+        ),
+        _ => {}
     }
-    match copies
-        .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
-        .await
-    {
-        Ok(patched) => Ok(Some(patched)),
-        Err(error) if error.is_rejection() => Ok(None),
+    patched.map(Some)
+}
+
+/// True if the server would take the origin's spec in the place of the copy's.
+async fn is_taken_alone(copies: &Cluster, job: &Job, desired: &Desired, copy: &[u8]) -> Result<bool, Error> {
+    let Address { resource, name } = &job.copy_at;
+    let Some(spec) = desired.field("spec")? else {
+        return Ok(false);
+    };
+    let version = json!(Meta::of(name, copy)?.resource_version);
+    let patch = format!(
+        r#"[{{"op":"replace","path":"/metadata/resourceVersion","value":{version}}},{{"op":"replace","path":"/spec","value":{spec}}}]"#
+    );
+    match copies.would_patch(resource, name, Bytes::from(patch)).await {
+        Ok(()) => Ok(true),
+        Err(error) if error.status().is_some() => Ok(false),
         Err(error) => Err(error),
     }
 }

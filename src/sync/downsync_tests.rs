@@ -191,6 +191,7 @@ mod stories {
         };
         for (copy, refusal) in [
             (adopted, (422, IMMUTABLE)),
+            (of_u9().copy, (422, SCHEMA)),
             (of_u9().copy, (400, "{}")),
             (of_u9().copy, (413, "{}")),
         ] {
@@ -200,11 +201,6 @@ mod stories {
             reconcile(&hub, &edge, job).await.unwrap_err();
             assert_eq!(verbs(&asked), ["PATCH"], "{copy:?} {refusal:?}");
         }
-        // Fields of others might be to blame.
-        let (hub, _) = scripted(Side::Hub, &[(200, WANTED)]);
-        let (edge, asked) = scripted(Side::Edge, &[(422, SCHEMA), (200, OUR_COPY)]);
-        reconcile(&hub, &edge, of_u9()).await.unwrap_err();
-        assert_eq!(verbs(&asked), ["PATCH", "GET"]);
     }
 
     fn of_type(group: &str, plural: &str, kind: &str) -> ResourceType {

@@ -61,7 +61,38 @@ impl FieldSet {
         self.0.get(node)?.get(key).copied()
     }
 
-    /// Leaves out what is at a path of keys, where `*` is any key, and what holds nothing else.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.first().is_none_or(BTreeMap::is_empty)
+    }
+
+    /// What is at a path of keys, where a `*` at the end of a key stands for anything.
+    pub(super) fn only(&self, path: &[&str]) -> Self {
+        let mut found = Self::default();
+        self.copy_below(0, path, (&mut found, 0));
+        found
+    }
+
+    fn copy_below(&self, node: usize, path: &[&str], (to, at): (&mut Self, usize)) {
+        let Some((first, rest)) = path.split_first() else {
+            return to.add_below(at, (self, node));
+        };
+        for (key, below) in self.fields(node).filter(|(key, _)| is_meant(key, first)) {
+            if self.has(below, rest) {
+                let at = to.child(at, key);
+                self.copy_below(below, rest, (to, at));
+            }
+        }
+    }
+
+    fn has(&self, node: usize, path: &[&str]) -> bool {
+        let Some((first, rest)) = path.split_first() else {
+            return true;
+        };
+        let mut fields = self.fields(node);
+        fields.any(|(key, below)| is_meant(key, first) && self.has(below, rest))
+    }
+
+    /// Leaves out what is at such a path, and what holds nothing else.
     pub(super) fn leave_out(&mut self, path: &[&str]) {
         self.leave_out_below(0, path);
     }
@@ -71,8 +102,7 @@ impl FieldSet {
         let Some((first, rest)) = path.split_first() else {
             return true;
         };
-        let is_meant = |key: &str| *first == "*" || key.trim_matches('"') == *first;
-        let meant = self.fields(node).filter(|(key, _)| is_meant(key));
+        let meant = self.fields(node).filter(|(key, _)| is_meant(key, first));
         let meant: Vec<(String, usize)> = meant.map(|(key, below)| (key.to_owned(), below)).collect();
         let over: Vec<String> = meant
             .into_iter()
@@ -87,7 +117,11 @@ impl FieldSet {
 
     /// Adds what another one has.
     pub(super) fn add(&mut self, other: &Self) {
-        let mut pairs = vec![(0, 0)];
+        self.add_below(0, (other, 0));
+    }
+
+    fn add_below(&mut self, node: usize, (other, theirs): (&Self, usize)) {
+        let mut pairs = vec![(node, theirs)];
         while let Some((mine, theirs)) = pairs.pop() {
             for (key, &below) in other.0.get(theirs).into_iter().flatten() {
                 let at = self.child(mine, key);
@@ -118,6 +152,14 @@ impl FieldSet {
     }
 }
 
+/// True if a key, as it is written, is the wanted one.
+fn is_meant(key: &str, wanted: &str) -> bool {
+    let key = key.trim_matches('"');
+    wanted
+        .strip_suffix('*')
+        .map_or(key == wanted, |begin| key.starts_with(begin))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +172,11 @@ mod tests {
         more.leave_out(&["f:status"]);
         more.leave_out(&["f:list", "*", "f:x"]);
         more.leave_out(&["f:data", "f:none", "f:x"]);
+        let paths: [&[&str]; 4] = [&["f:data"], &["f:d*", "f:b"], &["*", "f:none"], &["k*"]];
+        let found = paths.map(|path| more.only(path).render());
+        let data = r#"{"f:data":{"f:b":{}}}"#;
+        assert_eq!(found, [data, data, "{}", r#"{"k:{\"name\":\"a\"}":{}}"#]);
+        assert!(more.only(&["f:none"]).is_empty() && !more.is_empty());
         set.add(&more);
         let sum = r#"{"f:data":{".":{},"f:a":{},"f:b":{}},"f:spec":{},"k:{\"name\":\"a\"}":{}}"#;
         assert_eq!(set.render(), sum);

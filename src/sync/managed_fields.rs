@@ -28,13 +28,12 @@ use crate::plan::Direction;
 /// `managedFields`; the API server then names what it finds at the first apply `before-first-apply`.
 const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", "before-first-apply"];
 
-/// Group and plural of a type (all types, if that is empty), and where API servers and controllers fill something in. It
-/// may be in the field set of the manager that wrote the object first, but must stay when its fields are removed.
+/// Group and plural of a type (all types, if that is empty), and where API servers and controllers fill something in, as a
+/// path for [`FieldSet::only`]. It may be in the field set of the manager that wrote the object first, but must stay when
+/// its fields are removed.
 type FilledIn = (&'static str, &'static str, &'static [&'static str]);
 
-/// Any key, in the place of the key of an item.
-const ANY: &str = "*";
-
+/// Filled in where people do not set it afterwards.
 #[rustfmt::skip]
 const FILLED_IN: &[FilledIn] = &[
     ("", "", &["f:status"]),
@@ -42,9 +41,17 @@ const FILLED_IN: &[FilledIn] = &[
     ("", "", &["f:metadata", "f:ownerReferences"]),
     // Its value is the syncer's own, and is patched together with the pull secrets, not applied.
     ("", "", &["f:metadata", "f:annotations", "f:edge.kubestellar.io/pull-secrets"]),
+    ("", "persistentvolumeclaims", &["f:metadata", "f:annotations", "f:pv.kubernetes.io/*"]),
+    ("", "persistentvolumeclaims", &["f:metadata", "f:annotations", "f:volume.beta.kubernetes.io/storage-provisioner"]),
+    ("", "persistentvolumeclaims", &["f:metadata", "f:annotations", "f:volume.kubernetes.io/*"]),
+    // Without it the update would be refused, and the claim replaced where that is allowed.
+    ("", "persistentvolumeclaims", &["f:spec", "f:storageClassName"]),
+    ("", "persistentvolumeclaims", &["f:spec", "f:volumeMode"]),
     ("", "persistentvolumeclaims", &["f:spec", "f:volumeName"]),
-    ("", "pods", &["f:spec", "f:imagePullSecrets"]),
-    ("", "pods", &["f:spec", "f:nodeName"]),
+    ("", "persistentvolumes", &["f:metadata", "f:annotations", "f:pv.kubernetes.io/*"]),
+    ("", "persistentvolumes", &["f:spec", "f:claimRef"]),
+    // Hardly anything of it can be changed.
+    ("", "pods", &["f:spec"]),
     ("", "serviceaccounts", &["f:imagePullSecrets"]),
     ("", "serviceaccounts", &["f:secrets"]),
     ("", "services", &["f:spec", "f:clusterIP"]),
@@ -52,16 +59,30 @@ const FILLED_IN: &[FilledIn] = &[
     ("", "services", &["f:spec", "f:healthCheckNodePort"]),
     ("", "services", &["f:spec", "f:ipFamilies"]),
     ("", "services", &["f:spec", "f:ipFamilyPolicy"]),
-    ("", "services", &["f:spec", "f:ports", ANY, "f:nodePort"]),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", &["f:webhooks", ANY, "f:clientConfig", "f:caBundle"]),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["f:webhooks", ANY, "f:clientConfig", "f:caBundle"]),
+    ("", "services", &["f:spec", "f:ports", "*", "f:nodePort"]),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", &["f:webhooks", "*", "f:clientConfig", "f:caBundle"]),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["f:webhooks", "*", "f:clientConfig", "f:caBundle"]),
     ("apiextensions.k8s.io", "customresourcedefinitions", &["f:spec", "f:conversion", "f:webhook", "f:clientConfig", "f:caBundle"]),
     ("apiregistration.k8s.io", "apiservices", &["f:spec", "f:caBundle"]),
-    ("batch", "jobs", &["f:spec", "f:selector", "f:matchLabels", "f:batch.kubernetes.io/controller-uid"]),
-    ("batch", "jobs", &["f:spec", "f:selector", "f:matchLabels", "f:controller-uid"]),
-    ("batch", "jobs", &["f:spec", "f:template", "f:metadata", "f:labels", "f:batch.kubernetes.io/controller-uid"]),
-    ("batch", "jobs", &["f:spec", "f:template", "f:metadata", "f:labels", "f:controller-uid"]),
+    ("batch", "jobs", &["f:spec", "f:selector"]),
+    ("batch", "jobs", &["f:spec", "f:template"]),
 ];
+
+/// What admission, autoscalers and controllers fill in, and people may want to change.
+#[rustfmt::skip]
+const FILLED_IN_OR_SET: &[FilledIn] = &[
+    ("", "namespaces", &["f:metadata", "f:annotations", "f:openshift.io/sa.scc.*"]),
+    ("apps", "daemonsets", &["f:metadata", "f:annotations", "f:deprecated.daemonset.template.generation"]),
+    ("apps", "deployments", &["f:metadata", "f:annotations", "f:deployment.kubernetes.io/*"]),
+    ("apps", "deployments", &["f:spec", "f:replicas"]),
+    ("apps", "replicasets", &["f:metadata", "f:annotations", "f:deployment.kubernetes.io/*"]),
+    ("apps", "replicasets", &["f:spec", "f:replicas"]),
+    ("apps", "statefulsets", &["f:spec", "f:replicas"]),
+    ("networking.k8s.io", "ingresses", &["f:spec", "f:ingressClassName"]),
+    ("rbac.authorization.k8s.io", "clusterroles", &["f:rules"]),
+];
+
+const SPEC: &[&str] = &["f:spec"];
 
 /// More field managers than any object has.
 const MOST_MANAGERS: usize = 1000;
@@ -104,6 +125,8 @@ struct Owner<'a> {
     manager: std::borrow::Cow<'a, str>,
     #[serde(default, borrow)]
     operation: std::borrow::Cow<'a, str>,
+    #[serde(default, borrow, rename = "apiVersion")]
+    api_version: std::borrow::Cow<'a, str>,
     #[serde(default, borrow)]
     subresource: std::borrow::Cow<'a, str>,
     #[serde(default, borrow)]
@@ -157,7 +180,7 @@ pub fn is_syncer(manager: &str) -> bool {
 pub enum Whose<'a> {
     /// Those of managers that are reverted, and what we have written at the hub by a create.
     Reverted(RevertFrom<'a>),
-    /// Those of all managers, but for the metadata.
+    /// Those of all managers in the spec.
     Everybodys,
 }
 
@@ -177,42 +200,47 @@ pub fn take_over(
         return Ok(None);
     }
     let wire: RawWire<'_> = parse(object)?;
-    let (mut kept, mut ours, mut taken) = (Vec::new(), None, FieldSet::default());
-    let mut first = None;
-    for &entry in &wire.metadata.managed_fields {
-        let owner: Owner = parse(entry.get().as_bytes())?;
-        if owner.subresource.is_empty() && whose.includes(&owner, direction) {
-            let mut fields = field_set(&owner)?;
-            for (_, _, path) in FILLED_IN.iter().filter(|known| is_of(known, resource)) {
-                fields.leave_out(path);
-            }
-            if matches!(whose, Whose::Everybodys) {
-                fields.leave_out(&["f:metadata"]);
-            }
-            taken.add(&fields);
-            first = first.or(Some(entry));
+    let owners = wire
+        .metadata
+        .managed_fields
+        .iter()
+        .map(|entry| parse(entry.get().as_bytes()));
+    let owners: Vec<Owner> = owners.collect::<Result<_, _>>()?;
+    let entries = || wire.metadata.managed_fields.iter().copied().zip(&owners);
+    let includes = |owner: &Owner| owner.subresource.is_empty() && whose.includes(owner, direction);
+    let ours = entries().find(|(_, owner)| owner.is_our_apply());
+    // Before the first apply, one of the others becomes our entry.
+    let Some((base, base_owner)) = ours.or_else(|| entries().find(|(_, owner)| includes(owner))) else {
+        return Ok(None);
+    };
+    let (mut kept, mut taken) = (Vec::new(), FieldSet::default());
+    for (entry, owner) in entries().filter(|(_, owner)| !owner.is_our_apply()) {
+        // A field set of another version of the type would not fit ours.
+        if !includes(owner) || owner.api_version != base_owner.api_version {
+            kept.push(entry.get().to_owned());
             continue;
         }
-        if ours.is_none() && owner.is_our_apply() {
-            ours = Some((kept.len(), entry, field_set(&owner)?));
+        let (fields, rest) = whose.split(owner, resource)?;
+        match (fields.is_empty(), rest.is_empty()) {
+            (true, _) => kept.push(entry.get().to_owned()),
+            (false, true) => {}
+            (false, false) => kept.push(with_fields(entry, &[("fieldsV1", &rest.render())])?),
         }
-        kept.push(entry.get().to_owned());
+        taken.add(&fields);
     }
-    let Some(first) = first else { return Ok(None) };
-    // Before the first apply, one of the others becomes our entry.
-    let (at, entry, mut fields) = ours.unwrap_or((kept.len(), first, FieldSet::default()));
-    fields.add(&taken);
-    let (manager, fields) = (json!(FIELD_MANAGER).to_string(), fields.render());
+    if taken.is_empty() {
+        return Ok(None);
+    }
+    if ours.is_some() {
+        taken.add(&field_set(base_owner)?);
+    }
+    let (manager, fields) = (json!(FIELD_MANAGER).to_string(), taken.render());
     let all = [
         ("manager", &*manager),
         ("operation", "\"Apply\""),
         ("fieldsV1", &*fields),
     ];
-    let written = with_fields(entry, &all)?;
-    match kept.get_mut(at) {
-        Some(known) => *known = written,
-        None => kept.push(written),
-    }
+    kept.push(with_fields(base, &all)?);
     let version = json!(wire.metadata.resource_version);
     let kept = kept.join(",");
     Ok(Some(format!(
@@ -227,6 +255,27 @@ impl Whose<'_> {
             // What we have written by patches is no part of an apply.
             Self::Everybodys => owner.manager != FIELD_MANAGER,
         }
+    }
+
+    /// The fields of an entry that are taken, and those that stay theirs.
+    fn split(self, owner: &Owner<'_>, resource: &ResourceType) -> Result<(FieldSet, FieldSet), Error> {
+        let (mut taken, mut rest) = (field_set(owner)?, FieldSet::default());
+        let is_anybodys = match self {
+            Self::Reverted(_) => GO_SYNCER.contains(&&*owner.manager),
+            Self::Everybodys => true,
+        };
+        let more = FILLED_IN_OR_SET.iter().filter(|_| is_anybodys);
+        for (_, _, path) in FILLED_IN.iter().chain(more).filter(|known| is_of(known, resource)) {
+            rest.add(&taken.only(path));
+            taken.leave_out(path);
+        }
+        if matches!(self, Self::Everybodys) {
+            let spec = taken.only(SPEC);
+            taken.leave_out(SPEC);
+            rest.add(&taken);
+            taken = spec;
+        }
+        Ok((taken, rest))
     }
 }
 
@@ -411,8 +460,8 @@ mod tests {
         let port = json!({".": {}, "f:nodePort": {}, "f:port": {}});
         let service = json!({"f:spec": {"f:clusterIP": {}, "f:type": {}, "f:ports": {"k:{\"port\":80}": port}},
             "f:metadata": {"f:finalizers": {}, "f:labels": {"f:x": {}}}});
-        let webhooks = json!({"f:webhooks": {"k:{\"name\":\"a\"}": {"f:clientConfig": {"f:caBundle": {}}}}});
-        let claim = json!({"f:spec": {"f:volumeName": {}, "f:storageClassName": {}}});
+        let claim = json!({"f:spec": {"f:volumeName": {}, "f:storageClassName": {}, "f:resources": {}}});
+        let replicas = json!({"f:spec": {"f:replicas": {}, "f:paused": {}}});
         for (resource, fields, taken) in [
             (
                 of("", "services"),
@@ -423,22 +472,36 @@ mod tests {
             (
                 of("", "persistentvolumeclaims"),
                 claim,
-                json!({"f:spec": {"f:storageClassName": {}}}),
+                json!({"f:spec": {"f:resources": {}}}),
             ),
-            (
-                of("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
-                webhooks,
-                json!({}),
-            ),
+            (of("apps", "deployments"), replicas, json!({"f:spec": {"f:paused": {}}})),
         ] {
             let patch = take_of(&resource, &[entry("before-first-apply", "Update", &fields), ours()]).unwrap();
             let mut expected = taken;
             expected["f:data"] = json!({"f:a": {}});
-            assert_eq!(
-                patch["metadata"]["managedFields"][0]["fieldsV1"], expected,
-                "{resource:?}"
-            );
+            let entries = &patch["metadata"]["managedFields"];
+            assert_eq!(entries[0]["manager"], "before-first-apply", "the rest stays theirs");
+            assert_eq!(entries[1]["fieldsV1"], expected, "{resource:?}");
         }
+        let bundle = json!({"f:webhooks": {"k:{\"name\":\"a\"}": {"f:clientConfig": {"f:caBundle": {}}}}});
+        let webhooks = of("admissionregistration.k8s.io", "validatingwebhookconfigurations");
+        assert_eq!(take_of(&webhooks, &[entry("syncer", "Update", &bundle), ours()]), None);
+    }
+
+    #[test]
+    fn what_people_have_set_is_taken_where_a_controller_might_have() {
+        let fields = json!({"f:spec": {"f:replicas": {}}});
+        for (manager, is_taken) in [("kubectl-edit", true), ("before-first-apply", false)] {
+            let taken = take_of(&of("apps", "deployments"), &[entry(manager, "Update", &fields), ours()]);
+            assert_eq!(taken.is_some(), is_taken, "{manager}");
+        }
+    }
+
+    #[test]
+    fn fields_of_another_version_of_the_type_stay_theirs() {
+        let mut people = entry("kubectl-edit", "Update", &json!({"f:spec": {"f:b": {}}}));
+        people["apiVersion"] = json!("example.org/v2");
+        assert_eq!(take(&[people, ours()]), None);
     }
 
     // Found from outside: what people added under these names was left in objects of any type, wherever it was.
@@ -476,12 +539,10 @@ mod tests {
         expected["operation"] = json!("Apply");
         assert_eq!(take(Whose::Reverted(Some(&[]))), json!([helm, expected]));
         let now = take(Whose::Everybodys);
-        assert_eq!(now[0], made, "what we have written in another way");
-        assert_eq!(
-            (&now[1]["manager"], &now[1]["operation"]),
-            (&json!("edge-syncer"), &json!("Apply"))
-        );
-        assert_eq!(now[1]["fieldsV1"], json!({"f:spec": {"f:b": {}}}), "not the metadata");
+        let theirs = json!({"f:metadata": {"f:labels": {}}});
+        assert_eq!(now[0], entry("helm", "Update", &theirs));
+        assert_eq!(now[1], made, "what we have written in another way");
+        assert_eq!(now[2], entry("edge-syncer", "Apply", &json!({"f:spec": {"f:b": {}}})));
     }
 
     #[test]

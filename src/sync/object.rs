@@ -75,6 +75,13 @@ fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
 }
 
 impl Desired {
+    /// The JSON of a top-level field of the copy, if there is one.
+    pub(super) fn field(&self, name: &str) -> Result<Option<String>, Error> {
+        let fields = format!("{{{}}}", self.fields.trim_start_matches(','));
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(&fields).map_err(|error| no_object(&error))?;
+        Ok(fields.get(name).map(|value| value.get().to_owned()))
+    }
+
     /// Cleans an origin for its copy. `None` if the object belongs to its own side alone.
     pub fn from_origin(
         origin: &Address,

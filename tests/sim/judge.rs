@@ -39,8 +39,9 @@ const CASCADE_CONVERGENCE: Duration = Duration::from_secs(3600 + 25 * 60);
 /// The time in which nothing may happen.
 const IDLE: Duration = Duration::from_secs(3600);
 /// The most requests about one object that keeps failing, in an hour: a back-off of 150 s to 300 s, so hardly ever more
-/// than 20 tries, and three requests a try (reading it at the hub, looking at its copy, applying it).
-const FAILING: u64 = 60;
+/// than 20 tries, and four requests a try (reading it at the hub, looking at its copy, applying it, and reading who else has
+/// written to the copy).
+const FAILING: u64 = 80;
 /// The same for one whose place somebody else's has: two requests a try.
 const CONFLICTING: u64 = 40;
 /// The same for one whose place is that of another origin's copy: a try in five to ten minutes, if nothing is reported before.
