@@ -6,22 +6,22 @@
 //! without anybody else: what a create at the hub has written belongs to another entry than what is applied later.
 //!
 //! After such a refusal the fields of those that are reverted anyway are made ours first, so that the apply replaces them
-//! ([`take_over`]). If that does not help, and the server would take the origin's spec in place of the copy's, the same is
+//! ([`take_over()`]). If that does not help, and the server would take the origin's spec in place of the copy's, the same is
 //! done with everybody's fields of the spec: what the origin wants comes first.
 
 use bytes::Bytes;
 use serde_json::json;
 
+use super::emptied;
 use super::job::Job;
-use super::managed_fields::{Whose, take_over};
 use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::ownership::CopyState;
+use super::take_over::{Whose, take_over};
 use crate::cluster::{Cluster, Content, Error};
 use crate::logging::log_line;
 
-/// Applies through `once`, which applies to the copy as it was at a version and returns the copy, and whether the apply
-/// has created it.
+/// Applies through `once`, as [`emptied::apply`] does: to the copy as it was at a version.
 pub(super) async fn apply(
     copies: &Cluster,
     job: &Job,
@@ -30,7 +30,8 @@ pub(super) async fn apply(
     once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
 ) -> Result<(Bytes, bool), Error> {
     let may_conflict = |refusal: &Error| refusal.is_invalid() && !refusal.is_immutable() && !refusal.is_denial();
-    let mut applied = once(version).await;
+    let apply_at = async |version: Option<&str>| emptied::apply(copies, &job.copy_at, desired, version, &once).await;
+    let mut applied = apply_at(version).await;
     if !applied.as_ref().is_err_and(may_conflict) {
         return applied;
     }
@@ -38,12 +39,13 @@ pub(super) async fn apply(
     let Some(mut copy) = read(copies, job, version).await? else {
         return applied;
     };
+    let mut version = version.to_owned();
     for whose in [Whose::Reverted(job.policy.reverts(job.selection)), Whose::Everybodys] {
-        let Some(taken) = take(copies, job, desired, &copy, whose).await? else {
+        let Some(taken) = take(copies, job, desired, (&copy, &version), whose).await? else {
             continue;
         };
-        let version = Meta::of(&job.copy_at.name, &taken)?.resource_version;
-        applied = once(Some(&version)).await;
+        version = Meta::of(&job.copy_at.name, &taken)?.resource_version;
+        applied = apply_at(Some(&version)).await;
         if !applied.as_ref().is_err_and(may_conflict) {
             break;
         }
@@ -67,13 +69,13 @@ async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes
     Ok((meta.resource_version == version && !is_doubtful).then_some(copy))
 }
 
-/// Makes these fields of the copy ours. Returns its metadata after that; `None` if there are none, or they may not be
+/// Makes these fields of the copy, as it is at that version, ours. Returns its metadata after that; `None` if there are none, or they may not be
 /// taken.
 async fn take(
     copies: &Cluster,
     job: &Job,
     desired: &Desired,
-    copy: &[u8],
+    (copy, version): (&[u8], &str),
     whose: Whose<'_>,
 ) -> Result<Option<Bytes>, Error> {
     let Address { resource, name } = &job.copy_at;
@@ -81,7 +83,7 @@ async fn take(
         return Ok(None);
     };
     let is_everybodys = matches!(whose, Whose::Everybodys);
-    if is_everybodys && !is_taken_alone(copies, job, desired, copy).await? {
+    if is_everybodys && !is_taken_alone(copies, job, desired, version).await? {
         return Ok(None);
     }
     let patched = copies
@@ -101,13 +103,13 @@ async fn take(
     patched.map(Some)
 }
 
-/// True if the server would take the origin's spec in the place of the copy's.
-async fn is_taken_alone(copies: &Cluster, job: &Job, desired: &Desired, copy: &[u8]) -> Result<bool, Error> {
+/// True if the server would take the origin's spec in the place of that of the copy at this version.
+async fn is_taken_alone(copies: &Cluster, job: &Job, desired: &Desired, version: &str) -> Result<bool, Error> {
     let Address { resource, name } = &job.copy_at;
     let Some(spec) = desired.field("spec")? else {
         return Ok(false);
     };
-    let version = json!(Meta::of(name, copy)?.resource_version);
+    let version = json!(version);
     let patch = format!(
         r#"[{{"op":"replace","path":"/metadata/resourceVersion","value":{version}}},{{"op":"replace","path":"/spec","value":{spec}}}]"#
     );

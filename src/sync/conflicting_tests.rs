@@ -33,12 +33,8 @@ fn copy(version: u64, direction: Direction, owners: &[(&str, &str)]) -> &'static
 }
 
 /// What is asked of the copies' side, by the verb and the version that it holds for, where the copy was seen at version 7.
-async fn run(
-    direction: Direction,
-    origin: &'static str,
-    answers: &[(u16, &'static str)],
-) -> (Result<Outcome, Failure>, Vec<String>) {
-    let (origins, _) = scripted(direction.origin(), &[(200, origin)]);
+async fn run(direction: Direction, answers: &[(u16, &'static str)]) -> (Result<Outcome, Failure>, Vec<String>) {
+    let (origins, _) = scripted(direction.origin(), &[(200, ORIGIN)]);
     let (copies, asked) = scripted(direction.copy(), answers);
     let policy = Policy {
         revert_changes_from: vec!["kubectl-*".into()],
@@ -72,31 +68,17 @@ async fn run(
     (outcome, asked.iter().map(verb).collect())
 }
 
+// Of people, and what a create at the hub has written.
 #[tokio::test]
-async fn fields_of_people_that_conflict_with_ours_are_made_ours_and_replaced() {
-    let [seven, eight, nine] = [
-        copy(7, Direction::Down, &[OURS, PEOPLES]),
-        copy(8, Direction::Down, &[OURS]),
-        copy(9, Direction::Down, &[OURS]),
-    ];
-    let answers = [(422, BOTH), (200, seven), (200, eight), (200, nine)];
-    let (outcome, asked) = run(Direction::Down, ORIGIN, &answers).await;
-    assert_eq!(outcome.unwrap().ending, Change::Updated);
-    assert_eq!(asked, ["apply 7", "GET", "take 7", "apply 8"]);
-}
-
-#[tokio::test]
-async fn the_first_change_of_what_a_create_at_the_hub_has_written_replaces_it() {
-    let origin = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9"},"spec":{"port":81}}"#;
-    let [seven, eight, nine] = [
-        copy(7, Direction::Up, &[MADE]),
-        copy(8, Direction::Up, &[OURS]),
-        copy(9, Direction::Up, &[OURS]),
-    ];
-    let answers = [(422, BOTH), (200, seven), (200, eight), (200, nine)];
-    let (outcome, asked) = run(Direction::Up, origin, &answers).await;
-    assert_eq!(outcome.unwrap().ending, Change::Updated);
-    assert_eq!(asked, ["apply 7", "GET", "take 7", "apply 8"]);
+async fn fields_that_conflict_with_ours_are_made_ours_and_replaced() {
+    for (direction, owners) in [(Direction::Down, &[OURS, PEOPLES][..]), (Direction::Up, &[MADE])] {
+        let seven = copy(7, direction, owners);
+        let [eight, nine] = [8, 9].map(|version| copy(version, direction, &[OURS]));
+        let answers = [(422, BOTH), (200, seven), (200, eight), (200, nine)];
+        let (outcome, asked) = run(direction, &answers).await;
+        assert_eq!(outcome.unwrap().ending, Change::Updated, "{direction}");
+        assert_eq!(asked, ["apply 7", "GET", "take 7", "apply 8"], "{direction}");
+    }
 }
 
 #[tokio::test]
@@ -106,12 +88,12 @@ async fn fields_of_others_give_way_if_the_object_is_valid_by_itself() {
     let [nine, ten] = [9, 10].map(|version| copy(version, Direction::Down, &[OURS]));
     let first = [(422, BOTH), (200, seven), (200, eight), (422, BOTH)];
     let rest = [(200, eight), (200, nine), (200, ten)];
-    let (outcome, asked) = run(Direction::Down, ORIGIN, &[&first[..], &rest[..]].concat()).await;
+    let (outcome, asked) = run(Direction::Down, &[&first[..], &rest[..]].concat()).await;
     assert_eq!(outcome.unwrap().ending, Change::Updated);
     let steps = ["apply 7", "GET", "take 7", "apply 8", "dry run", "take 8", "apply 9"];
     assert_eq!(asked, steps);
     // The edge would not have it without them either: what others have added is not to blame.
-    let (outcome, asked) = run(Direction::Down, ORIGIN, &[&first[..], &[(422, BOTH)]].concat()).await;
+    let (outcome, asked) = run(Direction::Down, &[&first[..], &[(422, BOTH)]].concat()).await;
     assert!(outcome.unwrap_err().error.is_invalid());
     assert_eq!(asked, steps[..5]);
 }
@@ -129,7 +111,7 @@ async fn what_is_refused_for_another_reason_costs_at_most_one_read() {
         (vec![(422, IMMUTABLE)], vec!["apply 7"]),
         (vec![(422, DENIED)], vec!["apply 7"]),
     ] {
-        let (outcome, asked) = run(Direction::Down, ORIGIN, &answers).await;
+        let (outcome, asked) = run(Direction::Down, &answers).await;
         assert!(outcome.unwrap_err().error.is_invalid());
         assert_eq!(asked, expected);
     }

@@ -15,11 +15,11 @@ use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::read::read_metadata;
 use super::replace::{Replacing, is_ours_alone, make_room};
+use super::take_over::{Whose, take_over};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection};
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
-use crate::sync::managed_fields::{Whose, take_over};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
@@ -271,11 +271,10 @@ async fn apply_at(
         let body = desired.body(Direction::Down, &job.copy_at, &job.policy.sync_target, &marks);
         edge.apply(resource, name, body, Content::Full).await
     };
-    let whole = async |version: Option<&str>| emptied::apply(edge, &job.copy_at, desired, version, &once).await;
     if version == Some(NOWHERE) {
-        return whole(version).await;
+        return emptied::apply(edge, &job.copy_at, desired, version, once).await;
     }
-    conflicting::apply(edge, job, desired, version, whole).await
+    conflicting::apply(edge, job, desired, version, once).await
 }
 
 /// Deletes the copy and makes it again.

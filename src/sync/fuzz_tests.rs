@@ -4,9 +4,10 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::job::{Policy, Seen};
-use super::managed_fields::{Whose, last_writer, take_over};
+use super::managed_fields::last_writer;
 use super::meta::Meta;
 use super::object::{Address, Desired, Marks, Status};
+use super::take_over::{Whose, take_over};
 use crate::cluster::{ObjectName, ResourceType};
 use crate::fuzz::fuzz;
 use crate::plan::{Direction, Selection};
@@ -51,11 +52,7 @@ fn fuzz_objects() {
             ..origin.clone()
         };
         let reverted = Whose::Reverted(policy.reverts(Selection::Full));
-        let pods = &crate::cluster::ResourceType {
-            resource: "pods".into(),
-            ..crate::cluster::ResourceType::config_maps()
-        };
-        let taken = [reverted, Whose::Everybodys].map(|whose| take_over(text, pods, direction, whose));
+        let taken = [reverted, Whose::Everybodys].map(|whose| take_over(text, &origin.resource, direction, whose));
         for patch in taken.into_iter().filter_map(|patch| patch.ok().flatten()) {
             assert!(is_json(patch.as_bytes()), "{patch}");
         }

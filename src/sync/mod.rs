@@ -30,4 +30,5 @@ pub mod retire;
 #[cfg(test)]
 mod scripted;
 pub mod status_return;
+mod take_over;
 pub mod upsync;

@@ -10,12 +10,11 @@ use bytes::Bytes;
 
 use super::conflicting;
 use super::copy_place::read_meta;
-use super::emptied;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
+use super::take_over::{Whose, take_over};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
-use crate::sync::managed_fields::{Whose, take_over};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
 use crate::sync::ownership::{Copy, CopyState};
@@ -193,8 +192,7 @@ async fn apply_once(
         let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
         hub.apply(resource, name, body, answer).await
     };
-    let whole = async |version: Option<&str>| emptied::apply(hub, &job.copy_at, desired, version, &once).await;
-    conflicting::apply(hub, job, desired, Some(&version.to_string()), whole).await
+    conflicting::apply(hub, job, desired, Some(&version.to_string()), once).await
 }
 
 #[cfg(test)]

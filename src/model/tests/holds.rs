@@ -399,8 +399,8 @@ fn copies_that_turn_up_without_origins_are_held_if_they_turn_out_to_be_too_many(
     assert_eq!(bench.held_for(Direction::Down, TOO_MANY), Some(4));
 }
 
-#[test]
-fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
+/// The namespace `shop` has come down, and its origin is gone; also gives the source of that, and what it was.
+pub(super) fn with_namespace_to_delete() -> (Bench, SourceId, Value) {
     let spec = json!({"clusterScope": [{"resource": "namespaces", "apiVersion": "v1", "objects": ["shop"]}]});
     let mut bench = Bench::new().with_spec(&spec);
     let origins = bench.origins_of(Side::Hub, "namespaces").expect("they are read");
@@ -408,6 +408,12 @@ fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
     bench.says(origins, &namespace);
     bench.succeed(Change::Created);
     bench.says_gone(origins, &namespace);
+    (bench, origins, namespace)
+}
+
+#[test]
+fn a_namespace_is_not_deleted_with_what_is_in_it_unless_people_say_so() {
+    let (mut bench, origins, namespace) = with_namespace_to_delete();
     assert!(bench.job("shop").may_delete && !bench.job("shop").may_cascade);
     bench.end_with("shop", HeldFor::WouldCascade("ConfigMap/shop/x".into()));
     assert!(bench.work.is_empty());

@@ -128,6 +128,18 @@ impl Bench {
         self
     }
 
+    /// One that has downsynced the object `a` of this type, which was at version 10.
+    fn with_a_copy(resource: &ResourceType) -> Self {
+        let mut bench = Self::new();
+        bench.world.serve(resource);
+        let mut bench = bench.selecting(&[&resource.qualified()]);
+        let origins = bench.origins_of(Side::Hub, &resource.resource).expect("they are read");
+        bench.says(origins, &object(resource, "shop", "a", 10));
+        bench.succeed(Change::Created);
+        bench.there_are_no_statuses();
+        bench
+    }
+
     fn contact(&mut self, side: Side) -> &mut Standing {
         self.contacts.get_mut(&side).expect("there are these")
     }

@@ -1,5 +1,7 @@
 //! What sources report beside single events, and which sources there are.
 
+use super::types::{definition, deselected_and_missing_at};
+use super::upsync::namespace_of_ours;
 use super::*;
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::sync::job::Why;
@@ -33,11 +35,6 @@ impl Bench {
     fn is_read(&self, id: SourceId) -> bool {
         self.world.sources.contains_key(&id)
     }
-}
-
-fn crd(resource: &str, version: u64) -> Value {
-    let name = format!("{resource}.example.org");
-    object(&ResourceType::definitions(), "", &name, version)
 }
 
 fn gadgets() -> ResourceType {
@@ -82,22 +79,22 @@ fn a_config_that_a_list_names_without_news_is_there() {
 }
 
 /// A namespace of upsync at the hub is known, and nothing is in it any more.
-fn with_unused_namespace() -> (Bench, SourceId, Value) {
+fn with_unused_namespace() -> (Bench, SourceId) {
     let mut bench = Bench::new().with_spec(&upsync(&["field"]));
     let namespaces = bench.source(Feed::HubNamespaces);
-    let mut ours = object(&ResourceType::namespaces(), "", "field", 5);
-    ours["metadata"]["labels"] = json!({crate::api::UPSYNCED: "true"});
-    ours["metadata"]["annotations"] =
-        json!({crate::api::UPSYNCED: "Namespace//field", crate::api::OWNER: "/namespaces/st"});
-    bench.list(namespaces, std::slice::from_ref(&ours), 9);
-    (bench, namespaces, ours)
+    bench.list(namespaces, &[namespace_of_ours()], 9);
+    (bench, namespaces)
 }
 
 #[test]
 fn a_namespace_of_ours_that_a_list_lacks_is_not_read_and_one_that_it_names_is() {
     for is_named in [true, false] {
-        let (mut bench, namespaces, ours) = with_unused_namespace();
-        let named = if is_named { vec![ours] } else { Vec::new() };
+        let (mut bench, namespaces) = with_unused_namespace();
+        let named = if is_named {
+            vec![namespace_of_ours()]
+        } else {
+            Vec::new()
+        };
         bench.list_unchanged(namespaces, &named, 10);
         bench.pass(11 * SECOND);
         assert_eq!(bench.namespaces.len(), usize::from(is_named));
@@ -106,22 +103,9 @@ fn a_namespace_of_ours_that_a_list_lacks_is_not_read_and_one_that_it_names_is() 
 
 /// A widget has come down that nothing selects any more, and the edge does not serve the type; its CRD is there.
 fn hidden_at_the_edge() -> Bench {
-    let mut bench = Bench::new();
-    bench.world.serve(&widgets());
-    let mut bench = bench.selecting(&["widgets.example.org"]);
-    let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
-    bench.says(origins, &object(&widgets(), "shop", "a", 10));
-    bench.succeed(Change::Created);
-    bench.there_are_no_statuses();
-    bench.config_says(&config("all", &json!({})));
-    bench.list_namespaces(2001);
-    bench.list_widgets(&["a"], 2001);
-    bench.world.withdraw_at(Side::Edge, &widgets());
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("there is one");
-    bench.breaks(copies, not_served());
-    bench.pass(SECOND);
+    let mut bench = deselected_and_missing_at(Side::Edge);
     let crds = bench.crds(Side::Edge);
-    bench.list(crds, &[crd("widgets", 7)], 8);
+    bench.list(crds, &[definition(7)], 8);
     bench
 }
 
@@ -130,7 +114,7 @@ fn a_crd_is_there_if_the_last_list_names_it() {
     for is_named in [true, false] {
         let mut bench = hidden_at_the_edge();
         let crds = bench.crds(Side::Edge);
-        let named = if is_named { vec![crd("widgets", 7)] } else { Vec::new() };
+        let named = if is_named { vec![definition(7)] } else { Vec::new() };
         bench.list_unchanged(crds, &named, 9);
         bench.pass(301 * SECOND);
         assert_eq!(bench.keeps("widgets"), is_named);
@@ -163,7 +147,7 @@ fn a_side_that_hides_its_crds_is_asked_for_more_of_a_group_of_which_everything_i
         json!({"upsync": [{"apiGroup": "example.org", "resources": ["*"], "namespaces": ["*"], "names": ["*"]}]});
     let mut bench = bench.with_spec(&spec);
     let crds = bench.crds(Side::Edge);
-    bench.list(crds, &[crd("widgets", 7)], 8);
+    bench.list(crds, &[definition(7)], 8);
     bench.pass(600 * SECOND);
     bench.log.clear();
     bench.pass(600 * SECOND);
@@ -180,7 +164,7 @@ fn a_side_that_hides_its_crds_is_asked_for_more_of_a_group_of_which_everything_i
 }
 
 /// A widget that is left to the edge and has no label, the source that reads it, and what it is at the edge.
-fn left_to_the_edge() -> (Bench, SourceId, Value) {
+pub(super) fn left_to_the_edge() -> (Bench, SourceId, Value) {
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
     bench.run();
@@ -218,7 +202,7 @@ fn what_is_left_to_the_edge_is_created_again_when_it_is_gone() {
 }
 
 /// So many are selected of one namespace that all of it is watched.
-fn watching_a_namespace(change: impl FnOnce(&mut Settings)) -> Bench {
+pub(super) fn watching_a_namespace(change: impl FnOnce(&mut Settings)) -> Bench {
     let mut bench = Bench::with(change);
     bench.run();
     let many: Vec<String> = (0..50).map(|number| format!("a{number}")).collect();
@@ -231,7 +215,7 @@ fn watching_a_namespace(change: impl FnOnce(&mut Settings)) -> Bench {
 }
 
 /// The sources of origins beside this one.
-fn beside(bench: &Bench, id: SourceId) -> Vec<SourceId> {
+pub(super) fn beside(bench: &Bench, id: SourceId) -> Vec<SourceId> {
     let sources = bench.world.sources.iter();
     let others = sources.filter(|(other, (feed, reading))| {
         matches!(feed, Feed::Origins(_, Side::Hub)) && reading.resource.resource == "configmaps" && **other != id
@@ -354,13 +338,7 @@ fn a_source_that_ends_leaves_another_of_its_name_failing() {
 #[test]
 fn a_list_of_names_alone_says_nothing_of_statuses_and_one_of_labelled_copies_does() {
     for (covers, has_body) in [(Covers::Everything, false), (Covers::Labelled, true)] {
-        let mut bench = Bench::new();
-        bench.world.serve(&widgets());
-        let mut bench = bench.selecting(&["widgets.example.org"]);
-        let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
-        bench.says(origins, &object(&widgets(), "shop", "a", 10));
-        bench.succeed(Change::Created);
-        bench.there_are_no_statuses();
+        let mut bench = Bench::with_a_copy(&widgets());
         let copies = bench.copies_of(Side::Edge, "widgets").expect("they are read");
         let copy = copy(Direction::Down, &in_shop(&widgets(), "a"), "a", 2000);
         bench.says(copies, &copy);

@@ -220,28 +220,8 @@ fn the_status_of_an_upsynced_object_goes_up_from_its_origin() {
 
 #[test]
 fn the_status_of_an_object_that_is_left_to_the_edge_goes_up_though_it_has_no_label() {
-    let mut bench = Bench::new();
-    bench.world.serve(&widgets());
-    bench.run();
-    bench.select(&["widgets.example.org"]);
-    let copies = bench.copies_of(Side::Edge, "widgets").expect("they are read");
-    let mut theirs = widget(7);
-    theirs["metadata"]["annotations"] = json!({crate::api::DOWNSYNC_OVERWRITE: "false"});
-    bench.list(copies, &[theirs.clone()], 8);
-    bench.list_rest(1);
-    bench.hub_says(&widget(10));
-    let desired = bench.job("a").desired.clone().expect("it is at hand");
-    let left = Outcome {
-        desired_hash: desired.hash,
-        ..outcome(crate::sync::job::Why::CreateOnly)
-    };
-    let (key, _) = bench.take("a");
-    bench.ends(key, Ok(left));
-    let unlabelled = bench
-        .find(|feed| matches!(feed, Feed::Unlabelled(_)), "widgets")
-        .expect("no label finds it");
+    let (mut bench, unlabelled, mut theirs) = super::reading::left_to_the_edge();
     theirs["metadata"]["resourceVersion"] = json!("9");
-    bench.there_are_no_statuses();
     bench.says(unlabelled, &with_status(theirs, &json!({"state": 1})));
     bench.pass(2 * SECOND);
     assert_eq!(bench.statuses.len(), 1);
@@ -250,13 +230,7 @@ fn the_status_of_an_object_that_is_left_to_the_edge_goes_up_though_it_has_no_lab
 
 /// A Job is at the edge, and is deleted there with this status.
 fn job_that_goes_with(status: &Value) -> Bench {
-    let mut bench = Bench::new();
-    bench.world.serve(&jobs());
-    let mut bench = bench.selecting(&["jobs.batch"]);
-    let origins = bench.origins_of(Side::Hub, "jobs").expect("they are read");
-    bench.says(origins, &object(&jobs(), "shop", "a", 10));
-    bench.succeed(Change::Created);
-    bench.there_are_no_statuses();
+    let mut bench = Bench::with_a_copy(&jobs());
     let last = copy(Direction::Down, &in_shop(&jobs(), "a"), "a", 3000);
     let copies = bench.copies_of(Side::Edge, "jobs").expect("they are read");
     bench.says_gone(copies, &with_status(last, status));
@@ -394,13 +368,7 @@ fn the_status_of_what_is_gone_fails_no_longer() {
 
 #[test]
 fn the_last_status_of_a_job_does_not_wait_for_its_turn() {
-    let mut bench = Bench::new();
-    bench.world.serve(&jobs());
-    let mut bench = bench.selecting(&["jobs.batch"]);
-    let origins = bench.origins_of(Side::Hub, "jobs").expect("they are read");
-    bench.says(origins, &object(&jobs(), "shop", "a", 10));
-    bench.succeed(Change::Created);
-    bench.there_are_no_statuses();
+    let mut bench = Bench::with_a_copy(&jobs());
     let job = copy(Direction::Down, &in_shop(&jobs(), "a"), "a", 2000);
     let copies = bench.copies_of(Side::Edge, "jobs").expect("they are read");
     let first = with_status(job.clone(), &json!({"active": 1}));

@@ -1,5 +1,6 @@
 //! What is read again of a side that may have gone back to an older state, or has lost something.
 
+use super::reading::{beside, watching_a_namespace};
 use super::*;
 use crate::api::{OLDER_VERSIONS, SOURCE};
 
@@ -225,24 +226,13 @@ fn a_list_that_names_a_copy_as_it_was_before_shows_that_its_side_has_gone_back()
 #[test]
 fn what_is_newly_selected_is_read_until_the_deletes_that_were_passed_over_are() {
     for (listed_at, is_read_on) in [(25, true), (30, false)] {
-        let mut bench = Bench::new();
-        bench.run();
-        // So many that all of their namespace is watched.
-        let many: Vec<String> = (0..50).map(|number| format!("a{number}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        bench.configure(&[config("all", &named(&many))]);
-        bench.list_namespaces(1);
+        let mut bench = watching_a_namespace(|_| {});
         bench.list_rest(20);
         let origins = bench.origins();
         bench.says_gone(origins, &config_map("b", 30));
-        let before: BTreeSet<SourceId> = bench.world.sources.keys().copied().collect();
         bench.select(&["configmaps"]);
         bench.pass(SECOND);
-        let new = |bench: &Bench| {
-            let mut ids = bench.world.sources.iter().filter(|(id, _)| !before.contains(id));
-            ids.find(|(_, (feed, _))| matches!(feed, Feed::Origins(_, Side::Hub)))
-                .map(|(id, _)| *id)
-        };
+        let new = |bench: &Bench| beside(bench, origins).first().copied();
         let once = new(&bench).expect("it is read");
         bench.list(once, &[config_map("b", 10)], listed_at);
         assert_eq!(new(&bench).is_some(), is_read_on, "{listed_at}");

@@ -271,24 +271,18 @@ fn a_hub_that_does_not_say_what_defines_configs_fails_and_one_that_does_not_answ
     }
 }
 
-/// The namespace `shop` is selected, its origin is gone, and there is something in the copy.
-fn not_empty() -> (Bench, SourceId, Value) {
-    let spec = json!({"clusterScope": [{"resource": "namespaces", "apiVersion": "v1", "objects": ["shop"]}]});
-    let mut bench = Bench::new().with_spec(&spec);
-    let origins = bench.origins_of(Side::Hub, "namespaces").expect("they are read");
-    let namespace = object(&ResourceType::namespaces(), "", "shop", 10);
-    bench.says(origins, &namespace);
-    bench.succeed(Change::Created);
-    bench.says_gone(origins, &namespace);
+/// There is something in a namespace whose origin is gone.
+fn not_empty() -> Bench {
+    let (mut bench, ..) = super::holds::with_namespace_to_delete();
     bench.end_with("shop", HeldFor::WouldCascade("ConfigMap/shop/x".into()));
     assert_eq!(bench.held_for(Direction::Down, NOT_EMPTY), Some(1));
     bench.pass(SECOND);
-    (bench, origins, namespace)
+    bench
 }
 
 #[test]
 fn a_namespace_that_is_not_empty_is_held_until_its_own_token_confirms_it() {
-    let (mut bench, ..) = not_empty();
+    let mut bench = not_empty();
     bench.confirm("0");
     bench.pass(2 * SECOND);
     assert!(!bench.job("shop").may_cascade);
@@ -300,7 +294,7 @@ fn a_namespace_that_is_not_empty_is_held_until_its_own_token_confirms_it() {
 
 #[test]
 fn a_hold_of_a_namespace_ends_with_the_type_and_with_no_other() {
-    let (mut bench, ..) = not_empty();
+    let mut bench = not_empty();
     bench.select(&["configmaps"]);
     bench.list_rest(2001);
     bench.config_says(&config("all", &json!({})));

@@ -12,7 +12,7 @@ fn reads(bench: &Bench, resource: &str) -> bool {
 }
 
 /// The CRD of widgets.
-fn definition(version: u64) -> Value {
+pub(super) fn definition(version: u64) -> Value {
     object(&ResourceType::definitions(), "", "widgets.example.org", version)
 }
 
@@ -198,14 +198,8 @@ fn crds_that_may_not_be_read_are_made_up_for_by_questions() {
 }
 
 /// A widget has come down that nothing selects any more, and a side does not serve the type.
-fn deselected_and_missing_at(side: Side) -> Bench {
-    let mut bench = Bench::new();
-    bench.world.serve(&widgets());
-    let mut bench = bench.selecting(&["widgets.example.org"]);
-    let origins = bench.origins_of(Side::Hub, "widgets").expect("they are read");
-    bench.says(origins, &object(&widgets(), "shop", "a", 10));
-    bench.succeed(Change::Created);
-    bench.there_are_no_statuses();
+pub(super) fn deselected_and_missing_at(side: Side) -> Bench {
+    let mut bench = Bench::with_a_copy(&widgets());
     bench.config_says(&config("all", &json!({})));
     let copies = bench.copies_of(Side::Edge, "widgets").expect("there is one");
     bench.list_namespaces(2001);

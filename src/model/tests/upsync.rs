@@ -46,7 +46,7 @@ impl Bench {
     }
 }
 
-fn namespace_of_ours() -> Value {
+pub(super) fn namespace_of_ours() -> Value {
     let mut namespace = object(&ResourceType::namespaces(), "", "field", 5);
     namespace["metadata"]["labels"] = json!({UPSYNCED: "true"});
     namespace["metadata"]["annotations"] = json!({UPSYNCED: "Namespace//field", OWNER: "/namespaces/st"});
@@ -308,8 +308,8 @@ fn a_copy_at_the_hub_from_an_earlier_run_that_is_as_it_should_be_is_not_written_
     assert_eq!(bench.working(), ["b"]);
 }
 
-#[test]
-fn a_type_without_copies_that_the_record_keeps_for_a_namespace_is_not_read_at_each_write_of_it() {
+/// Nothing is upsynced any more, and the namespace at the hub is still there.
+fn left_with_a_namespace() -> Bench {
     let mut bench = upsyncing();
     bench.bring_up("a");
     bench.revert("a");
@@ -317,6 +317,12 @@ fn a_type_without_copies_that_the_record_keeps_for_a_namespace_is_not_read_at_ea
     if let Some(copies) = bench.copies_of(Side::Hub, "configmaps") {
         bench.list(copies, &[], 3000);
     }
+    bench
+}
+
+#[test]
+fn a_type_without_copies_that_the_record_keeps_for_a_namespace_is_not_read_at_each_write_of_it() {
+    let mut bench = left_with_a_namespace();
     assert_eq!(bench.copies_of(Side::Hub, "configmaps"), None);
     bench.pass(60 * SECOND);
     bench.log.clear();
@@ -413,13 +419,7 @@ fn a_copy_at_the_hub_is_brought_to_what_has_its_name_now() {
 
 #[test]
 fn what_upsync_has_left_behind_is_no_longer_recorded_when_the_last_namespace_is_gone() {
-    let mut bench = upsyncing();
-    bench.bring_up("a");
-    bench.revert("a");
-    bench.config_says(&config("all", &json!({})));
-    if let Some(copies) = bench.copies_of(Side::Hub, "configmaps") {
-        bench.list(copies, &[], 3000);
-    }
+    let mut bench = left_with_a_namespace();
     bench.pass(60 * SECOND);
     assert!(bench.keeps("configmaps"));
     let namespaces = bench.source(Feed::HubNamespaces);
@@ -434,10 +434,9 @@ fn what_upsync_has_left_behind_is_no_longer_recorded_when_the_last_namespace_is_
 #[test]
 fn what_came_down_is_no_longer_recorded_though_a_namespace_of_upsync_is_left() {
     let mut spec = upsync(&["field"]);
-    spec["namespaceScope"] = shop(&["configmaps"])["spec"]["namespaceScope"].clone();
+    spec["namespaceScope"] = shop(&["widgets.example.org"])["spec"]["namespaceScope"].clone();
     let mut bench = Bench::new();
     bench.world.serve(&widgets());
-    spec["namespaceScope"]["resources"] = shop(&["widgets.example.org"])["spec"]["namespaceScope"]["resources"].clone();
     let mut bench = bench.with_spec(&spec);
     bench.bring_up("a");
     assert!(bench.keeps("widgets"));
@@ -455,7 +454,7 @@ fn a_namespace_that_could_not_be_made_fails_as_long_as_it_is_needed() {
     bench.fail(Side::Hub, not_found("namespaces", "field"));
     bench.namespace_done(Err(forbidden()));
     assert_eq!(bench.model.report.failing(), 1);
-    // Another one is made meanwhile, so that all of them are looked through.
+    // A list has all of them looked through.
     let namespaces = bench.source(Feed::HubNamespaces);
     bench.list(namespaces, &[], 20);
     bench.run();
