@@ -33,6 +33,8 @@ mod jobs;
 mod liar;
 #[path = "hostile/lines.rs"]
 mod lines;
+#[path = "hostile/managers.rs"]
+mod managers;
 #[path = "hostile/many_watches.rs"]
 mod many_watches;
 #[path = "hostile/one_cluster.rs"]

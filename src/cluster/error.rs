@@ -261,6 +261,12 @@ impl Error {
         }))
     }
 
+    /// True if the server says that it has failed, and not that the object does not fit the schema of its type.
+    pub fn is_internal(&self) -> bool {
+        self.status()
+            .is_some_and(|status| status.code == 500 && !status.is_misfit())
+    }
+
     /// True if the server has read the request and refused it: nothing has changed, and that need not be checked.
     pub fn is_refusal(&self) -> bool {
         self.is_rejection() || self.status().is_some_and(|status| status.code == 403)

@@ -6,31 +6,46 @@
 //! without anybody else: what a create at the hub has written belongs to another entry than what is applied later.
 //!
 //! After such a refusal the fields of those that are reverted anyway are made ours first, so that the apply replaces them
-//! ([`take_over()`]). If that does not help, and the server would take the origin's spec in place of the copy's, the same is
-//! done with everybody's fields of the spec: what the origin wants comes first.
+//! ([`take_over()`]). If that does not help, and the server would take the origin's content in place of the copy's, the same is
+//! done with everybody's fields, also with what servers and controllers have filled in: what the origin wants comes first.
+//!
+//! What others have beside us is no conflict, but would stay when the origin drops it. It is taken from them before the next
+//! apply ([`take_shared`]).
+
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde_json::json;
+use serde_json::value::RawValue;
 
-use super::emptied;
+use super::copy_place::patch_managers;
+use super::fields::no_object;
 use super::job::Job;
 use super::meta::Meta;
 use super::object::{Address, Desired};
-use super::ownership::CopyState;
-use super::take_over::{Whose, take_over};
+use super::ownership::{Copy, CopyState};
+use super::take_over::{Whose, contents_of, take_over, take_shared};
+use super::{dropped_versions, emptied};
 use crate::cluster::{Cluster, Content, Error};
 use crate::logging::log_line;
 
-/// Applies through `once`, as [`emptied::apply`] does: to the copy as it was at a version.
+/// Applies through `once`, as [`emptied::apply`] does: to a copy as it was at a version.
 pub(super) async fn apply(
     copies: &Cluster,
     job: &Job,
     desired: &Desired,
-    version: Option<&str>,
+    (copy, version): (Copy, Option<&str>),
     once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
 ) -> Result<(Bytes, bool), Error> {
     let may_conflict = |refusal: &Error| refusal.is_invalid() && !refusal.is_immutable() && !refusal.is_denial();
-    let apply_at = async |version: Option<&str>| emptied::apply(copies, &job.copy_at, desired, version, &once).await;
+    let at = &job.copy_at;
+    let served = async |version: Option<&str>| dropped_versions::apply(copies, at, version, &once).await;
+    let apply_at = async |version: Option<&str>| emptied::apply(copies, at, desired, version, &served).await;
+    let alone = match version {
+        Some(version) if copy.shared => take_from_others(copies, job, version).await?,
+        _ => None,
+    };
+    let version = alone.as_deref().or(version);
     let mut applied = apply_at(version).await;
     if !applied.as_ref().is_err_and(may_conflict) {
         return applied;
@@ -40,11 +55,21 @@ pub(super) async fn apply(
         return applied;
     };
     let mut version = version.to_owned();
-    for whose in [Whose::Reverted(job.policy.reverts(job.selection)), Whose::Everybodys] {
-        let Some(taken) = take(copies, job, desired, (&copy, &version), whose).await? else {
+    let mut taking = Taking {
+        copies,
+        job,
+        desired,
+        is_valid_alone: None,
+    };
+    for whose in [
+        Whose::Reverted(job.policy.reverts(job.selection)),
+        Whose::Everybodys { filled_in: false },
+        Whose::Everybodys { filled_in: true },
+    ] {
+        let Some(taken) = taking.take((&copy, &version), whose).await? else {
             continue;
         };
-        version = Meta::of(&job.copy_at.name, &taken)?.resource_version;
+        version = Meta::of(&at.name, &taken)?.resource_version;
         applied = apply_at(Some(&version)).await;
         if !applied.as_ref().is_err_and(may_conflict) {
             break;
@@ -52,6 +77,21 @@ pub(super) async fn apply(
         copy = taken;
     }
     applied
+}
+
+/// Takes from others what we have applied too, so that it goes when we apply it no longer. Returns the version that the copy
+/// then has; `None` if there is nothing to take, or it may not be taken.
+async fn take_from_others(copies: &Cluster, job: &Job, version: &str) -> Result<Option<String>, Error> {
+    let Address { resource, name } = &job.copy_at;
+    let Some(copy) = read(copies, job, version).await? else {
+        return Ok(None);
+    };
+    let Some(patch) = take_shared(&copy, resource)? else {
+        return Ok(None);
+    };
+    patch_managers(copies, &job.copy_at, patch)
+        .await?
+        .map_or(Ok(None), |taken| Ok(Some(Meta::of(name, &taken)?.resource_version)))
 }
 
 /// The metadata of the copy; `None` if it cannot be read, or is not as it was at that version.
@@ -69,54 +109,76 @@ async fn read(copies: &Cluster, job: &Job, version: &str) -> Result<Option<Bytes
     Ok((meta.resource_version == version && !is_doubtful).then_some(copy))
 }
 
-/// Makes these fields of the copy, as it is at that version, ours. Returns its metadata after that; `None` if there are none, or they may not be
-/// taken.
-async fn take(
-    copies: &Cluster,
-    job: &Job,
-    desired: &Desired,
-    (copy, version): (&[u8], &str),
-    whose: Whose<'_>,
-) -> Result<Option<Bytes>, Error> {
-    let Address { resource, name } = &job.copy_at;
-    let Some(patch) = take_over(copy, resource, job.direction, whose)? else {
-        return Ok(None);
-    };
-    let is_everybodys = matches!(whose, Whose::Everybodys);
-    if is_everybodys && !is_taken_alone(copies, job, desired, version).await? {
-        return Ok(None);
-    }
-    let patched = copies
-        .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
-        .await;
-    match patched {
-        Err(error) if error.is_rejection() => return Ok(None),
-        Ok(_) if is_everybodys => log_line!(
-            Debug,
-            OthersFieldsRemoved,
-            "a copy was refused as a whole because of fields that others have added; they are removed",
-            side = copies.side().word(),
-            object = job.copy_at.for_people()
-        ),
-        _ => {}
-    }
-    patched.map(Some)
+struct Taking<'a> {
+    copies: &'a Cluster,
+    job: &'a Job,
+    desired: &'a Desired,
+    /// Whether the server would take the origin's content in the place of that of the copy; absent as long as it was not asked.
+    is_valid_alone: Option<bool>,
 }
 
-/// True if the server would take the origin's spec in the place of that of the copy at this version.
-async fn is_taken_alone(copies: &Cluster, job: &Job, desired: &Desired, version: &str) -> Result<bool, Error> {
-    let Address { resource, name } = &job.copy_at;
-    let Some(spec) = desired.field("spec")? else {
-        return Ok(false);
-    };
-    let version = json!(version);
-    let patch = format!(
-        r#"[{{"op":"replace","path":"/metadata/resourceVersion","value":{version}}},{{"op":"replace","path":"/spec","value":{spec}}}]"#
-    );
-    match copies.would_patch(resource, name, Bytes::from(patch)).await {
-        Ok(()) => Ok(true),
-        Err(error) if error.status().is_some() => Ok(false),
-        Err(error) => Err(error),
+impl Taking<'_> {
+    /// Makes these fields of the copy, as it is at that version, ours. Returns its metadata after that; `None` if there are
+    /// none, or they may not be taken.
+    async fn take(&mut self, (copy, version): (&[u8], &str), whose: Whose<'_>) -> Result<Option<Bytes>, Error> {
+        let at = &self.job.copy_at;
+        let Some(patch) = take_over(copy, &at.resource, self.job.direction, whose)? else {
+            return Ok(None);
+        };
+        let is_everybodys = matches!(whose, Whose::Everybodys { .. });
+        if is_everybodys && !self.is_valid_alone(copy, version).await? {
+            return Ok(None);
+        }
+        let patched = patch_managers(self.copies, at, patch).await?;
+        if is_everybodys && patched.is_some() {
+            log_line!(
+                Debug,
+                OthersFieldsRemoved,
+                "a copy was refused as a whole because of fields that others have added; they are removed",
+                side = self.copies.side().word(),
+                object = at.for_people()
+            );
+        }
+        Ok(patched)
+    }
+
+    /// True if the server would take the origin's content in the place of that of the copy at this version.
+    async fn is_valid_alone(&mut self, copy: &[u8], version: &str) -> Result<bool, Error> {
+        if let Some(known) = self.is_valid_alone {
+            return Ok(known);
+        }
+        let Address { resource, name } = &self.job.copy_at;
+        let patch = self.desired.in_place_of(&contents_of(copy)?, version)?;
+        let is_valid = match self.copies.would_patch(resource, name, patch).await {
+            Ok(()) => true,
+            Err(error) if error.status().is_some() => false,
+            Err(error) => return Err(error),
+        };
+        self.is_valid_alone = Some(is_valid);
+        Ok(is_valid)
+    }
+}
+
+impl Desired {
+    /// The JSON patch that puts it into the place of these fields of a copy at a version.
+    fn in_place_of(&self, contents: &[String], version: &str) -> Result<Bytes, Error> {
+        let fields = format!("{{{}}}", self.fields.trim_start_matches(','));
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(&fields).map_err(|error| no_object(&error))?;
+        let step = |op: &str, path: &str, value: &str| {
+            let path = json!(format!("/{}", path.replace('~', "~0").replace('/', "~1")));
+            format!(r#"{{"op":"{op}","path":{path}{value}}}"#)
+        };
+        let version = json!(version);
+        let mut steps = vec![format!(
+            r#"{{"op":"replace","path":"/metadata/resourceVersion","value":{version}}}"#
+        )];
+        let gone = contents.iter().filter(|field| !fields.contains_key(*field));
+        steps.extend(gone.map(|field| step("remove", field, "")));
+        let set = fields
+            .iter()
+            .map(|(field, value)| step("add", field, &format!(r#","value":{value}"#)));
+        steps.extend(set);
+        Ok(Bytes::from(format!("[{}]", steps.join(","))))
     }
 }
 

@@ -34,6 +34,14 @@ fn copy(version: u64, direction: Direction, owners: &[(&str, &str)]) -> &'static
 
 /// What is asked of the copies' side, by the verb and the version that it holds for, where the copy was seen at version 7.
 async fn run(direction: Direction, answers: &[(u16, &'static str)]) -> (Result<Outcome, Failure>, Vec<String>) {
+    run_with(job(), direction, answers).await
+}
+
+async fn run_with(
+    job: Job,
+    direction: Direction,
+    answers: &[(u16, &'static str)],
+) -> (Result<Outcome, Failure>, Vec<String>) {
     let (origins, _) = scripted(direction.origin(), &[(200, ORIGIN)]);
     let (copies, asked) = scripted(direction.copy(), answers);
     let policy = Policy {
@@ -44,7 +52,7 @@ async fn run(direction: Direction, answers: &[(u16, &'static str)]) -> (Result<O
         direction,
         copy_version: 7,
         policy: policy.into(),
-        ..job()
+        ..job
     };
     let outcome = match direction {
         Direction::Down => reconcile(&origins, &copies, seen).await,
@@ -96,6 +104,48 @@ async fn fields_of_others_give_way_if_the_object_is_valid_by_itself() {
     let (outcome, asked) = run(Direction::Down, &[&first[..], &[(422, BOTH)]].concat()).await;
     assert!(outcome.unwrap_err().error.is_invalid());
     assert_eq!(asked, steps[..5]);
+}
+
+#[tokio::test]
+async fn what_others_have_too_is_taken_from_them_before_the_next_apply() {
+    for direction in [Direction::Down, Direction::Up] {
+        let seven = copy(7, direction, &[OURS, HELMS]);
+        let [eight, nine] = [8, 9].map(|version| copy(version, direction, &[OURS]));
+        let shared = Job {
+            copy: Copy {
+                shared: true,
+                ..job().copy
+            },
+            ..job()
+        };
+        let (outcome, asked) = run_with(shared, direction, &[(200, seven), (200, eight), (200, nine)]).await;
+        assert_eq!(outcome.unwrap().ending, Change::Updated, "{direction}");
+        assert_eq!(asked, ["GET", "take 7", "apply 8"], "{direction}");
+    }
+}
+
+#[tokio::test]
+async fn entries_at_a_version_that_is_gone_are_moved_and_the_apply_is_sent_again() {
+    const FAILED: &str = r#"{"kind":"Status","status":"Failure","message":"anything","code":500}"#;
+    const NONE: &str = r#"{"kind":"APIResourceList","resources":[]}"#;
+    const SERVED: &str = r#"{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["get","list","watch"]}]}"#;
+    for direction in [Direction::Down, Direction::Up] {
+        let at = |version: u64, api: &str| -> &'static str {
+            let copy = copy(version, direction, &[OURS, HELMS]);
+            copy.replace(r#""operation""#, &format!(r#""apiVersion":"{api}","operation""#))
+                .leak()
+        };
+        let (seven, eight, nine) = (at(7, "v0"), at(8, "v1"), at(9, "v1"));
+        let answers = [(500, FAILED), (200, seven), (200, NONE), (200, eight), (200, nine)];
+        let (outcome, asked) = run(direction, &answers).await;
+        assert_eq!(outcome.unwrap().ending, Change::Updated, "{direction}");
+        assert_eq!(asked, ["apply 7", "GET", "GET", "take 7", "apply 8"], "{direction}");
+        // Another reason: nothing is moved.
+        let answers = [(500, FAILED), (200, seven), (200, SERVED)];
+        let (outcome, asked) = run(direction, &answers).await;
+        assert_eq!(outcome.unwrap_err().error.status().unwrap().code, 500);
+        assert_eq!(asked, ["apply 7", "GET", "GET"], "{direction}");
+    }
 }
 
 #[tokio::test]

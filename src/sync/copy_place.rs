@@ -1,5 +1,6 @@
-//! Reading what is in the place of a copy.
+//! What is in the place of a copy: reading it, and changing who owns what of it.
 
+use bytes::Bytes;
 use serde::Deserialize;
 
 use super::job::{Job, Seen};
@@ -87,6 +88,16 @@ pub(super) async fn finalizers_of(copies: &Cluster, job: &Job) -> Result<Vec<Str
     } else {
         Vec::new()
     })
+}
+
+/// Changes who owns what of a copy. Returns its metadata; `None` if that is refused.
+pub(super) async fn patch_managers(copies: &Cluster, at: &Address, patch: String) -> Result<Option<Bytes>, Error> {
+    let (patch, content) = (Bytes::from(patch), Content::Metadata);
+    match copies.merge_patch_for(&at.resource, &at.name, patch, content).await {
+        Ok(patched) => Ok(Some(patched)),
+        Err(error) if error.is_rejection() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// More than any object has.

@@ -211,7 +211,10 @@ async fn write(
         at_version: None,
         source: source.as_deref(),
     };
-    let (mut object, created) = apply_at(edge, job, desired, standing.version.as_deref(), marks(adopted)).await?;
+    let at = (standing.copy, standing.version.as_deref());
+    let restarted = without_earlier_restarts(edge, job, desired, at.1).await?;
+    let desired = restarted.as_ref().unwrap_or(desired);
+    let (mut object, created) = apply_at(edge, job, desired, at, marks(adopted)).await?;
     let change = match () {
         () if created => Change::Created,
         () if adopted && standing.copy.state == CopyState::Foreign => Change::Adopted,
@@ -253,8 +256,27 @@ async fn apply_again(
     marks: Marks<'_>,
 ) -> Result<Bytes, Error> {
     let version = Meta::of(&job.copy_at.name, object)?.resource_version;
-    let (object, _) = apply_at(edge, job, desired, Some(&version), marks).await?;
+    let (object, _) = apply_at(edge, job, desired, (Copy::default(), Some(&version)), marks).await?;
     Ok(object)
+}
+
+/// What is applied to a copy whose pods somebody at the edge has restarted later than the hub asked for it: an apply must not
+/// take that back, which would restart them again. `None` if it is all that the hub wants.
+async fn without_earlier_restarts(
+    edge: &Cluster,
+    job: &Job,
+    desired: &Desired,
+    version: Option<&str>,
+) -> Result<Option<Desired>, Error> {
+    if version == Some(NOWHERE) || !desired.restarts_pods() {
+        return Ok(None);
+    }
+    let Address { resource, name } = &job.copy_at;
+    match edge.get(resource, name, Content::Full).await {
+        Ok(copy) => Ok(desired.without_earlier_restarts(&copy)),
+        Err(error) if error.status().is_some() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Applies to the copy as it was at `version`. Returns the copy, and whether the apply has created it.
@@ -262,7 +284,7 @@ async fn apply_at(
     edge: &Cluster,
     job: &Job,
     desired: &Desired,
-    version: Option<&str>,
+    (copy, version): (Copy, Option<&str>),
     marks: Marks<'_>,
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
@@ -274,7 +296,7 @@ async fn apply_at(
     if version == Some(NOWHERE) {
         return emptied::apply(edge, &job.copy_at, desired, version, once).await;
     }
-    conflicting::apply(edge, job, desired, version, once).await
+    conflicting::apply(edge, job, desired, (copy, version), once).await
 }
 
 /// Deletes the copy and makes it again.
@@ -293,7 +315,7 @@ async fn replace(
         source: source.as_deref(),
         ..Marks::default()
     };
-    match apply_at(edge, job, desired, Some(NOWHERE), marks).await {
+    match apply_at(edge, job, desired, (Copy::default(), Some(NOWHERE)), marks).await {
         Ok((object, true)) => done_with(job, Change::Replaced, &object, true).map_err(failed(Side::Edge, "replacing")),
         // Finalizers or a grace period keep the old copy for now. The edge will report when it is gone.
         _ => Ok(left(Why::Terminating)),

@@ -37,13 +37,13 @@ const OF_CONTAINERS: [(&str, &[&str]); 2] = [("env", &["name"]), ("ports", &["co
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
 /// The lists that an apply cannot set.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Duplicates {
     way: &'static [&'static str],
     lists: Vec<List>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct List {
     /// The list of containers and the name in it; `None` for a list of the pod itself.
     container: Option<(&'static str, String)>,

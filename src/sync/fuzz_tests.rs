@@ -52,7 +52,9 @@ fn fuzz_objects() {
             ..origin.clone()
         };
         let reverted = Whose::Reverted(policy.reverts(Selection::Full));
-        let taken = [reverted, Whose::Everybodys].map(|whose| take_over(text, &origin.resource, direction, whose));
+        let everybodys = [false, true].map(|filled_in| Whose::Everybodys { filled_in });
+        let taken =
+            [reverted, everybodys[0], everybodys[1]].map(|whose| take_over(text, &origin.resource, direction, whose));
         for patch in taken.into_iter().filter_map(|patch| patch.ok().flatten()) {
             assert!(is_json(patch.as_bytes()), "{patch}");
         }

@@ -173,6 +173,7 @@ impl Seen {
             create_only: false,
             adopted: false,
             terminating: false,
+            shared: false,
             origin: 0,
             cluster: 0,
             made_at: 0,

@@ -7,7 +7,8 @@
 //! Who set a field is in the object's `managedFields`. Seen on kube-apiserver 1.36, for POST, PUT, patch and apply alike:
 //! what the server allocates (`clusterIP`, `nodePort`), what admission adds (a storage class, a pod's tolerations) and
 //! what a binding sets (`nodeName`) is owned by nobody, also after a client has read the object and written it. A
-//! default of the schema (`replicas: 1`) is owned by the client that sends whole objects, and by nobody after an apply.
+//! default of the schema (`replicas: 1`) is owned by the client that sends whole objects, and by nobody after an apply. Of
+//! such a client that notes in an annotation what people have given it, the note says whether they have set the field.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -17,13 +18,17 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::managed_fields::{MADE_UP, is_controller};
 use crate::cluster::{Error, ResourceType};
 
 /// Cleans one value in place; `Null` says that it is not synced at all.
 type Clean = fn(&mut Value, &Hub<'_>);
 
-/// Group and plural of a type, the path from the top of its objects to a value, and what is done to that value.
+/// Group and plural of a type (`*` for all types), the path from the top of its objects to a value, and what is done to that value.
 type Rule = (&'static str, &'static str, &'static [&'static str], Clean);
+
+/// Where clients that send whole objects note what people have given them.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const BATCH: &str = "batch";
@@ -44,8 +49,7 @@ const RULES: &[Rule] = &[
     ("apiextensions.k8s.io", "customresourcedefinitions", &["spec", "conversion"], ca_bundles),
     ("apiregistration.k8s.io", "apiservices", &["spec"], ca_bundles),
     // A default that nobody asked for; so an autoscaler at the edge can decide.
-    ("apps", "deployments", &["spec", "replicas"], |value, hub| hub.drop_if_unset(value, &["f:spec", "f:replicas"])),
-    ("apps", "statefulsets", &["spec", "replicas"], |value, hub| hub.drop_if_unset(value, &["f:spec", "f:replicas"])),
+    ("*", "*", &["spec", "replicas"], |value, hub| hub.drop_if_unset(value, &["f:spec", "f:replicas"])),
     (BATCH, "jobs", &["spec"], job),
     // The hub's default class, from admission.
     ("networking.k8s.io", "ingresses", &["spec", "ingressClassName"], |value, hub| hub.drop_if_unset(value, &["f:spec", "f:ingressClassName"])),
@@ -105,7 +109,7 @@ pub(crate) fn synced_fields(resource: &ResourceType, top: &BTreeMap<String, &Raw
         let mut cleaned: Option<Box<RawValue>> = None;
         for (_, _, path, clean) in RULES
             .iter()
-            .filter(|rule| resource.is(rule.0, rule.1) && rule.2[0] == key)
+            .filter(|rule| (rule.0 == "*" || resource.is(rule.0, rule.1)) && rule.2[0] == key)
         {
             let current = cleaned.as_deref().unwrap_or(value);
             let edited = edit(current, &path[1..], &|value| clean(value, &hub))
@@ -244,6 +248,7 @@ struct HubMeta {
 #[serde(rename_all = "camelCase", default)]
 struct Owner {
     manager: String,
+    operation: String,
     subresource: String,
     fields_v1: Value,
 }
@@ -258,16 +263,22 @@ impl Owner {
         })
     }
 
-    /// The cluster's own controllers; in k3s and `MicroK8s` all of them are one program. What they write through
-    /// `scale` is an autoscaler's decision, which counts as the user's: dropping it would set the copy back to 1.
+    /// The cluster's own controllers. What they write through `scale` is an autoscaler's decision, which counts as the
+    /// user's: dropping it would set the copy back to 1.
     fn is_controller(&self) -> bool {
-        let name = self.manager.as_str();
-        matches!(name, "kube-controller-manager" | "kube-scheduler" | "k3s" | "kubelite") && self.subresource != "scale"
+        is_controller(&self.manager) && self.subresource != "scale"
+    }
+
+    /// A client that sends whole objects, and is named for defaults too, but notes what people have given it (`kubectl
+    /// apply` without `--server-side`, and Argo CD).
+    fn notes_what_is_wanted(&self) -> bool {
+        const NOTE: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
+        self.operation == "Update" && self.owns(&["f:metadata", "f:annotations", NOTE])
     }
 
     /// The server makes this entry, of all fields, for an object that had none when it was first applied.
     fn is_made_up(&self) -> bool {
-        self.manager == "before-first-apply"
+        self.manager == MADE_UP
     }
 }
 
@@ -302,9 +313,26 @@ impl Hub<'_> {
     /// For values that have a default: dropped if it is known that no user set it.
     fn drop_if_unset(&self, value: &mut Value, path: &[&str]) {
         let owners = self.owners();
-        if !owners.is_empty() && !owners.iter().any(|one| one.owns(path) && !one.is_controller()) {
+        let has_set = |one: &Owner| {
+            one.owns(path)
+                && !one.is_controller()
+                && !(one.notes_what_is_wanted() && self.was_given(path) == Some(false))
+        };
+        if !owners.is_empty() && !owners.iter().any(has_set) {
             *value = Value::Null;
         }
+    }
+
+    /// Whether what people have given to a client that notes it has a value at that path; `None` if the note cannot be read.
+    fn was_given(&self, path: &[&str]) -> Option<bool> {
+        let note = self.meta().annotations.as_ref()?.get(LAST_APPLIED)?;
+        let note: Map<String, Value> = serde_json::from_str(note).ok()?;
+        let (first, rest) = path.split_first()?;
+        let field = |key: &str| key.trim_start_matches("f:").to_owned();
+        let value = rest
+            .iter()
+            .fold(note.get(&field(first)), |value, key| value?.get(field(key)));
+        Some(value.is_some_and(|value| !value.is_null()))
     }
 }
 

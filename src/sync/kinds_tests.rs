@@ -285,7 +285,8 @@ fn the_binding_of_volumes_stays_at_the_hub() {
 #[test]
 fn defaults_that_nobody_asked_for_stay_at_the_hub() {
     let owned = |field: &str| json!({format!("f:{field}"): {}});
-    for kind in ["Deployment", "StatefulSet"] {
+    // A custom type may have a number of replicas with a default too.
+    for kind in ["Deployment", "StatefulSet", "ReplicaSet", "Knative"] {
         check_spec(kind, "replicas", json!(1), None, true);
         check_spec(kind, "replicas", json!(1), Some(nobody()), false);
         check_spec(
@@ -308,6 +309,60 @@ fn defaults_that_nobody_asked_for_stay_at_the_hub() {
         Some(owner("kubectl", owned("ingressClassName"))),
         true,
     );
+}
+
+// Found from outside: `kubectl apply` is named for the default, and autoscalers at the edge were set back to it.
+#[test]
+fn a_default_is_not_wanted_where_a_client_notes_what_it_was_given() {
+    const NOTE: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
+    let entry = |manager: &str, operation: &str, notes: bool| {
+        let mut fields = json!({"f:spec": {"f:replicas": {}}});
+        if notes {
+            fields["f:metadata"] = json!({"f:annotations": {NOTE: {}}});
+        }
+        json!({"manager": manager, "operation": operation, "fieldsV1": fields})
+    };
+    let given = r#"{"spec":{"replicas":1}}"#;
+    for (entries, note, is_synced) in [
+        (
+            vec![entry("kubectl-client-side-apply", "Update", true)],
+            r#"{"spec":{"x":1}}"#,
+            false,
+        ),
+        (vec![entry("argocd-controller", "Update", true)], "{}", false),
+        (
+            vec![entry("kubectl-client-side-apply", "Update", true)],
+            r#"{"spec":{"replicas":null}}"#,
+            false,
+        ),
+        (vec![entry("kubectl-client-side-apply", "Update", true)], given, true),
+        // Whoever else has set it wants it.
+        (
+            vec![
+                entry("kubectl-client-side-apply", "Update", true),
+                entry("kubectl-edit", "Update", false),
+            ],
+            "{}",
+            true,
+        ),
+        (vec![entry("helm", "Update", false)], "{}", true),
+        (vec![entry("x", "Apply", true)], "{}", true),
+        // What cannot be read says nothing.
+        (vec![entry("kubectl-client-side-apply", "Update", true)], "{", true),
+        (vec![entry("kubectl-client-side-apply", "Update", true)], "[]", true),
+    ] {
+        let metadata = json!({"name": "a", "managedFields": entries,
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": note}});
+        let expected = if is_synced {
+            json!({"spec": {"a": 1, "replicas": 1}})
+        } else {
+            json!({"spec": {"a": 1}})
+        };
+        for kind in ["Deployment", "Knative"] {
+            let object = json!({"metadata": metadata, "spec": {"a": 1, "replicas": 1}});
+            check(kind, object, expected.clone());
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! syncer that is no longer the leader. The server gives our entry a new time then, and only then. [`marks`] detects
 //! both between one version of a copy and the next, without knowing any value, also from metadata alone.
 
+use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
@@ -21,10 +22,33 @@ use crate::plan::Direction;
 
 /// Field managers of the Go syncer: its user agent begins with the name of its executable. Its updates clear
 /// `managedFields`; the API server then names what it finds at the first apply `before-first-apply`.
-pub(super) const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", "before-first-apply"];
+pub(super) const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", MADE_UP];
+
+/// What the server calls the manager of all fields of an object that had none when it was first applied.
+pub(super) const MADE_UP: &str = "before-first-apply";
+
+/// The clusters' own controllers; in k3s, `MicroK8s` and `MicroShift` all of them are one program.
+const CONTROLLERS: [&str; 8] = [
+    "cloud-controller-manager",
+    "k3s",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kubelite",
+    "microshift",
+];
+
+/// The annotation of a pod template by which people restart its pods (`kubectl rollout restart`): an operation, and no change
+/// of what they run.
+pub(super) const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+const RESTARTED_AT_KEY: &str = "f:kubectl.kubernetes.io/restartedAt";
+
+/// Where our mark is.
+const OUR_MARK: [&str; 3] = ["f:metadata", "f:annotations", "f:edge.kubestellar.io/owner"];
 
 /// More field managers than any object has.
-const MOST_MANAGERS: usize = 1000;
+pub(super) const MOST_MANAGERS: usize = 1000;
 /// Paths named in a log line.
 const NAMED_FIELDS: usize = 3;
 
@@ -42,18 +66,18 @@ struct WireMeta {
 
 /// The same with its entries unparsed: an entry is as deep as the object.
 #[derive(Deserialize)]
-pub(super) struct RawWire<'a> {
+struct RawWire<'a> {
     #[serde(borrow)]
-    pub(super) metadata: RawMeta<'a>,
+    metadata: RawMeta<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RawMeta<'a> {
+struct RawMeta<'a> {
     #[serde(default)]
-    pub(super) resource_version: String,
+    resource_version: String,
     #[serde(default, borrow, deserialize_with = "at_most::<_, _, MOST_MANAGERS>")]
-    pub(super) managed_fields: Vec<&'a RawValue>,
+    managed_fields: Vec<&'a RawValue>,
 }
 
 /// One entry of `managedFields`, its field set unparsed.
@@ -61,15 +85,15 @@ pub(super) struct RawMeta<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Owner<'a> {
     #[serde(default, borrow)]
-    pub(super) manager: std::borrow::Cow<'a, str>,
+    pub(super) manager: Cow<'a, str>,
     #[serde(default, borrow)]
-    pub(super) operation: std::borrow::Cow<'a, str>,
+    pub(super) operation: Cow<'a, str>,
     #[serde(default, borrow, rename = "apiVersion")]
-    pub(super) api_version: std::borrow::Cow<'a, str>,
+    pub(super) api_version: Cow<'a, str>,
     #[serde(default, borrow)]
-    pub(super) subresource: std::borrow::Cow<'a, str>,
+    pub(super) subresource: Cow<'a, str>,
     #[serde(default, borrow)]
-    time: std::borrow::Cow<'a, str>,
+    time: Cow<'a, str>,
     #[serde(default, borrow)]
     fields_v1: Option<&'a RawValue>,
 }
@@ -79,7 +103,8 @@ pub(super) struct Owner<'a> {
 pub type RevertFrom<'a> = Option<&'a [String]>;
 
 /// A hash of what we control in a copy: the fields that we own, those that people own and that are to be reverted, and
-/// whether it is being deleted. Another value means that somebody else has changed it. Never 0.
+/// whether it is being deleted; a restart of pods is none of these. Another value means that somebody else has changed it.
+/// Never 0.
 pub fn marks(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Result<u64, Error> {
     #[derive(Deserialize)]
     struct Marked<'a> {
@@ -99,11 +124,14 @@ pub fn marks(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Re
     marked.metadata.deletion_timestamp.is_some().hash(&mut hasher);
     for owner in &marked.metadata.managed_fields {
         let ours = owner.is_our_apply();
-        if owner.subresource.is_empty() && (ours || is_taken(&owner.manager, &owner.operation, direction, revert_from))
-        {
+        if !ours && !owner.is_taken(direction, revert_from) {
+            continue;
+        }
+        let fields = owner.fields_without_restarts();
+        if ours || !fields.as_deref().is_some_and(|fields| fields == "{}") {
             owner.manager.hash(&mut hasher);
             owner.time.hash(&mut hasher);
-            owner.fields_v1.map(RawValue::get).hash(&mut hasher);
+            fields.hash(&mut hasher);
         }
     }
     Ok(hasher.finish().max(1))
@@ -114,20 +142,142 @@ pub fn is_syncer(manager: &str) -> bool {
     manager == FIELD_MANAGER || GO_SYNCER.contains(&manager)
 }
 
+/// True for the clusters' own controllers.
+pub(super) fn is_controller(manager: &str) -> bool {
+    CONTROLLERS.contains(&manager)
+}
+
+/// What the managers of an object say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Managers {
+    /// This syncer or the Go syncer is one of them, or there are none: one of the two has written it. The Go syncer's updates
+    /// empty the list; whatever else creates or changes an object is in it.
+    pub by_syncer: bool,
+    /// Somebody else than a controller has a field that we have applied.
+    pub shared: bool,
+}
+
+impl Default for Managers {
+    fn default() -> Self {
+        Self::of(&[])
+    }
+}
+
+impl Managers {
+    pub(super) fn of(owners: &[Owner<'_>]) -> Self {
+        let ours = owners.iter().find(|owner| owner.is_our_apply());
+        let mut others = owners.iter().filter(|owner| owner.may_share());
+        let shares = |ours: &Owner<'_>| {
+            let ours = ours.may_be_shared().unwrap_or_default();
+            others.any(|owner| field_set(owner).is_ok_and(|theirs| theirs.shares_with(&ours)))
+        };
+        Self {
+            by_syncer: owners.is_empty() || owners.iter().any(|owner| is_syncer(&owner.manager)),
+            shared: ours.is_some_and(shares),
+        }
+    }
+}
+
 impl Owner<'_> {
     pub(super) fn is_our_apply(&self) -> bool {
         self.manager == FIELD_MANAGER && self.operation == "Apply" && self.subresource.is_empty()
+    }
+
+    /// True for a writer whose fields become ours alone where we apply them too. What controllers and subresources (`status`,
+    /// `scale`) have set stays theirs.
+    pub(super) fn may_share(&self) -> bool {
+        self.subresource.is_empty() && self.manager != FIELD_MANAGER && !is_controller(&self.manager)
+    }
+
+    /// True if its fields are reverted in a copy of that direction.
+    pub(super) fn is_taken(&self, direction: Direction, revert_from: RevertFrom) -> bool {
+        // A copy at the hub is created by us, not applied.
+        let is_made = direction == Direction::Up && self.manager == FIELD_MANAGER && self.operation == "Update";
+        self.subresource.is_empty() && (is_made || self.is_of(revert_from))
+    }
+
+    fn is_of(&self, revert_from: RevertFrom) -> bool {
+        let Some(revert_from) = revert_from else { return false };
+        let manager = &*self.manager;
+        let by_people = manager != FIELD_MANAGER
+            && revert_from.iter().any(|pattern| match pattern.strip_suffix('*') {
+                Some(prefix) => manager.starts_with(prefix),
+                None => manager == pattern,
+            });
+        by_people || self.operation == "Update" && self.is_go_syncer()
+    }
+
+    /// True for the fields of a copy that the Go syncer has written: what the server makes up for a copy of ours of which
+    /// somebody has emptied the list of managers has our mark too.
+    pub(super) fn is_go_syncer(&self) -> bool {
+        GO_SYNCER.contains(&&*self.manager) && !(self.manager == MADE_UP && self.has_our_mark())
+    }
+
+    fn has_our_mark(&self) -> bool {
+        field_set(self).is_ok_and(|fields| !fields.only(&OUR_MARK).is_empty())
+    }
+
+    /// Of what we have applied, the fields that must not be others' too: all but our mark, by which an entry is known that
+    /// the server has made up for a copy of ours.
+    pub(super) fn may_be_shared(&self) -> Result<FieldSet, Error> {
+        let mut fields = field_set(self)?;
+        fields.leave_out(&OUR_MARK);
+        Ok(fields)
+    }
+
+    /// Its fields, as they are written, without what only restarts pods.
+    fn fields_without_restarts(&self) -> Option<Cow<'_, str>> {
+        let text = self.fields_v1?.get();
+        let without = || {
+            let mut fields = FieldSet::parse(text)?;
+            leave_out_restarts(&mut fields).then(|| Cow::Owned(fields.render()))
+        };
+        // A restart is rare: most need not be parsed.
+        let restarts = text.contains(RESTARTED_AT);
+        Some(restarts.then(without).flatten().unwrap_or(Cow::Borrowed(text)))
+    }
+}
+
+/// Leaves out what restarts pods. True if there was any.
+pub(super) fn leave_out_restarts(fields: &mut FieldSet) -> bool {
+    fields.leave_out_below_key("f:spec", RESTARTED_AT_KEY)
+}
+
+/// The managers of an object, and its resource version: what a patch of the managers is made from.
+pub(super) struct Entries<'a> {
+    version: String,
+    all: Vec<(&'a RawValue, Owner<'a>)>,
+}
+
+impl<'a> Entries<'a> {
+    pub(super) fn of(object: &'a [u8]) -> Result<Self, Error> {
+        let wire: RawWire<'a> = parse(object)?;
+        let entries = wire.metadata.managed_fields.into_iter();
+        let all = entries.map(|entry| Ok((entry, parse(entry.get().as_bytes())?)));
+        Ok(Self {
+            version: wire.metadata.resource_version,
+            all: all.collect::<Result<_, Error>>()?,
+        })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a RawValue, &Owner<'a>)> {
+        self.all.iter().map(|(entry, owner)| (*entry, owner))
+    }
+
+    /// The patch that puts these entries in their place. It is valid only as long as nobody changes the object (its resource
+    /// version is in it).
+    pub(super) fn patch(&self, entries: &[String]) -> String {
+        let (version, entries) = (Value::from(&*self.version), entries.join(","));
+        format!(r#"{{"metadata":{{"resourceVersion":{version},"managedFields":[{entries}]}}}}"#)
     }
 }
 
 /// The fields that we have applied, and those that others own or that we have written in another way.
 pub(super) fn owned(object: &[u8]) -> Result<(FieldSet, FieldSet), Error> {
-    let wire: RawWire<'_> = parse(object)?;
     let (mut ours, mut others) = (FieldSet::default(), FieldSet::default());
-    for &entry in &wire.metadata.managed_fields {
-        let owner: Owner = parse(entry.get().as_bytes())?;
+    for (_, owner) in Entries::of(object)?.iter() {
         let set = if owner.is_our_apply() { &mut ours } else { &mut others };
-        set.add(&field_set(&owner)?);
+        set.add(&field_set(owner)?);
     }
     Ok((ours, others))
 }
@@ -144,19 +294,6 @@ pub fn last_writer(object: &[u8]) -> Option<(String, String)> {
     let mut paths = Vec::new();
     collect_paths(&last["fieldsV1"], &mut String::new(), &mut paths);
     Some((text(last, "manager").to_owned(), paths.join(",")))
-}
-
-pub(super) fn is_taken(manager: &str, operation: &str, direction: Direction, revert_from: RevertFrom) -> bool {
-    // A copy at the hub is created by us, not applied.
-    if direction == Direction::Up && manager == FIELD_MANAGER {
-        return operation == "Update";
-    }
-    let Some(revert_from) = revert_from else { return false };
-    let by_people = revert_from.iter().any(|pattern| match pattern.strip_suffix('*') {
-        Some(prefix) => manager.starts_with(prefix),
-        None => manager == pattern,
-    });
-    by_people || (GO_SYNCER.contains(&manager) && operation == "Update")
 }
 
 fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
@@ -256,6 +393,90 @@ pub(super) mod tests {
         }
         let robbed = entry("edge-syncer", "Apply", &json!({"f:data": {}}));
         assert_ne!(marks_of(&copy(&[robbed])), base);
+    }
+
+    fn restarted(manager: &str, more: &Value) -> Value {
+        let mut fields = more.clone();
+        let annotations = json!({".": {}, RESTARTED_AT_KEY: {}});
+        fields["f:spec"] = json!({"f:template": {"f:metadata": {"f:annotations": annotations}}});
+        entry(manager, "Update", &fields)
+    }
+
+    // Found from outside: `kubectl rollout restart` at the edge was undone within a second.
+    #[test]
+    fn a_restart_of_pods_is_no_drift() {
+        let patterns = ["kubectl-*".to_owned()];
+        let marks_of = |entries: &[Value]| {
+            let object = json!({"metadata": {"name": "a", "managedFields": entries}}).to_string();
+            marks(object.as_bytes(), Direction::Down, Some(&patterns)).unwrap()
+        };
+        let with = |annotations: Value| {
+            let template = json!({"f:metadata": {"f:annotations": annotations}, "f:x": {}});
+            entry("edge-syncer", "Apply", &json!({"f:spec": {"f:template": template}}))
+        };
+        let base = marks_of(&[ours()]);
+        assert_eq!(marks_of(&[ours(), restarted("kubectl-rollout", &json!({}))]), base);
+        assert_ne!(
+            marks_of(&[ours(), restarted("kubectl-edit", &json!({"f:data": {"f:b": {}}}))]),
+            base
+        );
+        // Also where the hub has asked for one before.
+        let (before, after) = (with(json!({RESTARTED_AT_KEY: {}})), with(json!({})));
+        assert_eq!(
+            marks_of(&[before.clone()]),
+            marks_of(&[with(json!({RESTARTED_AT_KEY: {}}))])
+        );
+        let without = with(json!({RESTARTED_AT_KEY: {}, "f:y": {}}));
+        assert_ne!(marks_of(&[without]), marks_of(&[before]));
+        assert_ne!(marks_of(&[after]), base);
+    }
+
+    // Found from outside: as the docs of Kubernetes give it, `[{}]` empties the list. The server then names all fields for
+    // `before-first-apply`, those of controllers too.
+    #[test]
+    fn what_the_server_makes_up_for_a_copy_of_ours_is_not_the_go_syncers() {
+        let made_up = |annotation: &str| {
+            let fields = json!({"f:metadata": {"f:annotations": {annotation: {}}}, "f:data": {"f:b": {}}});
+            entry("before-first-apply", "Update", &fields)
+        };
+        for (annotation, is_taken) in [
+            ("f:edge.kubestellar.io/downsynced", true),
+            ("f:edge.kubestellar.io/owner", false),
+        ] {
+            let made_up = made_up(annotation).to_string();
+            let owner: Owner = serde_json::from_str(&made_up).unwrap();
+            for direction in [Direction::Down, Direction::Up] {
+                assert_eq!(owner.is_taken(direction, Some(&[])), is_taken, "{annotation}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_is_shared_with_whoever_else_has_it_unless_that_is_a_controller() {
+        assert_eq!(OUR_MARK[2], format!("f:{}", crate::api::OWNER));
+        let fields = json!({"f:data": {"f:a": {}}});
+        let shared = |other: Value| {
+            let object = json!([ours(), other]).to_string();
+            let owners: Vec<Owner<'_>> = serde_json::from_str(&object).unwrap();
+            Managers::of(&owners).shared
+        };
+        for (manager, operation, expected) in [
+            ("helm", "Update", true),
+            ("argocd", "Apply", true),
+            ("before-first-apply", "Update", true),
+            ("kube-controller-manager", "Update", false),
+            ("edge-syncer", "Update", false),
+        ] {
+            assert_eq!(shared(entry(manager, operation, &fields)), expected, "{manager}");
+            assert!(!shared(entry(
+                manager,
+                operation,
+                &json!({"f:data": {".": {}, "f:b": {}}})
+            )));
+        }
+        let mut scaled = entry("kubectl", "Update", &fields);
+        scaled["subresource"] = json!("scale");
+        assert!(!shared(scaled));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::fields::no_object;
-use super::managed_fields::is_syncer;
+use super::managed_fields::{MOST_MANAGERS, Managers, Owner};
 use crate::api::RENAMED_FROM;
 use crate::bounded::at_most;
 use crate::cluster::{Error, LONGEST_VERSION, ObjectName, Workspaces, is_path_segment, is_word};
@@ -45,10 +45,9 @@ pub struct Meta {
     /// Annotations.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// This syncer or the Go syncer is among its field managers, or it has none: one of the two has written it. The Go
-    /// syncer's updates empty the list; whatever else creates or changes an object is in it.
-    #[serde(default = "yes", rename = "managedFields", deserialize_with = "names_a_syncer")]
-    pub by_syncer: bool,
+    /// What its field managers say.
+    #[serde(default, rename = "managedFields", deserialize_with = "managers")]
+    pub managers: Managers,
     /// A workload or a Service has made it, and it is deleted with that (`controller: true` in its `ownerReferences`).
     #[serde(default, rename = "ownerReferences", deserialize_with = "names_a_workload")]
     pub of_workload: bool,
@@ -58,19 +57,9 @@ fn null_is_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BT
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-fn yes() -> bool {
-    true
-}
-
-fn names_a_syncer<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    #[derive(Deserialize)]
-    struct Entry<'a> {
-        #[serde(default, borrow)]
-        manager: Cow<'a, str>,
-    }
-    let entries: Option<Vec<Entry>> = Option::deserialize(deserializer)?;
-    let entries = entries.unwrap_or_default();
-    Ok(entries.is_empty() || entries.iter().any(|entry| is_syncer(&entry.manager)))
+fn managers<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Managers, D::Error> {
+    let owners: Vec<Owner<'de>> = at_most::<_, _, MOST_MANAGERS>(deserializer)?;
+    Ok(Managers::of(&owners))
 }
 
 /// Controllers that own what they make, all of them namespaced and built in: what they own is deleted with them.

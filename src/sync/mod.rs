@@ -7,6 +7,7 @@ pub(crate) mod contents;
 mod copy_place;
 pub mod definition;
 pub mod downsync;
+mod dropped_versions;
 mod duplicates;
 mod emptied;
 mod field_set;
@@ -26,6 +27,7 @@ mod pull_secrets;
 pub(crate) mod read;
 pub mod reconcile;
 mod replace;
+mod restarts;
 pub mod retire;
 #[cfg(test)]
 mod scripted;

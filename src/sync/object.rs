@@ -43,7 +43,7 @@ impl Address {
 }
 
 /// What the copy is to be: the cleaned origin, not yet marked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Desired {
     /// Hash of all that is enforced in the copy, and of the identity of its origin. Never 0.
     pub hash: u64,
@@ -75,13 +75,6 @@ fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
 }
 
 impl Desired {
-    /// The JSON of a top-level field of the copy, if there is one.
-    pub(super) fn field(&self, name: &str) -> Result<Option<String>, Error> {
-        let fields = format!("{{{}}}", self.fields.trim_start_matches(','));
-        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(&fields).map_err(|error| no_object(&error))?;
-        Ok(fields.get(name).map(|value| value.get().to_owned()))
-    }
-
     /// Cleans an origin for its copy. `None` if the object belongs to its own side alone.
     pub fn from_origin(
         origin: &Address,
@@ -128,6 +121,11 @@ impl Desired {
         desired.made_from(meta.uid);
         desired.duplicates = Duplicates::settle(&copy.resource, &mut desired.fields);
         Ok(Some(desired))
+    }
+
+    /// The same with these fields, each with a leading comma.
+    pub(super) fn with_fields(&self, fields: String) -> Self {
+        Self { fields, ..self.clone() }
     }
 
     /// True if it was made for this copy of this origin and this selection.

@@ -123,6 +123,8 @@ pub struct Copy {
     pub adopted: bool,
     /// It is being deleted.
     pub terminating: bool,
+    /// Others have fields that we have applied too, so that these would stay when the origin drops them.
+    pub shared: bool,
     /// [`origin_hash`] of the object that it was made from; 0 if its marks do not say.
     pub origin: u32,
     /// [`origin_hash`] of the cluster that this was in; 0 if its marks do not say.
@@ -153,7 +155,7 @@ impl Copy {
         let owner = Owner::of(&meta.annotations);
         let state = match owner {
             _ if !has_mark(direction, &resource.kind, meta) => CopyState::Foreign,
-            None if meta.by_syncer => CopyState::Ours,
+            None if meta.managers.by_syncer => CopyState::Ours,
             None => CopyState::Foreign,
             Some(owner) if owner.resource != resource.qualified() => CopyState::Foreign,
             Some(owner) if we.is(owner.sync_target) => CopyState::Ours,
@@ -168,6 +170,7 @@ impl Copy {
             create_only: direction == Direction::Down && is_create_only(&meta.annotations),
             adopted: direction == Direction::Down && meta.annotations.get(ADOPTED).is_some_and(|value| value == "true"),
             terminating: meta.deletion_timestamp.is_some(),
+            shared: meta.managers.shared,
             origin: owner.filter(|_| ours).map_or(0, |owner| origin_hash(owner.origin)),
             cluster: source.map_or(0, |source| origin_hash(source.cluster)),
             made_at: source.map_or(0, |source| source.version),

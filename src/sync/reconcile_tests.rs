@@ -9,6 +9,7 @@ pub(in crate::sync) const OURS: Copy = Copy {
     create_only: false,
     adopted: false,
     terminating: false,
+    shared: false,
     origin: 0,
     cluster: 0,
     made_at: 0,

@@ -8,10 +8,11 @@
 //! What API servers and controllers fill in stays as it is.
 
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
 use super::fields::with_fields;
-use super::managed_fields::{GO_SYNCER, Owner, RawWire, RevertFrom, field_set, is_taken, parse};
+use super::managed_fields::{Entries, GO_SYNCER, Owner, RevertFrom, field_set, leave_out_restarts};
 use crate::cluster::{Error, FIELD_MANAGER, ResourceType};
 use crate::plan::Direction;
 
@@ -69,20 +70,22 @@ const FILLED_IN_OR_SET: &[FilledIn] = &[
     ("rbac.authorization.k8s.io", "clusterroles", &["f:rules"]),
 ];
 
-const SPEC: &[&str] = &["f:spec"];
+/// What is no contents of an object.
+const NO_CONTENTS: [&[&str]; 2] = [&["f:metadata"], &["f:status"]];
 
 /// Whose fields are taken over. Entries of subresources (`status`, `scale`) never are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose<'a> {
     /// Those of managers that are reverted, and what we have written at the hub by a create.
     Reverted(RevertFrom<'a>),
-    /// Those of all managers in the spec.
-    Everybodys,
+    /// Those of all managers, except for metadata and status.
+    Everybodys {
+        /// Also what servers and controllers have filled in.
+        filled_in: bool,
+    },
 }
 
 /// The patch that makes fields of a copy of this type ours, to be followed by an apply. `None` if there are none to take.
-///
-/// The patch is valid only as long as nobody changes the object (its resource version is in it).
 pub(super) fn take_over(
     object: &[u8],
     resource: &ResourceType,
@@ -95,33 +98,22 @@ pub(super) fn take_over(
     {
         return Ok(None);
     }
-    let wire: RawWire<'_> = parse(object)?;
-    let owners = wire
-        .metadata
-        .managed_fields
-        .iter()
-        .map(|entry| parse(entry.get().as_bytes()));
-    let owners: Vec<Owner> = owners.collect::<Result<_, _>>()?;
-    let entries = || wire.metadata.managed_fields.iter().copied().zip(&owners);
+    let entries = Entries::of(object)?;
     let includes = |owner: &Owner| owner.subresource.is_empty() && whose.includes(owner, direction);
-    let ours = entries().find(|(_, owner)| owner.is_our_apply());
+    let ours = entries.iter().find(|(_, owner)| owner.is_our_apply());
     // Before the first apply, one of the others becomes our entry.
-    let Some((base, base_owner)) = ours.or_else(|| entries().find(|(_, owner)| includes(owner))) else {
+    let Some((base, base_owner)) = ours.or_else(|| entries.iter().find(|(_, owner)| includes(owner))) else {
         return Ok(None);
     };
     let (mut kept, mut taken) = (Vec::new(), FieldSet::default());
-    for (entry, owner) in entries().filter(|(_, owner)| !owner.is_our_apply()) {
+    for (entry, owner) in entries.iter().filter(|(_, owner)| !owner.is_our_apply()) {
         // A field set of another version of the type would not fit ours.
         if !includes(owner) || owner.api_version != base_owner.api_version {
             kept.push(entry.get().to_owned());
             continue;
         }
         let (fields, rest) = whose.split(owner, resource)?;
-        match (fields.is_empty(), rest.is_empty()) {
-            (true, _) => kept.push(entry.get().to_owned()),
-            (false, true) => {}
-            (false, false) => kept.push(with_fields(entry, &[("fieldsV1", &rest.render())])?),
-        }
+        kept.extend(rest_of(entry, &fields, &rest)?);
         taken.add(&fields);
     }
     if taken.is_empty() {
@@ -137,39 +129,105 @@ pub(super) fn take_over(
         ("fieldsV1", &*fields),
     ];
     kept.push(with_fields(base, &all)?);
-    let version = json!(wire.metadata.resource_version);
-    let kept = kept.join(",");
-    Ok(Some(format!(
-        r#"{{"metadata":{{"resourceVersion":{version},"managedFields":[{kept}]}}}}"#
-    )))
+    Ok(Some(entries.patch(&kept)))
+}
+
+/// The patch that takes from others what we have applied to a copy of this type too. `None` if there is nothing.
+///
+/// Otherwise a field that the origin drops would stay, since it has another owner: whoever had installed the copy before it
+/// was adopted, or applies the same beside us.
+pub(super) fn take_shared(object: &[u8], resource: &ResourceType) -> Result<Option<String>, Error> {
+    let entries = Entries::of(object)?;
+    let Some((_, ours)) = entries.iter().find(|(_, owner)| owner.is_our_apply()) else {
+        return Ok(None);
+    };
+    let mut ours = ours.may_be_shared()?;
+    // The copy's side would not do without these.
+    for (_, _, path) in FILLED_IN.iter().filter(|known| is_of(known, resource)) {
+        ours.leave_out(path);
+    }
+    let (mut kept, mut is_any) = (Vec::new(), false);
+    for (entry, owner) in entries.iter() {
+        let mut rest = field_set(owner)?;
+        if owner.may_share() && rest.subtract(&ours) {
+            is_any = true;
+            kept.extend(
+                (!rest.is_empty())
+                    .then(|| with_fields(entry, &[("fieldsV1", &rest.render())]))
+                    .transpose()?,
+            );
+        } else {
+            kept.push(entry.get().to_owned());
+        }
+    }
+    Ok(is_any.then(|| entries.patch(&kept)))
+}
+
+/// What is left of an entry without the fields that are taken.
+fn rest_of(entry: &RawValue, taken: &FieldSet, rest: &FieldSet) -> Result<Option<String>, Error> {
+    match (taken.is_empty(), rest.is_empty()) {
+        (true, _) => Ok(Some(entry.get().to_owned())),
+        (false, true) => Ok(None),
+        (false, false) => with_fields(entry, &[("fieldsV1", &rest.render())]).map(Some),
+    }
+}
+
+/// The fields of an object, as entries name them, that are neither its metadata nor its status.
+pub(super) fn contents_of(object: &[u8]) -> Result<Vec<String>, Error> {
+    let mut all = FieldSet::default();
+    for (_, owner) in Entries::of(object)?
+        .iter()
+        .filter(|(_, owner)| owner.subresource.is_empty())
+    {
+        all.add(&field_set(owner)?);
+    }
+    NO_CONTENTS.iter().for_each(|path| all.leave_out(path));
+    let named = all.fields(0).filter_map(|(key, _)| {
+        let key: String = serde_json::from_str(key).ok()?;
+        key.strip_prefix("f:").map(str::to_owned)
+    });
+    Ok(named.collect())
 }
 
 impl Whose<'_> {
     fn includes(self, owner: &Owner<'_>, direction: Direction) -> bool {
         match self {
-            Self::Reverted(revert_from) => is_taken(&owner.manager, &owner.operation, direction, revert_from),
+            Self::Reverted(revert_from) => owner.is_taken(direction, revert_from),
             // What we have written by patches is no part of an apply.
-            Self::Everybodys => owner.manager != FIELD_MANAGER,
+            Self::Everybodys { .. } => owner.manager != FIELD_MANAGER,
         }
     }
 
     /// The fields of an entry that are taken, and those that stay theirs.
     fn split(self, owner: &Owner<'_>, resource: &ResourceType) -> Result<(FieldSet, FieldSet), Error> {
         let (mut taken, mut rest) = (field_set(owner)?, FieldSet::default());
-        let is_anybodys = match self {
-            Self::Reverted(_) => GO_SYNCER.contains(&&*owner.manager),
-            Self::Everybodys => true,
+        let stay = |paths: &[&[&str]], taken: &mut FieldSet, rest: &mut FieldSet| {
+            for path in paths {
+                rest.add(&taken.only(path));
+                taken.leave_out(path);
+            }
         };
-        let more = FILLED_IN_OR_SET.iter().filter(|_| is_anybodys);
-        for (_, _, path) in FILLED_IN.iter().chain(more).filter(|known| is_of(known, resource)) {
-            rest.add(&taken.only(path));
-            taken.leave_out(path);
+        let of_type = |all: &'static [FilledIn]| -> Vec<&'static [&'static str]> {
+            let known = all.iter().filter(|known| is_of(known, resource));
+            known.map(|(_, _, path)| *path).collect()
+        };
+        let (is_anybodys, keeps_filled_in) = match self {
+            Self::Reverted(_) => (owner.is_go_syncer(), true),
+            Self::Everybodys { filled_in } => (!filled_in, !filled_in),
+        };
+        if keeps_filled_in {
+            stay(&of_type(FILLED_IN), &mut taken, &mut rest);
         }
-        if matches!(self, Self::Everybodys) {
-            let spec = taken.only(SPEC);
-            taken.leave_out(SPEC);
-            rest.add(&taken);
-            taken = spec;
+        if is_anybodys {
+            stay(&of_type(FILLED_IN_OR_SET), &mut taken, &mut rest);
+        }
+        if matches!(self, Self::Everybodys { .. }) {
+            stay(&NO_CONTENTS, &mut taken, &mut rest);
+        }
+        let mut restarts = taken.clone();
+        if leave_out_restarts(&mut taken) {
+            restarts.subtract(&taken);
+            rest.add(&restarts);
         }
         Ok((taken, rest))
     }
@@ -345,11 +403,92 @@ mod tests {
         let mut expected = made.clone();
         expected["operation"] = json!("Apply");
         assert_eq!(take(Whose::Reverted(Some(&[]))), json!([helm, expected]));
-        let now = take(Whose::Everybodys);
+        let now = take(Whose::Everybodys { filled_in: false });
         let theirs = json!({"f:metadata": {"f:labels": {}}});
         assert_eq!(now[0], entry("helm", "Update", &theirs));
         assert_eq!(now[1], made, "what we have written in another way");
         assert_eq!(now[2], entry("edge-syncer", "Apply", &json!({"f:spec": {"f:b": {}}})));
+    }
+
+    // Found from outside: what the hub dropped stayed in copies that had been installed by other tools.
+    #[test]
+    fn what_others_have_besides_us_becomes_ours_alone() {
+        let shared = |resource: &ResourceType, entries: &[Value]| {
+            let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
+            let patch = take_shared(object.as_bytes(), resource).unwrap();
+            patch.map(|patch| serde_json::from_str::<Value>(&patch).unwrap()["metadata"].clone())
+        };
+        let config_maps = ResourceType::config_maps();
+        let both = json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}});
+        let rest = json!({"f:data": {".": {}, "f:b": {}}});
+        for (manager, operation) in [("helm", "Update"), ("argocd", "Apply")] {
+            let patch = shared(&config_maps, &[entry(manager, operation, &both), ours()]);
+            let kept = json!([entry(manager, operation, &rest), ours()]);
+            assert_eq!(patch, Some(json!({"resourceVersion": "7", "managedFields": kept})));
+            let all = entry(manager, operation, &json!({"f:data": {".": {}, "f:a": {}}}));
+            assert_eq!(
+                shared(&config_maps, &[all, ours()]).unwrap()["managedFields"],
+                json!([ours()])
+            );
+            assert_eq!(shared(&config_maps, &[entry(manager, operation, &rest), ours()]), None);
+            assert_eq!(
+                shared(&config_maps, &[entry(manager, operation, &both)]),
+                None,
+                "not yet applied"
+            );
+        }
+        let controller = entry("kube-controller-manager", "Update", &both);
+        assert_eq!(shared(&config_maps, &[controller, ours()]), None);
+        // By our mark it is known that the server has made up an entry for a copy of ours.
+        let mark = json!({"f:metadata": {"f:annotations": {"f:edge.kubestellar.io/owner": {}}}});
+        let marked = [
+            entry("before-first-apply", "Update", &mark),
+            entry("edge-syncer", "Apply", &mark),
+        ];
+        assert_eq!(shared(&config_maps, &marked), None);
+        // Without it, the update would be refused.
+        let volume =
+            |manager: &str, operation: &str| entry(manager, operation, &json!({"f:spec": {"f:volumeName": {}}}));
+        let claims = of("", "persistentvolumeclaims");
+        let entries = [volume("helm", "Update"), volume("edge-syncer", "Apply")];
+        assert_eq!(shared(&claims, &entries), None);
+    }
+
+    #[test]
+    fn what_is_filled_in_gives_way_with_the_rest_and_a_restart_does_not() {
+        let webhook = json!({"f:clientConfig": {"f:caBundle": {}, "f:service": {"f:name": {}}}});
+        let fields =
+            json!({"f:metadata": {"f:labels": {"f:x": {}}}, "f:spec": {"f:conversion": {"f:webhook": webhook}}});
+        let crds = of("apiextensions.k8s.io", "customresourcedefinitions");
+        let object =
+            json!({"metadata": {"resourceVersion": "7", "managedFields": [entry("ca", "Update", &fields), ours()]}});
+        let take = |filled_in| {
+            let whose = Whose::Everybodys { filled_in };
+            let patch = take_over(object.to_string().as_bytes(), &crds, Direction::Down, whose)
+                .unwrap()
+                .unwrap();
+            let entries = serde_json::from_str::<Value>(&patch).unwrap()["metadata"]["managedFields"].clone();
+            (entries[0]["fieldsV1"].clone(), entries[1]["fieldsV1"].clone())
+        };
+        let labels = json!({"f:labels": {"f:x": {}}});
+        let (rest, taken) = take(true);
+        assert_eq!(rest, json!({"f:metadata": labels}));
+        assert_eq!(taken["f:spec"], fields["f:spec"]);
+        let (rest, taken) = take(false);
+        let bundle = json!({"f:webhook": {"f:clientConfig": {"f:caBundle": {}}}});
+        assert_eq!(rest, json!({"f:metadata": labels, "f:spec": {"f:conversion": bundle}}));
+        assert_eq!(
+            taken["f:spec"]["f:conversion"]["f:webhook"]["f:clientConfig"],
+            json!({"f:service": {"f:name": {}}})
+        );
+
+        let annotations = json!({"f:kubectl.kubernetes.io/restartedAt": {}});
+        let restart = json!({"f:spec": {"f:template": {"f:metadata": {"f:annotations": annotations}}}});
+        let deployments = of("apps", "deployments");
+        assert_eq!(
+            take_of(&deployments, &[entry("kubectl-rollout", "Update", &restart), ours()]),
+            None
+        );
     }
 
     #[test]

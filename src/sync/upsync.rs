@@ -143,7 +143,7 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     let Address { resource, name } = &job.copy_at;
     let source = job.source_mark(desired, copy);
     let source = source.as_deref();
-    let (mut object, created) = apply_once(hub, job, desired, (version, source)).await?;
+    let (mut object, created) = apply_once(hub, job, desired, (copy, version), source).await?;
     // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
     let whose = Whose::Reverted(job.policy.reverts(job.selection));
     if let Some(patch) = take_over(&object, resource, Direction::Up, whose)? {
@@ -151,7 +151,7 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
             .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
             .await?;
         let version = Meta::parse(&patched)?.version_number();
-        (object, _) = apply_once(hub, job, desired, (version, source)).await?;
+        (object, _) = apply_once(hub, job, desired, (Copy::default(), version), source).await?;
     }
     if let Some(patch) = desired.addition(resource, &object)? {
         object = hub.merge_patch_for(resource, name, patch, Content::Metadata).await?;
@@ -173,7 +173,8 @@ async fn apply_once(
     hub: &Cluster,
     job: &Job,
     desired: &Desired,
-    (version, source): (u64, Option<&str>),
+    (copy, version): (Copy, u64),
+    source: Option<&str>,
 ) -> Result<(Bytes, bool), Error> {
     let Address { resource, name } = &job.copy_at;
     // The answer is sent over the hub's link, so the whole object is requested only if it is needed to find what is
@@ -192,7 +193,7 @@ async fn apply_once(
         let body = desired.body(Direction::Up, &job.copy_at, &job.policy.sync_target, &marks);
         hub.apply(resource, name, body, answer).await
     };
-    conflicting::apply(hub, job, desired, Some(&version.to_string()), once).await
+    conflicting::apply(hub, job, desired, (copy, Some(&version.to_string())), once).await
 }
 
 #[cfg(test)]

@@ -1,0 +1,124 @@
+//! Restarts of pods: people ask for one by an annotation of the pod template (`kubectl rollout restart`), at the hub or at the
+//! edge. It is an operation, no content: the later one counts, wherever it was asked for, and an earlier one must not be
+//! applied over it, which would restart the pods once more.
+
+use serde_json::{Map, Value, json};
+
+use super::managed_fields::RESTARTED_AT;
+use super::object::Desired;
+use crate::cluster::since_1970_of;
+
+impl Desired {
+    /// True if it may ask for a restart.
+    pub(super) fn restarts_pods(&self) -> bool {
+        self.fields.contains(RESTARTED_AT)
+    }
+
+    /// The same without the restarts that are earlier than those of the copy; `None` if none is.
+    pub(super) fn without_earlier_restarts(&self, copy: &[u8]) -> Option<Self> {
+        let fields = format!("{{{}}}", self.fields.trim_start_matches(','));
+        let mut wanted: Map<String, Value> = serde_json::from_str(&fields).ok()?;
+        let copy: Value = serde_json::from_slice(copy).ok()?;
+        let mut is_any = false;
+        leave_out_earlier(wanted.get_mut("spec")?, copy.get("spec")?, &mut is_any);
+        let fields = wanted.iter().map(|(key, value)| format!(",{}:{value}", json!(key)));
+        is_any.then(|| self.with_fields(fields.collect()))
+    }
+}
+
+fn leave_out_earlier(wanted: &mut Value, found: &Value, is_any: &mut bool) {
+    let Value::Object(fields) = wanted else { return };
+    let is_earlier = |wanted: &Value| {
+        let times = wanted
+            .as_str()
+            .and_then(seconds)
+            .zip(found[RESTARTED_AT].as_str().and_then(seconds));
+        times.is_some_and(|(wanted, found)| wanted < found)
+    };
+    if fields.get(RESTARTED_AT).is_some_and(is_earlier) {
+        fields.remove(RESTARTED_AT);
+        *is_any = true;
+    }
+    for (name, value) in fields {
+        if let Some(found) = found.get(name) {
+            leave_out_earlier(value, found, is_any);
+        }
+    }
+}
+
+/// A time as kubectl writes it (RFC 3339, with the offset of where it ran), in seconds since 1970.
+fn seconds(text: &str) -> Option<i64> {
+    let (time, zone) = text.split_at_checked(19)?;
+    let at = i64::try_from(since_1970_of(&format!("{time}Z"))?).ok()?;
+    let zone = zone.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    if zone == "Z" {
+        return Some(at);
+    }
+    let (sign, offset) = zone.split_at_checked(1)?;
+    let (hours, minutes) = offset.split_once(':')?;
+    let offset = hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60;
+    match sign {
+        "+" => Some(at - offset),
+        "-" => Some(at + offset),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{ObjectName, ResourceType};
+    use crate::plan::Selection;
+    use crate::sync::object::Address;
+
+    #[test]
+    fn times_are_compared_wherever_they_were_written() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:10Z", Some(10)),
+            ("1970-01-01T02:00:10+02:00", Some(10)),
+            ("1970-01-01T00:00:10.5Z", Some(10)),
+            ("1970-01-02T00:00:00-01:30", Some(86_400 + 5_400)),
+            ("now", None),
+            ("1970-01-01T00:00:10", None),
+            ("1970-01-01T00:00:10*00:00", None),
+            ("1970-01-01T00:00:10+ä", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_earlier_restart_is_not_applied_over_a_later_one() {
+        let workload = |at: Option<&str>| {
+            let annotations = at.map_or(json!({"x": "1"}), |at| json!({"x": "1", RESTARTED_AT: at}));
+            json!({"metadata": {"namespace": "shop", "name": "a"},
+                "spec": {"replicas": 2, "template": {"metadata": {"annotations": annotations}}}})
+        };
+        let address = Address {
+            resource: ResourceType::config_maps(),
+            name: ObjectName::new("shop", "a"),
+        };
+        let (early, late) = ("2026-11-01T10:00:00Z", "2026-11-01T13:00:00+02:00");
+        for (wanted, found, is_left_out) in [
+            (Some(early), Some(late), true),
+            (Some(late), Some(early), false),
+            (Some(early), Some(early), false),
+            (Some(early), None, false),
+            (None, Some(late), false),
+            (Some("when?"), Some(late), false),
+        ] {
+            let origin = workload(wanted).to_string();
+            let desired = Desired::from_origin(&address, &address, Selection::Full, origin.as_bytes());
+            let desired = desired.unwrap().unwrap();
+            assert_eq!(desired.restarts_pods(), wanted.is_some());
+            let without = desired.without_earlier_restarts(workload(found).to_string().as_bytes());
+            assert_eq!(without.is_some(), is_left_out, "{wanted:?} {found:?}");
+            if let Some(without) = without {
+                let spec = without.fields.strip_prefix(",\"spec\":").unwrap();
+                let spec: Value = serde_json::from_str(spec).unwrap();
+                assert_eq!(spec, workload(None)["spec"]);
+                assert_eq!(without.hash, desired.hash, "what the hub wants is the same");
+            }
+        }
+    }
+}

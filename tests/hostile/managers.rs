@@ -1,0 +1,442 @@
+//! Field managers beside the syncer: tools that had installed a copy, controllers, people who restart pods, versions of a type
+//! that are gone, and lists of managers that somebody has emptied. All were found from outside.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::support::Objects;
+use crate::support::certs::Authority;
+use crate::support::kubeconfig::base64;
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::{JSON, MERGE_PATCH, config_map, namespace, path};
+use crate::support::stage::{Stage, all_of, own_group, select, stage};
+use crate::support::story::{annotation, arrives, becomes, crd, custom_object, drop_crds, edit, install_crd, reselect};
+
+in_both_modes!(
+    a_type_that_drops_a_version_is_synced_on,
+    what_the_hub_drops_goes_from_what_others_had_installed,
+    a_restart_at_the_edge_is_left_alone,
+);
+
+const CRD_API: &str = "apiextensions.k8s.io/v1";
+const CRDS: &str = "customresourcedefinitions";
+
+/// Sends a patch as a field manager.
+async fn patch_as(at: &Objects, manager: &str, target: &str, patch: &Value) -> Value {
+    let target = format!("{target}?fieldManager={manager}");
+    let patched = at.send(Method::PATCH, &target, MERGE_PATCH, Some(patch)).await;
+    patched.unwrap_or_else(|error| panic!("{manager} cannot patch {target}: {error}"))
+}
+
+/// Creates an object as a field manager.
+async fn create_as(at: &Objects, manager: &str, object: &Value) {
+    let [api_version, kind, space] = [&object["apiVersion"], &object["kind"], &object["metadata"]["namespace"]]
+        .map(|field| field.as_str().expect("it has one"));
+    let target = format!("{}?fieldManager={manager}", path(api_version, kind, space, ""));
+    let created = at.send(Method::POST, &target, JSON, Some(object)).await;
+    created.unwrap_or_else(|error| panic!("{manager} cannot create {target}: {error}"));
+}
+
+/// The same type at version `v0` too, or at `v1` alone.
+fn with_versions(group: &str, both: bool) -> Value {
+    let mut definition = crd(group, "servings", true);
+    if both {
+        let mut older = definition["spec"]["versions"][0].clone();
+        (older["name"], older["storage"]) = (json!("v0"), json!(false));
+        definition["spec"]["versions"]
+            .as_array_mut()
+            .expect("it is a list")
+            .push(older);
+    }
+    definition
+}
+
+async fn a_type_that_drops_a_version_is_synced_on(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, v1) = own_group(&shop);
+    let v0 = format!("{group}/v0");
+    let sides = [&hub, &edge];
+    install_crd(&sides, &with_versions(&group, true)).await;
+    for side in sides {
+        side.create(&namespace(&shop)).await;
+    }
+    let object = |name: &str, spec: Value| {
+        let mut object = custom_object(&group, "servings", &shop, name, 1);
+        object["spec"] = spec;
+        object["metadata"]["labels"] = json!({"stays": "1", "goes": "1"});
+        object
+    };
+    let full = json!({"size": 1, "debug": {"port": 5005}});
+    hub.create(&object("down", full.clone())).await;
+    let mut up = object("up", full);
+    up["apiVersion"] = json!(v0);
+    edge.create(&up).await;
+    let config = |version: &str| {
+        let resources = json!([{"group": group, "resource": "servings", "apiVersion": version}]);
+        json!({"namespaceScope": {"namespaces": [shop], "resources": resources}})
+    };
+    let mut spec = config("v0");
+    spec["upsync"] = json!([{"apiGroup": group, "resources": ["servings"], "namespaces": [shop], "names": ["up"]}]);
+    select(&hub, &spec).await;
+    {
+        let _syncer = pair.syncer(flags);
+        for (from, to, name) in [(&hub, &edge, "down"), (&edge, &hub, "up")] {
+            arrives(to, &v1, "servings", &shop, name).await;
+            // What is applied, and not only created.
+            patch_as(
+                from,
+                "people",
+                &path(&v1, "servings", &shop, name),
+                &json!({"spec": {"more": 1}}),
+            )
+            .await;
+            becomes(to, [&v1, "servings", &shop, name], "has more", |copy| {
+                copy["spec"]["more"] == 1
+            })
+            .await;
+            // A controller of the copy's side, at the version that will be gone.
+            patch_as(
+                to,
+                "operator",
+                &path(&v0, "servings", &shop, name),
+                &json!({"spec": {"own": 1}}),
+            )
+            .await;
+        }
+    }
+    for side in sides {
+        let one = with_versions(&group, false)["spec"]["versions"].clone();
+        let name = format!("servings.{group}");
+        side.merge_patch(CRD_API, CRDS, "", &name, &json!({"spec": {"versions": one}}))
+            .await;
+        becomes(side, [CRD_API, CRDS, "", &name], "has one version", |crd| {
+            crd["status"]["storedVersions"] == json!(["v1"])
+        })
+        .await;
+    }
+    spec["namespaceScope"] = config("v1")["namespaceScope"].clone();
+    reselect(&hub, &spec).await;
+    let drop = json!({"spec": {"size": 2, "debug": null, "more": null}, "metadata": {"labels": {"goes": null}}});
+    let is_so = |copy: &Value| {
+        copy["spec"] == json!({"size": 2, "own": 1})
+            && copy["metadata"]["labels"]["goes"].is_null()
+            && copy["metadata"]["labels"]["stays"] == "1"
+    };
+    let first = [(&hub, &edge, "down"), (&edge, &hub, "up")];
+    for (from, _, name) in first {
+        from.merge_patch(&v1, "servings", &shop, name, &drop).await;
+    }
+    let _syncer = pair.syncer(flags);
+    for (_, to, name) in first {
+        becomes(to, [&v1, "servings", &shop, name], "is as its origin", is_so).await;
+    }
+    for (from, to, name) in first {
+        from.merge_patch(&v1, "servings", &shop, name, &json!({"spec": {"later": 1}}))
+            .await;
+        becomes(to, [&v1, "servings", &shop, name], "follows", |copy| {
+            copy["spec"]["later"] == 1
+        })
+        .await;
+    }
+    drop_crds(&sides, &[&format!("servings.{group}")]).await;
+}
+
+fn deployment(shop: &str, name: &str, spec: &Value) -> Value {
+    let container = json!({"name": "c", "image": "example.org/c:1",
+        "env": [{"name": "KEEP", "value": "1"}, {"name": "DEBUG", "value": "1"}]});
+    let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": shop, "name": name},
+        "spec": {"selector": {"matchLabels": {"app": "a"}},
+            "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}}}});
+    for (field, value) in spec.as_object().expect("it is one") {
+        object["spec"][field] = value.clone();
+    }
+    object
+}
+
+async fn what_the_hub_drops_goes_from_what_others_had_installed(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    let mut settings = config_map(&shop, "settings", json!({"keep": "1", "drop": "2"}));
+    settings["metadata"]["labels"] = json!({"app": "a", "old": "x"});
+    let app = deployment(&shop, "app", &json!({"replicas": 3}));
+    let scaled = deployment(&shop, "scaled", &json!({"replicas": 3}));
+    for object in [&settings, &app, &scaled] {
+        hub.create(object).await;
+    }
+    create_as(&edge, "helm", &app).await;
+    edge.apply_as("argocd", &settings).await;
+    // Whoever applies the same later shares it as well.
+    create_as(&edge, "terraform", &scaled).await;
+    let scale = format!("{}/scale", path("apps/v1", "deployments", &shop, "scaled"));
+    patch_as(&edge, "autoscaler", &scale, &json!({"spec": {"replicas": 2}})).await;
+    patch_as(&edge, "autoscaler", &scale, &json!({"spec": {"replicas": 3}})).await;
+    select(&hub, &all_of(&shop, &[("", "configmaps"), ("apps", "deployments")])).await;
+    let syncer = pair.syncer(flags);
+    for (api, plural, name) in [
+        ("v1", "configmaps", "settings"),
+        ("apps/v1", "deployments", "app"),
+        ("apps/v1", "deployments", "scaled"),
+    ] {
+        becomes(&edge, [api, plural, &shop, name], "is adopted", |copy| {
+            annotation(copy, "adopted") == "true"
+        })
+        .await;
+    }
+    edge.apply_as("kustomize", &settings).await;
+    edit(
+        &hub,
+        &shop,
+        "settings",
+        &json!({"data": {"drop": null, "keep": "3"}, "metadata": {"labels": {"old": null}}}),
+    )
+    .await;
+    let copy = becomes(
+        &edge,
+        ["v1", "configmaps", &shop, "settings"],
+        "has the new value",
+        |copy| copy["data"]["keep"] == "3",
+    )
+    .await;
+    assert_eq!(copy["data"], json!({"keep": "3"}));
+    assert_eq!(copy["metadata"]["labels"]["old"], Value::Null);
+    // The same while the syncer is away.
+    drop(syncer);
+    let env = json!([{"name": "KEEP", "value": "3"}]);
+    for name in ["app", "scaled"] {
+        let mut fewer = deployment(&shop, name, &json!({}));
+        fewer["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
+        hub.delete("apps/v1", "deployments", &shop, name).await;
+        hub.apply_as("people", &fewer).await;
+    }
+    let _syncer = pair.syncer(flags);
+    for (name, replicas) in [("app", 1), ("scaled", 3)] {
+        let at = ["apps/v1", "deployments", &*shop, name];
+        let copy = becomes(&edge, at, "has one variable", |copy| {
+            copy["spec"]["template"]["spec"]["containers"][0]["env"] == env
+        })
+        .await;
+        assert_eq!(copy["spec"]["replicas"], replicas, "{name}");
+    }
+}
+
+async fn a_restart_at_the_edge_is_left_alone(flags: Mode) {
+    const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    let (group, v1) = own_group(&shop);
+    install_crd(&[&hub, &edge], &crd(&group, "rollers", true)).await;
+    let web = deployment(&shop, "it", &json!({}));
+    let mut roller = custom_object(&group, "rollers", &shop, "it", 1);
+    roller["spec"]["template"] = web["spec"]["template"].clone();
+    let mut set = web.clone();
+    (set["kind"], set["spec"]["serviceName"]) = (json!("StatefulSet"), json!("it"));
+    let mut daemon = web.clone();
+    daemon["kind"] = json!("DaemonSet");
+    let kinds = [
+        ("apps/v1", "deployments", web),
+        ("apps/v1", "statefulsets", set),
+        ("apps/v1", "daemonsets", daemon),
+        (&*v1, "rollers", roller),
+    ];
+    let restart = |at: &str| json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED: at}}}}});
+    let target = |api: &str, plural: &str| path(api, plural, &shop, "it");
+    for (_, _, object) in &kinds {
+        hub.create(object).await;
+    }
+    let mut spec = all_of(
+        &shop,
+        &[
+            ("apps", "deployments"),
+            ("apps", "statefulsets"),
+            ("apps", "daemonsets"),
+        ],
+    );
+    let custom = json!({"group": group, "resource": "rollers", "apiVersion": "v1"});
+    spec["namespaceScope"]["resources"]
+        .as_array_mut()
+        .expect("it is a list")
+        .push(custom);
+    select(&hub, &spec).await;
+    let mut syncer = pair.syncer(flags);
+    for (api, plural, _) in &kinds {
+        arrives(&edge, api, plural, &shop, "it").await;
+    }
+    for (asked_at_hub, asked_at_edge, expected) in [
+        (None, "2026-11-01T10:00:00Z", "2026-11-01T10:00:00Z"),
+        // The hub asks for one later, and people at the edge once more.
+        (
+            Some("2026-11-02T10:00:00Z"),
+            "2026-11-03T12:00:00+02:00",
+            "2026-11-03T12:00:00+02:00",
+        ),
+    ] {
+        for (api, plural, _) in &kinds {
+            if let Some(at) = asked_at_hub {
+                patch_as(&hub, "kubectl-rollout", &target(api, plural), &restart(at)).await;
+                let at_edge = [*api, *plural, &*shop, "it"];
+                becomes(&edge, at_edge, "is restarted", |copy| {
+                    copy["spec"]["template"]["metadata"]["annotations"][RESTARTED] == at
+                })
+                .await;
+            }
+            patch_as(&edge, "kubectl-rollout", &target(api, plural), &restart(asked_at_edge)).await;
+        }
+        // Whatever else the hub changes, and also after a restart of the syncer.
+        for round in ["first", "second"] {
+            let note = format!("{round}-{asked_at_edge}");
+            for (api, plural, _) in &kinds {
+                let patch = json!({"metadata": {"annotations": {"note": note}}});
+                hub.merge_patch(api, plural, &shop, "it", &patch).await;
+            }
+            for (api, plural, _) in &kinds {
+                let copy = becomes(&edge, [api, plural, &shop, "it"], "has the note", |copy| {
+                    copy["metadata"]["annotations"]["note"] == *note
+                })
+                .await;
+                let annotations = &copy["spec"]["template"]["metadata"]["annotations"];
+                assert_eq!(annotations[RESTARTED], expected, "{plural} {round}");
+            }
+            drop(syncer);
+            syncer = pair.syncer(flags);
+        }
+    }
+    drop(syncer);
+    drop_crds(&[&hub, &edge], &[&format!("rollers.{group}")]).await;
+}
+
+/// As the docs of Kubernetes give it.
+#[tokio::test]
+async fn a_copy_whose_managers_were_emptied_keeps_what_controllers_have_added() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    for side in [&hub, &edge] {
+        side.create(&namespace(&shop)).await;
+    }
+    hub.create(&config_map(&shop, "down", json!({"keep": "1", "drop": "1"})))
+        .await;
+    edge.create(&config_map(&shop, "up", json!({"keep": "1", "drop": "1"})))
+        .await;
+    let mut spec = all_of(&shop, &[("", "configmaps")]);
+    spec["upsync"] = json!([{"apiGroup": "", "resources": ["configmaps"], "namespaces": [shop], "names": ["up"]}]);
+    select(&hub, &spec).await;
+    let _syncer = pair.syncer(&[]);
+    for (from, to, name) in [(&hub, &edge, "down"), (&edge, &hub, "up")] {
+        let target = path("v1", "configmaps", &shop, name);
+        arrives(to, "v1", "configmaps", &shop, name).await;
+        patch_as(to, "operator", &target, &json!({"data": {"own": "1"}})).await;
+        let emptied = json!({"metadata": {"managedFields": [{}]}});
+        to.merge_patch("v1", "configmaps", &shop, name, &emptied).await;
+        edit(from, &shop, name, &json!({"data": {"keep": "2"}})).await;
+        let at = ["v1", "configmaps", &*shop, name];
+        becomes(to, at, "has the new value", |copy| copy["data"]["keep"] == "2").await;
+        edit(from, &shop, name, &json!({"data": {"keep": "3", "drop": null}})).await;
+        let copy = becomes(to, at, "has the next value", |copy| copy["data"]["keep"] == "3").await;
+        assert_eq!(copy["data"], json!({"keep": "3", "own": "1"}), "{name}");
+    }
+}
+
+/// Values that a controller has filled in, each with what the hub wants then and what excludes it.
+#[tokio::test]
+async fn what_a_controller_has_filled_in_gives_way_to_what_the_hub_wants() {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    let bundle = json!(base64(&Authority::new("injected").certificate));
+    let (group, _) = own_group(&shop);
+    let mut definition = crd(&group, "issuers", true);
+    let name = format!("issuers.{group}");
+    let client = json!({"service": {"namespace": shop, "name": "webhook"}});
+    definition["spec"]["conversion"] =
+        json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
+    let service = format!("v1.{group}-api");
+    let aggregated = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": service},
+        "spec": {"group": format!("{group}-api"), "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 10,
+            "service": {"namespace": shop, "name": "api"}}});
+    let port = json!({"port": 80, "name": "http"});
+    let exposed = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": shop, "name": "web"},
+        "spec": {"type": "NodePort", "ports": [port], "selector": {"app": "a"}}});
+    let cases = [
+        (
+            [CRD_API, CRDS, "", &*name],
+            definition,
+            json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}}),
+            json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}}),
+            "/spec/conversion",
+            json!({"strategy": "None"}),
+        ),
+        (
+            ["apiregistration.k8s.io/v1", "apiservices", "", &service],
+            aggregated,
+            json!({"spec": {"caBundle": bundle}}),
+            json!({"spec": {"insecureSkipTLSVerify": true}}),
+            "/spec/insecureSkipTLSVerify",
+            json!(true),
+        ),
+        (
+            ["v1", "services", &*shop, "web"],
+            exposed,
+            json!({"spec": {"ports": [{"port": 80, "name": "http", "nodePort": 30_977}]}}),
+            json!({"spec": {"type": "ExternalName", "externalName": "example.org", "ports": null, "clusterIP": null, "clusterIPs": null}}),
+            "/spec/type",
+            json!("ExternalName"),
+        ),
+    ];
+    let spec = json!({
+        "namespaceScope": all_of(&shop, &[("", "services")])["namespaceScope"],
+        "clusterScope": [
+            {"group": "apiextensions.k8s.io", "resource": CRDS, "apiVersion": "v1", "objects": [name]},
+            {"group": "apiregistration.k8s.io", "resource": "apiservices", "apiVersion": "v1", "objects": [service]},
+        ],
+    });
+    for (_, object, ..) in &cases {
+        hub.create(object).await;
+    }
+    select(&hub, &spec).await;
+    let _syncer = pair.syncer(&[]);
+    for (at, _, filled_in, change, field, expected) in &cases {
+        let [api, plural, space, name] = *at;
+        arrives(&edge, api, plural, space, name).await;
+        patch_as(&edge, "injector", &path(api, plural, space, name), filled_in).await;
+        hub.merge_patch(api, plural, space, name, change).await;
+        becomes(&edge, *at, "is as the hub wants it", |copy| {
+            copy.pointer(field) == Some(expected)
+        })
+        .await;
+        hub.delete(api, plural, space, name).await;
+    }
+    drop_crds(&[&edge], &[&name]).await;
+}
+
+/// `kubectl apply` is named for defaults too, but notes what it was given.
+#[tokio::test]
+async fn replicas_that_nobody_wants_at_the_hub_are_left_to_the_edge() {
+    const NOTE: &str = "kubectl.kubernetes.io/last-applied-configuration";
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    let mut web = deployment(&shop, "it", &json!({}));
+    web["metadata"]["annotations"] = json!({NOTE: web.to_string()});
+    let mut set = web.clone();
+    set["kind"] = json!("ReplicaSet");
+    for object in [&web, &set] {
+        create_as(&hub, "kubectl-client-side-apply", object).await;
+    }
+    select(
+        &hub,
+        &all_of(&shop, &[("apps", "deployments"), ("apps", "replicasets")]),
+    )
+    .await;
+    let _syncer = pair.syncer(&[]);
+    for plural in ["deployments", "replicasets"] {
+        arrives(&edge, "apps/v1", plural, &shop, "it").await;
+        let scale = format!("{}/scale", path("apps/v1", plural, &shop, "it"));
+        patch_as(&edge, "autoscaler", &scale, &json!({"spec": {"replicas": 4}})).await;
+        let note = json!({"metadata": {"annotations": {"note": "1"}}});
+        hub.merge_patch("apps/v1", plural, &shop, "it", &note).await;
+        let at = ["apps/v1", plural, &*shop, "it"];
+        let copy = becomes(&edge, at, "has the note", |copy| {
+            copy["metadata"]["annotations"]["note"] == "1"
+        })
+        .await;
+        assert_eq!(copy["spec"]["replicas"], 4, "{plural}");
+    }
+}
