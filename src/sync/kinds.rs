@@ -10,6 +10,8 @@
 //! default of the schema (`replicas: 1`) is owned by the client that sends whole objects, and by nobody after an apply. Of
 //! such a client that notes in an annotation what people have given it, the note says whether they have set the field.
 
+mod accounts;
+
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -42,7 +44,7 @@ const RULES: &[Rule] = &[
     ("", "persistentvolumes", &["spec", "claimRef"], claim_ref),
     ("", "pods", &["spec"], pod),
     ("", "serviceaccounts", &["imagePullSecrets"], pull_secrets),
-    ("", "serviceaccounts", &["secrets"], drop_value),
+    ("", "serviceaccounts", &["secrets"], accounts::secrets),
     ("", "services", &["spec"], service),
     (ADMISSION, "mutatingwebhookconfigurations", &["webhooks"], ca_bundles),
     (ADMISSION, "validatingwebhookconfigurations", &["webhooks"], ca_bundles),
@@ -274,6 +276,11 @@ impl Owner {
     fn notes_what_is_wanted(&self) -> bool {
         const NOTE: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
         self.operation == "Update" && self.owns(&["f:metadata", "f:annotations", NOTE])
+    }
+
+    /// Surely no controller that writes whole objects, whatever its name.
+    fn is_person(&self) -> bool {
+        (self.operation == "Apply" || self.manager.starts_with("kubectl")) && !self.is_controller()
     }
 
     /// The server makes this entry, of all fields, for an object that had none when it was first applied.

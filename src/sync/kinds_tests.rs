@@ -174,10 +174,9 @@ fn node_ports_are_synced_port_by_port() {
 }
 
 #[test]
-fn generated_secrets_of_a_service_account_stay_at_the_hub() {
+fn generated_pull_secrets_of_a_service_account_stay_at_the_hub() {
     let object = json!({
         "metadata": {"name": "app"},
-        "secrets": [{"name": "app-token-x"}],
         "imagePullSecrets": [{"name": "mine"}, {"name": "app-dockercfg-7x2kp"}],
         "automountServiceAccountToken": false,
     });
@@ -188,6 +187,74 @@ fn generated_secrets_of_a_service_account_stay_at_the_hub() {
     );
     let object = json!({"metadata": {"name": "app"}, "imagePullSecrets": [{"name": "app-dockercfg-7x2kp"}]});
     check("ServiceAccount", object, json!({}));
+}
+
+// Issue 41: names that people had set never arrived.
+#[test]
+fn secrets_that_people_have_listed_are_synced_and_those_that_controllers_have_made_are_not() {
+    const TOKEN: &str = "app-token-7x2kp";
+    const CREDENTIALS: &str = "app-dockercfg-7x2kp";
+    for (name, listed_by, is_synced) in [
+        ("mine", None, true),
+        (TOKEN, None, false),
+        (CREDENTIALS, None, false),
+        // Almost such names.
+        ("app-token", None, true),
+        ("app-token-admin-2", None, true),
+        ("app-token-ADMIN", None, true),
+        ("other-token-7x2kp", None, true),
+        // Who has listed it says more than its name.
+        ("mine", Some(("kube-controller-manager", "Update")), false),
+        ("mine", Some(("openshift-controller-manager", "Update")), false),
+        ("mine", Some(("helm", "Update")), true),
+        (TOKEN, Some(("kubectl-edit", "Update")), true),
+        (TOKEN, Some(("argocd-controller", "Apply")), true),
+        (CREDENTIALS, Some(("kubectl", "Apply")), true),
+        // Perhaps a controller, perhaps an import of what one has made.
+        (TOKEN, Some(("velero-server", "Update")), false),
+        (TOKEN, Some(("before-first-apply", "Update")), false),
+        ("mine", Some(("before-first-apply", "Update")), true),
+    ] {
+        let mut metadata = json!({"name": "app"});
+        if let Some((manager, operation)) = listed_by {
+            let item = format!("k:{}", json!({"name": name}));
+            metadata["managedFields"] = json!([{"manager": manager, "operation": operation,
+                "fieldsV1": {"f:secrets": {".": {}, item: {".": {}, "f:name": {}}}}}]);
+        }
+        let object = json!({"metadata": metadata, "secrets": [{"name": name}]});
+        let expected = if is_synced {
+            json!({"secrets": [{"name": name}]})
+        } else {
+            json!({})
+        };
+        check("ServiceAccount", object, expected);
+    }
+    // Names are cut where API servers cut them when they generate names.
+    let long = "a".repeat(60);
+    let token = format!("{}7x2kp", "a".repeat(58));
+    let object = json!({"metadata": {"name": long}, "secrets": [{"name": token}]});
+    check("ServiceAccount", object, json!({}));
+}
+
+#[test]
+fn secrets_of_a_service_account_have_a_name_each_and_nothing_of_the_object_at_the_hub() {
+    let secrets = json!([
+        {"name": "b", "namespace": "n", "uid": "1", "resourceVersion": "7"}, {"name": "a"}, {"name": "b"}, {"name": ""},
+        {"uid": "2"}, "?"
+    ]);
+    let object = json!({"metadata": {"name": "app"}, "secrets": secrets});
+    check(
+        "ServiceAccount",
+        object,
+        json!({"secrets": [{"name": "b", "namespace": "n"}, {"name": "a"}]}),
+    );
+    for none in [json!([]), json!(null), json!([{}])] {
+        check(
+            "ServiceAccount",
+            json!({"metadata": {"name": "app"}, "secrets": none}),
+            json!({}),
+        );
+    }
 }
 
 #[test]

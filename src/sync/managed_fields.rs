@@ -27,16 +27,18 @@ pub(super) const GO_SYNCER: [&str; 3] = ["syncer", "kubestellar-syncer", MADE_UP
 /// What the server calls the manager of all fields of an object that had none when it was first applied.
 pub(super) const MADE_UP: &str = "before-first-apply";
 
-/// The clusters' own controllers; in k3s, `MicroK8s` and `MicroShift` all of them are one program.
-const CONTROLLERS: [&str; 8] = [
+/// The clusters' own controllers; in k3s, `MicroK8s`, `MicroShift` and kcp all of them are one program.
+const CONTROLLERS: [&str; 10] = [
     "cloud-controller-manager",
     "k3s",
+    "kcp",
     "kube-apiserver",
     "kube-controller-manager",
     "kube-scheduler",
     "kubelet",
     "kubelite",
     "microshift",
+    "openshift-controller-manager",
 ];
 
 /// The annotation of a pod template by which people restart its pods (`kubectl rollout restart`): an operation, and no change

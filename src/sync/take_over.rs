@@ -41,7 +41,7 @@ const FILLED_IN: &[FilledIn] = &[
     // Hardly anything of it can be changed.
     ("", "pods", &["f:spec"]),
     ("", "serviceaccounts", &["f:imagePullSecrets"]),
-    ("", "serviceaccounts", &["f:secrets"]),
+    ("", "serviceaccounts", SECRETS),
     ("", "services", &["f:spec", "f:clusterIP"]),
     ("", "services", &["f:spec", "f:clusterIPs"]),
     ("", "services", &["f:spec", "f:healthCheckNodePort"]),
@@ -72,6 +72,7 @@ const FILLED_IN_OR_SET: &[FilledIn] = &[
 
 /// What is no contents of an object.
 const NO_CONTENTS: [&[&str]; 2] = [&["f:metadata"], &["f:status"]];
+const SECRETS: &[&str] = &["f:secrets"];
 
 /// Whose fields are taken over. Entries of subresources (`status`, `scale`) never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,8 +143,9 @@ pub(super) fn take_shared(object: &[u8], resource: &ResourceType) -> Result<Opti
         return Ok(None);
     };
     let mut ours = ours.may_be_shared()?;
-    // The copy's side would not do without these.
-    for (_, _, path) in FILLED_IN.iter().filter(|known| is_of(known, resource)) {
+    // The copy's side would not do without what it has filled in here.
+    let of_spec = |known: &&FilledIn| known.2.first() == Some(&"f:spec") && is_of(known, resource);
+    for (_, _, path) in FILLED_IN.iter().filter(of_spec) {
         ours.leave_out(path);
     }
     let (mut kept, mut is_any) = (Vec::new(), false);
@@ -207,8 +209,10 @@ impl Whose<'_> {
                 taken.leave_out(path);
             }
         };
+        // A list to which each side adds: what we have written in it is from the origin.
+        let is_others = |known: &FilledIn| known.2 != SECRETS || owner.manager != FIELD_MANAGER;
         let of_type = |all: &'static [FilledIn]| -> Vec<&'static [&'static str]> {
-            let known = all.iter().filter(|known| is_of(known, resource));
+            let known = all.iter().filter(|known| is_of(known, resource) && is_others(known));
             known.map(|(_, _, path)| *path).collect()
         };
         let (is_anybodys, keeps_filled_in) = match self {
@@ -534,5 +538,28 @@ mod tests {
         assert_eq!(fields.as_array().unwrap().len(), 1);
         assert_eq!(fields[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
         assert_eq!(take(Direction::Down), None);
+    }
+
+    #[test]
+    fn secrets_that_we_have_listed_ourselves_become_what_we_apply_and_those_of_others_stay_theirs() {
+        let listed = json!({"f:secrets": {".": {}, "k:{\"name\":\"a\"}": {".": {}, "f:name": {}}}});
+        let accounts = of("", "serviceaccounts");
+        for (manager, direction, is_taken) in [
+            ("edge-syncer", Direction::Up, true),
+            ("before-first-apply", Direction::Up, false),
+            ("kubectl-edit", Direction::Down, false),
+        ] {
+            let entries = [entry(manager, "Update", &listed), ours()];
+            let object = json!({"metadata": {"resourceVersion": "7", "managedFields": entries}}).to_string();
+            let patterns = ["kubectl-*".to_owned()];
+            let patch = take_over(
+                object.as_bytes(),
+                &accounts,
+                direction,
+                Whose::Reverted(Some(&patterns)),
+            )
+            .unwrap();
+            assert_eq!(patch.is_some(), is_taken, "{manager} {direction}");
+        }
     }
 }

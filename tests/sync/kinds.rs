@@ -3,11 +3,9 @@
 
 use std::sync::LazyLock;
 
-use crate::support::Objects;
 use crate::support::journey::{Journey, Kind, check, managed_pair};
 use crate::support::objects::namespace;
-use crate::support::stage::{all_of, select};
-use crate::support::story::{arrives, becomes, upsync_all};
+use crate::support::story::arrives;
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -306,7 +304,7 @@ async fn a_volume_keeps_the_claim_of_the_edge() {
 async fn a_service_account_keeps_the_secrets_of_the_edge() {
     check(Kind {
         plural: "serviceaccounts",
-        object: json!({"kind": "ServiceAccount", "secrets": [{"name": "hub-token"}], "imagePullSecrets": [{"name": "mine"}]}),
+        object: json!({"kind": "ServiceAccount", "secrets": [{"name": "it-token-7x2kp"}], "imagePullSecrets": [{"name": "mine"}]}),
         adds: |object| {
             object["secrets"] = json!([{"name": "edge-token"}]);
             object["imagePullSecrets"] = json!([{"name": "mine"}, {"name": "edge-registry"}]);
@@ -327,90 +325,6 @@ async fn a_service_account_keeps_the_secrets_of_the_edge() {
         ..Kind::default()
     })
     .await;
-}
-
-/// The names in `imagePullSecrets`, and what is noted of where they came from.
-fn pull_secrets(account: &Value) -> (Vec<&str>, &Value) {
-    let names = account["imagePullSecrets"].as_array().into_iter().flatten();
-    let names = names.filter_map(|secret| secret["name"].as_str()).collect();
-    (
-        names,
-        &account["metadata"]["annotations"]["edge.kubestellar.io/pull-secrets"],
-    )
-}
-
-/// A `ServiceAccount` whose copy's side has a pull secret of its own.
-struct Account<'a> {
-    from: &'a Objects,
-    to: &'a Objects,
-    space: &'a str,
-}
-
-impl Account<'_> {
-    async fn wants(&self, names: &[&str]) {
-        let secrets: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
-        let patch = json!({"imagePullSecrets": secrets});
-        self.from
-            .merge_patch("v1", "serviceaccounts", self.space, "app", &patch)
-            .await;
-    }
-
-    async fn copy_has(&self, names: &[&str], noted: Value) -> Value {
-        let at = ["v1", "serviceaccounts", self.space, "app"];
-        let what = format!("has {names:?}, of which {noted} are noted");
-        becomes(self.to, at, &what, |copy| {
-            pull_secrets(copy) == (names.to_vec(), &noted)
-        })
-        .await
-    }
-}
-
-#[tokio::test]
-async fn pull_secrets_that_their_origin_drops_go_and_those_of_the_copys_side_stay() {
-    const OWN: &str = "app-dockercfg-7x2kp";
-    let pair = managed_pair().await;
-    let (hub, edge) = (pair.hub.objects(), pair.edge.objects());
-    let [down, up] = ["down", "up"].map(|prefix| pair.namespace(prefix));
-    let mut spec = all_of(&down, &[("", "serviceaccounts")]);
-    spec["upsync"] = json!([upsync_all("", &["serviceaccounts"], &up)]);
-    select(&hub, &spec).await;
-    let mut syncer = pair.syncer(&[]);
-    for (from, to, space) in [(&hub, &edge, &down), (&edge, &hub, &up)] {
-        let account = Account { from, to, space };
-        let object = |name: &str, secrets: Value| {
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": space, "name": name},
-                "imagePullSecrets": secrets})
-        };
-        from.create(&namespace(space)).await;
-        from.create(&object("app", json!([{"name": "a"}]))).await;
-        account.copy_has(&["a"], json!("[\"a\"]")).await;
-        let added = json!({"imagePullSecrets": [{"name": OWN}, {"name": "a"}]});
-        to.merge_patch("v1", "serviceaccounts", space, "app", &added).await;
-        account.wants(&["a", "b"]).await;
-        account.copy_has(&[OWN, "a", "b"], json!("[\"a\",\"b\"]")).await;
-        account.wants(&["c"]).await;
-        let copy = account.copy_has(&[OWN, "c"], json!("[\"c\"]")).await;
-        // A restart reads it, and has nothing to write.
-        syncer.terminate().await;
-        syncer = pair.syncer(&[]);
-        from.create(&object("proof", json!([]))).await;
-        arrives(to, "v1", "serviceaccounts", space, "proof").await;
-        let now = to.get("v1", "serviceaccounts", space, "app").await.expect("it stays");
-        assert_eq!(now["metadata"]["resourceVersion"], copy["metadata"]["resourceVersion"]);
-        account.wants(&[]).await;
-        account.copy_has(&[OWN], Value::Null).await;
-        // Of a copy from before there was the annotation no more is known than what its origin has now.
-        account.wants(&["d"]).await;
-        account.copy_has(&[OWN, "d"], json!("[\"d\"]")).await;
-        syncer.terminate().await;
-        let taken_off = json!({"metadata": {"annotations": {"edge.kubestellar.io/pull-secrets": null}}});
-        to.merge_patch("v1", "serviceaccounts", space, "app", &taken_off).await;
-        account.wants(&["e"]).await;
-        syncer = pair.syncer(&[]);
-        account.copy_has(&[OWN, "d", "e"], json!("[\"e\"]")).await;
-        account.wants(&[]).await;
-        account.copy_has(&[OWN, "d"], Value::Null).await;
-    }
 }
 
 #[tokio::test]

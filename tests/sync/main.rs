@@ -7,6 +7,7 @@ mod figures;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accounts;
 mod compression;
 mod downsync;
 mod edge_sync_config;
