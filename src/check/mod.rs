@@ -178,6 +178,21 @@ fn types(found: &Survey, points: &mut Points) {
             "install the CRD there, or correct the config",
         );
     }
+    for planned in found.plan.types.values() {
+        let Some(place) = &planned.not_stored else { continue };
+        let (of, version) = (planned.at_origin().qualified(), &planned.at_origin().version);
+        let words = format!(
+            "it stores {of} at another version than {version}, which {} selects: what {version} lacks is not synced",
+            place.config
+        );
+        points.add(
+            planned.direction.origin(),
+            about,
+            Verdict::Note,
+            words,
+            "name that version, if both sides serve it",
+        );
+    }
     for (side, what, error) in &found.unreported {
         let words = format!("it cannot say what it serves at {what}: {error}");
         points.add(*side, about, Verdict::Unknown, words, "see what serves that API there");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::resource::{group_version_path, is_word};
-use super::{Cluster, Error, ResourceType};
+use super::{Cluster, Error, ResourceType, stored};
 use crate::bounded::at_most;
 
 /// Group and version.
@@ -52,6 +52,8 @@ pub struct ServedResource {
     pub holds_objects: bool,
     /// True if it has a `/status` subresource.
     pub status_subresource: bool,
+    /// True if the side says that it stores its objects at another version.
+    pub stored_elsewhere: bool,
     /// Other names of it, separated by spaces: its short names, and its singular unless that is its kind in small
     /// letters. 16 bytes a resource, and 32 more where there is any.
     pub aliases: Box<str>,
@@ -217,6 +219,8 @@ struct WireResource {
     kind: String,
     #[serde(default, deserialize_with = "at_most::<_, _, MOST_VERBS>")]
     verbs: Vec<String>,
+    #[serde(default, rename = "storageVersionHash")]
+    storage_version_hash: String,
     #[serde(default, rename = "singularName")]
     singular: String,
     #[serde(
@@ -266,6 +270,7 @@ fn parse(group: &str, version: &str, body: &[u8]) -> Result<Served, Error> {
             listable: has("list"),
             holds_objects: wire.verbs.iter().any(|verb| !ONLY_SHOW.contains(&verb.as_str())),
             status_subresource: subresources.iter().any(|subresource| subresource.name == status),
+            stored_elsewhere: stored::elsewhere(&wire.storage_version_hash, [group, version, &wire.kind]),
             aliases: wire.aliases(),
             resource: ResourceType {
                 group: group.to_owned(),

@@ -36,6 +36,7 @@ pub mod reload;
 mod resource;
 mod room;
 mod shared;
+mod stored;
 mod stream;
 mod tls;
 mod token;

@@ -117,6 +117,9 @@ reasons! {
     TypeDeselected,
     /// The side with the copies serves another version of the type, which is used there.
     OtherVersionUsed,
+    /// A type is synced at another version than that at which its objects are stored, which may have more fields. To do:
+    /// name the stored version in the config, if both sides serve it.
+    NotStoredVersion,
     /// The types that a side serves cannot be read. To do: see `advice`.
     DiscoveryFailed,
     /// What defines a type at the hub cannot be read. To do: see `advice`.

@@ -286,6 +286,7 @@ mod tests {
             listable: true,
             holds_objects: true,
             status_subresource: false,
+            stored_elsewhere: false,
             aliases: Box::default(),
         };
         let gauges = Served::Resources([("gauges".to_owned(), gauges)].into());

@@ -97,6 +97,18 @@ impl Model {
                 edge = planned.at_edge.version
             );
         }
+        if let Some(place) = &planned.not_stored {
+            log_line!(
+                Info,
+                NotStoredVersion,
+                "objects are stored at another version; what the configured one lacks is not synced",
+                side = planned.direction.origin().word(),
+                resource = planned.at_origin().qualified(),
+                version = planned.at_origin().version,
+                config = place.config,
+                field = format_args!("spec.{}", place.field)
+            );
+        }
         let type_id = self.next_type;
         self.next_type += 1;
         let filter = std::rc::Rc::clone(&self.settings.filter);

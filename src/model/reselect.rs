@@ -84,6 +84,7 @@ impl TypeState {
     fn goes_on_with(&self, planned: &TypePlan) -> bool {
         let only_selector = TypePlan {
             selector: self.plan.selector.clone(),
+            not_stored: self.plan.not_stored.clone(),
             ..planned.clone()
         };
         only_selector == self.plan && planned.selected && self.copies_listed && self.former_copies().is_empty()

@@ -41,6 +41,7 @@ fn discovery() -> Discovery {
             listable: true,
             holds_objects: true,
             status_subresource,
+            stored_elsewhere: false,
             aliases: Box::default(),
         };
         resources.insert(plural.into(), served);

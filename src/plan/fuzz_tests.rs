@@ -25,6 +25,7 @@ fn served() -> Discovery {
             watchable: true,
             holds_objects: true,
             status_subresource: false,
+            stored_elsewhere: false,
             aliases: Box::default(),
         };
         (plural.to_owned(), served)

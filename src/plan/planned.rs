@@ -83,11 +83,21 @@ pub struct TypePlan {
     pub selected: bool,
     /// The origin's side does not serve it: its origins are gone, if that side says so repeatedly.
     pub gone_at_origin: bool,
+    /// The first place that asks for it, if the origin's side stores it at another version, which may have more fields.
+    pub not_stored: Option<Place>,
     /// Where the status of hub objects is written.
     pub status: Option<StatusPath>,
 }
 
 impl TypePlan {
+    /// The type at the side of its origins.
+    pub fn at_origin(&self) -> &ResourceType {
+        match self.direction {
+            Direction::Down => &self.at_hub,
+            Direction::Up => &self.at_edge,
+        }
+    }
+
     /// The origin of a copy of that name, by the conversions as they are now.
     pub fn named_origin(&self, copy: &ObjectName) -> Option<ObjectName> {
         match self.direction {
@@ -250,6 +260,14 @@ impl fmt::Display for Missing {
             write!(f, " version={}", self.version)?;
         }
         Ok(())
+    }
+}
+
+impl ServedResource {
+    /// True if people have defined the type, and its objects are stored at another version than this one. Kubernetes
+    /// stores new versions of its own types at the former one for a while, and loses nothing by that.
+    pub(super) fn is_stored_elsewhere(&self) -> bool {
+        self.stored_elsewhere && !BUILT_IN.contains(&self.resource.group.as_str())
     }
 }
 

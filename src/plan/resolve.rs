@@ -132,6 +132,7 @@ impl<'a> Resolver<'a> {
         if self.denies(entry, group, resource) {
             return;
         }
+        let version = self.meant_version(entry, group, version, resource);
         self.asked.push(Asked {
             entry,
             group,
@@ -340,6 +341,7 @@ impl<'a> Resolver<'a> {
                 yields_to,
                 selected: !draft.places.is_empty(),
                 gone_at_origin: draft.gone_at_origin,
+                not_stored: draft.places.first().filter(|_| origin.is_stored_elsewhere()).cloned(),
                 status: status_path(hub, edge),
             };
             self.plan.types.insert(pair, planned);

@@ -31,6 +31,7 @@ pub(super) fn serves(types: &Types) -> Discovery {
             listable: true,
             holds_objects: true,
             status_subresource: false,
+            stored_elsewhere: false,
             aliases: Box::default(),
         };
         let key = (group.to_owned(), version.to_owned());

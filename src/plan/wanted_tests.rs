@@ -36,6 +36,7 @@ fn selection(wanted: &Wanted, group: &str, resource: &str, namespace: &str, name
             listable: true,
             holds_objects: true,
             status_subresource: false,
+            stored_elsewhere: false,
             aliases: Box::default(),
         };
         let known = discovery.known.entry((group.into(), "v1".into()));

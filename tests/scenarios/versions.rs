@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{namespace, syncer_config};
-use crate::support::stage::{CONFIG_API, Stage, select, stage};
-use crate::support::story::{SOON, annotation, arrives, crd, custom_object, drop_crds, gone};
+use crate::support::stage::{CONFIG_API, Stage, all_of, select, stage};
+use crate::support::story::{SOON, annotation, arrives, becomes, crd, custom_object, drop_crds, gone};
 use crate::support::{Objects, SYNCER, Server, eventually, wait_for_crd};
 
 in_both_modes!(
     both_sides_are_asked_at_the_configured_version_whatever_they_prefer,
     an_edge_that_serves_only_another_version_gets_its_objects_through_that_one,
     of_two_configured_versions_the_hubs_preferred_is_used_and_a_change_of_it_deletes_nothing,
+    autoscalers_that_are_selected_at_v1_lose_nothing_and_keep_nothing,
 );
 
 async fn both_sides_are_asked_at_the_configured_version_whatever_they_prefer(flags: Mode) {
@@ -28,7 +29,7 @@ async fn both_sides_are_asked_at_the_configured_version_whatever_they_prefer(fla
     }
     hub.create(&namespace(&shop)).await;
     select(&hub, &gauges(&group, &shop)).await;
-    let _syncer = pair.syncer(flags);
+    let mut syncer = pair.syncer(flags);
     gauge_lives_and_dies(&hub, &edge, &group, &shop, "v1").await;
     for (server, verb) in [(&pair.hub, "list"), (&pair.edge, "patch")] {
         logged(server, &group, "v1", verb).await;
@@ -36,6 +37,12 @@ async fn both_sides_are_asked_at_the_configured_version_whatever_they_prefer(fla
         let versions: Vec<&str> = asked.keys().map(String::as_str).collect();
         assert_eq!(versions, ["v1"], "{}: {asked:?}", server.name());
     }
+    // The hub stores it at v3.
+    let said = format!(
+        "reason=NotStoredVersion msg=\"objects are stored at another version; what the configured one \
+        lacks is not synced\" side=hub resource={definition} version=v1 config=SyncerConfig//the-one"
+    );
+    syncer.wait_for_log(&said, SOON).await;
     drop_crds(&[&hub, &edge], &[&definition]).await;
 }
 
@@ -126,6 +133,48 @@ async fn of_two_configured_versions_the_hubs_preferred_is_used_and_a_change_of_i
     hub.delete(&at, "gauges", &shop, "b").await;
     gone(&edge, &at, "gauges", &shop, "b").await;
     drop_crds(&[&hub, &edge], &[&definition]).await;
+}
+
+// Issue 41: at v1, metrics and behavior are annotations, and what the hub dropped of them stayed in the copy.
+async fn autoscalers_that_are_selected_at_v1_lose_nothing_and_keep_nothing(flags: Mode) {
+    const SCALERS: &str = "horizontalpodautoscalers";
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    edge.create(&namespace(&shop)).await;
+    let metric = |name: &str, percent: u32| {
+        json!({"type": "Resource",
+            "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": percent}}})
+    };
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let scaler = |name: &str| {
+        json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"namespace": shop, "name": name},
+            "spec": {"maxReplicas": 5, "scaleTargetRef": target, "metrics": [metric("memory", 80), metric("cpu", 60)],
+                "behavior": {"scaleDown": {"stabilizationWindowSeconds": 30}}}})
+    };
+    for name in ["new", "old"] {
+        hub.create(&scaler(name)).await;
+    }
+    // A copy as it was applied at v1 before.
+    let mut old = hub
+        .get("autoscaling/v1", SCALERS, &shop, "old")
+        .await
+        .expect("it was created");
+    old["metadata"] = json!({"namespace": shop, "name": "old", "annotations": old["metadata"]["annotations"]});
+    edge.apply_as("edge-syncer", &old).await;
+    select(&hub, &all_of(&shop, &[("autoscaling", SCALERS)])).await;
+    let _syncer = pair.syncer(flags);
+    for name in ["new", "old"] {
+        let at = ["autoscaling/v2", SCALERS, &shop, name];
+        let origin = hub.get(at[0], at[1], at[2], at[3]).await.expect("it was created");
+        becomes(&edge, at, "is as at the hub", |copy| copy["spec"] == origin["spec"]).await;
+        let dropped = json!({"spec": {"behavior": null, "metrics": [metric("cpu", 60)], "maxReplicas": 7}});
+        let origin = hub.merge_patch(at[0], at[1], at[2], at[3], &dropped).await;
+        becomes(&edge, at, "is as at the hub again", |copy| {
+            copy["spec"] == origin["spec"]
+        })
+        .await;
+    }
 }
 
 /// A CRD as [`crd`] makes it, at several versions, stored at the last.

@@ -415,6 +415,7 @@ fn served(resource: ResourceType, status_subresource: bool) -> ServedResource {
         watchable: true,
         listable: true,
         holds_objects: true,
+        stored_elsewhere: false,
         status_subresource,
         aliases: "".into(),
     }

@@ -1,7 +1,8 @@
 //! Which version counts for a resource: entries may name several, and some that no side serves.
 //!
 //! A version that neither side serves affects only the entry that names it. Of those that the origins' side serves, the
-//! one that it prefers counts for all entries, whatever their order, so that each object is synced once.
+//! one that it prefers counts for all entries, whatever their order, so that each object is synced once. A version that
+//! lacks fields of its type counts as the one that has them all, if both sides serve that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,13 @@ use crate::cluster::{Side, qualified};
 use crate::plan::Direction;
 use crate::plan::planned::Absence;
 use crate::plan::wanted::{Entry, Types};
+
+/// A type of Kubernetes with versions that keep fields in annotations: group, plural, these versions, and the one that
+/// has all fields.
+type LackingFields = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+/// Applied at the versions that lack fields, what the origin drops stays in the copy.
+const LACKING_FIELDS: &[LackingFields] = &[("autoscaling", "horizontalpodautoscalers", &["v1", "v2beta1"], "v2")];
 
 /// A resource that an entry names, at a version.
 pub(super) struct Asked<'a> {
@@ -68,6 +76,30 @@ impl<'a> Resolver<'a> {
                     .min_by_key(|version| place(version).unwrap_or(usize::MAX))
             }
         }
+    }
+
+    /// The version that an entry means by `version`: one that has all fields of the resource. If a side is known not to
+    /// serve that one, it is `version`, and what is lost is noted.
+    pub(super) fn meant_version(&mut self, entry: &Entry, group: &str, version: &'a str, resource: &str) -> &'a str {
+        let lacks = |(of, plural, lacking, _): &&LackingFields| {
+            (*of, *plural) == (group, resource) && lacking.contains(&version)
+        };
+        let Some(&(.., whole)) = LACKING_FIELDS.iter().find(lacks) else {
+            return version;
+        };
+        for side in [Side::Hub, Side::Edge] {
+            let served = self.discovery(side);
+            if served.knows(group, whole) && served.find(group, whole, resource).is_none() {
+                let name = qualified(group, resource);
+                let why = format!(
+                    "{name} is synced at version {version:?}, at which fields are lost, or stay in the copies when they \
+                     are dropped: the {side} does not serve {whole:?}, which has all of them"
+                );
+                self.problem(&entry.place, &why);
+                return version;
+            }
+        }
+        whole
     }
 
     /// The version that counts for what an entry names; `None` if nothing can be planned for it. Notes why not.

@@ -161,6 +161,109 @@ fn a_version_that_only_the_copies_side_serves_is_used_at_the_one_of_the_origins_
     assert_eq!(reported(&alone), [(Side::Hub, "v2", Some("SyncerConfig//a"))]);
 }
 
+const SCALERS: [(&str, &str, &str, &str, bool); 2] = [
+    (
+        "autoscaling",
+        "v1",
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        true,
+    ),
+    (
+        "autoscaling",
+        "v2",
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        true,
+    ),
+];
+
+// Issue 41: autoscalers at v1 kept metrics in annotations, and what the hub dropped of them stayed in the copies.
+#[test]
+fn a_version_that_lacks_fields_counts_as_the_one_that_has_all_of_them() {
+    let down = |version: &str| {
+        let resource = serde_json::json!([{"group": "autoscaling", "resource": "horizontalpodautoscalers", "apiVersion": version}]);
+        super::super::tests::wanted(
+            &serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": resource}}),
+        )
+    };
+    let up = |version: &str| {
+        let item = serde_json::json!([{"group": "autoscaling", "version": version, "kind": "HorizontalPodAutoscaler",
+            "namespace": "shop", "name": "*"}]);
+        super::super::tests::wanted_by_kind(&serde_json::json!({"upSyncedResources": item}))
+    };
+    let (both, mut old) = (with(&SCALERS), with(&SCALERS[..1]));
+    old.known.insert(("autoscaling".into(), "v2".into()), Served::NotServed);
+    for (version, hub, edge, expected, lacking) in [
+        ("v1", &both, &both, "v2", None),
+        ("v2", &both, &both, "v2", None),
+        ("v1", &both, &old, "v1", Some("the edge does not serve \"v2\"")),
+        ("v1", &old, &both, "v1", Some("the hub does not serve \"v2\"")),
+    ] {
+        for (direction, wanted) in [(Direction::Down, down(version)), (Direction::Up, up(version))] {
+            let plan = resolve(&wanted, hub, edge);
+            let planned = &plan.types[&same(direction, "autoscaling", "horizontalpodautoscalers")];
+            assert_eq!([&*planned.at_hub.version, &*planned.at_edge.version], [expected; 2]);
+            let problems: Vec<_> = plan.problems.iter().map(ToString::to_string).collect();
+            assert_eq!(problems.len(), usize::from(lacking.is_some()), "{problems:?}");
+            assert!(
+                problems
+                    .iter()
+                    .zip(lacking)
+                    .all(|(problem, words)| problem.contains(words)),
+                "{problems:?}"
+            );
+        }
+    }
+    // It is asked about first, so that nothing is read twice.
+    let mut unknown = both.clone();
+    unknown.known.remove(&("autoscaling".to_owned(), "v2".to_owned()));
+    let plan = resolve(&down("v1"), &both, &unknown);
+    assert!(plan.types.keys().all(|pair| pair.hub.0 != "autoscaling") && plan.problems.is_empty());
+    let asked = plan.unknown.group_versions.into_iter().collect::<Vec<_>>();
+    assert_eq!(asked, [(Side::Edge, ("autoscaling".to_owned(), "v2".to_owned()))]);
+}
+
+#[test]
+fn a_version_that_is_not_the_stored_one_is_noted_with_the_place_that_names_it() {
+    let stored_elsewhere = |group: &str, discovery: &mut Discovery| {
+        let known = discovery.known.get_mut(&(group.to_owned(), "v1".to_owned()));
+        let Some(Served::Resources(resources)) = known else {
+            return;
+        };
+        resources.values_mut().for_each(|served| served.stored_elsewhere = true);
+    };
+    let (plain, mut other) = (with(&[GAUGES]), with(&[GAUGES]));
+    stored_elsewhere("g.io", &mut other);
+    for (hub, edge, is_down, is_noted) in [
+        (&plain, &plain, true, false),
+        (&other, &plain, true, true),
+        // What the side of the copies stores makes no difference.
+        (&plain, &other, true, false),
+        (&other, &plain, false, false),
+        (&plain, &other, false, true),
+    ] {
+        let named: &[(&str, &str)] = &[("a", "v1")];
+        let (wanted, direction) = if is_down {
+            (wanted(named, &[]), Direction::Down)
+        } else {
+            (wanted(&[], named), Direction::Up)
+        };
+        let plan = resolve(&wanted, hub, edge);
+        let noted = &plan.types[&same(direction, "g.io", "gauges")].not_stored;
+        assert_eq!(noted.is_some(), is_noted, "{direction}");
+        assert!(plan.problems.is_empty() && noted.iter().all(|place| place.config.ends_with("//a")));
+    }
+    // Kubernetes stores a new version of its own types at the former one for a while.
+    let mut hub = with(&SCALERS);
+    stored_elsewhere("autoscaling", &mut hub);
+    let resource =
+        serde_json::json!([{"group": "autoscaling", "resource": "horizontalpodautoscalers", "apiVersion": "v2"}]);
+    let spec = serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": resource}});
+    let plan = resolve(&super::super::tests::wanted(&spec), &hub, &hub);
+    assert!(plan.types.values().all(|planned| planned.not_stored.is_none()));
+}
+
 #[test]
 fn what_is_meant_is_named_in_the_words_of_the_entry() {
     let mut types: Vec<_> = CORE.to_vec();
