@@ -15,7 +15,7 @@ use super::emptied;
 use super::job::{Change, Ending, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::read::read_metadata;
 use super::replace::{Replacing, is_ours_alone, make_room};
-use super::take_over::{Whose, take_over};
+use super::take_over::{MOST_VERSIONS, Whose, take_over};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
 use crate::plan::{Direction, Selection};
@@ -226,7 +226,10 @@ async fn write(
     }
     let Address { resource, name } = &job.copy_at;
     let whose = Whose::Reverted(job.policy.reverts(job.selection));
-    if let Some(patch) = take_over(&object, resource, Direction::Down, whose)? {
+    for _ in 0..MOST_VERSIONS {
+        let Some(patch) = take_over(&object, resource, Direction::Down, whose)? else {
+            break;
+        };
         let patched = edge.merge_patch(resource, name, Bytes::from(patch)).await?;
         object = apply_again(edge, job, desired, &patched, marks(adopted && !created)).await?;
     }

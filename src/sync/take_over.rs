@@ -70,6 +70,9 @@ const FILLED_IN_OR_SET: &[FilledIn] = &[
     ("rbac.authorization.k8s.io", "clusterroles", &["f:rules"]),
 ];
 
+/// At how many versions of a type entries are taken over in one go.
+pub(super) const MOST_VERSIONS: usize = 3;
+
 /// What is no contents of an object.
 const NO_CONTENTS: [&[&str]; 2] = [&["f:metadata"], &["f:status"]];
 const SECRETS: &[&str] = &["f:secrets"];
@@ -86,7 +89,8 @@ pub(super) enum Whose<'a> {
     },
 }
 
-/// The patch that makes fields of a copy of this type ours, to be followed by an apply. `None` if there are none to take.
+/// The patch that makes fields of a copy of this type ours, to be followed by an apply. `None` if there are none to take, at
+/// any version: one version is taken at a time.
 pub(super) fn take_over(
     object: &[u8],
     resource: &ResourceType,
@@ -103,13 +107,46 @@ pub(super) fn take_over(
     let includes = |owner: &Owner| owner.subresource.is_empty() && whose.includes(owner, direction);
     let ours = entries.iter().find(|(_, owner)| owner.is_our_apply());
     // Before the first apply, one of the others becomes our entry.
-    let Some((base, base_owner)) = ours.or_else(|| entries.iter().find(|(_, owner)| includes(owner))) else {
+    let Some(base) = ours.or_else(|| entries.iter().find(|(_, owner)| includes(owner))) else {
         return Ok(None);
     };
+    let mut versions = vec![&*base.1.api_version];
+    versions.extend(entries.iter().map(|(_, owner)| &*owner.api_version));
+    for version in versions {
+        let of_version = |owner: &Owner| includes(owner) && owner.api_version == version;
+        let (mut kept, taken) = take(&entries, resource, whose, of_version)?;
+        if taken.is_empty() {
+            continue;
+        }
+        // A field set of another version would not fit ours, so it takes the place of ours: the next apply, for which the server
+        // converts it, removes what we do not apply.
+        let mut all = taken;
+        if let Some((_, owner)) = ours.filter(|(_, owner)| owner.api_version == version) {
+            all.add(&field_set(owner)?);
+        }
+        let (manager, version) = (json!(FIELD_MANAGER).to_string(), json!(version).to_string());
+        let mut fields = vec![("manager", &*manager), ("operation", "\"Apply\"")];
+        if version != "\"\"" {
+            fields.push(("apiVersion", &*version));
+        }
+        let set = all.render();
+        fields.push(("fieldsV1", &*set));
+        kept.push(with_fields(base.0, &fields)?);
+        return Ok(Some(entries.patch(&kept)));
+    }
+    Ok(None)
+}
+
+/// What is left of the entries of others, and what is taken from those for which `includes`.
+fn take(
+    entries: &Entries<'_>,
+    resource: &ResourceType,
+    whose: Whose,
+    includes: impl Fn(&Owner<'_>) -> bool,
+) -> Result<(Vec<String>, FieldSet), Error> {
     let (mut kept, mut taken) = (Vec::new(), FieldSet::default());
     for (entry, owner) in entries.iter().filter(|(_, owner)| !owner.is_our_apply()) {
-        // A field set of another version of the type would not fit ours.
-        if !includes(owner) || owner.api_version != base_owner.api_version {
+        if !includes(owner) {
             kept.push(entry.get().to_owned());
             continue;
         }
@@ -117,20 +154,7 @@ pub(super) fn take_over(
         kept.extend(rest_of(entry, &fields, &rest)?);
         taken.add(&fields);
     }
-    if taken.is_empty() {
-        return Ok(None);
-    }
-    if ours.is_some() {
-        taken.add(&field_set(base_owner)?);
-    }
-    let (manager, fields) = (json!(FIELD_MANAGER).to_string(), taken.render());
-    let all = [
-        ("manager", &*manager),
-        ("operation", "\"Apply\""),
-        ("fieldsV1", &*fields),
-    ];
-    kept.push(with_fields(base, &all)?);
-    Ok(Some(entries.patch(&kept)))
+    Ok((kept, taken))
 }
 
 /// The patch that takes from others what we have applied to a copy of this type too. `None` if there is nothing.
@@ -366,11 +390,25 @@ mod tests {
         }
     }
 
+    // Found from outside: a copy that a create had made at another version kept what its origin dropped.
     #[test]
-    fn fields_of_another_version_of_the_type_stay_theirs() {
-        let mut people = entry("kubectl-edit", "Update", &json!({"f:spec": {"f:b": {}}}));
-        people["apiVersion"] = json!("example.org/v2");
-        assert_eq!(take(&[people, ours()]), None);
+    fn fields_of_another_version_of_the_type_take_the_place_of_ours() {
+        let at = |version: &str, mut entry: Value| {
+            entry["apiVersion"] = json!(format!("example.org/{version}"));
+            entry
+        };
+        let fields = json!({"f:spec": {"f:b": {}}});
+        let people = entry("kubectl-edit", "Update", &fields);
+        let ours = at("v1", ours());
+        let patch = take(&[at("v2", people.clone()), ours.clone()]).unwrap();
+        let taken = at("v2", entry("edge-syncer", "Apply", &fields));
+        assert_eq!(patch["metadata"]["managedFields"], json!([taken]));
+        // One version after the other.
+        let both = [at("v2", people.clone()), at("v1", people.clone()), ours];
+        let patch = take(&both).unwrap();
+        let sum = json!({"f:data": {"f:a": {}}, "f:spec": {"f:b": {}}});
+        let first = json!([at("v2", people), at("v1", entry("edge-syncer", "Apply", &sum))]);
+        assert_eq!(patch["metadata"]["managedFields"], first);
     }
 
     // Found from outside: what people added under these names was left in objects of any type, wherever it was.

@@ -12,7 +12,7 @@ use super::conflicting;
 use super::copy_place::read_meta;
 use super::job::{Change, Failure, Job, Outcome, Why, done, done_with, failed, left};
 use super::replace::{Replacing, is_ours_alone, make_room};
-use super::take_over::{Whose, take_over};
+use super::take_over::{MOST_VERSIONS, Whose, take_over};
 use crate::cluster::{Cluster, Content, Error, Side};
 use crate::plan::Direction;
 use crate::sync::meta::Meta;
@@ -146,7 +146,10 @@ async fn apply_at(hub: &Cluster, job: &Job, desired: &Desired, (copy, version): 
     let (mut object, created) = apply_once(hub, job, desired, (copy, version), source).await?;
     // What the create wrote belongs to another entry of the field managers, so that it would stay when the edge drops it.
     let whose = Whose::Reverted(job.policy.reverts(job.selection));
-    if let Some(patch) = take_over(&object, resource, Direction::Up, whose)? {
+    for _ in 0..MOST_VERSIONS {
+        let Some(patch) = take_over(&object, resource, Direction::Up, whose)? else {
+            break;
+        };
         let patched = hub
             .merge_patch_for(resource, name, Bytes::from(patch), Content::Metadata)
             .await?;
