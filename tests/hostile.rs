@@ -29,6 +29,8 @@ mod figures;
 mod front;
 #[path = "hostile/jobs.rs"]
 mod jobs;
+#[path = "hostile/kept.rs"]
+mod kept;
 #[path = "hostile/liar.rs"]
 mod liar;
 #[path = "hostile/lines.rs"]

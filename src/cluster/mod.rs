@@ -59,6 +59,7 @@ pub use error::{ApiStatus, Cause, Error};
 pub(crate) use json::LONGEST_VERSION;
 pub use rate::{Rate, RateLimit};
 pub(crate) use resource::group_version_path;
+pub(crate) use resource::twin;
 pub use resource::{ObjectName, ResourceType, Within, is_path_segment, is_word, may_be_a_crd, qualified};
 pub use stream::{Listing, WATCH_SILENCE, WatchEvent, Watching};
 pub use verbs::{Cluster, Content, FIELD_MANAGER, ListRequest, OnlyWith, Precondition, Scope};

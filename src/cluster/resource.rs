@@ -106,6 +106,11 @@ impl ResourceType {
         self.group == group && self.resource == resource
     }
 
+    /// True for this group and plural, and for the type of a server that is the same under another name ([`twin`]).
+    pub(crate) fn stands_for(&self, group: &str, resource: &str) -> bool {
+        twin(&self.group, &self.resource) == (group, resource)
+    }
+
     /// True for types of the API server itself; some of its own are in groups with a dot too.
     pub fn is_built_in(&self) -> bool {
         !may_be_a_crd(&self.group)
@@ -165,6 +170,43 @@ pub(crate) fn group_version_path(group: &str, version: &str) -> String {
 /// True if a CRD may define types of this group: its validation asks for a dot (Kubernetes API convention).
 pub fn may_be_a_crd(group: &str) -> bool {
     group.contains('.')
+}
+
+/// Types that `OpenShift` serves a second time under groups of its own: group, plural and kind there, and what the
+/// objects are.
+const TWINS: [[(&str, &str, &str); 2]; 5] = {
+    const OPENSHIFT: &str = "authorization.openshift.io";
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    [
+        [
+            ("project.openshift.io", "projects", "Project"),
+            ("", "namespaces", "Namespace"),
+        ],
+        [(OPENSHIFT, "roles", "Role"), (RBAC, "roles", "Role")],
+        [
+            (OPENSHIFT, "rolebindings", "RoleBinding"),
+            (RBAC, "rolebindings", "RoleBinding"),
+        ],
+        [
+            (OPENSHIFT, "clusterroles", "ClusterRole"),
+            (RBAC, "clusterroles", "ClusterRole"),
+        ],
+        [
+            (OPENSHIFT, "clusterrolebindings", "ClusterRoleBinding"),
+            (RBAC, "clusterrolebindings", "ClusterRoleBinding"),
+        ],
+    ]
+};
+
+/// Group and name (plural or kind) of the type whose objects those of this type are. A type that is served once is its
+/// own.
+pub(crate) fn twin<'a>(group: &'a str, word: &'a str) -> (&'a str, &'a str) {
+    let is_it = |(of, plural, kind): &(&str, &str, &str)| *of == group && (*plural == word || *kind == word);
+    match TWINS.iter().find(|[seen, _]| is_it(seen)) {
+        Some([(_, plural, _), (group, known, _)]) if *plural == word => (group, known),
+        Some([_, (group, _, kind)]) => (group, kind),
+        None => (group, word),
+    }
 }
 
 /// `resource.group`, or the plural alone for the core group.

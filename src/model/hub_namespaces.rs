@@ -210,7 +210,7 @@ impl Model {
     fn used_hub_namespaces(&self) -> BTreeSet<String> {
         let mut used = BTreeSet::new();
         for state in self.types.values() {
-            let is_namespaces = state.plan.at_hub.is("", "namespaces");
+            let is_namespaces = state.plan.at_hub.stands_for("", "namespaces");
             match state.plan.direction {
                 Direction::Up => {
                     used.extend(state.inventory.namespaces_in_use());

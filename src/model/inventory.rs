@@ -326,6 +326,11 @@ impl Inventory {
         self.objects.get(name).is_some_and(unlabelled)
     }
 
+    /// True if our marks are on what its side keeps for itself.
+    pub(super) fn is_to_be_released(&self, name: &ObjectName) -> bool {
+        self.objects.get(name).is_some_and(Link::is_to_be_released)
+    }
+
     /// True if the copy is to be deleted or released: its origin is gone.
     pub(super) fn is_doomed(&self, name: &ObjectName) -> bool {
         self.objects.get(name).is_some_and(Link::is_retiring)

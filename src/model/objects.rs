@@ -277,11 +277,15 @@ impl Model {
             })?;
         }
         let is_orphan = state.inventory.is_orphan(name);
+        let is_to_be_released = state.inventory.is_to_be_released(name);
         if drifted {
             self.drifted(type_id, name.clone(), &object);
         }
         if is_orphan {
             self.judge_orphans(type_id, [name.clone()]);
+        }
+        if is_to_be_released {
+            self.enqueue(type_id, name.clone(), None);
         }
         let body = (whole && direction == Direction::Down).then_some(object);
         if self.has_settled(type_id, name) {

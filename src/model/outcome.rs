@@ -77,6 +77,12 @@ impl Model {
                     .name_is_taken(direction.origin(), &origin, Some(&object), others);
                 return queue::Done::Later(NAME_TAKEN_WAIT);
             }
+            // It was no copy, but what its side keeps for itself. Its origin is still to be told that it has none.
+            Ending::Changed(Change::Released) if state.inventory.is_wanted(name) => {
+                state.inventory.is_still_there(name, outcome.copy);
+                self.report_synced(side, &object, &outcome.ending);
+                return queue::Done::Again;
+            }
             Ending::Changed(Change::Deleted | Change::Released) => self.copy_was_deleted(key, direction),
             Ending::Changed(Change::Created | Change::Adopted) => self.copy_was_made(key, direction),
             _ => {}
@@ -304,7 +310,7 @@ impl Model {
         };
         match ending {
             Ending::Changed(Change::Created | Change::Adopted | Change::Updated)
-                if copy_at.resource.is("", "namespaces") =>
+                if copy_at.resource.stands_for("", "namespaces") =>
             {
                 self.namespace_is_there(state.plan.direction.copy(), &copy_at.name.name);
             }

@@ -14,7 +14,7 @@ use super::inventory::Link;
 use super::{AtHand, Effect, Key, Model, Task, TypeId, drift};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::logging::log_line;
-use crate::plan::{Direction, Selection, StatusPath};
+use crate::plan::{Direction, StatusPath};
 use crate::queue::{self, Class};
 use crate::report::{Subject, Topic};
 use crate::sync::job::Failure;
@@ -254,6 +254,6 @@ impl super::TypeState {
             Direction::Down => copy.state == CopyState::Ours || copy.state == CopyState::Foreign && copy.create_only,
             Direction::Up => copy.state == CopyState::Ours,
         };
-        ours && record.wanted != 0 && self.selection(name) == Selection::Full
+        ours && record.wanted != 0 && self.selection(name).is_whole()
     }
 }

@@ -160,7 +160,7 @@ impl TypeState {
             Direction::Down => &name,
             Direction::Up => origin,
         };
-        let is_selected = self.plan.selector.selects(edge) == Selection::Full;
+        let is_selected = self.plan.selector.selects(edge).is_whole();
         let (others, copy) = self.both(&name)?;
         (former != origin && is_selected).then_some((copy, others))
     }
@@ -179,7 +179,7 @@ impl TypeState {
             .filter(|_| self.plan.direction == Direction::Up);
         if let Some(name) = name
             && self.former_copies.contains_key(&name)
-            && self.plan.selector.selects(origin) == Selection::Full
+            && self.plan.selector.selects(origin).is_whole()
         {
             self.former_copies.remove(&name);
         }
@@ -277,7 +277,7 @@ impl TypeState {
         // An implied namespace does not give way to upsync: what is in it needs it, and if it is not at the edge, it
         // cannot be upsynced.
         match self.plan.selector.selects(&edge) {
-            Selection::Full if self.plan.yields_to.selects(&edge) == Selection::Full => Selection::None,
+            selected if selected.is_whole() && self.plan.yields_to.selects(&edge).is_whole() => Selection::None,
             selected => selected,
         }
     }
@@ -342,7 +342,8 @@ impl TypeState {
     pub(super) fn is_first(&self) -> bool {
         let resource = &self.plan.at_edge;
         self.plan.direction == Direction::Down
-            && (resource.is("", "namespaces") || resource.is("apiextensions.k8s.io", "customresourcedefinitions"))
+            && (resource.stands_for("", "namespaces")
+                || resource.is("apiextensions.k8s.io", "customresourcedefinitions"))
     }
 
     /// What has to be read of the origins: what is selected, and what there are copies of.

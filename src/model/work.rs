@@ -189,7 +189,7 @@ impl Model {
         let must_name = origins.map_or(0, SourceState::must_have_named);
         let record = state.inventory.take(&key.name)?;
         let own = self.settings.own_namespace.as_deref();
-        let is_namespace = copy_at.resource.is("", "namespaces");
+        let is_namespace = copy_at.resource.stands_for("", "namespaces");
         Some(Job {
             direction,
             may_delete: doomed && !is_held,

@@ -9,7 +9,7 @@ use super::Direction;
 use crate::cluster::{ObjectName, ResourceType};
 
 /// The flag that lifts it, which every refusal names.
-const FLAG: &str = "--allow-system";
+pub(super) const FLAG: &str = "--allow-system";
 const SYSTEM: &str = "kube-system";
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// The namespaces that every API server creates by itself.
@@ -39,7 +39,7 @@ impl Bounds {
     /// Why an object of the edge may not be synced that way; `None` if it may.
     pub(super) fn refuses(&self, direction: Direction, resource: &ResourceType, name: &ObjectName) -> Option<String> {
         let within: &str = match direction {
-            Direction::Down if resource.is("", "namespaces") => &name.name,
+            Direction::Down if resource.stands_for("", "namespaces") => &name.name,
             Direction::Down => name.namespace(),
             Direction::Up if resource.is("", "secrets") => name.namespace(),
             Direction::Up => return None,
@@ -58,7 +58,7 @@ impl Bounds {
     /// True for the cluster roles of the syncer and their bindings: its manifest gives all of them one name, that of its
     /// service account and, unless people choose another one, of its namespace.
     fn is_own_role(&self, resource: &ResourceType, name: &ObjectName) -> bool {
-        let is_role = resource.is(RBAC, "clusterroles") || resource.is(RBAC, "clusterrolebindings");
+        let is_role = resource.stands_for(RBAC, "clusterroles") || resource.stands_for(RBAC, "clusterrolebindings");
         let mut own = self.namespace.iter().chain(&self.account);
         is_role && own.any(|own| **own == *name.name)
     }
@@ -91,6 +91,7 @@ mod tests {
         const SYSTEM: &str = "the namespace kube-system is";
         const OWN: &str = "the syncer's own namespace is";
         const ROLES: &str = "the syncer's own roles are";
+        const OPENSHIFT: &str = "authorization.openshift.io";
         let bounds = Bounds::new(Some("syncer-ns"), Some("syncer-sa"));
         for (kind, object, down, up) in [
             (("", "configmaps"), "kube-system/x", SYSTEM, ""),
@@ -103,6 +104,11 @@ mod tests {
             ((RBAC, "clusterroles"), "syncer-ns", ROLES, ""),
             ((RBAC, "clusterrolebindings"), "syncer-sa", ROLES, ""),
             ((RBAC, "clusterroles"), "shop", "", ""),
+            // What OpenShift serves a second time.
+            ((OPENSHIFT, "clusterroles"), "syncer-ns", ROLES, ""),
+            ((OPENSHIFT, "clusterroles"), "shop", "", ""),
+            (("project.openshift.io", "projects"), "kube-system", SYSTEM, ""),
+            (("project.openshift.io", "projects"), "syncer-ns", OWN, ""),
             ((RBAC, "clusterroles"), "kube-system", "", ""),
             ((RBAC, "roles"), "shop/syncer-sa", "", ""),
             (("", "secrets"), "shop/kube-system", "", ""),

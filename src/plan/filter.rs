@@ -9,7 +9,7 @@ use std::fmt;
 
 use super::selector::ALL;
 use super::{Bounds, Direction};
-use crate::cluster::{ObjectName, ResourceType};
+use crate::cluster::{ObjectName, ResourceType, twin};
 use crate::spelling;
 
 /// The words that a rule begins with; with two dashes in front, the flags.
@@ -149,6 +149,11 @@ impl Filter {
         self.rules.is_empty() && self.bounds.is_none()
     }
 
+    /// True if configs may name what is out of bounds otherwise.
+    pub(super) fn allows_system(&self) -> bool {
+        self.bounds.is_none()
+    }
+
     /// Why an object of the edge may not be synced that way, in words that name the flag; `None` if it may.
     pub fn refuses(&self, direction: Direction, resource: &ResourceType, name: &ObjectName) -> Option<String> {
         let by_rule = self.refuses_type(resource).or_else(|| {
@@ -167,8 +172,14 @@ impl Filter {
 
     /// The same of a type by its plural or by its kind, and of all types of a group by `*`.
     pub(super) fn refuses_named(&self, group: &str, name: &str) -> Option<String> {
-        let denies =
-            |rule: &&Rule| matches!(rule, Rule::Deny { resource, group: of } if of == group && names(resource, name));
+        let meant = twin(group, name);
+        let denies = |rule: &&Rule| match rule {
+            Rule::Deny { resource, group: of } => {
+                let is_it = |(group, name): (&str, &str)| of == group && names(resource, name);
+                is_it((group, name)) || is_it(meant) || twin(of, resource) == meant
+            }
+            Rule::AllowNamespace(_) | Rule::DenyNamespace(_) => false,
+        };
         self.rules.iter().find(denies).map(|rule| format!("--{rule}"))
     }
 
@@ -191,7 +202,7 @@ impl Filter {
 
 /// The namespace whose rules an object falls under: the one that it is in or, if it is a Namespace, the one that it is.
 fn bounding_namespace<'a>(resource: &ResourceType, name: &'a ObjectName) -> Option<&'a str> {
-    if resource.is("", "namespaces") {
+    if resource.stands_for("", "namespaces") {
         Some(&name.name)
     } else if resource.namespaced || !name.namespace().is_empty() {
         Some(name.namespace())

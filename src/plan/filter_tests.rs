@@ -19,7 +19,11 @@ fn known(qualified: &str) -> ResourceType {
         "deployments.apps" => ("Deployment", true),
         "gauges.example.org" | "gauges.sub.example.org" => ("Gauge", false),
         "namespaces" => ("Namespace", false),
-        "clusterroles.rbac.authorization.k8s.io" => ("ClusterRole", false),
+        "clusterroles.rbac.authorization.k8s.io" | "clusterroles.authorization.openshift.io" => ("ClusterRole", false),
+        "roles.rbac.authorization.k8s.io" => ("Role", true),
+        "rolebindings.authorization.openshift.io" => ("RoleBinding", true),
+        "rolebindingrestrictions.authorization.openshift.io" => ("RoleBindingRestriction", true),
+        "projects.project.openshift.io" => ("Project", false),
         other => panic!("not known: {other}"),
     };
     resource(qualified, kind, namespaced)
@@ -242,4 +246,49 @@ fn names_file_and_line_of_a_wrong_rule() {
             .collect::<Vec<_>>(),
         ["deny secrets", "allow-namespace shop-*"]
     );
+}
+
+#[test]
+fn what_is_served_a_second_time_is_denied_alike() {
+    for (rules, qualified, reason) in [
+        (
+            "deny clusterroles.rbac.authorization.k8s.io",
+            "clusterroles.authorization.openshift.io",
+            "--deny clusterroles.rbac.authorization.k8s.io",
+        ),
+        (
+            "deny *.rbac.authorization.k8s.io",
+            "rolebindings.authorization.openshift.io",
+            "--deny *.rbac.authorization.k8s.io",
+        ),
+        (
+            "deny *.rbac.authorization.k8s.io",
+            "rolebindingrestrictions.authorization.openshift.io",
+            "",
+        ),
+        (
+            "deny roles.authorization.openshift.io",
+            "roles.rbac.authorization.k8s.io",
+            "--deny roles.authorization.openshift.io",
+        ),
+        ("deny namespaces", "projects.project.openshift.io", "--deny namespaces"),
+        (
+            "deny projects.project.openshift.io",
+            "namespaces",
+            "--deny projects.project.openshift.io",
+        ),
+        ("deny secrets", "projects.project.openshift.io", ""),
+        (
+            "deny-namespace shop",
+            "projects.project.openshift.io",
+            "--deny-namespace shop",
+        ),
+        (
+            "allow-namespace field",
+            "projects.project.openshift.io",
+            "not in --allow-namespace",
+        ),
+    ] {
+        check(rules, qualified, "shop", reason);
+    }
 }

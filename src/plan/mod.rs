@@ -11,6 +11,7 @@ mod direction;
 mod filter;
 #[cfg(test)]
 mod fuzz_tests;
+pub(crate) mod kept;
 mod naming;
 mod planned;
 mod resolve;

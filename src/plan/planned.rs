@@ -298,7 +298,7 @@ const BUILT_IN: [&str; 19] = [
 pub(super) fn status_path(hub: &ServedResource, edge: &ServedResource) -> Option<StatusPath> {
     let resource = &hub.resource;
     // Their status belongs to the API server on each side.
-    let belongs_to_server = resource.is("", "namespaces")
+    let belongs_to_server = resource.stands_for("", "namespaces")
         || resource.is("apiextensions.k8s.io", "customresourcedefinitions")
         || resource.is("apiregistration.k8s.io", "apiservices");
     let built_in = BUILT_IN.contains(&resource.group.as_str());

@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use self::versions::{Asked, Chosen};
+use super::kept::may_be_named;
 use super::naming::Naming;
 use super::planned::{Absence, Missing, Pair, Plan, TypePlan, status_path};
 use super::selector::Shared;
 use super::wanted::{Entry, Objects, Types, Wanted};
-use super::words::is_never_synced;
+use super::words::is_never_synced_unnamed;
 use super::{Direction, Filter, Names, Place, Problem, Selector};
 use crate::cluster::discovery::{Discovery, ServedResource};
 use crate::cluster::{ResourceType, Side, qualified};
@@ -98,7 +99,7 @@ impl<'a> Resolver<'a> {
     /// Finds the resources that an entry names.
     fn entry(&mut self, entry: &'a Entry) {
         let direction = entry.direction;
-        if self.denies_entry(entry) {
+        if self.denies_entry(entry) || self.keeps_entry(entry) {
             return;
         }
         match &entry.types {
@@ -129,7 +130,8 @@ impl<'a> Resolver<'a> {
     }
 
     fn ask(&mut self, entry: &'a Entry, group: &'a str, version: &'a str, resource: &'a str) {
-        if self.denies(entry, group, resource) {
+        if self.denies(entry, group, resource) || self.keeps(&entry.place, (group, resource), entry.objects.are_named())
+        {
             return;
         }
         let version = self.meant_version(entry, group, version, resource);
@@ -183,7 +185,7 @@ impl<'a> Resolver<'a> {
             for served in edge.resources(group, version) {
                 is_served = true;
                 let resource = &served.resource.resource;
-                if served.watchable && !is_never_synced(group, resource) {
+                if served.watchable && !is_never_synced_unnamed(group, resource) {
                     found.entry(resource).or_insert(version);
                 }
             }
@@ -251,12 +253,12 @@ impl<'a> Resolver<'a> {
         let gone_at_origin = origin.is_none();
         let origin = origin.unwrap_or_else(|| copy.clone());
         let namespaced = origin.resource.namespaced;
-        let own = self.own;
+        let selector = self.selector_of(&origin.resource, &copy.resource);
         let draft = self.drafts.entry(pair).or_insert_with(|| Draft {
             origin,
             gone_at_origin,
             copy,
-            selector: Selector::sparing(own),
+            selector,
             naming: Naming::default(),
             places: Vec::new(),
         });
@@ -266,6 +268,16 @@ impl<'a> Resolver<'a> {
         if let Some(why) = select(&mut draft.selector, entry, namespaced) {
             let name = qualified(group, resource);
             self.problem(&entry.place, &format!("{name} is {why}"));
+        }
+    }
+
+    /// A selection of nothing of a type.
+    fn selector_of(&self, origin: &ResourceType, copy: &ResourceType) -> Selector {
+        let selector = Selector::sparing(self.own);
+        if self.filter.allows_system() && (may_be_named(origin) || may_be_named(copy)) {
+            selector.telling_named()
+        } else {
+            selector
         }
     }
 

@@ -126,7 +126,7 @@ pub(super) fn names(plan: &Plan) -> Vec<String> {
 }
 
 pub(super) fn selected(plan: &TypePlan, namespace: &str, name: &str) -> bool {
-    plan.selector.selects(&ObjectName::new(namespace, name)) == Selection::Full
+    plan.selector.selects(&ObjectName::new(namespace, name)).is_whole()
 }
 
 #[test]
@@ -770,4 +770,101 @@ fn a_namespaced_kind_needs_a_namespace() {
         "",
         "shop"
     ));
+}
+
+/// Those of the core group and more, at both sides.
+fn with_nodes_and_leases() -> Discovery {
+    with(&[
+        GAUGES,
+        ("", "v1", "nodes", "Node", false),
+        ("coordination.k8s.io", "v1", "leases", "Lease", true),
+        ("g.io", "v1", "things", "Thing", true),
+    ])
+}
+
+fn problems(plan: &Plan) -> Vec<String> {
+    plan.problems.iter().map(ToString::to_string).collect()
+}
+
+// Issue 41.
+#[test]
+fn a_type_that_each_cluster_keeps_for_itself_is_synced_only_where_each_object_is_named_and_a_flag_allows_it() {
+    const UNLESS: &str = " is never synced, unless --allow-system is given and the entry names each object";
+    let served = with_nodes_and_leases();
+    let bounded = || {
+        let mut filter = Filter::default();
+        filter.keep_out_of(crate::plan::Bounds::default());
+        filter
+    };
+    let down = |objects: serde_json::Value| {
+        wanted(
+            &serde_json::json!({"clusterScope": [{"group": "", "resource": "nodes", "apiVersion": "v1", "objects": objects}]}),
+        )
+    };
+    let up = |names: &[&str]| {
+        wanted(&serde_json::json!({"upsync": [{"apiGroup": "", "resources": ["nodes"], "names": names}]}))
+    };
+    let kind = |name: &str| {
+        wanted_by_kind(&serde_json::json!({"downSyncedResources": [{"version": "v1", "kind": "Node", "name": name}]}))
+    };
+    for (wanted, allows, is_synced) in [
+        (down(serde_json::json!(["n1"])), true, true),
+        (down(serde_json::json!(["n1"])), false, false),
+        (down(serde_json::json!(["*"])), true, false),
+        (down(serde_json::Value::Null), true, false),
+        (up(&["n1"]), true, true),
+        (up(&["n1"]), false, false),
+        (up(&["*"]), true, false),
+        (kind("n1"), true, true),
+        (kind("n1"), false, false),
+        (kind("*"), true, false),
+    ] {
+        let filter = if allows { Filter::default() } else { bounded() };
+        let plan = resolve_within(&filter, &wanted, &served, &served);
+        assert_eq!(names(&plan).len(), usize::from(is_synced), "{wanted:?} {allows}");
+        let problems = problems(&plan);
+        assert_eq!(problems.len(), usize::from(!is_synced), "{problems:?}");
+        assert!(problems.iter().all(|problem| problem.ends_with(UNLESS)), "{problems:?}");
+        for planned in plan.types.values() {
+            let selects = planned.selector.selects(&ObjectName::new("", "n1"));
+            assert_eq!(selects, Selection::Named);
+        }
+    }
+    // A whole group has others too.
+    let all = wanted(
+        &serde_json::json!({"upsync": [{"apiGroup": "", "resources": ["*"], "namespaces": ["*"], "names": ["*"]}]}),
+    );
+    let plan = resolve_within(&Filter::default(), &all, &served, &served);
+    let names = names(&plan);
+    assert!(
+        !names.is_empty() && !names.iter().any(|name| name.ends_with(" nodes")),
+        "{names:?}"
+    );
+    assert_eq!(problems(&plan), [""; 0]);
+}
+
+// Issue 41: a kind that a conversion mapped to Lease overwrote the Leases of operators.
+#[test]
+fn no_conversion_leads_to_a_type_that_is_never_synced() {
+    let served = with_nodes_and_leases();
+    for (hub, edge, is_synced) in [
+        (("g.io", "Thing"), ("coordination.k8s.io", "Lease"), false),
+        (("coordination.k8s.io", "Lease"), ("g.io", "Thing"), false),
+        (("g.io", "Thing"), ("g.io", "Other"), true),
+        (("g.io", "Thing"), ("edge.kubestellar.io", "SyncerConfig"), false),
+    ] {
+        let reference = |(group, kind): (&str, &str), name: &str| serde_json::json!({"group": group, "version": "v1", "kind": kind, "name": name, "namespace": "shop"});
+        for direction in ["downSyncedResources", "upSyncedResources"] {
+            for named in [reference(hub, "a"), reference(edge, "b")] {
+                let wanted = wanted_by_kind(&serde_json::json!({
+                    direction: [named],
+                    "conversions": [{"upstream": reference(hub, "a"), "downstream": reference(edge, "b")}],
+                }));
+                let plan = resolve(&wanted, &served, &served);
+                assert_eq!(!plan.types.is_empty(), is_synced, "{direction} {named} {plan:?}");
+                let reported = problems(&plan).iter().any(|problem| problem.contains("never synced"));
+                assert_eq!(reported, !is_synced, "{direction} {named}");
+            }
+        }
+    }
 }

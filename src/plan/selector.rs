@@ -85,6 +85,15 @@ pub enum Selection {
     Implied,
     /// Selected whole.
     Full,
+    /// The same by its own name, so that what its cluster keeps for itself is not left out ([`super::kept`]).
+    Named,
+}
+
+impl Selection {
+    /// True if the object is selected with all that it contains.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Self::Full | Self::Named)
+    }
 }
 
 /// The selected objects of one resource. Cluster-scoped objects stand under the empty namespace.
@@ -98,6 +107,8 @@ pub struct Selector {
     /// A namespace that "every namespace" leaves out: the syncer's own, with its credentials.
     spared: Option<String>,
     implied: Vec<Rc<BTreeSet<String>>>,
+    /// What of it is selected by name and namespace, where that makes a difference.
+    named: Option<Box<Self>>,
 }
 
 /// Each of these names in each of these namespaces. Every resource of an entry shares them: a config that names a
@@ -139,8 +150,20 @@ impl Selector {
         }
     }
 
+    /// The same selection, which tells apart what is selected by its own name.
+    #[must_use]
+    pub(super) fn telling_named(self) -> Self {
+        Self {
+            named: Some(Box::default()),
+            ..self
+        }
+    }
+
     /// Adds names in namespaces.
     pub(super) fn share(&mut self, more: Shared) {
+        if let (Some(named), Some(_), Names::These(_)) = (&mut self.named, &more.namespaces, &*more.names) {
+            named.share(more.clone());
+        }
         if more.size() == 0 || self.shared.contains(&more) {
             return;
         }
@@ -165,6 +188,9 @@ impl Selector {
                 *names = names.iter().flat_map(|name| naming.meant_by(name)).collect();
             }
         };
+        if let Some(named) = &mut self.named {
+            named.rename(naming);
+        }
         let own = self.by_namespace.values_mut().chain([&mut self.everywhere]);
         own.filter(|names| has_renamed(names)).for_each(rename);
         for shared in &mut self.shared {
@@ -191,6 +217,10 @@ impl Selector {
                 Names::default()
             },
             spared: self.spared.clone(),
+            named: self
+                .named
+                .as_ref()
+                .map(|named| Box::new(named.part_of(name, to, false))),
             ..Self::default()
         };
         for shared in self.shared.iter().filter(|shared| selects(&shared.names)) {
@@ -210,6 +240,9 @@ impl Selector {
         self.everywhere.extend(other.everywhere);
         other.shared.into_iter().for_each(|shared| self.share(shared));
         self.spared = other.spared.or(self.spared.take());
+        if let (Some(named), Some(others)) = (&mut self.named, other.named) {
+            named.extend(*others);
+        }
         other.implied.into_iter().for_each(|names| self.imply(names));
     }
 
@@ -257,7 +290,12 @@ impl Selector {
                 }
             }
         }
-        let named = |name: &ObjectName| self.selects(name) == Selection::Full;
+        if let Some(named) = &self.named {
+            let of_named = named.added_to(other.named.as_deref().unwrap_or(&Self::default()));
+            added.names.extend(of_named.names);
+            added.scopes.extend(of_named.scopes);
+        }
+        let named = |name: &ObjectName| self.selects(name).is_whole();
         let implied = self.implied.iter().flat_map(|names| names.iter());
         let implied = implied.map(|name| ObjectName::new("", name));
         added.names.extend(implied.filter(|name| !named(name)));
@@ -282,6 +320,9 @@ impl Selector {
 
     /// Adds names in a namespace (empty: cluster-scoped).
     pub(super) fn add(&mut self, namespace: &str, names: Names) {
+        if let (Some(named), Names::These(_)) = (&mut self.named, &names) {
+            named.add(namespace, names.clone());
+        }
         if !names.is_empty() {
             self.by_namespace.entry(namespace.to_owned()).or_default().extend(names);
         }
@@ -308,7 +349,10 @@ impl Selector {
             || everywhere && self.everywhere.contains(&object.name)
             || self.shared.iter().any(|shared| shared.contains(object, spared))
         {
-            Selection::Full
+            match &self.named {
+                Some(named) if named.selects(object).is_whole() => Selection::Named,
+                _ => Selection::Full,
+            }
         } else if object.namespace().is_empty() && self.implied.iter().any(|names| names.contains(&*object.name)) {
             Selection::Implied
         } else {
@@ -319,7 +363,7 @@ impl Selector {
     /// True if every object is selected that is where this one is, whatever its name.
     pub fn selects_all_beside(&self, object: &ObjectName) -> bool {
         // No object has this name.
-        self.selects(&object.beside("")) == Selection::Full
+        self.selects(&object.beside("")).is_whole()
     }
 
     /// The fewest list scopes that contain every selected object and every one of `others` (copies at the edge that are

@@ -213,3 +213,43 @@ fn what_is_shared_selects_the_same() {
     }
     assert_eq!(scopes(&everywhere, &[]), [("-".into(), "-".into())]);
 }
+
+#[test]
+fn what_is_named_with_its_namespace_is_told_apart_where_that_makes_a_difference() {
+    let one = || Names::These(BTreeSet::from(["kubernetes".to_owned()]));
+    let within = |namespace: &str| Rc::new(BTreeSet::from([namespace.to_owned()]));
+    let it = ObjectName::new("default", "kubernetes");
+    let check = |fill: &dyn Fn(&mut Selector), expected| {
+        let (mut plain, mut telling) = (Selector::default(), Selector::default().telling_named());
+        fill(&mut plain);
+        fill(&mut telling);
+        assert_eq!(telling.selects(&it), expected, "{telling:?}");
+        assert_eq!(plain.selects(&it).is_whole(), expected.is_whole(), "{plain:?}");
+        assert_ne!(plain.selects(&it), Selection::Named);
+    };
+    check(&|_| {}, Selection::None);
+    check(&|all| all.add("default", Names::All), Selection::Full);
+    check(&|all| all.add("default", one()), Selection::Named);
+    check(
+        &|all| {
+            all.add("default", one());
+            all.add("default", Names::All);
+        },
+        Selection::Named,
+    );
+    check(&|all| all.share(Shared::new(None, Rc::new(one()))), Selection::Full);
+    check(
+        &|all| all.share(Shared::new(Some(within("default")), Rc::new(one()))),
+        Selection::Named,
+    );
+    check(
+        &|all| all.share(Shared::new(Some(within("default")), Rc::new(Names::All))),
+        Selection::Full,
+    );
+    // A config that names what others select with everything: it has to be read once more.
+    let (mut old, mut new) = (Selector::default().telling_named(), Selector::default().telling_named());
+    old.add("default", Names::All);
+    new.add("default", Names::All);
+    new.add("default", one());
+    assert_eq!(new.added_to(&old).names, [it]);
+}

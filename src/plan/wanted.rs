@@ -103,6 +103,17 @@ pub enum Objects {
     },
 }
 
+impl Objects {
+    /// True if each of them is named, and nothing selects them all.
+    pub(super) fn are_named(&self) -> bool {
+        match self {
+            Self::In(_, names) | Self::Ref { names, .. } => *names != Names::All,
+            Self::Anywhere { names, .. } => **names != Names::All,
+            Self::Within(_) | Self::Implied(_) => false,
+        }
+    }
+}
+
 /// A place in a config.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::cluster::discovery::{Discovery, Served, ServedResource};
 use crate::cluster::{ObjectName, ResourceType};
-use crate::plan::{Filter, Plan, Selection};
+use crate::plan::{Bounds, Filter, Plan, Selection};
 
 fn config(name: &str, spec: &serde_json::Value) -> SyncerConfig {
     let object = serde_json::json!({"metadata": {"name": name}, "spec": spec});
@@ -44,7 +44,9 @@ fn selection(wanted: &Wanted, group: &str, resource: &str, namespace: &str, name
             resources.insert(plural.into(), served);
         }
     }
-    let plan = Plan::resolve(wanted, &Filter::default(), &discovery, &discovery, None);
+    let mut filter = Filter::default();
+    filter.keep_out_of(Bounds::default());
+    let plan = Plan::resolve(wanted, &filter, &discovery, &discovery, None);
     let of_type = |planned: &&crate::plan::TypePlan| planned.at_hub.is(group, resource);
     plan.types.values().find(of_type).map_or(Selection::None, |planned| {
         planned.selector.selects(&ObjectName::new(namespace, name))

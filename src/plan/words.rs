@@ -1,6 +1,7 @@
 //! The words of a config, checked before they are used in requests: a name that nothing can have selects nothing, and
 //! is reported.
 
+use super::kept::{Unless, keeps_all};
 use super::selector::{ALL, Names};
 use crate::api::edge_sync_config::Ref;
 use crate::cluster::{is_path_segment, is_word};
@@ -127,23 +128,15 @@ pub(super) fn cut(word: &str) -> String {
     }
 }
 
-/// Types that belong to one side alone: kcp's own APIs, the syncer's configs, and what controllers use to talk to each
-/// other.
-pub(super) fn is_never_synced(group: &str, resource: &str) -> bool {
-    belongs_to_one_side(group)
-        || matches!(
-            (group, resource),
-            ("" | "events.k8s.io", "events") | ("coordination.k8s.io", "leases")
-        )
+/// Types that belong to one side alone, by plural or kind: kcp's own APIs, the syncer's configs, and what controllers use
+/// to talk to each other.
+pub(super) fn is_never_synced(group: &str, word: &str) -> bool {
+    belongs_to_one_side(group) || keeps_all(group, word) == Some(Unless::Never)
 }
 
-/// The same by kind.
-pub(super) fn is_never_synced_as_kind(group: &str, kind: &str) -> bool {
-    belongs_to_one_side(group)
-        || matches!(
-            (group, kind),
-            ("" | "events.k8s.io", "Event") | ("coordination.k8s.io", "Lease")
-        )
+/// The same, and types of which objects are synced only if each of them is named.
+pub(super) fn is_never_synced_unnamed(group: &str, word: &str) -> bool {
+    belongs_to_one_side(group) || keeps_all(group, word).is_some()
 }
 
 fn belongs_to_one_side(group: &str) -> bool {

@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, Error, ResourceType, Scope};
 pub(super) async fn first_in_cascade(cluster: &Rc<Cluster>, at: &Address) -> Result<Option<String>, Error> {
     let Address { resource, name } = at;
     match () {
-        () if resource.is("", "namespaces") => first_in_namespace(cluster, &name.name, goes_anyway).await,
+        () if resource.stands_for("", "namespaces") => first_in_namespace(cluster, &name.name, goes_anyway).await,
         () if *resource == ResourceType::definitions() => first_of_definition(cluster, &name.name).await,
         () => Ok(None),
     }

@@ -18,7 +18,7 @@ use super::replace::{Replacing, is_ours_alone, make_room};
 use super::take_over::{MOST_VERSIONS, Whose, take_over};
 use crate::api::DOWNSYNC_OVERWRITE;
 use crate::cluster::{Cluster, Content, Error, ObjectName, ResourceType, Side};
-use crate::plan::{Direction, Selection};
+use crate::plan::Direction;
 use crate::sync::kinds::{keeps_silently, may_keep_silently, runs_once};
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Desired, Marks};
@@ -53,6 +53,7 @@ pub fn decide(whole: bool, create_only: bool, copy: Copy) -> Action {
     match copy.state {
         Foreign | Anothers if !whole => Action::Leave(Why::NotOurs),
         Anothers => Action::Conflict,
+        Ours | Foreign if copy.kept => Action::Conflict,
         Ours | Foreign if copy.terminating => Action::Leave(Why::Terminating),
         Absent => Action::Apply { adopted: false },
         Ours | Foreign if create_only && copy.create_only => Action::Leave(Why::CreateOnly),
@@ -108,7 +109,7 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
     let mut may_need_namespace = !job.namespace_refused;
     loop {
         let copy = standing.copy;
-        let brought = match decide(job.selection == Selection::Full, desired.create_only, copy) {
+        let brought = match decide(job.selection.is_whole(), desired.create_only, copy) {
             Action::Apply { .. } if copy.state == CopyState::Absent && desired.finished => Ok(left(Why::Finished)),
             Action::Apply { adopted } => apply(hub, edge, job, desired, (&standing, adopted)).await,
             Action::MarkCreateOnly => mark_create_only(edge, job).await.map_err(failed(Side::Edge, "marking")),

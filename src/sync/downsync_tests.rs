@@ -26,6 +26,7 @@ fn decides_as_the_spec_says() {
         terminating: true,
         ..OURS
     };
+    let kept = |copy| Copy { kept: true, ..copy };
     for (row, (whole, once), copy, expected) in [
         ("3.4 create", WHOLE, ABSENT, apply()),
         ("3.4 update", WHOLE, OURS, apply()),
@@ -40,6 +41,19 @@ fn decides_as_the_spec_says() {
             Action::Leave(Why::NotOurs),
         ),
         ("another syncer's is not touched", WHOLE, anothers, Action::Conflict),
+        (
+            "nor what its side keeps for itself",
+            WHOLE,
+            kept(FOREIGN),
+            Action::Conflict,
+        ),
+        ("whatever marks it has", ONCE, kept(OURS), Action::Conflict),
+        (
+            "an implied one will do",
+            IMPLIED,
+            kept(FOREIGN),
+            Action::Leave(Why::NotOurs),
+        ),
         ("whatever it says", ONCE, create_only(anothers), Action::Conflict),
         (
             "another syncer's implied namespace will do",

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::cluster::{Error, Precondition, ResourceType, Side};
+use crate::plan::kept::is_kept;
 use crate::plan::{Direction, Selection};
 use crate::sync::definition::{TypeDefinitions, Withdrawal};
 use crate::sync::identity::{Doubt, Identity};
@@ -131,7 +132,21 @@ impl Job {
 
     /// The marks of an existing object in the copy's place.
     pub(super) fn copy_of(&self, meta: &Meta) -> Copy {
-        meta.copy(self.direction, &self.copy_at.resource, &self.policy.sync_target)
+        copy_of(
+            self.direction,
+            &self.copy_at.resource,
+            meta,
+            &self.policy,
+            self.selection,
+        )
+    }
+}
+
+/// What is in a copy's place.
+fn copy_of(direction: Direction, resource: &ResourceType, meta: &Meta, policy: &Policy, selection: Selection) -> Copy {
+    Copy {
+        kept: is_kept(resource, &meta.as_kept(), selection == Selection::Named),
+        ..meta.copy(direction, resource, &policy.sync_target)
     }
 }
 
@@ -174,6 +189,7 @@ impl Seen {
             adopted: false,
             terminating: false,
             shared: false,
+            kept: false,
             origin: 0,
             cluster: 0,
             made_at: 0,
@@ -192,7 +208,7 @@ impl Seen {
         selection: Selection,
     ) -> Result<Self, Error> {
         let meta = Meta::parse(object)?;
-        let copy = meta.copy(direction, resource, &policy.sync_target);
+        let copy = copy_of(direction, resource, &meta, policy, selection);
         let hash = marks(object, direction, policy.reverts(selection))?;
         Ok(Self {
             copy,

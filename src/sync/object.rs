@@ -4,6 +4,7 @@
 //! is stable for an unchanged object; where it is not (another server version), the cost is one apply that changes
 //! nothing.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -18,13 +19,18 @@ use crate::api::{
     ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, PULL_SECRETS, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED,
 };
 use crate::cluster::{Error, ObjectName, ResourceType};
-use crate::plan::{Direction, Selection};
+use crate::plan::{Direction, Selection, kept};
 use crate::sync::canonical::canonical_hash;
 use crate::sync::duplicates::Duplicates;
 use crate::sync::fields::{no_object, with_fields};
 use crate::sync::kinds;
 use crate::sync::meta::Meta;
 use crate::sync::ownership::{Copy, SyncTarget, is_create_only, mark, origin_hash};
+
+/// What says of a Secret what it is for.
+const TYPE: &str = "type";
+/// The JSON of the type that servers give a Secret without one.
+const OPAQUE: &str = r#""Opaque""#;
 
 /// An object of one side.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,9 +105,29 @@ impl Desired {
         desired.version = meta.version_number();
         if selection != Selection::Implied {
             let resource = &origin.resource;
-            let top: BTreeMap<String, &RawValue> = serde_json::from_slice(object).map_err(|error| no_object(&error))?;
-            if is_system_object(resource, &meta, &top) {
+            let mut top: BTreeMap<String, &RawValue> =
+                serde_json::from_slice(object).map_err(|error| no_object(&error))?;
+            let secret_type = type_of(&top).unwrap_or_default();
+            let found = kept::Object {
+                secret_type: &secret_type,
+                ..meta.as_kept()
+            };
+            // What it would be there counts as well: a conversion may give it any name and another kind.
+            let there = kept::Object {
+                namespace: copy.name.namespace(),
+                name: &copy.name.name,
+                ..found
+            };
+            let is_named = selection == Selection::Named;
+            if kept::is_kept(resource, &found, is_named) || kept::is_kept(&copy.resource, &there, is_named) {
                 return Ok(None);
+            }
+            if copy.resource.is("", "secrets") && secret_type.is_empty() {
+                // An apply without a type would fill a Secret of any type.
+                top.insert(
+                    TYPE.into(),
+                    serde_json::from_str(OPAQUE).map_err(|error| no_object(&error))?,
+                );
             }
             desired.fields = kinds::synced_fields(resource, &top)?;
             desired.finished = kinds::has_finished(resource, top.get("status").copied());
@@ -297,22 +323,12 @@ fn is_synced_key(key: &str) -> bool {
     !kcp && ![DOWNSYNCED, UPSYNCED, OWNER, SOURCE, ADOPTED, RENAMED_FROM, PULL_SECRETS].contains(&key)
 }
 
-/// Objects that every cluster makes for itself: they are never synced.
-fn is_system_object(resource: &ResourceType, meta: &Meta, top: &BTreeMap<String, &RawValue>) -> bool {
-    if !resource.group.is_empty() {
-        return false;
-    }
-    match resource.resource.as_str() {
-        "configmaps" => meta.name == "kube-root-ca.crt",
-        "serviceaccounts" => meta.name == "default",
-        "secrets" => top.get("type").is_some_and(|kind| {
-            matches!(
-                kind.get(),
-                r#""kubernetes.io/service-account-token""# | r#""bootstrap.kubernetes.io/token""#
-            )
-        }),
-        _ => false,
-    }
+/// The `type` of a Secret, if it is a text.
+fn type_of<'a>(top: &BTreeMap<String, &'a RawValue>) -> Option<Cow<'a, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    let text: Text<'_> = serde_json::from_str(top.get(TYPE)?.get()).ok()?;
+    Some(text.0)
 }
 
 #[cfg(test)]

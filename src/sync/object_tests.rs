@@ -134,6 +134,11 @@ fn system_objects_are_never_synced() {
         ("secrets", secret("kubernetes.io/service-account-token"), false),
         ("secrets", secret("bootstrap.kubernetes.io/token"), false),
         ("secrets", secret("Opaque"), true),
+        (
+            "services",
+            json!({"metadata": {"name": "kubernetes", "namespace": "default"}}),
+            false,
+        ),
     ] {
         let resource = ResourceType {
             resource: resource.into(),
@@ -142,6 +147,122 @@ fn system_objects_are_never_synced() {
         let desired = desired_as(resource, Selection::Full, &object);
         assert_eq!(desired.is_some(), is_synced, "{object}");
     }
+}
+
+/// A cluster-scoped thing of the hub, or one in the namespace `n`.
+fn thing(kind: &str) -> ResourceType {
+    ResourceType {
+        group: "g.io".into(),
+        resource: format!("{}s", kind.to_lowercase()),
+        kind: kind.into(),
+        ..config_maps()
+    }
+}
+
+// Issue 41: a conversion gave a copy the kind or the name of what is never synced.
+#[test]
+fn what_may_be_written_is_decided_by_the_type_name_and_content_of_the_copy() {
+    let role = |plural: &str, kind: &str| ResourceType {
+        group: "rbac.authorization.k8s.io".into(),
+        resource: plural.into(),
+        kind: kind.into(),
+        ..config_maps()
+    };
+    let token = json!({"type": "kubernetes.io/service-account-token"});
+    let bootstrapped = json!({"metadata": {"labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}}});
+    for (origin, copy, namespace, name, more, is_synced) in [
+        (thing("Thing"), ResourceType::secrets(), "n", "s", &token, false),
+        (thing("Thing"), thing("Other"), "n", "s", &token, true),
+        (config_maps(), config_maps(), "n", "kube-root-ca.crt", &json!({}), false),
+        (
+            thing("Thing"),
+            ResourceType::service_accounts(),
+            "n",
+            "default",
+            &json!({}),
+            false,
+        ),
+        (thing("Thing"), role("roles", "Role"), "n", "x", &bootstrapped, false),
+        (thing("Thing"), role("roles", "Role"), "n", "x", &json!({}), true),
+    ] {
+        let mut object = json!({"metadata": {"name": "a", "namespace": namespace}});
+        object
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        object["metadata"]["name"] = json!("a");
+        object["metadata"]["namespace"] = json!(namespace);
+        let (at, to) = (address(origin, namespace, "a"), address(copy, namespace, name));
+        let made = Desired::from_origin(&at, &to, Selection::Full, object.to_string().as_bytes()).unwrap();
+        assert_eq!(made.is_some(), is_synced, "{to:?} {object}");
+    }
+}
+
+// Issue 41: the text of a type was compared, so that another spelling of it passed.
+#[test]
+fn the_type_of_a_secret_is_known_in_every_spelling() {
+    for (spelt, is_synced) in [
+        (r#""type":"kubernetes.io/service-account-token""#, false),
+        (r#""type":"kubernetes.io\/service-account-token""#, false),
+        (r#""typ\u0065":"kubernetes.io/service\u002daccount-token""#, false),
+        (r#""type" : "bootstrap.kubernetes.io/tok\u0065n" "#, false),
+        // The last one counts, and is the only one that is written.
+        (r#""type":"Opaque","type":"kubernetes.io/service-account-token""#, false),
+        (r#""type":"kubernetes.io/service-account-token","type":"Opaque""#, true),
+        (r#""type":"kubernetes.io/tls""#, true),
+        (r#""type":7"#, true),
+    ] {
+        let object = format!(r#"{{"metadata":{{"name":"s","namespace":"n"}},{spelt}}}"#);
+        let same = address(ResourceType::secrets(), "n", "s");
+        let made = Desired::from_origin(&same, &same, Selection::Full, object.as_bytes()).unwrap();
+        assert_eq!(made.is_some(), is_synced, "{spelt}");
+        let body = made.map(|made| body(&made, ResourceType::secrets(), "n", "s"));
+        assert!(
+            body.is_none_or(|body| body["type"] != "kubernetes.io/service-account-token"),
+            "{spelt}"
+        );
+    }
+}
+
+#[test]
+fn what_becomes_a_secret_has_a_type() {
+    for (given, expected) in [
+        (json!({}), json!("Opaque")),
+        (json!({"type": null}), json!("Opaque")),
+        (json!({"type": ""}), json!("Opaque")),
+        (json!({"type": "kubernetes.io/tls"}), json!("kubernetes.io/tls")),
+    ] {
+        let mut object = json!({"metadata": {"name": "a", "namespace": "n"}, "data": {}});
+        object
+            .as_object_mut()
+            .unwrap()
+            .extend(given.as_object().unwrap().clone());
+        let (at, to) = (
+            address(thing("Thing"), "n", "a"),
+            address(ResourceType::secrets(), "n", "s"),
+        );
+        let made = Desired::from_origin(&at, &to, Selection::Full, object.to_string().as_bytes());
+        let made = made.unwrap().unwrap();
+        assert_eq!(
+            body(&made, ResourceType::secrets(), "n", "s")["type"],
+            expected,
+            "{given}"
+        );
+    }
+}
+
+#[test]
+fn what_is_named_is_synced_though_its_cluster_keeps_it_for_itself() {
+    let services = ResourceType {
+        resource: "services".into(),
+        kind: "Service".into(),
+        ..config_maps()
+    };
+    let object = json!({"metadata": {"name": "kubernetes", "namespace": "default"}});
+    assert!(desired_as(services.clone(), Selection::Full, &object).is_none());
+    assert!(desired_as(services, Selection::Named, &object).is_some());
+    let root = json!({"metadata": {"name": "kube-root-ca.crt", "namespace": "n"}});
+    assert!(desired_as(config_maps(), Selection::Named, &root).is_none());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::api::{
     UPSYNCED_SELECTOR,
 };
 use crate::cluster::ResourceType;
-use crate::plan::Direction;
+use crate::plan::{Direction, kept};
 use crate::sync::meta::Meta;
 
 /// Key of the annotation and the label that mark the copies of a direction.
@@ -125,6 +125,8 @@ pub struct Copy {
     pub terminating: bool,
     /// Others have fields that we have applied too, so that these would stay when the origin drops them.
     pub shared: bool,
+    /// Its side keeps it for itself ([`crate::plan::kept`]): it is neither written nor deleted.
+    pub kept: bool,
     /// [`origin_hash`] of the object that it was made from; 0 if its marks do not say.
     pub origin: u32,
     /// [`origin_hash`] of the cluster that this was in; 0 if its marks do not say.
@@ -171,6 +173,7 @@ impl Copy {
             adopted: direction == Direction::Down && meta.annotations.get(ADOPTED).is_some_and(|value| value == "true"),
             terminating: meta.deletion_timestamp.is_some(),
             shared: meta.managers.shared,
+            kept: false,
             origin: owner.filter(|_| ours).map_or(0, |owner| origin_hash(owner.origin)),
             cluster: source.map_or(0, |source| origin_hash(source.cluster)),
             made_at: source.map_or(0, |source| source.version),
@@ -178,7 +181,26 @@ impl Copy {
     }
 }
 
+impl Copy {
+    /// True for what its side keeps for itself and carries our marks, which an earlier version has put there: they are
+    /// removed.
+    pub fn is_to_be_released(self) -> bool {
+        self.kept && self.state == CopyState::Ours && !self.terminating
+    }
+}
+
 impl Meta {
+    /// What the table of what is never synced asks of it. Its content is not known.
+    pub(crate) fn as_kept(&self) -> kept::Object<'_> {
+        kept::Object {
+            namespace: &self.namespace,
+            name: &self.name,
+            labels: &self.labels,
+            annotations: &self.annotations,
+            secret_type: "",
+        }
+    }
+
     /// Its marks as a copy of that direction and type.
     pub fn copy(&self, direction: Direction, resource: &ResourceType, we: &SyncTarget) -> Copy {
         Copy::of(direction, resource, self, we)

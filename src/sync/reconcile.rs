@@ -11,7 +11,7 @@ use super::job::{Change, Ending, Failure, HeldFor, Job, Outcome, Seen, Why, done
 use super::meta::Meta;
 use super::object::{Address, Desired, Status};
 use super::read::{confirm_there, not_older};
-use super::retire::retire;
+use super::retire::{release_kept, retire};
 use super::{downsync, identity, upsync};
 use crate::cluster::{Cluster, Content, Error};
 use crate::plan::{Direction, Selection};
@@ -22,6 +22,9 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         Direction::Down => (hub, edge),
         Direction::Up => (edge, hub),
     };
+    if job.copy.is_to_be_released() {
+        return release_kept(copies, &job).await;
+    }
     if job.is_held {
         let held = read_copy_of_origin(copies, &job).await;
         return match held.map_err(failed(copies.side(), "reading"))? {
@@ -131,7 +134,7 @@ async fn read_desired(origins: &Cluster, job: &Job) -> Result<Read, Error> {
         return Ok(Read::Absent);
     }
     // An unselected object is only asked for to learn whether it still exists.
-    let content = if job.selection == Selection::Full {
+    let content = if job.selection.is_whole() {
         Content::Full
     } else {
         Content::Metadata

@@ -10,6 +10,7 @@ pub(in crate::sync) const OURS: Copy = Copy {
     adopted: false,
     terminating: false,
     shared: false,
+    kept: false,
     origin: 0,
     cluster: 0,
     made_at: 0,
@@ -65,6 +66,48 @@ const NO_DEFAULT: &str = r#"{"kind":"Status","reason":"NotFound","details":{"nam
 pub(in crate::sync) const GROUPS: &str =
     r#"{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"version":"v1"}]}]}"#;
 pub(in crate::sync) const OUR_COPY: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u1","resourceVersion":"7","annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/a","edge.kubestellar.io/owner":"u9/configmaps/"}}}"#;
+
+// Issue 41: an earlier version has marked what the edge's API server keeps for itself.
+#[tokio::test]
+async fn our_marks_are_removed_from_what_its_side_keeps_for_itself_and_nothing_is_asked_of_the_other() {
+    const ROOT: &str = r#"{"metadata":{"namespace":"shop","name":"kube-root-ca.crt","uid":"u1","resourceVersion":"7","labels":{"edge.kubestellar.io/downsynced":"true"},"annotations":{"edge.kubestellar.io/downsynced":"ConfigMap/shop/kube-root-ca.crt","edge.kubestellar.io/owner":"u9/configmaps/"}}}"#;
+    const RELEASED: &str =
+        r#"{"metadata":{"namespace":"shop","name":"kube-root-ca.crt","uid":"u1","resourceVersion":"8"}}"#;
+    let there = Address {
+        resource: ResourceType::config_maps(),
+        name: ObjectName::new("shop", "kube-root-ca.crt"),
+    };
+    for (selection, adopted, is_held) in [
+        (Selection::Full, false, false),
+        (Selection::None, true, true),
+        (Selection::Named, false, false),
+    ] {
+        let (hub, nothing) = scripted(Side::Hub, &[]);
+        let (edge, asked) = scripted(Side::Edge, &[(200, ROOT), (200, RELEASED)]);
+        let marked = Job {
+            selection,
+            is_held,
+            origin: there.clone(),
+            copy_at: there.clone(),
+            copy: Copy {
+                kept: true,
+                adopted,
+                ..OURS
+            },
+            ..job()
+        };
+        let outcome = reconcile(&hub, &edge, marked).await.unwrap();
+        assert_eq!(outcome.ending, Change::Released);
+        let seen = outcome.copy.unwrap();
+        assert_eq!((seen.copy.state, seen.copy.kept), (CopyState::Foreign, true));
+        let patch = asked.borrow()[1].clone();
+        assert!(
+            patch.starts_with("PATCH ") && patch.contains(r#""resourceVersion":"7""#),
+            "{patch}"
+        );
+        assert!(nothing.borrow().is_empty(), "{nothing:?}");
+    }
+}
 
 // A read of the copy alone says nothing of an origin that nothing has reported.
 #[tokio::test]

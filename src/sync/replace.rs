@@ -21,7 +21,7 @@ pub(super) struct Replacing {
 
 /// True for a copy that may be deleted for another one: it was not adopted, and its content is not left to the edge.
 pub(super) fn is_ours_alone(copy: Copy) -> bool {
-    copy.state == CopyState::Ours && !copy.adopted && !copy.create_only
+    copy.state == CopyState::Ours && !copy.adopted && !copy.create_only && !copy.kept
 }
 
 /// Deletes the copy. `None` if its place is free then; otherwise the outcome to return.

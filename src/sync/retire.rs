@@ -42,6 +42,7 @@ pub fn retirement(copy: Copy, protected: bool) -> Retirement {
         CopyState::Absent => Retirement::Leave(Why::Gone),
         CopyState::Foreign | CopyState::Anothers => Retirement::Leave(Why::NotOurs),
         _ if copy.terminating => Retirement::Leave(Why::Terminating),
+        CopyState::Ours if copy.kept => Retirement::Release,
         CopyState::Ours if protected => Retirement::Leave(Why::Protected),
         CopyState::Ours if copy.create_only => Retirement::Leave(Why::CreateOnly),
         CopyState::Ours if copy.adopted => Retirement::Release,
@@ -89,6 +90,18 @@ pub(super) async fn retire(origins: &Cluster, copies: &Rc<Cluster>, job: &Job) -
             result => return result,
         }
     }
+}
+
+/// Removes our marks from what its side keeps for itself, whatever is known of an origin: nothing else is changed.
+pub(super) async fn release_kept(copies: &Rc<Cluster>, job: &Job) -> Result<Outcome, Failure> {
+    let Some(meta) = standing(copies, job).await? else {
+        return Ok(gone());
+    };
+    if job.copy_of(&meta).is_to_be_released() {
+        return end(copies, job, &meta, &Retirement::Release).await;
+    }
+    // Its side reports what it is now.
+    Ok(left(Why::NotOurs))
 }
 
 fn gone() -> Outcome {

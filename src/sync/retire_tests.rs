@@ -34,6 +34,11 @@ fn retires_a_copy_as_the_spec_says() {
         ("3.5 nothing there", ABSENT, Retirement::Leave(Why::Gone)),
         ("adopted is released", ADOPTED, Retirement::Release),
         (
+            "so is what its side keeps for itself",
+            Copy { kept: true, ..OURS },
+            Retirement::Release,
+        ),
+        (
             "terminating is not deleted twice",
             TERMINATING,
             Retirement::Leave(Why::Terminating),

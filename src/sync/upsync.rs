@@ -37,6 +37,7 @@ pub fn decide(copy: Copy) -> Action {
     match copy.state {
         CopyState::Absent => Action::Create,
         CopyState::Foreign | CopyState::Anothers => Action::Conflict,
+        CopyState::Ours if copy.kept => Action::Conflict,
         CopyState::Ours if copy.terminating => Action::Leave(Why::Terminating),
         CopyState::Ours => Action::Apply,
     }
@@ -214,6 +215,13 @@ mod tests {
             (copy(CopyState::Absent, false), Action::Create),
             (copy(CopyState::Ours, false), Action::Apply),
             (copy(CopyState::Ours, true), Action::Leave(Why::Terminating)),
+            (
+                Copy {
+                    kept: true,
+                    ..copy(CopyState::Ours, false)
+                },
+                Action::Conflict,
+            ),
             (copy(CopyState::Foreign, false), Action::Conflict),
             (copy(CopyState::Foreign, true), Action::Conflict),
         ] {

@@ -116,7 +116,12 @@ impl Link {
 
     /// True if its origin is gone and the copy still has to be handled.
     pub(super) fn is_retiring(&self) -> bool {
-        self.origin.is_retiring()
+        self.origin.is_retiring() && !self.is_to_be_released()
+    }
+
+    /// True if our marks are on what its side keeps for itself.
+    pub(super) fn is_to_be_released(&self) -> bool {
+        self.seen.copy.is_to_be_released()
     }
 
     /// True if there is a copy of ours that is to be deleted or released.
@@ -220,6 +225,7 @@ impl Link {
             && self.has_ours()
             && !self.is_busy()
             && !self.seen.copy.terminating
+            && !self.is_to_be_released()
     }
 
     /// True if its origin is gone, unknown or selected by nothing, and it has a copy of which it is not known whether
@@ -231,13 +237,14 @@ impl Link {
     /// True if a worker has something to do for it.
     pub(super) fn needs_worker(&self) -> bool {
         let to_be_asked_for = (self.is_retiring() || self.is_doubtful()) && self.may_have_ours();
-        self.wanted != 0 && !self.is_synced() || to_be_asked_for || self.is_hidden()
+        self.wanted != 0 && !self.is_synced() || to_be_asked_for || self.is_hidden() || self.is_to_be_released()
     }
 
     /// True if there is nothing to do: the copy was brought to what its origin wants, nobody has changed it since, and
     /// no write without an answer may have changed it.
     pub(super) fn is_synced(&self) -> bool {
-        let is_settled = self.wanted != 0 && self.wanted == self.settled && !self.has_open_try();
+        let is_settled =
+            self.wanted != 0 && self.wanted == self.settled && !self.has_open_try() && !self.seen.copy.kept;
         is_settled && (self.is_finished() || self.has_copy() && self.written != 0 && !self.drifted())
     }
 

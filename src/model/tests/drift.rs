@@ -1,6 +1,7 @@
 //! Copies that somebody else changes or deletes.
 
 use super::*;
+use crate::sync::ownership::{Copy, CopyState};
 
 /// How long it takes until a worker has the copy again; up to ten minutes.
 fn wait_for_work(bench: &mut Bench) -> Duration {
@@ -181,4 +182,76 @@ fn an_origin_that_is_again_what_its_copy_is_fails_no_longer() {
     bench.pass(3600 * SECOND);
     assert!(bench.work.is_empty(), "there is nothing to do");
     assert_eq!(bench.model.report.failing(), 0);
+}
+
+/// The worker has removed our marks from what its side keeps for itself.
+fn release(bench: &mut Bench, version: u64) {
+    let (key, job) = bench.work.remove(0);
+    assert!(job.copy.is_to_be_released() && !job.may_delete);
+    let copy = Copy {
+        state: CopyState::Foreign,
+        kept: true,
+        ..Copy::default()
+    };
+    let seen = Seen {
+        copy,
+        labelled: false,
+        hash: 1,
+        version,
+    };
+    let outcome = Outcome {
+        copy: Some(seen),
+        ..outcome(Change::Released)
+    };
+    bench.ends(key, Ok(outcome));
+}
+
+fn without_marks(mut object: Value, version: u64) -> Value {
+    object["metadata"]["resourceVersion"] = json!(version.to_string());
+    object["metadata"]["labels"] = json!({});
+    object["metadata"]["annotations"] = json!({});
+    object
+}
+
+// Issue 41: an earlier version has marked what the edge keeps for itself.
+#[test]
+fn what_its_side_keeps_for_itself_is_released_whatever_is_known_of_an_origin() {
+    let root = "kube-root-ca.crt";
+    for is_at_hub in [true, false] {
+        let mut bench = Bench::listed();
+        let (origins, copies) = (bench.origins(), bench.copies());
+        if is_at_hub {
+            bench.says(origins, &config_map(root, 10));
+        }
+        assert!(bench.work.is_empty());
+        bench.says(copies, &copy_of(root, 2000));
+        assert_eq!(bench.working(), [root]);
+        release(&mut bench, 2001);
+        bench.says_gone(copies, &without_marks(copy_of(root, 0), 2001));
+        assert!(bench.work.is_empty(), "{:?}", bench.working());
+        assert_eq!(bench.model.report.failing(), 0);
+    }
+}
+
+#[test]
+fn an_origin_whose_copy_is_kept_by_its_side_is_in_conflict_with_it() {
+    let roles = ResourceType {
+        group: "rbac.authorization.k8s.io".into(),
+        version: "v1".into(),
+        resource: "roles".into(),
+        kind: "Role".into(),
+        namespaced: true,
+    };
+    let mut bench = Bench::with_a_copy(&roles);
+    let copies = bench.copies_of(Side::Edge, "roles").expect("they are read");
+    let mut kept = copy(Direction::Down, &in_shop(&roles, "a"), "a", 3000);
+    kept["metadata"]["labels"]["kubernetes.io/bootstrapping"] = json!("rbac-defaults");
+    bench.says(copies, &kept);
+    assert_eq!(bench.working(), ["a"]);
+    release(&mut bench, 3001);
+    assert_eq!(bench.working(), ["a"]);
+    let (_, job) = &bench.work[0];
+    assert_eq!((job.copy.state, job.copy.kept), (CopyState::Foreign, true));
+    bench.end_with("a", Why::Conflict(None));
+    assert!(bench.work.is_empty());
 }

@@ -1,10 +1,13 @@
-//! Types that the edge's owner does not allow: nothing is planned of them, so that no server is asked about them.
+//! Types that the edge's owner does not allow, and those that are never synced: nothing is planned of them, so that no
+//! server is asked about them.
 
 use super::{Draft, Resolver};
 use crate::cluster::qualified;
-use crate::plan::Direction;
+use crate::plan::bounds::FLAG;
 use crate::plan::selector::ALL;
 use crate::plan::wanted::{Entry, Objects, SyncedType, Types};
+use crate::plan::words::{is_never_synced, is_never_synced_unnamed};
+use crate::plan::{Direction, Place};
 
 impl Resolver<'_> {
     /// True if all that an entry names is denied, as far as the entry itself says.
@@ -14,6 +17,33 @@ impl Resolver<'_> {
             Types::Kind { group, kind, .. } => self.denies(entry, group, kind),
             Types::Group(group) => self.denies(entry, group, ALL),
         }
+    }
+
+    /// True if all that an entry names is never synced, as far as the entry itself says.
+    pub(super) fn keeps_entry(&mut self, entry: &Entry) -> bool {
+        let named = match &entry.types {
+            Types::Plural { group, resource, .. } => (&**group, &**resource),
+            Types::Kind { group, kind, .. } => (&**group, &**kind),
+            Types::Group(_) => return false,
+        };
+        self.keeps(&entry.place, named, entry.objects.are_named())
+    }
+
+    /// True if all objects of a type, by this plural or kind, are never synced, though something at this place selects some;
+    /// `named` says that it names each of them. That is reported.
+    pub(super) fn keeps(&mut self, place: &Place, (group, word): (&str, &str), named: bool) -> bool {
+        let open = named && self.filter.allows_system();
+        if !is_never_synced_unnamed(group, word) || open && !is_never_synced(group, word) {
+            return false;
+        }
+        let name = qualified(group, word);
+        let why = if is_never_synced(group, word) {
+            format!("{name} is never synced")
+        } else {
+            format!("{name} is never synced, unless {FLAG} is given and the entry names each object")
+        };
+        self.problem(place, &why);
+        true
     }
 
     /// True if what an entry names by this plural or kind is denied. What a conversion may give another kind is judged by what

@@ -53,6 +53,10 @@ impl Resolver<'_> {
         select: impl FnOnce(&mut Selector, bool) -> Option<&'static str>,
     ) {
         let Conversion { hub, edge } = conversion;
+        let mut kinds = [hub, edge].into_iter();
+        if kinds.any(|triple| self.keeps(place, (&triple.group, &triple.kind), true)) {
+            return;
+        }
         let known = self.knows(Side::Hub, &hub.group, version) & self.knows(Side::Edge, &edge.group, version);
         if !known {
             return;
@@ -72,17 +76,24 @@ impl Resolver<'_> {
             hub: key(&at_hub.resource),
             edge: key(&at_edge.resource),
         };
+        let resources = [&at_hub.resource, &at_edge.resource];
+        if resources
+            .into_iter()
+            .any(|of| self.keeps(place, (&of.group, &of.resource), true))
+        {
+            return;
+        }
         let (origin, copy) = match direction {
             Direction::Down => (at_hub, at_edge),
             Direction::Up => (at_edge, at_hub),
         };
         let namespaced = origin.resource.namespaced;
-        let own = self.own;
+        let selector = self.selector_of(&origin.resource, &copy.resource);
         let draft = self.drafts.entry(pair).or_insert_with(|| Draft {
             origin,
             gone_at_origin: false,
             copy,
-            selector: Selector::sparing(own),
+            selector,
             naming: Naming::of_pair(),
             places: Vec::new(),
         });

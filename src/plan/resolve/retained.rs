@@ -6,7 +6,7 @@ use crate::cluster::{ResourceType, Side, may_be_a_crd, qualified};
 use crate::plan::naming::Naming;
 use crate::plan::planned::{Absence, CopiesOf, Pair, Selects};
 use crate::plan::wanted::{Entry, SyncedType, Types};
-use crate::plan::words::is_never_synced;
+use crate::plan::words::is_never_synced_unnamed;
 use crate::plan::{Direction, Place, Selector};
 
 impl<'a> Resolver<'a> {
@@ -177,7 +177,7 @@ fn names_origins(entry: &Entry, known: &SyncedType) -> bool {
             resource: plural,
             ..
         } => of == group && plural == resource,
-        Types::Group(of) => of == group && !is_never_synced(group, resource),
+        Types::Group(of) => of == group && !is_never_synced_unnamed(group, resource),
         Types::Kind { .. } => false,
     }
 }

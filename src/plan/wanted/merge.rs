@@ -140,7 +140,7 @@ impl<'a> Merge<'a> {
                 "namespace",
                 "\"*\" is not supported for downsync; name each namespace".to_owned(),
             ),
-            () if words::is_never_synced_as_kind(&item.group, &item.kind) => {
+            () if words::is_never_synced(&item.group, &item.kind) => {
                 ("kind", format!("{} of {:?} is never synced", item.kind, item.group))
             }
             () if bad.is_some() => bad.unwrap_or_default(),

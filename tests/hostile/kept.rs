@@ -1,0 +1,234 @@
+//! What each API server keeps for itself, and what is never synced, between real API servers.
+
+use serde_json::{Value, json};
+
+use crate::support::Objects;
+use crate::support::modes::{Mode, in_both_modes};
+use crate::support::objects::namespace;
+use crate::support::stage::{
+    Stage, cluster_objects, config_map_ref, namespace_ref, select, select_by_kind, stage, stock,
+};
+use crate::support::story::{SOON, arrives, becomes, config_map_entry, copy_equals, remains, stays_absent};
+
+in_both_modes!(
+    what_each_api_server_keeps_for_itself_stays_as_it_is_there,
+    what_an_earlier_version_has_synced_of_it_is_released,
+    what_is_named_comes_if_a_flag_allows_it,
+    no_conversion_leads_to_what_is_never_synced,
+);
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const FLOWS: &str = "flowcontrol.apiserver.k8s.io";
+/// Group, plural, namespace and name of what two API servers have before anybody has done anything.
+const KEPT: [(&str, &str, &str, &str); 9] = [
+    ("", "services", "default", "kubernetes"),
+    ("apiregistration.k8s.io", "apiservices", "", "v1.apps"),
+    (RBAC, "clusterroles", "", "view"),
+    (RBAC, "clusterrolebindings", "", "system:basic-user"),
+    (FLOWS, "flowschemas", "", "probes"),
+    (FLOWS, "prioritylevelconfigurations", "", "catch-all"),
+    ("scheduling.k8s.io", "priorityclasses", "", "system-node-critical"),
+    ("networking.k8s.io", "servicecidrs", "", "kubernetes"),
+    ("networking.k8s.io", "ipaddresses", "", "10.96.0.1"),
+];
+
+fn version(group: &str) -> String {
+    if group.is_empty() {
+        "v1".into()
+    } else {
+        format!("{group}/v1")
+    }
+}
+
+fn role(name: &str, labels: &Value) -> Value {
+    json!({"apiVersion": version(RBAC), "kind": "ClusterRole", "metadata": {"name": name, "labels": labels}, "rules": []})
+}
+
+fn bootstrapped() -> Value {
+    json!({"kubernetes.io/bootstrapping": "rbac-defaults"})
+}
+
+/// Labels and annotations.
+async fn marks(at: &Objects, (group, plural, space, name): (&str, &str, &str, &str)) -> [Value; 2] {
+    let object = remains(at, &version(group), plural, space, name).await;
+    ["labels", "annotations"].map(|key| object["metadata"][key].clone())
+}
+
+async fn what_each_api_server_keeps_for_itself_stays_as_it_is_there(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({"v": "1"})).await;
+    // One of each kind that people make, so that its type is known to have been read.
+    hub.create(&role(&shop, &json!({}))).await;
+    let class =
+        json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": shop}, "value": 7});
+    hub.create(&class).await;
+    let mut before = Vec::new();
+    for kept in KEPT {
+        before.push(marks(&edge, kept).await);
+    }
+    let cluster = KEPT.iter().filter(|(_, _, space, _)| space.is_empty());
+    let cluster: Vec<Value> = cluster
+        .map(|&(group, plural, _, name)| cluster_objects(group, plural, &[name, &shop]))
+        .collect();
+    let service = json!({"group": "", "resource": "services", "apiVersion": "v1",
+        "objectsByNamespace": [{"namespace": "default", "names": ["kubernetes"]}]});
+    select(
+        &hub,
+        &json!({"namespacedObjects": [config_map_entry(&shop, &["a"]), service], "clusterScope": cluster}),
+    )
+    .await;
+    let mut syncer = pair.syncer(flags);
+    copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+    arrives(&edge, &version(RBAC), "clusterroles", "", &shop).await;
+    arrives(&edge, "scheduling.k8s.io/v1", "priorityclasses", "", &shop).await;
+    syncer
+        .wait_for_log("ipaddresses.networking.k8s.io is never synced", SOON)
+        .await;
+    for (kept, before) in KEPT.into_iter().zip(before) {
+        assert_eq!(marks(&edge, kept).await, before, "{kept:?}");
+    }
+    for side in [&hub, &edge] {
+        side.delete("scheduling.k8s.io/v1", "priorityclasses", "", &shop).await;
+    }
+}
+
+async fn what_an_earlier_version_has_synced_of_it_is_released(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({"v": "1"})).await;
+    let mut adopted = role(&shop, &bootstrapped());
+    hub.create(&adopted).await;
+    adopted["metadata"]["labels"]["edge.kubestellar.io/downsynced"] = json!("true");
+    adopted["metadata"]["annotations"] = json!({
+        "edge.kubestellar.io/downsynced": format!("ClusterRole//{shop}"),
+        "edge.kubestellar.io/owner": format!("u1/clusterroles.{RBAC}/test"),
+        "edge.kubestellar.io/adopted": "true",
+    });
+    edge.create(&adopted).await;
+    let mut made = adopted.clone();
+    let made_here = format!("{shop}-made");
+    made["metadata"]["name"] = json!(made_here);
+    made["metadata"]["annotations"]["edge.kubestellar.io/downsynced"] = json!(format!("ClusterRole//{made_here}"));
+    // It has no origin, and was not there before it came.
+    made["metadata"]["annotations"]["edge.kubestellar.io/adopted"].take();
+    made["metadata"]["annotations"]
+        .as_object_mut()
+        .expect("it is one")
+        .retain(|_, value| !value.is_null());
+    edge.create(&made).await;
+    select(
+        &hub,
+        &json!({"namespacedObjects": [config_map_entry(&shop, &["a"])],
+            "clusterScope": [cluster_objects(RBAC, "clusterroles", &[&shop, &made_here])]}),
+    )
+    .await;
+    let _syncer = pair.syncer(flags);
+    for name in [&shop, &made_here] {
+        let at = [&*version(RBAC), "clusterroles", "", name];
+        let released = becomes(&edge, at, "has no marks", |role| {
+            let marked = |key: &str| role["metadata"][key].to_string().contains("edge.kubestellar.io");
+            !marked("labels") && !marked("annotations")
+        })
+        .await;
+        assert_eq!(released["metadata"]["labels"], bootstrapped());
+    }
+    copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+    for name in [&shop, &made_here] {
+        remains(&edge, &version(RBAC), "clusterroles", "", name).await;
+        edge.delete(&version(RBAC), "clusterroles", "", name).await;
+    }
+}
+
+async fn what_is_named_comes_if_a_flag_allows_it(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a"], &json!({"v": "1"})).await;
+    hub.create(&role(&shop, &bootstrapped())).await;
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": shop}});
+    hub.create(&node).await;
+    select(
+        &hub,
+        &json!({"namespacedObjects": [config_map_entry(&shop, &["a"])],
+            "clusterScope": [cluster_objects(RBAC, "clusterroles", &[&shop]), cluster_objects("", "nodes", &[&shop])]}),
+    )
+    .await;
+    let mut syncer = pair.syncer(flags);
+    copy_equals(&edge, &shop, "a", &json!({"v": "1"})).await;
+    let line = "nodes is never synced, unless --allow-system is given and the entry names each object";
+    syncer.wait_for_log(line, SOON).await;
+    stays_absent(&edge, &version(RBAC), "clusterroles", "", &shop).await;
+    stays_absent(&edge, "v1", "nodes", "", &shop).await;
+    syncer.terminate().await;
+    let mut syncer = pair.syncer(&[flags, &["--allow-system"]].concat());
+    arrives(&edge, &version(RBAC), "clusterroles", "", &shop).await;
+    arrives(&edge, "v1", "nodes", "", &shop).await;
+    // Without the flag again, they are released and stay.
+    syncer.terminate().await;
+    let _syncer = pair.syncer(flags);
+    becomes(
+        &edge,
+        [&version(RBAC), "clusterroles", "", &shop],
+        "is released",
+        |role| role["metadata"]["annotations"]["edge.kubestellar.io/downsynced"].is_null(),
+    )
+    .await;
+    becomes(&edge, ["v1", "nodes", "", &shop], "is released", |node| {
+        node["metadata"]["annotations"]["edge.kubestellar.io/downsynced"].is_null()
+    })
+    .await;
+    for side in [&hub, &edge] {
+        side.delete("v1", "nodes", "", &shop).await;
+    }
+    edge.delete(&version(RBAC), "clusterroles", "", &shop).await;
+}
+
+async fn no_conversion_leads_to_what_is_never_synced(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    stock(&hub, &shop, &["a", "b", "c", "d"], &json!({"token": "eA=="})).await;
+    edge.create(&namespace(&shop)).await;
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": shop, "name": "operator"}, "spec": {"holderIdentity": "operator-0"}});
+    edge.create(&lease).await;
+    let account = json!({"kubernetes.io/service-account.name": "admin"});
+    let admin = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": shop, "name": "admin"}});
+    edge.create(&admin).await;
+    let token = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"namespace": shop, "name": "token", "annotations": account}, "data": {"token": "eQ=="}});
+    edge.create(&token).await;
+    let to = |group: &str, kind: &str, name: &str| json!({"group": group, "version": "v1", "kind": kind, "name": name});
+    let conversion = |from: &str, to: Value| json!({"upstream": config_map_ref(&shop, from), "downstream": to});
+    select_by_kind(
+        &hub,
+        &json!({
+            "downSyncedResources": [
+                namespace_ref(&shop),
+                config_map_ref(&shop, "a"),
+                config_map_ref(&shop, "b"),
+                config_map_ref(&shop, "c"),
+                config_map_ref(&shop, "d"),
+            ],
+            "conversions": [
+                conversion("a", to("coordination.k8s.io", "Lease", "operator")),
+                conversion("b", to("", "Secret", "token")),
+                conversion("c", to("", "ConfigMap", "kube-root-ca.crt")),
+            ],
+        }),
+    )
+    .await;
+    let mut syncer = pair.syncer(flags);
+    copy_equals(&edge, &shop, "d", &json!({"token": "eA=="})).await;
+    syncer
+        .wait_for_log("Lease.coordination.k8s.io is never synced", SOON)
+        .await;
+    // The edge's server says that the type of a Secret is immutable.
+    let refused = format!("object=Secret/{shop}/token");
+    syncer.wait_for_log(&refused, SOON).await;
+    let lease = remains(&edge, "coordination.k8s.io/v1", "leases", &shop, "operator").await;
+    assert_eq!(lease["spec"]["holderIdentity"], json!("operator-0"));
+    let token = remains(&edge, "v1", "secrets", &shop, "token").await;
+    assert_eq!(token["type"], json!("kubernetes.io/service-account-token"));
+    assert_ne!(token["data"]["token"], json!("eA=="));
+    for object in [&lease, &token] {
+        assert!(!object.to_string().contains("edge.kubestellar.io/"), "{object}");
+    }
+    let root = edge.get("v1", "configmaps", &shop, "kube-root-ca.crt").await;
+    assert!(root.is_none_or(|root| root["data"]["token"].is_null()));
+}
