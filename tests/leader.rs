@@ -2,6 +2,8 @@
 
 mod support;
 
+#[path = "leader/by_hand.rs"]
+mod by_hand;
 #[path = "leader/candidates.rs"]
 mod candidates;
 #[path = "leader/manifest.rs"]

@@ -9,14 +9,19 @@
 //!   succeeded. The deadline is shorter than the Lease lasts, so it has stopped before another may begin.
 //! - Every write is bound to the version that was read, so of two that write at once one gets a conflict.
 //!
-//! It differs in one point: a leader whose Lease names another holder, or nobody, has lost it, even if it could take it
-//! back at once.
+//! It differs in two points:
+//!
+//! - A leader whose Lease names another holder, or nobody, has lost it, even if it could take it back at once.
+//! - A Lease that somebody has deleted, emptied or written by hand says nothing of the leader, who notices that at its
+//!   next renewal only. Who takes it then holds it, and leads with the first renewal after the time of the former holder:
+//!   each is bound to the version before it, so nobody else can have renewed meanwhile. Only a release, which has a form
+//!   of its own, is an end. Whoever has seen no Lease, since it has just started, leads at once.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lease::{Lease, LeaseSpec, Term};
+use super::lease::{Lease, LeaseSpec, RELEASED, Term};
 use crate::cluster::Error;
 
 /// How long a Lease lasts, and what follows from that. At 15 s: stop 10 s after the last renewal, renew every 5 s, give
@@ -53,10 +58,18 @@ impl Timing {
 
     /// The duration in the Lease, in whole seconds, rounded up.
     fn seconds(self) -> i64 {
-        let whole = self.lease + Duration::from_nanos(999_999_999);
-        whole.as_secs().try_into().unwrap_or(i64::MAX)
+        whole_seconds(self.lease)
     }
 }
+
+/// Rounded up.
+fn whole_seconds(duration: Duration) -> i64 {
+    let whole = duration.saturating_add(Duration::from_nanos(999_999_999));
+    whole.as_secs().try_into().unwrap_or(i64::MAX)
+}
+
+/// Longer than anybody waits for a Lease, and short enough for every clock.
+const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,12 +106,13 @@ pub(super) enum Answer {
     Failed(Error),
 }
 
-/// The Lease as it was last read or written.
-#[derive(Clone, Debug)]
-struct Seen {
-    lease: Lease,
-    /// Since when it has been like this, as far as this candidate knows.
-    since: Instant,
+/// Another candidate that may lead, whatever the Lease says now.
+#[derive(Clone, Copy, Debug)]
+struct Other {
+    /// Not after this moment, unless it has renewed the Lease since.
+    until: Instant,
+    /// How long a renewal of its Lease lasts.
+    lasts: Duration,
 }
 
 /// What is known of the Lease that the next request could build on.
@@ -117,7 +131,10 @@ enum Knowledge {
 pub(super) struct Election {
     identity: String,
     timing: Timing,
-    seen: Option<Seen>,
+    /// The Lease as it was last read or written; absent if there is none.
+    seen: Option<Lease>,
+    /// Who else may lead. Nobody does when this candidate leads.
+    other: Option<Other>,
     knowledge: Knowledge,
     /// When it stops leading unless it renews; absent while it does not lead.
     until: Option<Instant>,
@@ -132,6 +149,7 @@ impl Election {
             identity,
             timing,
             seen: None,
+            other: None,
             knowledge: Knowledge::Stale,
             until: None,
             due: now,
@@ -145,7 +163,17 @@ impl Election {
 
     /// What the Lease said when it was last read.
     pub(super) fn last_seen(&self) -> Option<&LeaseSpec> {
-        self.seen.as_ref().map(|seen| &seen.lease.spec)
+        self.seen.as_ref().map(|lease| &lease.spec)
+    }
+
+    /// How long another one may still lead, while this candidate holds the Lease.
+    pub(super) fn holds_back(&self, now: Instant) -> Option<Duration> {
+        let other = self.other.filter(|other| now < other.until)?;
+        self.has_the_lease().then(|| other.until - now)
+    }
+
+    fn has_the_lease(&self) -> bool {
+        self.last_seen().is_some_and(|spec| spec.holder() == self.identity)
     }
 
     /// What to do `now`. One request at a time: to be called again only after its answer.
@@ -153,13 +181,18 @@ impl Election {
         if self.until.is_some() && self.leads_until(now).is_none() {
             self.until = None;
             self.knowledge = Knowledge::Stale;
+            // Another one may lead from now on, of whom this candidate has seen nothing.
+            self.other = Some(Other {
+                until: now,
+                lasts: self.timing.lease,
+            });
         }
         if now < self.due {
             return Step::Wait(self.due);
         }
         Step::Send(match (self.knowledge, &self.seen) {
             (Knowledge::Absent, _) => Request::Create(self.term()),
-            (Knowledge::Ours, Some(seen)) => Request::Update(seen.lease.version.clone(), self.term()),
+            (Knowledge::Ours, Some(lease)) => Request::Update(lease.version.clone(), self.term()),
             (Knowledge::Stale, _) | (Knowledge::Ours, None) => Request::Read,
         })
     }
@@ -170,7 +203,7 @@ impl Election {
         let retry = self.timing.retry_interval().mul_f64(1.0 + jitter / 5.0);
         match answer {
             Answer::Found(lease) => {
-                self.observe(lease, now);
+                self.finds(lease, now);
                 if self.is_free(now) {
                     self.knowledge = Knowledge::Ours;
                     self.due = now;
@@ -181,15 +214,23 @@ impl Election {
             }
             Answer::Absent => {
                 self.seen = None;
+                self.is_not_renewed(now);
                 self.knowledge = Knowledge::Absent;
                 self.due = now;
             }
             Answer::Written(lease) => {
-                // Counted from when it was sent: the server may have written it at once.
-                self.until = (lease.spec.holder() == self.identity).then(|| sent + self.timing.renew_deadline());
-                self.observe(lease, now);
+                let next = sent + self.timing.renew_interval();
+                self.due = if let Some(other) = self.other.filter(|other| sent < other.until) {
+                    // As soon as that one's time is over, it is known whether the Lease has remained ours.
+                    next.min(other.until)
+                } else {
+                    self.other = None;
+                    // Counted from when it was sent: the server may have written it at once.
+                    self.until = Some(sent + self.timing.renew_deadline());
+                    next
+                };
+                self.seen = Some(lease);
                 self.knowledge = Knowledge::Ours;
-                self.due = sent + self.timing.renew_interval();
             }
             Answer::Conflict => {
                 self.knowledge = Knowledge::Stale;
@@ -207,32 +248,71 @@ impl Election {
         }
     }
 
-    /// The request that gives up the Lease, if it is held as far as is known, so that the next candidate need not wait.
-    pub(super) fn release(&self) -> Option<Request> {
-        let lease = &self.seen.as_ref()?.lease;
-        if lease.spec.holder() != self.identity {
-            return None;
-        }
+    /// The request that gives up the Lease `now`, if it is held as far as is known, so that the next candidate need not
+    /// wait, unless for the one for whom this one has waited.
+    pub(super) fn release(&self, now: Instant) -> Option<Request> {
+        let lease = self.seen.as_ref().filter(|_| self.has_the_lease())?;
         let term = Term {
             holder: String::new(),
-            // Not zero, which the API refuses.
-            seconds: 1,
+            seconds: match self.holds_back(now) {
+                Some(rest) => whole_seconds(rest).max(RELEASED + 1),
+                None => RELEASED,
+            },
             acquired: None,
             transitions: lease.spec.transitions(),
         };
         Some(Request::Update(lease.version.clone(), term))
     }
 
-    fn observe(&mut self, lease: Lease, now: Instant) {
-        if lease.spec.holder() != self.identity {
+    /// The Lease was found like this.
+    fn finds(&mut self, lease: Lease, now: Instant) {
+        let spec = &lease.spec;
+        let is_mine = spec.holder() == self.identity;
+        // The version also changes with labels and the like, which say nothing about the holder.
+        let is_as_before = self.last_seen() == Some(spec) || is_mine && self.goes_on(spec);
+        if spec.is_released() {
+            self.other = None;
+        } else if !is_as_before {
+            self.is_not_renewed(now);
+            if !is_mine {
+                self.may_be_led_by_another(spec, now);
+            }
+        }
+        if !is_mine {
             self.until = None;
         }
-        // The version also changes with labels and the like, which say nothing about the holder.
-        let since = match &self.seen {
-            Some(seen) if seen.lease.spec == lease.spec => seen.since,
-            _ => now,
+        self.seen = Some(lease);
+    }
+
+    /// True if it is the Lease that this candidate has written last, or a renewal of it whose answer was lost.
+    fn goes_on(&self, spec: &LeaseSpec) -> bool {
+        let last = self.last_seen().filter(|_| self.has_the_lease());
+        last.is_some_and(|last| last.acquired() == spec.acquired())
+    }
+
+    /// The Lease is another one than before, or there is none: who has led may have renewed the former one until now.
+    fn is_not_renewed(&mut self, now: Instant) {
+        if let Some(other) = &mut self.other {
+            other.until = other.until.max(after(now, other.lasts));
+        }
+    }
+
+    /// A Lease that is not this candidate's is seen for the first time.
+    fn may_be_led_by_another(&mut self, spec: &LeaseSpec, now: Instant) {
+        let last = self.last_seen().map(LeaseSpec::holder);
+        let (is_renewed, is_held) = (last == Some(spec.holder()), !spec.holder().is_empty());
+        let lasts = match spec.duration() {
+            // Who has held it before is known, if this candidate has seen it.
+            given if is_held || last.is_none() => given.or(is_held.then_some(self.timing.lease)),
+            _ => None,
         };
-        self.seen = Some(Seen { lease, since });
+        let Some(lasts) = lasts else { return };
+        let former = self.other.filter(|_| is_renewed || !is_held);
+        self.other = Some(Other {
+            until: self.other.map_or(now, |other| other.until).max(after(now, lasts)),
+            // What people write to a Lease does not shorten what its holder believes.
+            lasts: former.map_or(lasts, |former| former.lasts.max(lasts)),
+        });
     }
 
     /// The longest `Retry-After` that is respected. A leader tries again as usual, or it would lose the lead by
@@ -246,19 +326,13 @@ impl Election {
     }
 
     fn is_free(&self, now: Instant) -> bool {
-        let Some(Seen { lease, since }) = &self.seen else {
-            return true;
-        };
-        let holder = lease.spec.holder();
-        // A Lease that does not say how long it lasts counts as lasting as long as ours.
-        let lasts = lease.spec.duration().unwrap_or(self.timing.lease);
-        holder.is_empty() || holder == self.identity || since.checked_add(lasts).is_some_and(|end| end <= now)
+        let is_held = self.last_seen().is_some_and(|spec| !spec.holder().is_empty());
+        !is_held || self.has_the_lease() || self.other.is_none_or(|other| other.until <= now)
     }
 
     /// What is written to the Lease: a new term, or the one that continues.
     fn term(&self) -> Term {
-        let spec = self.last_seen();
-        let goes_on = spec.is_some_and(|spec| spec.holder() == self.identity);
+        let (spec, goes_on) = (self.last_seen(), self.has_the_lease());
         Term {
             holder: self.identity.clone(),
             seconds: self.timing.seconds(),
@@ -270,6 +344,11 @@ impl Election {
             }),
         }
     }
+}
+
+/// What a Lease says may be more than a clock can count.
+fn after(now: Instant, duration: Duration) -> Instant {
+    now + duration.min(FAR)
 }
 
 #[cfg(test)]

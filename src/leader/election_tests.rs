@@ -17,6 +17,14 @@ fn found(version: &str, holder: &str, renewed: u32) -> Answer {
     Answer::Found(lease(version, holder, renewed))
 }
 
+/// A Lease that its holder has given up.
+fn released(version: &str) -> Answer {
+    Answer::Found(Lease {
+        version: version.into(),
+        spec: spec("", 1, 0, 3),
+    })
+}
+
 fn written(version: &str, renewed: u32) -> Answer {
     Answer::Written(lease(version, ME, renewed))
 }
@@ -89,7 +97,7 @@ fn is_second_at_the_creation() {
 
 #[test]
 fn takes_a_free_lease_at_once() {
-    for answer in [found("7", "", 0), found("7", ME, 0)] {
+    for answer in [released("7"), found("7", ME, 0)] {
         check(&[
             (0, Some(answer), "update 7", None),
             (0, Some(written("8", 1)), "wait 5", Some(10)),
@@ -169,11 +177,137 @@ fn stops_leading_at_once_when_the_lease_names_another() {
 }
 
 #[test]
-fn recreates_a_lease_that_was_deleted() {
+fn a_leader_whose_lease_was_deleted_creates_it_again_and_goes_on() {
     check(&[
         (0, Some(written("1", 0)), "wait 5", Some(10)),
         (5, Some(Answer::Absent), "create", Some(10)),
         (5, Some(written("9", 0)), "wait 10", Some(15)),
+    ]);
+    // Another one was first, and holds it now.
+    check(&[
+        (0, Some(written("1", 0)), "wait 5", Some(10)),
+        (5, Some(Answer::Absent), "create", Some(10)),
+        (5, Some(Answer::Conflict), "read", Some(10)),
+        (5, Some(found("9", "other", 0)), "wait 7", None),
+    ]);
+    // It comes to that too late.
+    check(&[
+        (0, Some(written("1", 0)), "wait 5", Some(10)),
+        (12, None, "read", None),
+        (12, Some(Answer::Absent), "create", None),
+        (12, Some(written("9", 0)), "wait 17", None),
+        (17, Some(written("10", 1)), "wait 22", None),
+        (22, Some(written("11", 2)), "wait 27", None),
+        (27, Some(written("12", 3)), "wait 32", Some(37)),
+    ]);
+}
+
+#[test]
+fn who_takes_a_lease_that_nobody_has_given_up_leads_after_the_time_of_its_former_holder() {
+    let stripped = || {
+        Answer::Found(Lease {
+            version: "2".into(),
+            spec: LeaseSpec::default(),
+        })
+    };
+    for (by_hand, take) in [
+        (Answer::Absent, "create"),
+        (found("2", "", 0), "update 2"),
+        (stripped(), "update 2"),
+    ] {
+        check(&[
+            (0, Some(found("1", "other", 0)), "wait 2", None),
+            (14, Some(by_hand), take, None),
+            (14, Some(written("9", 0)), "wait 19", None),
+            (19, Some(written("10", 1)), "wait 24", None),
+            (24, Some(written("11", 2)), "wait 29", None),
+            // With the first renewal after that time.
+            (29, Some(written("12", 3)), "wait 34", Some(39)),
+            (34, Some(written("13", 4)), "wait 39", Some(44)),
+        ]);
+    }
+    // The renewal is what proves that nobody else has had it meanwhile.
+    check(&[
+        (0, Some(found("1", "other", 0)), "wait 2", None),
+        (1, Some(Answer::Absent), "create", None),
+        (1, Some(written("9", 0)), "wait 6", None),
+        (16, Some(Answer::Conflict), "wait 18", None),
+        (18, Some(found("11", "other", 7)), "wait 20", None),
+        (32, Some(found("11", "other", 7)), "wait 34", None),
+        (33, Some(found("11", "other", 7)), "update 11", None),
+    ]);
+    // It exists at last, though the answer of that was lost.
+    check(&[
+        (0, Some(found("1", "other", 0)), "wait 2", None),
+        (1, Some(Answer::Absent), "create", None),
+        (1, Some(failed()), "wait 3", None),
+        (10, Some(found("9", ME, 0)), "update 9", None),
+        (10, Some(written("10", 1)), "wait 15", None),
+        (25, Some(written("11", 2)), "wait 30", Some(35)),
+    ]);
+}
+
+#[test]
+fn what_people_write_to_a_lease_ends_no_lead_early() {
+    let by_hand = |holder: &str, seconds: i64| {
+        Some(Answer::Found(Lease {
+            version: "2".into(),
+            spec: spec(holder, seconds, 0, 3),
+        }))
+    };
+    // Another duration, another holder: the former one has its time since the last moment at which it may have renewed.
+    for (holder, seconds, until) in [("other", 2, 28), ("nobody", 2, 28), ("nobody", 60, 73)] {
+        check(&[
+            (0, Some(found("1", "other", 0)), "wait 2", None),
+            (13, by_hand(holder, seconds), "wait 15", None),
+            (
+                until - 1,
+                by_hand(holder, seconds),
+                &format!("wait {}", until + 1),
+                None,
+            ),
+            (until, by_hand(holder, seconds), "update 2", None),
+            (
+                until,
+                Some(written("3", 1)),
+                &format!("wait {}", until + 5),
+                Some(until + 10),
+            ),
+        ]);
+    }
+    // Who has just started does not know who was the holder that is missing.
+    check(&[
+        (0, by_hand("", 15), "update 2", None),
+        (0, Some(written("3", 1)), "wait 5", None),
+        (15, Some(written("4", 2)), "wait 20", Some(25)),
+    ]);
+}
+
+#[test]
+fn a_release_ends_every_wait() {
+    check(&[
+        (0, Some(found("1", "other", 0)), "wait 2", None),
+        (1, Some(Answer::Absent), "create", None),
+        (1, Some(Answer::Conflict), "wait 3", None),
+        (3, Some(released("3")), "update 3", None),
+        (3, Some(written("4", 1)), "wait 8", Some(13)),
+    ]);
+}
+
+#[test]
+fn a_shorter_lease_of_another_holder_counts_from_then_on() {
+    let of = |renewed: u32| {
+        Some(Answer::Found(Lease {
+            version: "2".into(),
+            spec: spec("third", 3, renewed, 3),
+        }))
+    };
+    check(&[
+        (0, Some(found("1", "other", 0)), "wait 2", None),
+        (14, of(1), "wait 16", None),
+        (30, of(2), "wait 32", None),
+        (32, of(2), "wait 34", None),
+        (33, of(2), "update 2", None),
     ]);
 }
 
@@ -263,7 +397,7 @@ fn releases_only_what_it_holds() {
     let release_after = |answer: Answer| {
         let mut election = Election::new(ME.into(), Timing::new(Duration::from_secs(15)), start);
         election.answered(start, start, answer, 0.0);
-        election.release()
+        election.release(start)
     };
     for answer in [Answer::Absent, failed(), found("1", "other", 0), found("1", "", 0)] {
         assert_eq!(release_after(answer.clone()), None, "{answer:?}");
@@ -276,6 +410,23 @@ fn releases_only_what_it_holds() {
             transitions: 3,
         };
         assert_eq!(release_after(answer), Some(Request::Update("1".into(), term)));
+    }
+}
+
+#[test]
+fn what_it_gives_up_while_another_may_lead_is_no_release() {
+    let start = Instant::now();
+    let second = |second: u64| start + Duration::from_secs(second);
+    let mut election = Election::new(ME.into(), Timing::new(Duration::from_secs(15)), start);
+    for answer in [found("1", "other", 0), Answer::Absent, written("2", 0)] {
+        election.answered(start, start, answer, 0.0);
+    }
+    for (at, seconds, is_release) in [(0, 15, false), (12, 3, false), (14, 2, false), (15, 1, true)] {
+        let Some(Request::Update(version, term)) = election.release(second(at)) else {
+            panic!("it has the Lease at {at} s");
+        };
+        assert_eq!((version.as_str(), term.seconds), ("2", seconds), "{at}");
+        assert_eq!(LeaseSpec::of(&term, "now").is_released(), is_release, "{at}");
     }
 }
 

@@ -19,6 +19,9 @@ pub(super) fn leases() -> ResourceType {
     }
 }
 
+/// How many seconds a Lease lasts that its holder has given up. Not zero, which the API refuses.
+pub(super) const RELEASED: i64 = 1;
+
 /// A Lease as it was read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
@@ -55,6 +58,11 @@ impl LeaseSpec {
     /// Its holder; empty if there is none.
     pub(super) fn holder(&self) -> &str {
         self.holder_identity.as_deref().unwrap_or_default()
+    }
+
+    /// True if its holder has given it up: that it has none may also be somebody else's work.
+    pub(super) fn is_released(&self) -> bool {
+        self.holder().is_empty() && self.lease_duration_seconds == Some(RELEASED)
     }
 
     /// How long it stays held without being renewed, if it says so.

@@ -231,10 +231,15 @@ impl Candidate {
                 log_line!(Info, LeaseUsable, "the lease can be used again", lease = self.lease());
             }
         }
-        let found = matches!(sent.answer, Answer::Found(_));
+        let (found, held) = (
+            matches!(sent.answer, Answer::Found(_)),
+            self.election.holds_back(now).is_some(),
+        );
         self.election.answered(sent.at, now, sent.answer, fastrand::f64());
-        if found && !led {
-            self.log_standby(now);
+        match self.election.holds_back(now) {
+            Some(rest) if !held => self.log_held_back(rest),
+            None if found && !led => self.log_standby(now),
+            _ => {}
         }
     }
 
@@ -247,7 +252,7 @@ impl Candidate {
             }
             // Twice: a renewal whose answer was lost has changed the version.
             for _ in 0..2 {
-                let request = self.election.release()?;
+                let request = self.election.release(Instant::now())?;
                 let sent = self.send(request).await;
                 match sent.answer {
                     Answer::Written(_) => return Some(Ok(())),
@@ -299,14 +304,14 @@ impl Candidate {
     }
 
     fn log_end(&mut self) {
-        let holder = self.election.last_seen().map_or("", LeaseSpec::holder);
-        let why = if holder == self.candidacy.identity {
-            let failure = self.failure.as_deref().unwrap_or("there was no time to");
-            format!("not renewed within {:?}: {failure}", self.timing.renew_deadline())
-        } else if holder.is_empty() {
-            "somebody has released it".to_owned()
-        } else {
-            format!("held by {holder}")
+        let why = match self.election.last_seen().map(LeaseSpec::holder) {
+            None => "somebody has deleted it".to_owned(),
+            Some("") => "somebody has released it".to_owned(),
+            Some(holder) if holder == self.candidacy.identity => {
+                let failure = self.failure.as_deref().unwrap_or("there was no time to");
+                format!("not renewed within {:?}: {failure}", self.timing.renew_deadline())
+            }
+            Some(holder) => format!("held by {holder}"),
         };
         log_line!(
             Warn,
@@ -330,6 +335,19 @@ impl Candidate {
             "standing by, another syncer leads",
             lease = self.lease(),
             holder = self.logged_holder,
+            identity = self.candidacy.identity
+        );
+    }
+
+    /// Somebody has deleted or emptied the Lease, and this candidate has it now.
+    fn log_held_back(&mut self, rest: Duration) {
+        self.logged_holder.clear();
+        log_line!(
+            Info,
+            Standby,
+            "standing by with a lease that nobody has released, its former holder may still lead",
+            lease = self.lease(),
+            leads_in = format_args!("{}s", rest.as_secs() + 1),
             identity = self.candidacy.identity
         );
     }

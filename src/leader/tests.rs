@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use bytes::Bytes;
 use fastrand::Rng;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::*;
@@ -145,12 +146,31 @@ async fn work(server: Rc<Server>, stop: impl Future<Output = ()>) {
 }
 
 /// Runs a candidate until `stop`.
-fn start(server: &Rc<Server>, identity: &str, stop: impl Future<Output = ()> + 'static) -> tokio::task::JoinHandle<()> {
+fn start(server: &Rc<Server>, identity: &str, stop: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
     let candidacy = candidacy(server, identity);
     let server = Rc::clone(server);
     tokio::task::spawn_local(async move {
         while_leading(candidacy, stop, |stop| work(Rc::clone(&server), stop)).await;
     })
+}
+
+fn three(server: &Rc<Server>) -> [JoinHandle<()>; 3] {
+    ["a", "b", "c"].map(|identity| start(server, identity, std::future::pending()))
+}
+
+/// Two that work at once have ended a candidate.
+fn go_on(candidates: &[JoinHandle<()>], seed: u64) {
+    for candidate in candidates {
+        assert!(!candidate.is_finished(), "seed {seed}");
+    }
+}
+
+/// One time in `of`, nobody reaches the server for a while.
+fn is_away_sometimes(server: &Server, rng: &mut Rng, of: u32) {
+    if rng.u32(0..of) == 0 {
+        let outage = Duration::from_secs(rng.u64(1..40));
+        server.away_until.set(Some(Instant::now() + outage));
+    }
 }
 
 /// Runs a simulation on a paused clock.
@@ -184,20 +204,72 @@ fn never_do_two_lead_at_once_whatever_is_lost_or_late() {
         simulate(async move {
             let server = Server::new(seed, 30);
             let mut rng = Rng::with_seed(seed);
-            let candidates = ["a", "b", "c"].map(|identity| start(&server, identity, std::future::pending()));
+            let candidates = three(&server);
             for _ in 0..60 {
                 sleep(Duration::from_secs(rng.u64(1..60))).await;
-                if rng.u32(0..3) == 0 {
-                    let outage = Duration::from_secs(rng.u64(1..40));
-                    server.away_until.set(Some(Instant::now() + outage));
-                }
-                for candidate in &candidates {
-                    assert!(!candidate.is_finished(), "seed {seed}");
-                }
+                is_away_sometimes(&server, &mut rng, 3);
+                go_on(&candidates, seed);
             }
             assert!(server.begun.get() > 1, "seed {seed}");
         });
     }
+}
+
+/// What people and their tools do to a Lease.
+fn by_hand(server: &Server, rng: &mut Rng) {
+    let mut stored = server.lease.borrow_mut();
+    let Some(lease) = stored.as_mut() else {
+        return;
+    };
+    server.version.set(server.version.get() + 1);
+    lease["metadata"]["resourceVersion"] = json!(server.version.get().to_string());
+    let spec = &mut lease["spec"];
+    match rng.u32(0..8) {
+        0..3 => *stored = None,
+        3 => spec["holderIdentity"] = json!(""),
+        4 => *spec = json!({}),
+        5 => spec["holderIdentity"] = json!(["nobody", "a", "b"][rng.usize(0..3)]),
+        6 => spec["leaseDurationSeconds"] = json!(rng.u32(1..40)),
+        // A label, which says nothing.
+        _ => {}
+    }
+}
+
+#[test]
+fn never_do_two_lead_at_once_whatever_is_done_to_the_lease_by_hand() {
+    for seed in 0..100 {
+        simulate(async move {
+            let server = Server::new(seed, if seed % 2 == 0 { 0 } else { 20 });
+            let mut rng = Rng::with_seed(seed);
+            let candidates = three(&server);
+            // They know the Lease before anybody touches it: who starts after it was deleted cannot know of a leader.
+            sleep(Duration::from_secs(60)).await;
+            for _ in 0..200 {
+                sleep(Duration::from_millis(rng.u64(1..12_000))).await;
+                for _ in 0..rng.u32(1..4) {
+                    by_hand(&server, &mut rng);
+                    sleep(Duration::from_millis(rng.u64(0..300))).await;
+                }
+                is_away_sometimes(&server, &mut rng, 10);
+                go_on(&candidates, seed);
+            }
+            // In peace, one leads again.
+            sleep(Duration::from_secs(300)).await;
+            if server.trouble == 0 {
+                assert_eq!(server.working.get(), 1, "seed {seed}");
+            }
+        });
+    }
+}
+
+#[test]
+fn the_first_that_starts_leads_at_once() {
+    simulate(async {
+        let server = Server::new(1, 0);
+        let _candidate = start(&server, "a", std::future::pending());
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(server.working.get(), 1);
+    });
 }
 
 #[test]
@@ -230,18 +302,22 @@ fn a_standby_takes_over_within_three_seconds_from_one_that_stops() {
 }
 
 #[test]
-fn a_standby_takes_over_when_the_lease_of_one_that_has_crashed_expires() {
-    simulate(async {
-        let server = Server::new(1, 0);
-        let first = start(&server, "a", std::future::pending());
-        sleep(Duration::from_secs(1)).await;
-        let _second = start(&server, "b", std::future::pending());
-        sleep(Duration::from_secs(60)).await;
-        first.abort();
-        let gap = longest_gap(&server, Duration::from_secs(60)).await;
-        // The last renewal was up to 5 s before; it was seen, and its end will be, by a read every 2.4 s at most.
-        assert!((9.0..20.0).contains(&gap.as_secs_f64()), "{gap:?}");
-    });
+fn a_standby_takes_over_when_the_lease_of_one_that_has_crashed_expires_also_if_somebody_deletes_it() {
+    // The last renewal was up to 5 s before; it was seen, and its end will be, by a read every 2.4 s at most. Of a Lease
+    // that is gone it is not known when it was renewed.
+    for (is_deleted, gaps) in [(false, 9.0..20.0), (true, 15.0..19.0)] {
+        simulate(async move {
+            let server = Server::new(1, 0);
+            let first = start(&server, "a", std::future::pending());
+            sleep(Duration::from_secs(1)).await;
+            let _second = start(&server, "b", std::future::pending());
+            sleep(Duration::from_secs(60)).await;
+            first.abort();
+            server.lease.borrow_mut().take_if(|_| is_deleted);
+            let gap = longest_gap(&server, Duration::from_secs(60)).await;
+            assert!(gaps.contains(&gap.as_secs_f64()), "{is_deleted} {gap:?}");
+        });
+    }
 }
 
 #[test]

@@ -154,6 +154,9 @@ reasons! {
     /// A rule at the edge does not allow this object or type. To do: change the rule in `rule` if the object is to be
     /// synced.
     Denied,
+    /// A part of objects of this type is not synced: `part` says which. To do: nothing, if nobody needs it at the other
+    /// side.
+    PartNotSynced,
     /// Objects wait for a namespace that is missing at the edge and that no config selects. To do: add an entry of
     /// kind Namespace, or create it at the edge.
     NamespaceNotSelected,

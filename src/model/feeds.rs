@@ -241,6 +241,7 @@ impl Handler for Copies {
 
     fn gone(&self, model: &mut Model, _id: SourceId, meta: &Meta, last: Bytes) {
         model.copy_gone(self.0, meta, last);
+        model.end_is_reported(self.0, &meta.object_name());
     }
 
     fn listed(&self, model: &mut Model, id: SourceId, versions: Versions) {

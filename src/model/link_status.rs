@@ -46,6 +46,11 @@ impl LinkStatus {
         self.reported = true;
     }
 
+    /// True if the edge has reported that there is one.
+    pub(super) fn is_at_edge(&self) -> bool {
+        self.edge.is_some_and(|status| status != 0)
+    }
+
     /// The contention with others that write it; created on demand.
     pub(super) fn contention(&mut self) -> &mut Contention {
         self.contention.get_or_insert_default()

@@ -22,6 +22,7 @@ mod definitions;
 mod deselections;
 mod drift;
 pub(crate) mod effect;
+mod ends;
 mod feeds;
 mod guard;
 mod handler;
@@ -317,6 +318,7 @@ impl Model {
     pub(crate) fn advance(&mut self) {
         self.notice_moves();
         self.ask_who_came_back();
+        self.ask_about_late_ends();
         self.ask_what_is_due();
         self.keep_record();
         if self.may_write() {

@@ -10,11 +10,12 @@ use super::{AtHand, Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName, Side};
 use crate::logging::log_line;
 use crate::plan::{Direction, Selection};
+use crate::report::LeftOut;
 use crate::source::{SourceId, Versions};
 use crate::sync::job::Seen;
 use crate::sync::kinds::has_finished;
 use crate::sync::meta::Meta;
-use crate::sync::object::{Desired, Status};
+use crate::sync::object::{Desired, Status, has_ephemeral_containers};
 use crate::sync::ownership::{CopyState, Owner, origin_hash};
 
 impl Model {
@@ -158,16 +159,27 @@ impl Model {
             self.does_not_fail_if_over(type_id, name);
             return Ok(());
         };
+        let uid = origin_hash(&desired.origin);
+        let is_same = state.inventory.wanted_by(name, uid) != 0;
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
-        state.inventory.origin_is(name, origin_hash(&desired.origin));
+        state.inventory.origin_is(name, uid);
         state.inventory.origin_seen_at(name, meta.version_number());
         let direction = state.plan.direction;
         if !is_listed {
             state.inventory.read_first(name);
         }
-        state.status_seen(name, direction.origin(), meta.version_number(), || {
-            Status::hash_of(object).map(Some)
-        })?;
+        let version = meta.version_number();
+        if direction == Direction::Up {
+            self.edge_status_seen(type_id, name, version, object, is_same)?;
+        } else {
+            state.status_seen(name, Side::Hub, version, || Status::hash_of(object).map(Some))?;
+        }
+        if has_ephemeral_containers(&origin.resource, object) {
+            let (side, resource) = (direction.origin(), origin.resource.qualified());
+            let pod = origin.for_people();
+            self.report
+                .leaves_out(side, resource, &pod, LeftOut::EphemeralContainers);
+        }
         let at_edge = (direction == Direction::Up).then(|| object.clone());
         if needs_worker {
             self.enqueue(type_id, name.clone(), Some(Rc::new(desired)));
@@ -206,6 +218,7 @@ impl Model {
         if self.has_another_scope(id, &meta) {
             return Ok(());
         }
+        self.end_is_reported(type_id, &meta.object_name());
         let Some(state) = self.types.get_mut(&type_id) else {
             return Ok(());
         };
@@ -257,6 +270,7 @@ impl Model {
         let known = state.inventory.get(name);
         let list = list.unwrap_or_else(|| known.map_or(0, super::inventory::Link::copy_list));
         let is_news = known.is_none_or(|known| known.seen.version != seen.version);
+        let was_there = known.is_some_and(|known| known.seen.copy.state != CopyState::Absent);
         let drifted = state.inventory.copy_seen(name, list, seen, keep);
         if direction == Direction::Up && whole && is_news && state.inventory.has_ours(name) {
             let (_, copy) = state
@@ -271,13 +285,16 @@ impl Model {
                 state.inventory.copy_is(name, content.hash);
             }
         }
-        if whole || is_news {
-            state.status_seen(name, direction.copy(), meta.version_number(), || {
+        let is_orphan = state.inventory.is_orphan(name);
+        let is_to_be_released = state.inventory.is_to_be_released(name);
+        let version = meta.version_number();
+        if whole && direction == Direction::Down {
+            self.edge_status_seen(type_id, name, version, &object, was_there)?;
+        } else if whole || is_news {
+            state.status_seen(name, direction.copy(), version, || {
                 whole.then(|| Status::hash_of(&object)).transpose()
             })?;
         }
-        let is_orphan = state.inventory.is_orphan(name);
-        let is_to_be_released = state.inventory.is_to_be_released(name);
         if drifted {
             self.drifted(type_id, name.clone(), &object);
         }
@@ -349,12 +366,14 @@ impl Model {
             let (side, resource) = (state.plan.direction.copy(), state.copy_type().qualified());
             log_break(side, &resource, has_outdated || versions.go_back());
             self.restart_type_with_nothing_known(type_id);
+            self.side_has_lost(side);
             if side == Side::Edge {
                 self.read_record_again();
             }
             return;
         }
         state.copies_listed = true;
+        state.ends.are_listed();
         let former_copies = state.former_copies();
         let mut out_of_sync = state.inventory.copies_listed(list, covers, versions.list);
         if state.plan.gone_at_origin {

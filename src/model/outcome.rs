@@ -184,6 +184,12 @@ impl Model {
         if outcome.ending == Why::Finished {
             state.inventory.has_finished(name, outcome.desired_hash);
         }
+        if is_end(&outcome.ending) && state.inventory.is_watched(name) {
+            self.end_is_to_come(*type_id, name);
+        }
+        let Some(state) = self.types.get_mut(type_id) else {
+            return (false, false);
+        };
         // Whatever is reported of a deleted copy from now on is new, also at the version that it had: a restore may
         // bring it back.
         let deleted = outcome.ending == Change::Deleted;
@@ -466,6 +472,14 @@ impl Model {
         }
         self.namespace_is_missing(side, namespace);
     }
+}
+
+/// True if the watch of copies reports the object as gone: it is, or has lost the label by which it is watched.
+fn is_end(ending: &Ending) -> bool {
+    matches!(
+        ending,
+        Ending::Changed(Change::Deleted | Change::Released | Change::MarkedCreateOnly)
+    )
 }
 
 /// What a failed try leaves open: a request to the side of the copy may have had an effect, unless that side refused it.

@@ -213,7 +213,8 @@ impl Model {
         let Some(state) = self.types.get(&type_id) else {
             return;
         };
-        if state.plan.selected || !state.copies_listed || state.inventory.may_have_ours() {
+        let may_have_copies = state.inventory.may_have_ours() || !state.ends.is_empty();
+        if state.plan.selected || !state.copies_listed || may_have_copies {
             return;
         }
         let dropped = synced_type(&state.plan);

@@ -4,6 +4,8 @@
 
 use std::rc::Rc;
 
+use tokio::time::Instant;
+
 use super::asking::DiscoveryState;
 use super::identities::IdentityCheck;
 use super::reachability::Reachability;
@@ -25,6 +27,8 @@ pub(super) struct SideState {
     pub(super) identity: Rc<Identity>,
     /// How far asking which cluster it is has come.
     pub(super) question: IdentityCheck,
+    /// When the copies of a type last showed that it has lost what it had confirmed.
+    pub(super) lost_at: Option<Instant>,
 }
 
 impl SideState {

@@ -16,8 +16,9 @@ use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::logging::log_line;
 use crate::plan::{Direction, StatusPath};
 use crate::queue::{self, Class};
-use crate::report::{Subject, Topic};
+use crate::report::{LeftOut, Subject, Topic};
 use crate::sync::job::Failure;
+use crate::sync::object::Status;
 use crate::sync::ownership::CopyState;
 use crate::sync::status_return::{Returned, StatusJob};
 
@@ -56,6 +57,36 @@ impl Model {
             None => self.queue.add(key, Class::Normal, body.map(AtHand::Edge)),
             Some(wait) => self.queue.add_after(key, Class::Normal, wait, now),
         }
+    }
+
+    /// The edge has reported a whole object at this version. If it `is_same`, it is the one that it was before, and not
+    /// another one of its name, which begins without a status.
+    pub(super) fn edge_status_seen(
+        &mut self,
+        type_id: TypeId,
+        name: &ObjectName,
+        version: u64,
+        object: &[u8],
+        is_same: bool,
+    ) -> Result<(), Error> {
+        let Some(state) = self.types.get_mut(&type_id).filter(|state| state.plan.status.is_some()) else {
+            return Ok(());
+        };
+        let hash = Status::hash_of(object)?;
+        let had_one = is_same && state.inventory.status(name).is_some_and(|status| status.is_at_edge());
+        state.status_seen(name, Side::Edge, version, || Ok(Some(hash)))?;
+        let what = match () {
+            () if hash != 0 || !state.returns_status_of(name) => return Ok(()),
+            () if Status::is_no_object(object) => LeftOut::StatusOfNoObject,
+            () if had_one => LeftOut::StatusRemoved,
+            () => return Ok(()),
+        };
+        if let Some((_, at_edge)) = state.hub_and_edge(name) {
+            let resource = at_edge.resource.qualified();
+            self.report
+                .leaves_out(Side::Edge, resource, &at_edge.for_people(), what);
+        }
+        Ok(())
     }
 
     /// The hub has gone back to older versions: statuses that were written to it since are not there. Its objects do

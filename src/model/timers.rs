@@ -31,6 +31,8 @@ pub(super) enum Timer {
     Heartbeat,
     /// The hub is asked for a kind of configs that it did not serve.
     Configs(ConfigKind),
+    /// Copies whose end has not been reported for long are listed again.
+    Ends,
     /// The hub is asked whether what defines the kinds of configs is in place.
     ConfigKinds,
 }

@@ -30,6 +30,9 @@ const PATIENCE: u32 = 3;
 /// How often a type is listed again, at most, while reads of it show something too old.
 const DOUBT_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How often all copies of a side are listed again, at most, since those of one type show that it has lost something.
+const LOST_INTERVAL: Duration = Duration::from_secs(600);
+
 impl Model {
     /// A source has completed a list. One of origins or configs that is older than what the same source reported before, or
     /// than what was known when it began, comes from a restored backup. (What other sources report meanwhile may well
@@ -213,6 +216,25 @@ impl Model {
         let doubted: Vec<SourceId> = doubted.map(|(&id, _)| id).collect();
         for id in doubted {
             self.sources.entry(id).and_modify(|source| source.doubted = Some(now));
+            self.reread_source(id);
+        }
+    }
+
+    /// The copies of one type show that a side has lost what it had confirmed. Others may have lost as much, and their
+    /// watches may go on as if nothing had happened: lists show what is there. Nothing is deleted because of that, so that
+    /// the origins of what goes the other way are left to what their own lists prove.
+    pub(super) fn side_has_lost(&mut self, side: Side) {
+        let now = self.now;
+        let lost_at = &mut self.sides.of_mut(side).lost_at;
+        if lost_at.is_some_and(|before| now.duration_since(before) < LOST_INTERVAL) {
+            return;
+        }
+        *lost_at = Some(now);
+        let copies = self.sources.iter().filter(|(_, source)| {
+            matches!(source.feed, Feed::Copies(_, at) if at == side) && source.list != 0 && !source.listing
+        });
+        let copies: Vec<SourceId> = copies.map(|(&id, _)| id).collect();
+        for id in copies {
             self.reread_source(id);
         }
     }

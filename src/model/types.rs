@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Inventory;
+use super::ends::Ends;
 use crate::cluster::{Error, ObjectName, ResourceType, Scope, Side, qualified};
 use crate::plan::{Direction, Filter, Selection, TypePlan};
 use crate::queue::Class;
@@ -20,6 +21,8 @@ pub(super) struct TypeState {
     /// What may not be synced, whatever the configs say.
     filter: Rc<Filter>,
     pub(super) inventory: Inventory,
+    /// Copies that are gone, as far as workers know.
+    pub(super) ends: Ends,
     pub(super) copy_source: Option<SourceId>,
     /// The copies have been listed completely, so that what was there before is known.
     pub(super) copies_listed: bool,
@@ -37,6 +40,7 @@ impl TypeState {
             plan,
             filter,
             inventory: Inventory::default(),
+            ends: Ends::default(),
             copy_source: None,
             copies_listed: false,
             origin_sources: BTreeMap::new(),

@@ -7,6 +7,7 @@
 mod advice;
 mod changes;
 mod failures;
+mod left_out;
 pub mod metrics;
 mod streak;
 mod subject;
@@ -21,12 +22,14 @@ use tokio::time::Instant;
 use self::advice::shared_reason;
 use self::changes::Changes;
 use self::failures::{Failures, Line, STEADY};
+use self::left_out::Said;
 use self::metrics::Counters;
 use crate::cluster::{Error, Place, Side};
 use crate::logging::{self, LogReason, log_line};
 use crate::sync::job::Change;
 
 pub(crate) use self::advice::{about_no_api, advice, is_about_path};
+pub use self::left_out::LeftOut;
 pub use self::subject::{Subject, Topic};
 
 /// The server that a failure comes from, as far as it is logged.
@@ -48,6 +51,7 @@ pub struct Report {
     refusals: HashSet<String>,
     /// What objects wait for and was logged: namespaces, and copies that have their names.
     waited_for: HashSet<String>,
+    left_out: Said,
     changes: Changes,
     counters: Counters,
 }
@@ -60,6 +64,7 @@ impl Report {
             failures: Failures::default(),
             refusals: HashSet::new(),
             waited_for: HashSet::new(),
+            left_out: Said::default(),
             changes: Changes::default(),
             counters: Counters::default(),
         }
@@ -176,6 +181,11 @@ impl Report {
                 rule = why
             );
         }
+    }
+
+    /// Logs that a part of an object is not synced, once for each type.
+    pub fn leaves_out(&mut self, side: Side, resource: String, object: &str, what: LeftOut) {
+        self.left_out.says(side, resource, object, what);
     }
 
     /// Logs that something failed, if that is new. True if it is.

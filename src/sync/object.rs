@@ -11,6 +11,7 @@ use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -288,6 +289,11 @@ impl Status {
         serde_json::from_slice::<Wire>(object).ok().map(|wire| wire.status)
     }
 
+    /// True if the object has a status that cannot be returned, such as a text.
+    pub fn is_no_object(object: &[u8]) -> bool {
+        Self::raw(object).is_some_and(|raw| !raw.get().starts_with('{') && raw.get() != "null")
+    }
+
     /// [`Self::hash`], 0 where there is no status.
     pub fn hash_of(object: &[u8]) -> Result<u64, Error> {
         Ok(Self::of(object)?.map_or(0, |status| status.hash))
@@ -317,6 +323,21 @@ impl Desired {
 }
 
 /// False for labels and annotations that mean something on one side only: kcp's, and our own marks.
+/// True for a Pod with ephemeral containers, which are not synced.
+pub fn has_ephemeral_containers(resource: &ResourceType, object: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Pod {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        ephemeral_containers: Vec<IgnoredAny>,
+    }
+    let is_pod = resource.is("", "pods");
+    is_pod && serde_json::from_slice(object).is_ok_and(|pod: Pod| !pod.spec.ephemeral_containers.is_empty())
+}
+
 fn is_synced_key(key: &str) -> bool {
     let prefix = key.split('/').next().unwrap_or_default();
     let kcp = key.contains('/') && (prefix == "kcp.io" || prefix.ends_with(".kcp.io"));

@@ -436,3 +436,38 @@ fn a_status_is_synced_as_it_is_written_however_deep() {
         assert!(desired.fields.contains(status));
     }
 }
+
+#[test]
+fn only_a_pod_that_has_some_has_ephemeral_containers() {
+    let pods = || ResourceType {
+        resource: "pods".into(),
+        kind: "Pod".into(),
+        ..config_maps()
+    };
+    for (resource, object, expected) in [
+        (pods(), r#"{"spec":{"ephemeralContainers":[{"name":"debug"}]}}"#, true),
+        // However it is written.
+        (pods(), r#"{"spec":{"ephemeral\u0043ontainers":[{}]}}"#, true),
+        (pods(), r#"{"spec":{"ephemeralContainers":[]}}"#, false),
+        (pods(), r#"{"spec":{"ephemeralContainers":null}}"#, false),
+        (pods(), r#"{"spec":{}}"#, false),
+        (pods(), "{}", false),
+        (config_maps(), r#"{"spec":{"ephemeralContainers":[{}]}}"#, false),
+    ] {
+        let found = has_ephemeral_containers(&resource, object.as_bytes());
+        assert_eq!(found, expected, "{} {object}", resource.kind);
+    }
+}
+
+#[test]
+fn a_status_that_is_there_and_no_object_cannot_be_returned() {
+    for (object, expected) in [
+        (r#"{"status":"fine"}"#, true),
+        (r#"{"status":[1]}"#, true),
+        (r#"{"status":{}}"#, false),
+        (r#"{"status":null}"#, false),
+        ("{}", false),
+    ] {
+        assert_eq!(Status::is_no_object(object.as_bytes()), expected, "{object}");
+    }
+}

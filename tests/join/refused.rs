@@ -1,7 +1,6 @@
 //! What `gen` refuses, and that nothing is written then: at the hub, or in the place of a file that was there.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -11,7 +10,8 @@ use crate::support::manifests::documents;
 use crate::support::objects::{edge_sync_config, namespace};
 use crate::support::process::Folder;
 use crate::support::rbac::{allow, disallow, limited};
-use crate::support::{Ca, KubeconfigParts, SYNCER, Server, ServerOptions, User, shared_pair, wait_for_crd};
+use crate::support::story::SOON;
+use crate::support::{Ca, KubeconfigParts, SYNCER, Server, ServerOptions, User, eventually, shared_pair, wait_for_crd};
 
 #[tokio::test]
 async fn wrong_input_is_one_line_and_touches_nothing() {
@@ -221,6 +221,9 @@ fn definition() -> Value {
     documents(&fs::read_to_string(path).expect("it is there")).remove(0)
 }
 
+/// After so many questions, one a second, it has said that it waits.
+const ASKED: usize = 8;
+
 #[tokio::test]
 async fn an_api_that_is_bound_late_is_waited_for_and_one_kind_is_enough() {
     let server = Server::start("hub", ServerOptions::default()).await;
@@ -247,8 +250,17 @@ async fn an_api_that_is_bound_late_is_waited_for_and_one_kind_is_enough() {
         "--kcp-namespace=accounts",
         "--timeout=100s",
     ];
+    let mark = server.audit_mark();
     let install = async {
-        tokio::time::sleep(Duration::from_secs(6)).await;
+        // It asks every second, and says every few seconds that it waits.
+        eventually("it has asked for a while", SOON, async || {
+            let asked = server.requests_since(SYNCER, mark).into_iter();
+            match asked.filter(|one| one.uri.ends_with("/v2alpha1")).count() {
+                count if count < ASKED => Err(count),
+                _ => Ok(()),
+            }
+        })
+        .await;
         hub.create(&definition()).await;
         wait_for_crd(&hub, "syncerconfigs.edge.kubestellar.io").await;
     };

@@ -459,19 +459,22 @@ fn a_hub_whose_longer_answers_are_cut_is_not_asked_all_the_time() {
 
 #[test]
 fn a_copy_that_a_backup_brings_back_at_the_version_it_had_goes_again() {
-    check(&tell(&[Class::EdgeRestored], false, async |run| {
-        run.mode = Mode::Poll(Duration::from_secs(60));
-        let key = one_copy(run).await;
-        seconds(70).await;
-        let edge = Rc::clone(&run.world.edge);
-        let backup = edge.store.borrow().clone();
-        run.world.hub.delete(&key);
-        while edge.store.borrow().get(&key).is_some() {
-            seconds(1).await;
-        }
-        edge.become_another(backup, "the edge was restored from a backup");
-        seconds(200).await;
-    }));
+    for mode in [Mode::Poll(Duration::from_secs(60)), Mode::Watch] {
+        check(&tell(&[Class::EdgeRestored], false, async |run| {
+            run.mode = mode;
+            let key = one_copy(run).await;
+            seconds(70).await;
+            let edge = Rc::clone(&run.world.edge);
+            let backup = edge.store.borrow().clone();
+            run.world.hub.delete(&key);
+            while edge.store.borrow().get(&key).is_some() {
+                sleep(Duration::from_millis(1)).await;
+            }
+            edge.become_another(backup, "the edge was restored from a backup");
+            seconds(400).await;
+            assert!(!is_at_edge(run, &key), "it goes again");
+        }));
+    }
 }
 
 #[test]

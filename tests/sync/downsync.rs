@@ -1,13 +1,14 @@
 //! Downsync between two real API servers, in each mode.
 
 use crate::support::modes::{Mode, in_both_modes, in_mode};
-use crate::support::objects::{config_map, namespace};
+use crate::support::objects::{MERGE_PATCH, config_map, namespace, path};
 use crate::support::stage::{Stage, all_of, cluster_objects, config_maps, own_group, select, stage, stock};
 use crate::support::story::{
-    ABSENT_MEANS_ALL, SOON, annotation, arrives, config_map_entry, copy_equals, crd, custom_object, drop_crds, gone,
-    install_crd, reselect, stays_absent,
+    ABSENT_MEANS_ALL, SOON, annotation, arrives, becomes, config_map_entry, copy_equals, crd, custom_object, drop_crds,
+    gone, install_crd, reselect, stays_absent,
 };
 use crate::support::{eventually, holds_throughout, shared_pair};
+use http::Method;
 use serde_json::{Value, json};
 
 in_both_modes!(
@@ -19,6 +20,7 @@ in_both_modes!(
     makes_namespaces_first_and_deletes_only_those_that_it_made,
     brings_a_crd_and_its_objects_and_waits_for_a_crd_that_comes_later,
     a_config_edit_takes_effect_without_restart_and_deselecting_deletes_nothing,
+    that_ephemeral_containers_are_not_synced_is_said_once,
 );
 in_mode!(
     poll_the_hub_and_watch_the_edge,
@@ -329,4 +331,35 @@ async fn a_config_edit_takes_effect_without_restart_and_deselecting_deletes_noth
 fn cluster_role(name: &str, verb: &str) -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]})
+}
+
+async fn that_ephemeral_containers_are_not_synced_is_said_once(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    hub.create(&namespace(&shop)).await;
+    select(&hub, &all_of(&shop, &[("", "pods")])).await;
+    let mut syncer = pair.syncer(flags);
+    for name in ["a", "b"] {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": shop, "name": name},
+            "spec": {"containers": [{"name": "web", "image": "web"}]}});
+        hub.create(&pod).await;
+        arrives(&edge, "v1", "pods", &shop, name).await;
+        // As `kubectl debug` does it.
+        let target = format!("{}/ephemeralcontainers", path("v1", "pods", &shop, name));
+        let debug = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "shell"}]}});
+        let added = hub.send(Method::PATCH, &target, MERGE_PATCH, Some(&debug)).await;
+        added.expect("a pod that exists may have one");
+        let label = json!({"metadata": {"labels": {"seen": "1"}}});
+        hub.merge_patch("v1", "pods", &shop, name, &label).await;
+        let at = ["v1", "pods", &*shop, name];
+        let copy = becomes(&edge, at, "has the label", |copy| {
+            copy["metadata"]["labels"]["seen"] == json!("1")
+        })
+        .await;
+        assert_eq!(copy["spec"]["ephemeralContainers"], Value::Null);
+    }
+    syncer
+        .wait_for_log("ephemeral containers belong to the Pod", SOON)
+        .await;
+    let log = syncer.log();
+    assert_eq!(log.matches("reason=PartNotSynced").count(), 1, "{log}");
 }

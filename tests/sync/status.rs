@@ -24,6 +24,7 @@ in_both_modes!(
     the_status_of_an_upsynced_object_arrives_and_follows,
     a_status_that_changes_while_the_hub_is_down_arrives_afterwards,
     what_people_write_into_a_status_at_the_hub_is_corrected,
+    a_status_that_does_not_reach_the_hub_is_named_once,
 );
 
 async fn the_status_of_a_deployment_is_that_of_the_edge_as_a_whole_each_time(flags: Mode) {
@@ -358,4 +359,45 @@ async fn what_people_write_into_a_status_at_the_hub_is_corrected(flags: Mode) {
     returns(hub, at, &json!({"replicas": 1})).await;
     set_status(hub, at, true, &json!({"replicas": 9, "readyReplicas": 9})).await;
     returns(hub, at, &json!({"replicas": 1})).await;
+}
+
+async fn a_status_that_does_not_reach_the_hub_is_named_once(flags: Mode) {
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    install_crd(&[&hub, &edge], &crd_without_status(&group, "gauges", true)).await;
+    hub.create(&namespace(&shop)).await;
+    select(&hub, &all_of(&shop, &[(&group, "gauges")])).await;
+    let mut syncer = pair.syncer(flags);
+    let names = ["a", "b", "c"];
+    for name in names {
+        hub.create(&custom_object(&group, "gauges", &shop, name, 1)).await;
+        let at = [version.as_str(), "gauges", &*shop, name];
+        arrives(&edge, &version, "gauges", &shop, name).await;
+        set_status(&edge, at, false, &json!({"x": 1})).await;
+        returns(&hub, at, &json!({"x": 1})).await;
+    }
+    // Two lose theirs, and one gets a text.
+    for name in ["a", "b"] {
+        let target = path(&version, "gauges", &shop, name);
+        let removal = json!([{"op": "remove", "path": "/status"}]);
+        let removed = edge.send(Method::PATCH, &target, JSON_PATCH, Some(&removal)).await;
+        removed.expect("it has a status");
+    }
+    edge.merge_patch(&version, "gauges", &shop, "c", &json!({"status": "fine"}))
+        .await;
+    syncer
+        .wait_for_log("a status was removed, and the hub keeps", SOON)
+        .await;
+    syncer
+        .wait_for_log("not returned, since a status is an object", SOON)
+        .await;
+    for name in names {
+        let at = [version.as_str(), "gauges", &*shop, name];
+        returns(&hub, at, &json!({"x": 1})).await;
+        set_status(&edge, at, false, &json!({"x": 2})).await;
+        returns(&hub, at, &json!({"x": 2})).await;
+    }
+    let log = syncer.log();
+    assert_eq!(log.matches("reason=PartNotSynced").count(), 2, "{log}");
+    drop_crds(&[&hub, &edge], &[&format!("gauges.{group}")]).await;
 }

@@ -238,3 +238,73 @@ fn what_is_newly_selected_is_read_until_the_deletes_that_were_passed_over_are() 
         assert_eq!(new(&bench).is_some(), is_read_on, "{listed_at}");
     }
 }
+
+// Issue 41: an edge that was restored before its watch had reported a delete has the copy again, and says nothing of it.
+#[test]
+fn copies_are_listed_again_when_the_watch_does_not_report_the_end_of_one_that_was_deleted() {
+    for (report, is_listed) in [(None, true), (Some(false), false), (Some(true), false)] {
+        let mut bench = Bench::listed();
+        bench.bring_down(&["a", "b"]);
+        let (copies, origins) = (bench.copies(), bench.origins());
+        let [a, b] = [copy_of("a", 1001), copy_of("b", 1002)];
+        bench.says_gone(origins, &config_map("a", 30));
+        bench.begun();
+        if report == Some(false) {
+            bench.says_gone(copies, &copy_of("a", 1010));
+        }
+        bench.succeed_with("a", Change::Deleted);
+        if report == Some(true) {
+            bench.says_gone(copies, &copy_of("a", 1010));
+        }
+        bench.pass(170 * SECOND);
+        assert_eq!(bench.begun(), BTreeSet::new(), "{report:?}");
+        bench.pass(20 * SECOND);
+        let expected = is_listed.then(|| "edge configmaps".to_owned());
+        assert_eq!(bench.begun(), expected.into_iter().collect(), "{report:?}");
+        if is_listed {
+            bench.list(copies, &[a, b], 1003);
+            assert_eq!(bench.working(), ["a"], "it is there again");
+            bench.pass(600 * SECOND);
+            assert_eq!(bench.begun(), BTreeSet::new(), "once");
+        }
+    }
+}
+
+#[test]
+fn an_end_is_awaited_as_long_as_its_side_does_not_answer_or_lists() {
+    for is_away in [true, false] {
+        let mut bench = Bench::listed();
+        bench.bring_down(&["a", "b"]);
+        let (copies, origins) = (bench.copies(), bench.origins());
+        bench.says_gone(origins, &config_map("a", 30));
+        bench.succeed_with("a", Change::Deleted);
+        bench.begun();
+        if is_away {
+            bench.contact(Side::Edge).answers = false;
+            bench.breaks(copies, unreachable());
+        } else {
+            bench.source_says(copies, SourceEvent::Begin(Covers::Everything));
+        }
+        bench.pass(900 * SECOND);
+        assert_eq!(bench.begun(), BTreeSet::new(), "{is_away}");
+    }
+}
+
+#[test]
+fn the_copies_of_all_types_are_listed_again_when_those_of_one_show_that_their_side_has_gone_back() {
+    let mut bench = Bench::new();
+    bench.world.serve(&widgets());
+    let mut bench = bench.selecting(&["configmaps", "widgets.example.org"]);
+    bench.bring_down(&["a"]);
+    let copies = bench.copies();
+    bench.begun();
+    bench.list(copies, &[copy_of("a", 900)], 1001);
+    let begun = bench.begun();
+    assert!(begun.contains("edge widgets"), "{begun:?}");
+    assert!(!begun.iter().any(|of| of.starts_with("hub widgets")), "{begun:?}");
+    // Those of another type may show the same.
+    let widgets = bench.copies_of(Side::Edge, "widgets").expect("they are read");
+    bench.list_after(widgets, &[], 5, 2000);
+    let begun = bench.begun();
+    assert!(!begun.contains("edge configmaps"), "once for all: {begun:?}");
+}

@@ -420,6 +420,10 @@ fn what_people_have_confirmed_of_a_type_that_is_gone_is_deleted_after_a_restart_
         deletes += 1;
     }
     assert_eq!(deletes, names.len());
+    let copies = bench.copies_of(Side::Edge, "widgets").expect("their ends are to come");
+    for name in names {
+        bench.says_gone(copies, &copy(Direction::Down, &in_shop(&widgets(), name), name, 3000));
+    }
     bench.pass(3 * GRACE);
     assert!(bench.world.kept.let_go.is_empty(), "there is nothing left to confirm");
 }
