@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use bytes::{Buf as _, Bytes};
-use flate2::write::GzDecoder;
+use flate2::write::MultiGzDecoder;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
@@ -17,7 +17,8 @@ struct Packed {
     body: Body,
     /// What has arrived and was not unpacked yet.
     rest: Bytes,
-    unpacked: GzDecoder<Vec<u8>>,
+    /// Takes a body of several members too, as a proxy may send it: Go clients read such a one.
+    unpacked: MultiGzDecoder<Vec<u8>>,
     ended: bool,
 }
 
@@ -28,7 +29,7 @@ pub(super) fn unpack(body: Body) -> Body {
     let packed = Packed {
         body,
         rest: Bytes::new(),
-        unpacked: GzDecoder::new(Vec::new()),
+        unpacked: MultiGzDecoder::new(Vec::new()),
         ended: false,
     };
     stream::try_unfold(packed, async |mut packed| {
@@ -106,6 +107,19 @@ mod tests {
             for pieces in [1, 7, BITE, usize::MAX] {
                 assert_eq!(unpacked(&packed, pieces).await.unwrap().0, text, "{pieces}");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_of_several_members_is_one() {
+        let (text, other) = (some_text(), b"and more".as_slice());
+        for members in [&[&text[..], other][..], &[other, &text, other], &[&b""[..], other, b""]] {
+            let packed: Vec<u8> = members.iter().flat_map(|member| packed(member)).collect();
+            for pieces in [1, 7, BITE, usize::MAX] {
+                assert_eq!(unpacked(&packed, pieces).await.unwrap().0, members.concat(), "{pieces}");
+            }
+            let cut = &packed[..packed.len() - 3];
+            assert!(matches!(unpacked(cut, 100).await, Err(Error::BadAnswer(_))));
         }
     }
 

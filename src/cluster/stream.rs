@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::contact::Contact;
 use super::json::{LONGEST_VERSION, ListMeta, ListSplitter, OBJECT_LIMIT};
 use super::room::{SMALL_ITEM, Share};
+use super::verbs::Sizes;
 use super::{Body, Cluster, Error, ListRequest};
 use crate::logging::log_line;
 
@@ -37,6 +38,7 @@ pub struct Listing {
     end: Option<ListMeta>,
     continue_token: String,
     course: Course,
+    sizes: Sizes,
 }
 
 /// A page that is being read.
@@ -98,6 +100,7 @@ impl Listing {
             end: None,
             continue_token: String::new(),
             course: Course::default(),
+            sizes: Sizes::default(),
         }
     }
 
@@ -111,7 +114,8 @@ impl Listing {
                 Some(page) => page,
                 none => {
                     let asked = Instant::now();
-                    let body = self.cluster.page(&self.request, &self.continue_token).await?;
+                    let page = self.cluster.page(&self.request, self.sizes, &self.continue_token);
+                    let body = page.await?;
                     none.insert(Page {
                         body,
                         chunk: Bytes::new(),
@@ -124,6 +128,7 @@ impl Listing {
             };
             if let Some(item) = page.splitter.next_item(&mut page.chunk).map_err(Error::BadAnswer)? {
                 page.share.ends();
+                self.sizes.add(item.len());
                 page.last = Some(item.clone());
                 return Ok(Some(item));
             }
@@ -135,7 +140,7 @@ impl Listing {
                 Err(_)
                     if self
                         .cluster
-                        .takes_smaller_pages(self.request.content, page.asked.elapsed()) =>
+                        .takes_smaller_pages(self.request.content, self.sizes, page.asked.elapsed()) =>
                 {
                     self.page = None;
                 }

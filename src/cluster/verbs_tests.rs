@@ -101,9 +101,9 @@ async fn a_list_follows_its_pages_and_ends_with_the_version_to_watch_from() {
     assert_eq!(
         *paths.borrow(),
         [
-            format!("{base}62{selectors}"),
-            // The first one came quickly.
-            format!("{base}125&continue=n%2F2{selectors}")
+            format!("{base}85{selectors}"),
+            // The first one came quickly, and its object is small.
+            format!("{base}500&continue=n%2F2{selectors}")
         ]
     );
 }
@@ -278,7 +278,7 @@ async fn a_page_that_takes_too_long_is_asked_for_again_in_smaller_pieces() {
         items += 1;
     }
     assert!(items >= 100, "{items}");
-    assert_eq!(*limits.borrow(), [62, 15, 15, 15, 15, 15, 15, 15]);
+    assert_eq!(*limits.borrow(), [85, 62, 15, 15, 15, 15, 15, 15, 15]);
 }
 
 #[tokio::test(start_paused = true)]

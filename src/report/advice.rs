@@ -263,6 +263,11 @@ const REFUSALS: &[(&[&str], &str)] = &[
          the namespace",
     ),
     (
+        &["metadata.annotations: Too long"],
+        "all annotations of an object together have at most 256 KiB, with the syncer's own, of some 300 bytes: shorten or \
+         remove annotations where the object comes from; it is tried again when either side changes",
+    ),
+    (
         &["exceeded quota"],
         "raise the ResourceQuota, or free some of it; it is tried again",
     ),

@@ -13,10 +13,11 @@ use futures_util::stream;
 use http::Request;
 use tokio::sync::mpsc::{Receiver, UnboundedSender, channel, unbounded_channel};
 use tokio::task::LocalSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::cluster::{ApiServer, Body, RateLimit, Response, Side};
+pub(super) use crate::cluster::Side;
+use crate::cluster::{ApiServer, Body, RateLimit, Response};
 
 pub(super) type Answer = Result<Response, Error>;
 pub(super) type Chunk = Result<Bytes, Error>;
@@ -85,6 +86,15 @@ pub(super) fn ends(texts: &[String]) -> Answer {
 pub(super) fn cut(texts: &[String]) -> Answer {
     let reset = stream::iter([Err(Error::Unreachable("reset".into()))]);
     answer(200, stream::iter(chunks(texts)).chain(reset).boxed_local())
+}
+
+/// Says nothing until the server ends it after a minute, as API servers do with a page.
+pub(super) fn slow() -> Answer {
+    let end = async {
+        sleep(Duration::from_secs(60)).await;
+        Err(Error::Unanswered("stream error".into()))
+    };
+    answer(200, stream::once(end).boxed_local())
 }
 
 /// Says this and nothing more, without an end.
@@ -162,10 +172,15 @@ pub(super) struct Bench {
 }
 
 impl Bench {
+    /// The edge's server.
     pub(super) fn new(answers: Vec<Answer>) -> Self {
+        Self::at(Side::Edge, answers)
+    }
+
+    pub(super) fn at(side: Side, answers: Vec<Answer>) -> Self {
         let script = Script::default();
         script.answers.borrow_mut().extend(answers);
-        let cluster = Cluster::new(Side::Hub, Box::new(script.clone()), RateLimit::new(None));
+        let cluster = Cluster::new(side, Box::new(script.clone()), RateLimit::new(None));
         Self {
             script,
             cluster: Rc::new(cluster),

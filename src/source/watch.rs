@@ -1,4 +1,9 @@
-//! Watch mode: a streaming list (or pages), then a watch, for as long as the process runs.
+//! Watch mode: a list, then a watch, for as long as the process runs.
+//!
+//! Where the link may be slow or metered, at the hub, a list is read in pages: API servers compress these, and never what
+//! they stream. At the edge it is streamed by the watch, which spares the server memory and a request. Each way has a
+//! fault that the other has not: a stream whose reader is slow is closed, and pages are given a minute each, and no more
+//! than some minutes together. So a source that does not get through in one way takes the other one.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::link::{Closed, End, LONGEST_WAIT, Link, Pages, jitter, version_number};
 use super::progress::Progress;
 use super::{Covers, Reading, SourceEvent, Style, Versions};
-use crate::cluster::{Cluster, Error, LONGEST_VERSION, ListRequest, WATCH_SILENCE, WatchEvent, Watching};
+use crate::cluster::{Cluster, Error, LONGEST_VERSION, ListRequest, Side, WATCH_SILENCE, WatchEvent, Watching};
 use crate::logging::log_line;
 
 /// How long the server keeps a watch open, in seconds, plus up to a tenth. Long, since each renewal costs a request;
@@ -21,6 +26,12 @@ const STREAM_SILENCE: Duration = Duration::from_secs(60);
 /// Broken streaming lists in a row before pages are taken instead: a server closes a stream whose reader is slow, and
 /// pages are not closed.
 const BROKEN_STREAMS: u32 = 2;
+/// Lists in pages in a row that came too slowly before a stream is taken instead: a server forgets the version of a list
+/// after some minutes, and gives each page one minute. Tried again, a list may be quicker: what has been synced by then
+/// need not wait for workers.
+const SLOW_LISTS: u32 = 2;
+/// A list that failed later than this came too slowly, if its side answers.
+const SLOW_LIST: Duration = Duration::from_secs(30);
 /// Refusals of a watch from the same version, in a row, before a list is taken instead of it: the server may refuse
 /// that version and accept the next one. Each time the number doubles, so that a type whose watches are always refused
 /// is still synced now and then, and does not cost a list each minute.
@@ -56,6 +67,8 @@ pub(super) struct Source {
     side: u64,
     /// Broken streaming lists since a complete list.
     broken_streams: u32,
+    /// Lists that came too slowly, and versions that were too old, since a watch that worked.
+    slow_lists: u32,
     /// How long the next watch may be silent.
     silence: Duration,
     /// Watches from `version` that were refused in a row.
@@ -79,6 +92,7 @@ impl Source {
             has_lost: false,
             side: 0,
             broken_streams: 0,
+            slow_lists: 0,
             silence: WATCH_SILENCE,
             refused: 0,
             patience: REFUSALS,
@@ -94,7 +108,7 @@ impl Source {
                 Ok(()) => {}
                 Err(End::Closed) => return,
                 Err(End::Failed(error)) => {
-                    if self.recover(error).await.is_err() {
+                    if self.recover(error, start.elapsed()).await.is_err() {
                         return;
                     }
                 }
@@ -118,9 +132,11 @@ impl Source {
         sleep(wait.mul_f64(jitter())).await;
     }
 
-    /// Prepares the next pass: at once with a new list after the first version that was too old, otherwise after a
-    /// back-off.
-    async fn recover(&mut self, error: Error) -> Result<(), Closed> {
+    /// Prepares the next pass, after one that failed within `took`: at once with a new list after the first version that
+    /// was too old, otherwise after a back-off.
+    async fn recover(&mut self, error: Error, took: Duration) -> Result<(), Closed> {
+        let is_of_list = self.version.is_none() && took >= SLOW_LIST && !error.is_unreachable();
+        self.slow_lists += u32::from(is_of_list || error.is_expired());
         if error.is_expired() || self.is_refused_for_good(&error) {
             self.version = None;
         }
@@ -161,6 +177,7 @@ impl Source {
     fn watch_works(&mut self) {
         self.refused = 0;
         self.patience = REFUSALS;
+        self.slow_lists = 0;
     }
 
     /// One pass: a list if there is no version to resume from, then a watch until it ends.
@@ -173,12 +190,22 @@ impl Source {
 
     async fn list_then_watch(&mut self) -> Result<(), End> {
         self.side = self.cluster.reached();
-        let streams = self.streams && self.cluster.streams_lists() && self.broken_streams < BROKEN_STREAMS;
-        if streams && let Some(watching) = self.list_stream().await? {
+        if self.takes_a_stream()
+            && let Some(watching) = self.list_stream().await?
+        {
             return self.follow(watching).await;
         }
         let version = self.list_pages().await?;
         self.watch(&version).await
+    }
+
+    /// True if the next list is to be streamed.
+    fn takes_a_stream(&self) -> bool {
+        let is_local = self.cluster.side() == Side::Edge;
+        self.streams
+            && self.cluster.streams_lists()
+            && self.broken_streams < BROKEN_STREAMS
+            && (is_local || self.slow_lists >= SLOW_LISTS)
     }
 
     /// Reads a paged list to its end.

@@ -1,5 +1,6 @@
 //! One object at a time: what it should be, whose it is, and making it so.
 
+mod bookkeeping;
 mod canonical;
 mod cascade;
 mod conflicting;

@@ -15,6 +15,7 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::bookkeeping::is_bookkeeping;
 use super::pull_secrets;
 use crate::api::{
     ADOPTED, DOWNSYNCED, DOWNSYNCED_LABEL_VALUE, OWNER, PULL_SECRETS, RENAMED_FROM, REPLACE, SOURCE, UPSYNCED,
@@ -137,9 +138,9 @@ impl Desired {
             desired
                 .labels
                 .retain(|key, _| is_synced_key(key) && kinds::is_synced_label(resource, key));
-            desired
-                .annotations
-                .retain(|key, _| is_synced_key(key) && kinds::is_synced_annotation(resource, key));
+            desired.annotations.retain(|key, value| {
+                is_synced_key(key) && !is_bookkeeping(key, value) && kinds::is_synced_annotation(resource, key)
+            });
             desired.replace = desired.annotations.get(REPLACE).is_some_and(|value| value == "true");
         }
         if origin.name != copy.name || origin.resource.kind != copy.resource.kind {

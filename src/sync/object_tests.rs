@@ -55,7 +55,7 @@ fn what_belongs_to_the_hub_alone_does_not_travel() {
             "deletionGracePeriodSeconds": 0, "selfLink": "/x", "generateName": "pri", "managedFields": [{"manager": "m"}],
             "ownerReferences": [{"uid": "x"}], "finalizers": ["hub.example.org/f"],
             "labels": {"app": "web", "internal.kcp.io/replicate": "true"},
-            "annotations": {"note": "kept", "kcp.io/cluster": "root", "x.kcp.io/path": "p", "mykcp.io/kept": "1",
+            "annotations": {"note": "kept", "kubectl.kubernetes.io/last-applied-configuration": "{}", "kcp.io/cluster": "root", "x.kcp.io/path": "p", "mykcp.io/kept": "1",
                 "edge.kubestellar.io/downsynced": "ConfigMap/other/name", "edge.kubestellar.io/adopted": "true"},
         },
         "data": {"a": "1"}, "binaryData": {}, "immutable": true, "status": {"x": 1},

@@ -4,15 +4,18 @@ use std::rc::Rc;
 
 use crate::support::objects::{config_map, namespace};
 use crate::support::stage::numbered;
-use crate::support::{in_parallel, shared_pair};
+use crate::support::{PairLease, Server, in_parallel, shared_pair};
 use bytes::Bytes;
 use edge_syncer::cluster::access::AccessSource;
 use edge_syncer::cluster::reload::Reloading;
 use edge_syncer::cluster::{
     ApiServer, Cluster, Content, Error, ListRequest, ObjectName, RateLimit, ResourceType, Response, Scope, Side,
 };
+use edge_syncer::source::{Mode, Reading, SourceEvent, Style, start};
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
+use tokio::sync::mpsc::channel;
+use tokio::task::LocalSet;
 
 /// So many objects of so many bytes each.
 const OBJECTS: usize = 600;
@@ -31,8 +34,8 @@ impl ApiServer for Counted {
     }
 }
 
-#[tokio::test]
-async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
+/// A pair whose hub has objects in a namespace.
+async fn filled() -> (PairLease, String) {
     let pair = shared_pair().await;
     let (hub, shop) = (pair.hub.objects(), pair.namespace("shop"));
     hub.create(&namespace(&shop)).await;
@@ -40,22 +43,38 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
     let names = numbered(OBJECTS);
     let objects = names.iter().map(|name| config_map(&shop, name, json!({"text": text})));
     in_parallel(objects.map(|object| async { hub.create(&{ object }).await }), 16).await;
+    (pair, shop)
+}
+
+/// A server as one of the sides, and what counts its bytes.
+async fn counted(side: Side, server: &Server) -> (Rc<Cluster>, Rc<Reloading>) {
     let access = AccessSource::Kubeconfig {
-        path: pair.hub.kubeconfig(),
+        path: server.kubeconfig(),
         context: None,
     };
-    let server = Reloading::open(Side::Hub, access, "compression".into()).await;
+    let server = Reloading::open(side, access, "compression".into()).await;
     let server = Rc::new(server.expect("the kubeconfig was made for this"));
+    let cluster = Cluster::new(side, Box::new(Counted(Rc::clone(&server))), RateLimit::new(None));
+    (Rc::new(cluster), server)
+}
+
+fn within(shop: &str) -> Scope {
+    Scope {
+        namespace: Some(shop.into()),
+        name: None,
+    }
+}
+
+#[tokio::test]
+async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
+    let (pair, shop) = filled().await;
+    let hub = pair.hub.objects();
+    let (cluster, server) = counted(Side::Hub, &pair.hub).await;
     let moved = || server.bytes_moved();
-    let cluster = Cluster::new(Side::Hub, Box::new(Counted(Rc::clone(&server))), RateLimit::new(None));
-    let cluster = Rc::new(cluster);
 
     let request = ListRequest {
         resource: ResourceType::config_maps(),
-        scope: Scope {
-            namespace: Some(shop.as_str().into()),
-            name: None,
-        },
+        scope: within(&shop),
         label_selector: None,
         content: Content::Full,
     };
@@ -68,8 +87,7 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
     }
     assert_eq!(count, OBJECTS);
     let on_link = moved() - before;
-    // The first page is too small to be compressed.
-    assert!(on_link * 3 < size, "{on_link} of {size} bytes");
+    assert!(on_link * 5 < size, "{on_link} of {size} bytes");
 
     let large = "some words and 12345 numbers; ".repeat(20_000);
     hub.create(&config_map(&shop, "large", json!({"text": large}))).await;
@@ -83,4 +101,37 @@ async fn large_lists_and_objects_are_a_fraction_of_their_size_on_the_link() {
     assert_eq!(object["data"]["text"], large);
     let on_link = moved() - before;
     assert!(on_link * 5 < large.len() as u64, "{on_link} of {} bytes", large.len());
+}
+
+#[tokio::test]
+async fn the_list_before_a_watch_is_compressed_at_the_hub_alone() {
+    let (pair, shop) = filled().await;
+    for (side, is_compressed) in [(Side::Hub, true), (Side::Edge, false)] {
+        let (cluster, server) = counted(side, &pair.hub).await;
+        let reading = Reading {
+            resource: ResourceType::config_maps(),
+            scope: within(&shop),
+            style: Style::Whole,
+        };
+        let (sender, mut events) = channel(1);
+        let read = async {
+            let _source = start(&cluster, &reading, Mode::Watch, 1, sender);
+            let (mut count, mut size) = (0, 0);
+            loop {
+                match events.recv().await.expect("it runs as long as its handle").1 {
+                    SourceEvent::Object(object) => {
+                        count += 1;
+                        size += object.len() as u64;
+                    }
+                    SourceEvent::Complete(_) => return (count, size),
+                    SourceEvent::Begin(_) | SourceEvent::Up => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        let (count, size) = LocalSet::new().run_until(read).await;
+        assert_eq!(count, OBJECTS, "{side}");
+        let on_link = server.bytes_moved();
+        assert_eq!(on_link * 5 < size, is_compressed, "{side}: {on_link} of {size} bytes");
+    }
 }

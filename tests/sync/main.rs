@@ -8,6 +8,7 @@ mod figures;
 mod support;
 
 mod accounts;
+mod bookkeeping;
 mod compression;
 mod downsync;
 mod edge_sync_config;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Method;
 
 use super::exchange::request as request_for;
+use super::page::Sizes;
 use super::{Cluster, Content, ListRequest};
 use crate::cluster::lanes::Traffic;
 use crate::cluster::resource::encode;
@@ -14,18 +15,15 @@ use crate::cluster::stream::{Listing, Watching};
 use crate::cluster::{Body, Error};
 use crate::logging::log_line;
 
-/// Objects in a page: small enough that the server does not hold the snapshot of a page for long, large enough for few
-/// requests. Metadata alone is several times smaller.
-const PAGE: usize = 250;
-const METADATA_PAGE: usize = 1000;
-/// How often pages are halved to begin with: a full page of 4 kB each then takes half of the minute that API servers
-/// allow, at 64 kbit/s.
+/// How often pages are halved to begin with. At 64 kbit/s, one then takes half of the minute that API servers allow, should
+/// nothing of it be compressible; and it still is large enough to be compressed.
 pub(super) const HALVED_AT_FIRST: u32 = 2;
 /// A page that came within this time does not have to be as small as it was.
 const QUICK_PAGE: Duration = Duration::from_secs(5);
 /// A page that was cut later than this was too large for the link: API servers end an answer that has not been sent after
 /// a minute.
 const SLOW_PAGE: Duration = Duration::from_secs(30);
+
 impl Cluster {
     /// Starts a complete list in pages. Items arrive through [`Listing::next`].
     pub fn list(self: &Rc<Self>, request: ListRequest) -> Listing {
@@ -57,8 +55,14 @@ impl Cluster {
         ))
     }
 
-    pub(in crate::cluster) async fn page(&self, request: &ListRequest, continue_token: &str) -> Result<Body, Error> {
-        let limit = self.page_size(request.content);
+    /// The next page of a list whose items have had these sizes so far.
+    pub(in crate::cluster) async fn page(
+        &self,
+        request: &ListRequest,
+        sizes: Sizes,
+        continue_token: &str,
+    ) -> Result<Body, Error> {
+        let limit = sizes.page(request.content, self.halved.get());
         let mut query = format!("limit={limit}");
         if !continue_token.is_empty() {
             parameter(&mut query, "continue", continue_token);
@@ -84,22 +88,13 @@ impl Cluster {
         Ok(read)
     }
 
-    fn page_size(&self, content: Content) -> usize {
-        let most = match content {
-            Content::Full => PAGE,
-            Content::Metadata => METADATA_PAGE,
-        };
-        (most >> self.halved.get()).max(1)
-    }
-
     /// A page was cut `after` this time. True if it was too large for the link; later ones are a quarter as large.
-    pub(in crate::cluster) fn takes_smaller_pages(&self, content: Content, after: Duration) -> bool {
-        let before = self.page_size(content);
-        if after < SLOW_PAGE || before == 1 {
+    pub(in crate::cluster) fn takes_smaller_pages(&self, content: Content, sizes: Sizes, after: Duration) -> bool {
+        if after < SLOW_PAGE || sizes.page(content, self.halved.get()) == 1 {
             return false;
         }
         self.halved.set(self.halved.get() + 2);
-        let objects = self.page_size(content);
+        let objects = sizes.page(content, self.halved.get());
         log_line!(
             Debug,
             PageHalved,
