@@ -19,10 +19,18 @@ use crate::sync::read::read_metadata;
 pub(super) async fn take(hub: &Rc<Cluster>, namespace: String, step: Step, we: &SyncTarget) -> NamespaceDone {
     let result = match step {
         Step::Make => make_namespace(hub, &namespace, we).await.map(|()| End::Made),
-        Step::Read => inspect(hub, &namespace, we).await,
-        Step::Clear(only_if) => clear_namespace(hub, &namespace, &only_if).await,
+        Step::Read => kept_if_forbidden(inspect(hub, &namespace, we).await),
+        Step::Clear(only_if) => kept_if_forbidden(clear_namespace(hub, &namespace, &only_if).await),
     };
     NamespaceDone { namespace, result }
+}
+
+/// To list all that may be in a namespace, and to delete it, are permissions that the syncer need not have.
+fn kept_if_forbidden(result: Result<End, Error>) -> Result<End, Error> {
+    match result {
+        Err(error) if error.is_forbidden() => Ok(End::Forbidden(error)),
+        other => other,
+    }
 }
 
 /// Creates a namespace with our mark, unless there is one.

@@ -143,13 +143,17 @@ reasons! {
     ObjectCreateOnly,
     /// A namespace that the syncer made at the hub is not used any more and was deleted.
     NamespaceDeleted,
+    /// Namespaces that the syncer made at the hub and does not use any more are kept, as the hub does not allow more. To
+    /// do: delete them, or grant what `gen rbac` prints as optional.
+    NamespaceLeft,
     /// The object in the place of a copy is not the syncer's; it is not touched. To do: see `advice`: delete, rename
     /// or deselect one of the two.
     Conflict,
     /// A copy of an earlier conversion has the name. To do: delete that copy, or its origin.
     NameTaken,
     /// A copy whose origin is gone was made from another hub (for upsync: edge) than all others, and is preserved. To do:
-    /// delete it by hand if that one does not come back.
+    /// give each syncer its own `--sync-target-uid`, if another one serves that hub; delete the copy if that hub was
+    /// replaced for good.
     CopyOfAnotherCluster,
     /// A rule at the edge does not allow this object or type. To do: change the rule in `rule` if the object is to be
     /// synced.
@@ -165,7 +169,7 @@ reasons! {
     /// A server rejects an object: validation, a webhook, a policy, a quota or its size. To do: see `error` and
     /// `advice`; correct the object or the rule.
     ObjectRejected,
-    /// An object that has to be deleted first waits for its finalizers. To do: see why their controllers do not
+    /// An object that has to be deleted first has been waiting for its finalizers for some time. To do: see why their controllers do not
     /// remove them.
     DeleteBlocked,
     /// Something failed at a side for another reason; it is tried again. To do: see `advice`.
@@ -188,6 +192,9 @@ reasons! {
     /// Something keeps deleting a copy; it is recreated with increasing back-off. To do: stop it, or deselect the
     /// object.
     CopyDeletedRepeatedly,
+    /// So many finished Jobs are gone at the edge, unknown to the hub, that the record holds no more. To do: restart the
+    /// syncer only when the hub has their statuses.
+    FinishedJobForgotten,
     /// Deletes are held, for the reason in `because`. To do: look at that side; `advice` says how to confirm them.
     DeletesHeld,
     /// Held deletes are carried out: they were confirmed, or the time is over.

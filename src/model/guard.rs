@@ -44,7 +44,8 @@ const MESSAGES: usize = 8;
 /// How many deletes are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// More deletes than this within a minute, and more than half of all copies, are held.
+    /// More deletes than this, and more than half of all copies, are held: within a minute, or net of what is created
+    /// within an hour.
     pub most: usize,
     /// For how long; none are held if it is zero.
     pub grace: Duration,
@@ -368,7 +369,9 @@ impl Model {
     }
 
     fn release_deletes(&mut self, direction: Direction, why: &str) -> usize {
-        self.guard.gates.entry(direction).or_default().hold = None;
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.hold = None;
+        gate.done.forgive();
         self.holds_have_changed();
         let released = self.release_copies(direction, Permit::Given);
         log_line!(

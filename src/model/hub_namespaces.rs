@@ -45,6 +45,8 @@ pub(super) struct HubNamespaces {
     clearing: BTreeSet<String>,
     /// Those of which the last request has failed.
     failing: BTreeSet<String>,
+    /// One was kept because the hub does not allow more, which was logged.
+    is_said_to_be_kept: bool,
 }
 
 #[derive(Default)]
@@ -79,6 +81,8 @@ pub(crate) enum End {
     NotOurs,
     /// There is something in it, such as this.
     NotEmpty(String),
+    /// The hub does not allow to see what is in it, or to delete it: it is kept.
+    Forbidden(Error),
 }
 
 impl HubNamespaces {
@@ -264,8 +268,12 @@ impl Model {
                             self.start_namespace_task(namespace, Step::Clear(only_if));
                         }
                     }
-                    End::Cleared => self.hub_namespace_gone(&namespace),
+                    End::Cleared => {
+                        self.hub_namespaces.is_said_to_be_kept = false;
+                        self.hub_namespace_gone(&namespace);
+                    }
                     End::NotOurs => {}
+                    End::Forbidden(error) => self.namespace_is_kept(&namespace, &error),
                     End::NotEmpty(found) => {
                         log_line!(
                             Debug,
@@ -294,6 +302,24 @@ impl Model {
                 known.failing.insert(namespace);
                 self.timers.set_earlier(Timer::HubNamespaces, next);
             }
+        }
+    }
+}
+
+impl Model {
+    /// A namespace stays, though nothing of upsync is in it any more. It is no failure: the permission is optional.
+    fn namespace_is_kept(&mut self, namespace: &str, error: &Error) {
+        if !std::mem::replace(&mut self.hub_namespaces.is_said_to_be_kept, true) {
+            log_line!(
+                Info,
+                NamespaceLeft,
+                "a namespace that upsync does not use any more is kept, as the hub does not allow more; others alike are not \
+                 named",
+                side = "hub",
+                object = format_args!("Namespace//{namespace}"),
+                error = error,
+                advice = "delete it yourself, or grant what gen rbac prints as optional"
+            );
         }
     }
 }

@@ -128,6 +128,12 @@ impl LinkStatus {
         })
     }
 
+    /// True if the hub has this one, as it has reported or answered.
+    pub(super) fn is_at_hub(&self, status: u64) -> bool {
+        let is_written = self.written.as_ref().is_some_and(|written| written.status == status);
+        is_written || self.hub == Some(status)
+    }
+
     /// True if the hub's status was ours and somebody else has changed it.
     pub(super) fn is_contested(&self) -> bool {
         let ours = |written: &Written| Some(written.status) == self.edge && self.hub_version > written.version;

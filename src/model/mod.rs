@@ -24,6 +24,7 @@ mod drift;
 pub(crate) mod effect;
 mod ends;
 mod feeds;
+mod finished;
 mod guard;
 mod handler;
 mod heartbeat;
@@ -61,6 +62,7 @@ use self::configs::SelectedConfigs;
 use self::definitions::TypeDefinitionReads;
 use self::deselections::Deselections;
 use self::effect::{Answer, Done, Effect, Kept, Request};
+use self::finished::FinishedJobs;
 use self::guard::Guard;
 pub use self::guard::Limits;
 use self::heartbeat::Heartbeat;
@@ -208,6 +210,7 @@ pub(crate) struct Model {
     next_source: SourceId,
     next_list: Generation,
     record: Record,
+    finished: FinishedJobs,
     guard: Guard,
     /// What defines the types of the hub.
     definitions: Rc<TypeDefinitions>,
@@ -275,6 +278,7 @@ impl Model {
             next_source: 0,
             next_list: 0,
             record: Record::default(),
+            finished: FinishedJobs::default(),
             guard: Guard::default(),
             definitions: Rc::default(),
             definition_reads: TypeDefinitionReads::default(),
@@ -296,13 +300,14 @@ impl Model {
         self.watch_configs();
     }
 
-    /// A new model that knows the same about which clusters the sides are, and nothing else.
+    /// A new model that knows the same about which clusters the sides are and which Jobs have finished, and nothing else.
     pub(crate) fn restarted(mut self, moment: Moment) -> Self {
         let mut model = Self::new(self.settings, self.chance.u64(..), moment);
         for &side in &*model.sides.ids() {
             model.sides.of_mut(side).identity = Rc::clone(&self.sides.of(side).identity);
         }
         model.clusters = self.clusters;
+        model.finished = self.finished;
         model.guard.versions = self.guard.versions;
         model.report = self.report.of_the_next_turn();
         model
@@ -320,6 +325,7 @@ impl Model {
         self.ask_who_came_back();
         self.ask_about_late_ends();
         self.ask_what_is_due();
+        self.keep_finished();
         self.keep_record();
         if self.may_write() {
             self.keep_hub_namespaces();

@@ -21,10 +21,16 @@ use crate::sync::ownership::{CopyState, Owner, origin_hash};
 impl Model {
     /// The list under way has named an origin of which there is no news.
     pub(super) fn origin_unchanged(&mut self, id: SourceId, type_id: TypeId, meta: &Meta) {
-        if let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get_mut(&type_id)) {
-            for name in state.of_origin(&meta.object_name()) {
-                state.inventory.still_at_origin(&name, source.list);
-            }
+        let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get_mut(&type_id)) else {
+            return;
+        };
+        let list = source.list;
+        let names = state.of_origin(&meta.object_name());
+        for name in &names {
+            state.inventory.still_at_origin(name, list);
+        }
+        for name in &names {
+            self.origin_of_finished(type_id, name, (&meta.uid, false), list);
         }
     }
 
@@ -49,6 +55,9 @@ impl Model {
         });
         let direction = state.plan.direction;
         self.more_are_doomed(direction, gone.len());
+        for name in gone.iter().chain(&others) {
+            self.origin_of_finished_is_gone(type_id, name, &meta.uid);
+        }
         for name in gone {
             self.enqueue(type_id, name, None);
         }
@@ -74,6 +83,12 @@ impl Model {
         let is_over = state.plan.direction == Direction::Down && has_finished(state.copy_type(), Status::raw(&last));
         let origin = Owner::of(&meta.annotations).map_or(0, |owner| origin_hash(owner.origin));
         let wanted = state.inventory.wanted_by(&name, origin);
+        if is_over {
+            self.job_may_have_finished(type_id, &name, meta, &last, true);
+        }
+        let Some(state) = self.types.get_mut(&type_id) else {
+            return;
+        };
         if is_over && wanted != 0 {
             self.job_is_over(type_id, &name, (meta.version_number(), wanted), last);
         } else if !is_over && state.inventory.is_taken_away(&name) {
@@ -152,6 +167,8 @@ impl Model {
             .types
             .get(&type_id)
             .is_some_and(|state| self.has_listed_copies(state));
+        let shows_end = desired.as_ref().is_some_and(|desired| desired.finished);
+        self.origin_of_finished(type_id, name, (&meta.uid, shows_end), list);
         let state = self.types.get_mut(&type_id).expect("found above");
         let Some(desired) = desired else {
             state.inventory.unselected_at_origin(name, list);
@@ -295,6 +312,9 @@ impl Model {
                 whole.then(|| Status::hash_of(&object)).transpose()
             })?;
         }
+        if whole && is_news {
+            self.job_may_have_finished(type_id, name, meta, &object, false);
+        }
         if drifted {
             self.drifted(type_id, name.clone(), &object);
         }
@@ -434,9 +454,10 @@ impl Model {
         let (Some(source), Some(state)) = (self.sources.get(&id), self.types.get_mut(&type_id)) else {
             return;
         };
-        let (scope, list) = (&source.reading.scope, source.list);
-        let (direction, missing) = (state.plan.direction, state.origins_listed(scope, list));
+        let (scope, list) = (source.reading.scope.clone(), source.list);
+        let (direction, missing) = (state.plan.direction, state.origins_listed(&scope, list));
         let doomed = missing.iter().filter(|name| state.inventory.is_doomed(name)).count();
+        self.origins_of_finished_listed(type_id, &scope, list);
         self.compare_with_missing(id, type_id, &missing);
         self.more_are_doomed(direction, doomed);
         for name in missing {

@@ -88,6 +88,9 @@ impl Model {
             _ => {}
         }
         self.cascade_is_over(key);
+        if self.may_soon_end(key, outcome) {
+            return queue::Done::Retry(None);
+        }
         if self.says_too_little(key, outcome) {
             if !outcome.waits_for.is_empty() {
                 self.both_work(direction, origin, object, &outcome.waits_for);
@@ -130,6 +133,16 @@ impl Model {
         } else {
             self.fails(copy, "creating", &Error::Ending(waits_for.to_vec()));
         }
+    }
+
+    /// True if what is being deleted in the place of a copy waits for its finalizers, and has not done so for long: most
+    /// are removed within a moment.
+    fn may_soon_end(&mut self, key: &Key, outcome: &Outcome) -> bool {
+        let may = !outcome.waits_for.is_empty() && self.queue.failures(key) < LASTING;
+        if let Some(state) = self.types.get_mut(&key.type_id).filter(|_| may) {
+            state.inventory.failed(&key.name, LeftOpen::Refused);
+        }
+        may
     }
 
     /// True for an outcome that cannot be final, though nothing would report a change of it: the object is tried again.

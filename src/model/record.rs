@@ -133,18 +133,20 @@ impl Model {
         }
         self.timers.starts(Timer::Record);
         let names = self.record_names();
-        self.request(if self.record.is_read {
+        let request = if self.record.is_read {
+            self.finished.are_kept(true, self.now);
             Request::WriteRecord(names.own, self.to_be_kept())
         } else {
             Request::ReadRecord(names)
-        });
+        };
+        self.request(request);
     }
 
     /// What has grown since the last write, to be written before the process ends.
     pub(super) fn last_record(&self) -> Option<(ObjectName, Kept)> {
         let (name, kept) = (self.record_names().own, self.to_be_kept());
         let is_due = self.timers.is_at_hand(Timer::Record, self.now);
-        let has_news = is_due || self.record.saved_versions != kept.hub_versions;
+        let has_news = is_due || self.finished.has_news() || self.record.saved_versions != kept.hub_versions;
         let is_to_be_written = self.may_write() && self.record.is_read && !self.record.refused && has_news;
         is_to_be_written.then_some((name, kept))
     }
@@ -173,6 +175,7 @@ impl Model {
             deselected: self.deselections.proved().clone(),
             unproved: self.deselections.unproved().clone(),
             holds: self.lines_of_holds(),
+            finished: self.finished.lines(),
         }
     }
 
@@ -214,6 +217,7 @@ impl Model {
         match result {
             Ok(kept) => self.record_is(*kept, is_read),
             Err(error) => {
+                self.finished.are_kept(false, self.now);
                 self.timers.retry(Timer::Record, self.now, self.chance.f64());
                 if !is_refusal(&error) {
                     self.record_failed(&error);
@@ -250,6 +254,7 @@ impl Model {
         record.saved_versions.clone_from(&kept.hub_versions);
         if !std::mem::replace(&mut record.hub_is_known, true) {
             self.restore_holds(&kept.holds);
+            self.restore_finished(&kept.finished);
             self.restore_definitions(kept.hub_definitions);
             self.restore_let_go(kept.let_go);
             self.restore_deselections(kept.deselected, kept.unproved);

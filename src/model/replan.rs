@@ -219,6 +219,7 @@ impl Model {
         }
         let dropped = synced_type(&state.plan);
         self.drop_type(type_id);
+        self.drop_finished(&dropped);
         if dropped.direction == Direction::Up && self.hub_namespaces.are_left() {
             // A later run has to know that there was upsync, to delete these namespaces.
             return;

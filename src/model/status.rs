@@ -107,13 +107,15 @@ impl Model {
             Some(AtHand::Edge(object)) => Some(object),
             _ => None,
         };
+        let we = &self.settings.policy.sync_target;
         let state = self.types.get_mut(&key.type_id)?;
         let path = state.plan.status.filter(|_| state.returns_status_of(&key.name))?;
         let (at_hub, at_edge) = state.hub_and_edge(&key.name)?;
-        // What is left of a finished Job is its last status, if that is at hand: it cannot be read any more.
-        if body.is_none() && state.inventory.get(&key.name)?.is_finished() {
-            return None;
-        }
+        // What is left of a finished Job is its last status, if that is known: it cannot be read any more.
+        let body = match body {
+            None if state.inventory.get(&key.name)?.is_finished() => Some(self.finished.last(&at_edge, we)?),
+            body => body,
+        };
         let status = state.inventory.status(&key.name).filter(|status| status.is_due())?;
         status.write_begins();
         let hub_status = status.hub;

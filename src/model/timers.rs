@@ -23,6 +23,8 @@ pub(super) enum Timer {
     Return(Side),
     /// The record is read or written.
     Record,
+    /// Jobs that have finished are written to it, if the hub does not know.
+    Finished,
     /// The hub is asked what defines its types.
     Definitions,
     /// Namespaces at the hub are created or deleted.

@@ -187,6 +187,7 @@ impl Model {
         };
         let origins = state.origin_source(&key.name).and_then(|id| self.sources.get(&id));
         let must_name = origins.map_or(0, SourceState::must_have_named);
+        let finished_origin = self.finished.origin(&copy_at.resource, &key.name);
         let record = state.inventory.take(&key.name)?;
         let own = self.settings.own_namespace.as_deref();
         let is_namespace = copy_at.resource.stands_for("", "namespaces");
@@ -210,6 +211,7 @@ impl Model {
             read_first: record.needs_read(),
             suspect: record.is_doubtful(),
             unread: record.unread(),
+            finished_origin,
             protected: is_namespace && is_protected_namespace(&copy_at.name.name, own),
             namespace_refused: state.refuses_namespace(&copy_at.name).is_some(),
             origin,

@@ -20,6 +20,11 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
                 .into()
         }
         Error::NotSent(_) => "check the names in the configs and the objects of that type".into(),
+        Error::BadAnswer(words) if is_about_size(words) => {
+            "something there is larger than what is read of one object: make it smaller or delete it, or name the others in \
+             the config instead of all of its type; it is tried again"
+                .into()
+        }
         Error::BadAnswer(_) => about_no_api("", place),
         Error::Unanswered(words) if words.ends_with("leads to another server now") => {
             "nothing has to be done: it is sent once that server has said which cluster it is".into()
@@ -38,6 +43,22 @@ pub(crate) fn advice(error: &Error, place: &Place) -> Cow<'static, str> {
         error if is_about_path(error, place) => about_path(place.path().unwrap_or_default()).into(),
         Error::Status(status) => about_status(status).into(),
     }
+}
+
+/// True if an answer was not read to its end, since it has more bytes than is read of an object or of a list's item.
+fn is_about_size(words: &str) -> bool {
+    words.contains("more than ") && words.contains(" bytes")
+}
+
+/// True if a server refuses a request as such, and neither its words nor its code say what of it has to change.
+pub(super) fn is_refused_as_invalid(error: &Error) -> bool {
+    let status = error.status().filter(|status| matches!(status.code, 400 | 422));
+    status.is_some_and(|status| {
+        let is_known = row(REFUSALS, &status.message)
+            .or(row(STRANGERS, &status.message))
+            .is_some();
+        !is_known && !status.is_denial()
+    })
 }
 
 /// True if the server does not allow to ask for anything below the path of its URL. It says so of paths that it does not

@@ -224,7 +224,9 @@ impl Report {
             Some(words) => (words, about_no_api(words, from.place)),
             None => (
                 &*text,
-                subject.advice().map_or_else(|| advice(error, from.place), Into::into),
+                subject
+                    .advice(error)
+                    .map_or_else(|| advice(error, from.place), Into::into),
             ),
         };
         log_failure(
@@ -280,11 +282,12 @@ impl Report {
             log_line!(
                 Warn,
                 CopyOfAnotherCluster,
-                "a copy is preserved, because its origin was in another cluster, which does not answer now",
+                "a copy is preserved, because it was made from another cluster than the one that answers",
                 side = side.word(),
                 object = copy,
                 cluster = cluster,
-                advice = "delete the copy by hand if that cluster does not come back"
+                advice = "if a syncer for that cluster has the same --sync-target-uid, give each its own: the copy is that \
+                          one's; if the cluster was replaced for good, delete the copy by hand"
             );
         }
     }

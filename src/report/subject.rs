@@ -1,6 +1,6 @@
 //! What a streak of failures is about, and how its lines name it.
 
-use super::advice::is_terminating;
+use super::advice::{is_refused_as_invalid, is_terminating};
 use crate::cluster::{Error, Side};
 use crate::logging::LogReason;
 
@@ -56,10 +56,37 @@ impl Subject {
         Self::Thing(side, Topic::Object, name)
     }
 
-    /// What can be done about it whatever the error is, if that is known.
-    pub(super) fn advice(&self) -> Option<&'static str> {
-        let is_of_configs = matches!(self, Self::Thing(_, Topic::Configs, _));
-        is_of_configs.then_some("apply manifests/crds to the hub, or bind the API")
+    /// What can be done about the error of such a thing, if that does not follow from the error alone.
+    pub(super) fn advice(&self, error: &Error) -> Option<&'static str> {
+        let Self::Thing(_, topic, _) = self else {
+            return None;
+        };
+        let is_refused = is_refused_as_invalid(error);
+        Some(match topic {
+            Topic::Configs => "apply manifests/crds to the hub, or bind the API",
+            Topic::Unreadable if matches!(error, Error::BadAnswer(_)) => {
+                "see what changes answers on the way, such as a proxy; all other objects are synced"
+            }
+            Topic::Object => return None,
+            _ if !is_refused => return None,
+            Topic::Heartbeat => "apply the CRDs of this version at the hub; it is tried again",
+            Topic::Record => {
+                "see the words: what refuses that ConfigMap at the edge has to allow it; it is tried again"
+            }
+            Topic::Status => {
+                "the hub's schema of this type does not take the status that the edge has: apply the same version of its \
+                 CRD at the hub; it is tried again"
+            }
+            Topic::Watch
+            | Topic::Identity
+            | Topic::TypeDefinition
+            | Topic::Leftover
+            | Topic::Discovery
+            | Topic::Unreadable => {
+                "no object is wrong: the server, or a proxy before it, does not take such a request; see the words and its \
+                 log; it is tried again"
+            }
+        })
     }
 
     /// How its lines name it: two keys, of which a value may be empty.
@@ -145,6 +172,8 @@ fn is_permission(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Place;
+    use crate::report::advice;
 
     fn error(code: u16, message: &str) -> Error {
         let body = serde_json::json!({"kind": "Status", "reason": "x", "message": message});
@@ -176,6 +205,34 @@ mod tests {
             (Topic::Watch, &error(500, "no"), LogReason::WatchFailed),
         ] {
             assert_eq!(topic.reason(error).0, expected, "{topic:?} {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_as_invalid_has_the_advice_of_its_kind() {
+        const OBJECT: &str = "correct the object";
+        let large = Error::BadAnswer("a list with an item of more than 8388608 bytes, or of more than 1 bytes".into());
+        let webhook = error(400, "admission webhook \"x\" denied the request: no");
+        for (topic, error, expected) in [
+            (Topic::Object, &error(400, "no"), OBJECT),
+            (Topic::Object, &error(422, "no"), OBJECT),
+            (Topic::Watch, &error(400, "no"), "no object is wrong"),
+            (Topic::Discovery, &error(400, "no"), "no object is wrong"),
+            (Topic::Identity, &error(422, "no"), "no object is wrong"),
+            (Topic::Status, &error(422, "no"), "same version of its CRD"),
+            (Topic::Record, &error(422, "no"), "that ConfigMap"),
+            (Topic::Heartbeat, &error(422, "no"), "CRDs of this version"),
+            (Topic::Heartbeat, &webhook, "named admission webhook"),
+            (Topic::Watch, &error(500, "no"), "it is tried again"),
+            (Topic::Watch, &large, "larger than what is read"),
+            (Topic::Leftover, &large, "larger than what is read"),
+            (Topic::Unreadable, &Error::BadAnswer("no name".into()), "a proxy"),
+            (Topic::Watch, &Error::BadAnswer("<html>".into()), "check the address"),
+        ] {
+            let subject = Subject::Thing(Side::Hub, topic, "a".into());
+            let place = Place::default();
+            let found = subject.advice(error).map_or_else(|| advice(error, &place), Into::into);
+            assert!(found.contains(expected), "{topic:?} {error}: {found}");
         }
     }
 

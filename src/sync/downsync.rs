@@ -110,7 +110,9 @@ pub(super) async fn bring(hub: &Cluster, edge: &Rc<Cluster>, job: &Job, desired:
     loop {
         let copy = standing.copy;
         let brought = match decide(job.selection.is_whole(), desired.create_only, copy) {
-            Action::Apply { .. } if copy.state == CopyState::Absent && desired.finished => Ok(left(Why::Finished)),
+            Action::Apply { .. } if copy.state == CopyState::Absent && job.has_finished(desired) => {
+                Ok(left(Why::Finished))
+            }
             Action::Apply { adopted } => apply(hub, edge, job, desired, (&standing, adopted)).await,
             Action::MarkCreateOnly => mark_create_only(edge, job).await.map_err(failed(Side::Edge, "marking")),
             Action::Conflict => Ok(done(Why::Conflict(standing.sync_target.take()), None)),

@@ -110,6 +110,9 @@ pub struct Job {
     /// Nothing has reported what the origin wants. The hash that the copy was synced with and still has; 0 if that is
     /// not known.
     pub unread: Option<u64>,
+    /// [`origin_hash`] of the origin whose copy has been seen finished, though the origin may not show that; 0 if there is
+    /// none.
+    pub finished_origin: u32,
 }
 
 impl Job {
@@ -128,6 +131,11 @@ impl Job {
         let is_of_same = copy.state == CopyState::Ours && copy.made_at != 0 && !desired.is_another_than(copy);
         let expected = self.identity.expected();
         is_of_same && expected.is_some_and(|uid| origin_hash(uid) == copy.cluster)
+    }
+
+    /// True if the origin is a Job that has finished, at either side: without a copy, it is not to run again.
+    pub(super) fn has_finished(&self, desired: &Desired) -> bool {
+        desired.finished || self.finished_origin != 0 && self.finished_origin == origin_hash(&desired.origin)
     }
 
     /// The marks of an existing object in the copy's place.

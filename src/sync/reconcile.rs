@@ -84,7 +84,7 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
             desired_hash: desired.hash,
             copy: outcome.copy.or(found),
             origin,
-            waits_for: finalizers(copies, &job, &outcome.ending).await?,
+            waits_for: finalizers(copies, &job, &desired, &outcome.ending).await?,
             ..outcome
         }),
         Err(failure) => Err(Failure {
@@ -103,9 +103,9 @@ async fn ask_who_answers(origins: &Cluster, job: &mut Job) -> Result<(), Error> 
     Ok(())
 }
 
-/// The finalizers of what is being deleted in the copy's place, if the new one has to wait for its end.
-async fn finalizers(copies: &Cluster, job: &Job, ending: &Ending) -> Result<Vec<String>, Failure> {
-    if *ending != Why::Terminating {
+/// The finalizers of what is being deleted in the copy's place, if a new one has to wait for its end.
+async fn finalizers(copies: &Cluster, job: &Job, desired: &Desired, ending: &Ending) -> Result<Vec<String>, Failure> {
+    if *ending != Why::Terminating || job.has_finished(desired) {
         return Ok(Vec::new());
     }
     finalizers_of(copies, job)

@@ -54,6 +54,7 @@ pub(in crate::sync) fn job() -> Job {
         deletes_are_held: false,
         is_held: false,
         unread: None,
+        finished_origin: 0,
     }
 }
 

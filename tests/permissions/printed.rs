@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::bench::{Site, documents, ensure_namespace, pair, roles};
 use crate::support::objects::{config_map, syncer_config};
 use crate::support::statuses::{deployment, returns, set_status, web};
-use crate::support::story::{arrives, copy_equals, edit, gone, remains};
+use crate::support::story::{SOON, arrives, copy_equals, edit, gone, remains};
 use crate::support::{AuditMark, Objects, PairLease, SYNCER};
 
 /// What the config of the demo asks for, in this namespace.
@@ -120,4 +120,28 @@ async fn roles_are_left_out_unless_they_are_asked_for() {
         .objects()
         .delete("rbac.authorization.k8s.io/v1", "clusterroles", "", "reader")
         .await;
+}
+
+/// To look for what is in it and to delete it are optional permissions.
+#[tokio::test]
+async fn a_namespace_that_upsync_has_emptied_is_kept_with_one_line_and_is_no_failure() {
+    let pair = pair().await;
+    let shop = pair.namespace("shop");
+    pair.hub
+        .objects()
+        .create(&syncer_config("demo", selection(&shop)))
+        .await;
+    let site = Site::prepare(pair, &[]).await;
+    let (hub, edge) = (&site.hub, &site.edge);
+    let mut syncer = site.syncer(&[]);
+    ensure_namespace(edge, &shop).await;
+    edge.create(&config_map(&shop, "sales", json!({"apples": "1"}))).await;
+    copy_equals(hub, &shop, "sales", &json!({"apples": "1"})).await;
+    edge.delete("v1", "configmaps", &shop, "sales").await;
+    gone(hub, "v1", "configmaps", &shop, "sales").await;
+    syncer.wait_for_log("reason=NamespaceLeft", SOON).await;
+    assert!(hub.get("v1", "namespaces", "", &shop).await.is_some());
+    let log = syncer.log();
+    assert!(!log.contains("reason=Forbidden"), "{log}");
+    assert_eq!(log.matches("reason=NamespaceLeft").count(), 1, "{log}");
 }

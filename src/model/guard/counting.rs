@@ -5,16 +5,42 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::cluster::ObjectName;
 use crate::model::count::Count;
-use crate::model::{Key, Model};
+use crate::model::{Key, Model, TypeState};
 use crate::plan::Direction;
+use crate::sync::kinds::runs_once;
 
 /// How often the doomed copies are counted, at most.
 const COUNTED: Duration = Duration::from_millis(200);
 /// Deletes within this time are counted together, also when they come one by one.
 pub(super) const PASS: Duration = Duration::from_secs(60);
+/// For so long it is remembered how many copies there were: what they have become fewer by since then counts as well.
+const MEMORY: Duration = Duration::from_secs(3600);
 
-/// The deletes of the last minute.
+/// What the delete of a copy is a sign of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Nothing: people or time have ended the hold that kept it.
+    Permitted,
+    /// Jobs and Pods are made for one run: that there are fewer of them after an hour is their ordinary life, and only
+    /// many within a minute may be an accident.
+    OfOneRun,
+    /// Many may be an accident.
+    Lasting,
+}
+
+impl Loss {
+    fn of(state: Option<&TypeState>, name: &ObjectName) -> Self {
+        match state {
+            Some(state) if state.inventory.may_go(name) => Self::Permitted,
+            Some(state) if runs_once(state.copy_type()) => Self::OfOneRun,
+            _ => Self::Lasting,
+        }
+    }
+}
+
+/// The deletes of the last minute, and how the number of copies has changed in the last hour.
 #[derive(Debug, Default)]
 pub(super) struct DeletesDone {
     all: VecDeque<Delete>,
@@ -22,6 +48,43 @@ pub(super) struct DeletesDone {
     without_permit: usize,
     /// The copies that are gone, though the copies' side may not have reported that yet, and when they were deleted.
     gone: BTreeMap<Key, Instant>,
+    level: Level,
+}
+
+/// How many copies there are, compared with the most in the last hour. What is created in place of what is deleted counts,
+/// so that coming and going is no loss.
+#[derive(Debug, Default)]
+struct Level {
+    /// Copies created less copies deleted, since the start.
+    now: i64,
+    /// The highest of each minute, and when that began, the oldest first.
+    highest: VecDeque<(Instant, i64)>,
+}
+
+impl Level {
+    fn moves(&mut self, by: i64, at: Instant) {
+        let before = self.now;
+        self.now += by;
+        match self
+            .highest
+            .back_mut()
+            .filter(|(begin, _)| at.duration_since(*begin) < PASS)
+        {
+            Some((_, highest)) => *highest = self.now.max(*highest),
+            None => self.highest.push_back((at, self.now.max(before))),
+        }
+    }
+
+    fn drop_old(&mut self, now: Instant) {
+        self.highest.retain(|(begin, _)| now.duration_since(*begin) < MEMORY);
+    }
+
+    /// By how many copies there are fewer than at the highest level.
+    fn lost(&self) -> usize {
+        let highest = self.highest.iter().map(|(_, highest)| *highest).max();
+        let lost = highest.map_or(0, |highest| highest - self.now);
+        usize::try_from(lost).unwrap_or_default()
+    }
 }
 
 #[derive(Debug)]
@@ -33,13 +96,31 @@ struct Delete {
 }
 
 impl DeletesDone {
-    pub(super) fn push(&mut self, key: Key, is_permitted: bool, at: Instant) {
+    pub(super) fn push(&mut self, key: Key, loss: Loss, at: Instant) {
+        let is_permitted = loss == Loss::Permitted;
         self.without_permit += usize::from(!is_permitted);
+        if loss == Loss::Lasting {
+            self.level.moves(-1, at);
+        }
         self.gone.insert(key.clone(), at);
         self.all.push_back(Delete { at, key, is_permitted });
     }
 
+    /// A copy is there that may have been deleted before.
+    pub(super) fn is_made(&mut self, key: &Key, loss: Loss, at: Instant) {
+        self.gone.remove(key);
+        if loss == Loss::Lasting {
+            self.level.moves(1, at);
+        }
+    }
+
+    /// People or time have ended a hold: what was lost before was no accident.
+    pub(super) fn forgive(&mut self) {
+        self.level.highest.clear();
+    }
+
     pub(super) fn drop_old(&mut self, now: Instant) {
+        self.level.drop_old(now);
         let is_old = |delete: &Delete| now.duration_since(delete.at) >= PASS;
         while let Some(delete) = self.all.pop_front() {
             if !is_old(&delete) {
@@ -54,9 +135,10 @@ impl DeletesDone {
         }
     }
 
-    /// How many of them no hold had kept.
+    /// How many of them no hold had kept: of the last minute, or as many as the copies have become fewer by in the last
+    /// hour.
     pub(super) fn without_permit(&self) -> usize {
-        self.without_permit
+        self.without_permit.max(self.level.lost())
     }
 }
 
@@ -64,17 +146,17 @@ impl Model {
     /// A copy has been deleted or released.
     pub(in crate::model) fn copy_was_deleted(&mut self, key: &Key, direction: Direction) {
         let state = self.types.get(&key.type_id);
-        let is_permitted = state.is_some_and(|state| state.inventory.may_go(&key.name));
+        let loss = Loss::of(state, &key.name);
         let gate = self.guard.gates.entry(direction).or_default();
-        gate.done.push(key.clone(), is_permitted, self.now);
+        gate.done.push(key.clone(), loss, self.now);
         gate.counted = None;
     }
 
     /// A copy is there that may have been deleted before.
     pub(in crate::model) fn copy_was_made(&mut self, key: &Key, direction: Direction) {
-        if let Some(gate) = self.guard.gates.get_mut(&direction) {
-            gate.done.gone.remove(key);
-        }
+        let loss = Loss::of(self.types.get(&key.type_id), &key.name);
+        let gate = self.guard.gates.entry(direction).or_default();
+        gate.done.is_made(key, loss, self.now);
     }
 
     /// True if a copy whose origin is gone has to wait because it is not known yet whether too many are to be deleted, or

@@ -53,6 +53,17 @@ impl Reason {
         }
     }
 
+    /// What it looks like, and a confirmation would do harm to.
+    fn other_cause(&self) -> &'static str {
+        match self {
+            Self::OtherCluster { .. } => {
+                ", and that no other syncer, for the other cluster, has the same --sync-target-uid, since these would be its \
+                 copies: give each its own"
+            }
+            _ => "",
+        }
+    }
+
     /// True if it replaces the reason for which deletes are held already: whoever confirms that one has not confirmed
     /// this one.
     pub(super) fn is_graver_than(&self, known: &Self) -> bool {
@@ -76,7 +87,9 @@ impl std::fmt::Display for Reason {
                     "{resource} went back from version {from} to {to}, as after a restore from a backup"
                 )
             }
-            Self::TooMany { doomed, of } => write!(f, "{doomed} of {of} copies are to be deleted at once"),
+            Self::TooMany { doomed, of } => {
+                write!(f, "{doomed} of {of} copies are to be deleted at once or within an hour")
+            }
             Self::NotEmpty { object, first } => {
                 write!(
                     f,
@@ -161,8 +174,9 @@ impl Hold {
             condition = reason.word(),
             because = reason,
             advice = format_args!(
-                "check the {}; to have them carried out at once, annotate a config at the hub with {}={token}",
+                "check the {}{}; to have them carried out at once, annotate a config at the hub with {}={token}",
                 direction.origin(),
+                reason.other_cause(),
                 crate::api::CONFIRM_DELETES,
             )
         );

@@ -268,7 +268,7 @@ mod tests {
         };
         assert_eq!(
             reported(1),
-            "what is held is confirmed by t30 (downsync: 30 of 40 copies are to be deleted at once)"
+            "what is held is confirmed by t30 (downsync: 30 of 40 copies are to be deleted at once or within an hour)"
         );
         assert_eq!(reported(0), "no deletes are held now");
         assert!(reported(10).ends_with("at once), 2 more") && reported(10).matches("copies").count() == MESSAGES);

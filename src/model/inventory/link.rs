@@ -16,7 +16,7 @@ pub(in crate::model) struct Link {
     /// The version of the origin that its side reported last, or at which it reported its deletion; 0 if unknown.
     pub(in crate::model) origin_version: u64,
     /// [`origin_hash`](crate::sync::ownership::origin_hash) of the origin, as last seen; 0 if it has no UID.
-    pub(super) origin_uid: u32,
+    pub(in crate::model) origin_uid: u32,
     /// The list of copies that named it last; 0 if there is no copy.
     pub(super) copy_list: Generation,
     /// Hash of what the copy is to be, as the origin was last seen.

@@ -40,11 +40,14 @@ const UNPROVED: &str = "deselected-with-configs";
 
 /// Key of the holds that only people or time end, a line each, in the form of the guard.
 const HOLDS: &str = "holds";
+/// Key of the Jobs that have finished at the edge, as long as the hub does not show that, a line each.
+const FINISHED: &str = "finished";
 
 /// What the record says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(super) holds: String,
+    pub(super) finished: String,
     pub(crate) types: BTreeSet<SyncedType>,
     /// The hub that the copies are from; empty if it is not known.
     pub(crate) hub: String,
@@ -115,6 +118,7 @@ pub(crate) fn parse_record(name: &ObjectName, body: &[u8]) -> Result<Kept, Error
     };
     Ok(Kept {
         holds: text(HOLDS).to_owned(),
+        finished: text(FINISHED).to_owned(),
         hub_definitions: definitions.collect(),
         types: types.collect(),
         hub: text(HUB).to_owned(),
@@ -157,6 +161,7 @@ pub(crate) fn render_record(name: &ObjectName, kept: &Kept) -> Bytes {
             (DESELECTED, lines(&kept.deselected)),
             (UNPROVED, lines(&kept.unproved)),
             (HOLDS, kept.holds.clone()),
+            (FINISHED, kept.finished.clone()),
         ])
         .filter(|(_, text)| !text.is_empty())
         .collect();
@@ -266,6 +271,7 @@ pub(super) mod tests {
         let word = |word: &str| BTreeSet::from([word.to_owned()]);
         let kept = Kept {
             holds: "downsync TooMany 7fd8379e 30 41\n".into(),
+            finished: "jobs.batch shop/a u1\n".into(),
             hub_definitions: [
                 ("a.org".to_owned(), DefinedBy::Nothing),
                 ("b.org".to_owned(), DefinedBy::Uid("u".into())),

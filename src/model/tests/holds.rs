@@ -462,3 +462,31 @@ fn a_delete_that_waits_for_what_may_have_to_be_deleted_too_continues_as_soon_as_
     }
     assert_eq!(bench.working(), ["a"]);
 }
+
+#[test]
+fn deletes_that_come_slowly_are_held_once_half_is_lost_and_those_in_whose_place_others_come_are_not() {
+    for (is_replaced, expected) in [(false, Some(20)), (true, None)] {
+        let mut bench = Bench::listed();
+        let names: Vec<String> = (0..40).map(|index| format!("c{index}")).collect();
+        bench.bring_down(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let (origins, copies) = (bench.origins(), bench.copies());
+        let gone = names.iter().enumerate().position(|(index, name)| {
+            let version = 100 + 2 * index as u64;
+            bench.pass(70 * SECOND);
+            if is_replaced {
+                bench.says(origins, &config_map(&format!("d{index}"), version));
+                bench.succeed(Change::Created);
+            }
+            bench.says_gone(origins, &config_map(name, version + 1));
+            if bench.working().is_empty() {
+                return true;
+            }
+            bench.succeed_with(name, Change::Deleted);
+            bench.says_gone(copies, &copy_of(name, 5000 + version));
+            false
+        });
+        assert_eq!(gone, expected, "{is_replaced}");
+        let held = bench.held_for(Direction::Down, TOO_MANY);
+        assert_eq!(held.unwrap_or_default(), usize::from(!is_replaced));
+    }
+}

@@ -5,6 +5,7 @@ mod configs;
 mod definitions;
 mod deselections;
 mod drift;
+mod finished;
 mod flow;
 mod heartbeat;
 mod holds;

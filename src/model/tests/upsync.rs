@@ -226,6 +226,22 @@ fn a_namespace_with_something_in_it_is_read_again_after_ten_minutes() {
 }
 
 #[test]
+fn a_namespace_that_may_not_be_looked_into_is_kept_and_is_no_failure() {
+    let mut bench = upsyncing();
+    bench.bring_up("a");
+    bench.revert("a");
+    bench.pass(11 * SECOND);
+    for _ in 0..3 {
+        bench.namespace_done(Ok(End::Forbidden(forbidden())));
+        assert_eq!(bench.model.report.failing(), 0);
+        bench.pass(580 * SECOND);
+        assert!(bench.namespaces.is_empty());
+        bench.pass(30 * SECOND);
+        assert_eq!(bench.steps(), ["read"]);
+    }
+}
+
+#[test]
 fn a_namespace_that_a_cache_does_not_show_is_read_again_until_the_watch_says_that_it_is_gone() {
     let mut bench = upsyncing();
     bench.bring_up("a");
