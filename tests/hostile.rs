@@ -55,5 +55,7 @@ mod replace;
 mod takers;
 #[path = "hostile/text.rs"]
 mod text;
+#[path = "hostile/unchangeable.rs"]
+mod unchangeable;
 #[path = "hostile/webhooks.rs"]
 mod webhooks;

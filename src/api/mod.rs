@@ -54,8 +54,8 @@ pub const TYPE_WITHDRAWN: &str = "TypeWithdrawn";
 pub const NOT_EMPTY: &str = "NotEmpty";
 /// All reasons for which deletes are held.
 pub const HOLD_REASONS: [&str; 5] = [OTHER_CLUSTER, OLDER_VERSIONS, TOO_MANY, TYPE_WITHDRAWN, NOT_EMPTY];
-/// Annotation on the hub object: with the value `true`, a copy that cannot be updated because of an immutable field is
-/// deleted and created again.
+/// Annotation on the origin: with the value `true`, a copy whose update is refused is deleted and created again, if its side
+/// would take the new one.
 pub const REPLACE: &str = "edge.kubestellar.io/replace";
 /// Annotation on the hub object: with any other value than empty or `true`, the copy is created once and then left to
 /// the edge.

@@ -14,7 +14,7 @@ use std::task::Poll;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{LocalBoxFuture, poll_fn};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::contact::contact;
 use self::points::{Points, Verdict};
@@ -324,15 +324,13 @@ async fn is_allowed(cluster: &Cluster, permission: &Permission, verb: &str, name
         .resource
         .split_once('/')
         .unwrap_or((&permission.resource, ""));
-    let spec: Value = json!({"resourceAttributes": {
+    let attributes = json!({
         "group": permission.group,
         "resource": resource,
         "subresource": subresource,
         "verb": verb,
         "namespace": permission.namespace,
         "name": name,
-    }});
-    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let status = cluster.review(path, "SelfSubjectAccessReview", &spec).await?;
-    Ok(status["allowed"] == true)
+    });
+    cluster.allows(&attributes).await
 }

@@ -19,14 +19,6 @@ const LONGEST_ASKED: Duration = Duration::from_secs(600);
 const LONGEST_NAME: usize = 300;
 /// The most causes of one error that are read.
 const CAUSES: usize = 50;
-/// What the API server's validation says of a field that must not change.
-const IMMUTABLE: [&str; 5] = [
-    "immutable",
-    "may not change",
-    "may not be changed",
-    "cannot change",
-    "Forbidden: updates to",
-];
 
 /// Why a request did not give what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,13 +234,16 @@ impl Error {
         self.status().is_some_and(|status| status.code == 422)
     }
 
-    /// True if the object cannot be updated to what it should be, because a field must not change: only a new object
-    /// could. The words are those of the API server's validation.
-    pub fn is_immutable(&self) -> bool {
-        self.is_invalid()
-            && self
+    /// True if an update may have been refused for what the object was before, whatever the words: by its validation, a
+    /// policy or a webhook. Whether a new object would be taken, a dry run says ([`super::Cluster::would_create`]).
+    ///
+    /// Not for what no dry run reaches: a size that only the storage refuses (413), what was sent as an apply and does not
+    /// fit the type (500).
+    pub fn may_be_of_update(&self) -> bool {
+        self.is_denial()
+            || self
                 .status()
-                .is_some_and(|status| IMMUTABLE.iter().any(|word| status.message.contains(word)))
+                .is_some_and(|status| matches!(status.code, 400 | 403 | 422))
     }
 
     /// The error that a server would give for a field that must not change, if it silently keeps the old value.
@@ -324,22 +319,14 @@ fn believed(asked: Duration) -> Duration {
     asked.min(LONGEST_ASKED)
 }
 
-/// A server's words without their middle, if they are long. What decisions depend on stays.
+/// A server's words without their middle, if they are long.
 fn shortened(words: &str) -> String {
     if words.len() <= 2 * KEPT_WORDS {
         return words.to_owned();
     }
     let begin = begin_of(words, KEPT_WORDS);
-    let tail = (words.len() - KEPT_WORDS..words.len()).find_map(|at| words.get(at..));
-    let (middle, end) = (IMMUTABLE.iter(), tail.unwrap_or_default());
-    let mut text = format!("{begin} …");
-    for word in middle.filter(|word| words.contains(**word) && !begin.contains(**word) && !end.contains(**word)) {
-        text.push_str(word);
-        text.push('…');
-    }
-    text.push(' ');
-    text.push_str(end);
-    text
+    let end = (words.len() - KEPT_WORDS..words.len()).find_map(|at| words.get(at..));
+    format!("{begin} … {}", end.unwrap_or_default())
 }
 
 /// The beginning of a text, of at most so many bytes.

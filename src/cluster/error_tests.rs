@@ -73,18 +73,42 @@ fn reads_retry_after_from_header_first_and_body_second() {
 }
 
 #[test]
-fn long_words_are_cut_and_decisions_stay() {
-    let long = "é".repeat(20_000);
-    for middle in ["", "field is immutable"] {
-        let message = format!("begin {long} {middle} {long} end");
-        let body = serde_json::json!({"kind": "Status", "reason": long, "message": message,
-            "details": {"name": long, "kind": long, "causes": [{"reason": long, "field": long}]}});
-        let error = answer(422, &body.to_string());
-        let status = error.status().unwrap();
-        assert!(status.message.starts_with("begin ") && status.message.ends_with(" end"));
-        assert!(format!("{status:?}").len() < 5000);
-        assert_eq!(error.is_immutable(), !middle.is_empty());
+fn what_an_update_is_refused_for_is_known_by_its_code_and_not_by_its_words() {
+    let refused = |code: u16, message: &str| {
+        let body = serde_json::json!({"kind": "Status", "reason": "X", "message": message, "code": code});
+        answer(code, &body.to_string()).may_be_of_update()
+    };
+    for message in [
+        "field is immutable",
+        "can only be set once",
+        "",
+        "failed rule: self == oldSelf",
+    ] {
+        for code in [400, 403, 422] {
+            assert!(refused(code, message), "{code} {message}");
+        }
+        for code in [401, 404, 409, 410, 413, 429, 500, 503] {
+            assert!(!refused(code, message), "{code} {message}");
+        }
     }
+    // A webhook may answer with any code. The beginning is the API server's own.
+    for code in [404, 409, 413, 500] {
+        assert!(
+            refused(code, "admission webhook \"w\" denied the request: no"),
+            "{code}"
+        );
+    }
+}
+
+#[test]
+fn long_words_are_cut() {
+    let long = "é".repeat(20_000);
+    let body = serde_json::json!({"kind": "Status", "reason": long, "message": format!("begin {long} end"),
+        "details": {"name": long, "kind": long, "causes": [{"reason": long, "field": long}]}});
+    let error = answer(422, &body.to_string());
+    let status = error.status().unwrap();
+    assert!(status.message.starts_with("begin ") && status.message.ends_with(" end"));
+    assert!(format!("{status:?}").len() < 5000);
     let short = "é".repeat(KEPT_WORDS);
     assert_eq!(shortened(&short), short);
 }

@@ -100,7 +100,7 @@ fn fuzz_error_bodies() {
             for error in [Error::from_answer(code, wait, text), Error::from_watch_error(text)] {
                 let _ = (
                     error.is_unreachable(),
-                    error.is_immutable(),
+                    error.may_be_of_update(),
                     error.missing_namespace().is_some(),
                 );
                 assert!(error.to_string().len() < 4000);

@@ -278,7 +278,8 @@ impl Cluster {
     }
 
     /// Asks whether the server would take `body` as a new object, without creating it. `Ok` if it would, also if the
-    /// only reason against it is an existing object of that name.
+    /// only reason against it is an existing object of that name: API servers find that out last, after validation,
+    /// policies and webhooks.
     pub async fn would_create(&self, resource: &ResourceType, name: &ObjectName, body: Bytes) -> Result<(), Error> {
         let path = format!(
             "{}?dryRun=All&fieldManager={FIELD_MANAGER}",
@@ -287,7 +288,7 @@ impl Cluster {
         let kind = Some("application/json");
         match self.call(Method::POST, &path, "application/json", kind, body).await {
             Ok(answer) => answer::has_kind(&answer),
-            Err(error) if error.is_conflict() => Ok(()),
+            Err(error) if error.is_already_there() => Ok(()),
             Err(error) => Err(error),
         }
     }

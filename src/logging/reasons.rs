@@ -137,7 +137,7 @@ reasons! {
     ObjectDeleted,
     /// A copy is preserved without the syncer's marks.
     ObjectReleased,
-    /// A copy was deleted and created again, because a field cannot be changed.
+    /// A copy was deleted and created again, because it cannot be updated.
     ObjectReplaced,
     /// A copy was marked as created once; it is not updated from now on.
     ObjectCreateOnly,

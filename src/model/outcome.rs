@@ -449,20 +449,7 @@ impl Model {
         let other = Direction::from(*side).copy();
         self.report.clear(&Subject::object(other, elsewhere.for_people()));
         self.fails(Subject::object(*side, object), failure.doing, error);
-        if at_copy && error.is_immutable() && failure.desired_hash != 0 {
-            return self.waits_for_change(key, failure.desired_hash);
-        }
         retry
-    }
-
-    /// The same request cannot succeed: this waits for a change at either side instead of the clock.
-    fn waits_for_change(&mut self, key: &Key, desired_hash: u64) -> queue::Done {
-        let state = self.types.get_mut(&key.type_id);
-        if state.is_some_and(|state| state.inventory.settle(&key.name, desired_hash, None)) {
-            queue::Done::Again
-        } else {
-            queue::Done::Finished
-        }
     }
 
     /// A copy cannot be created because its namespace is missing.

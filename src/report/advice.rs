@@ -320,6 +320,17 @@ const REFUSALS: &[(&[&str], &str)] = &[
         &["workspace access not permitted", "access denied"],
         "give the syncer's user access to this workspace",
     ),
+    (
+        &[
+            "immutable",
+            "may not change",
+            "may not be changed",
+            "cannot change",
+            "Forbidden: updates to",
+        ],
+        "change that field back where it comes from, or let the copy be replaced by the annotation \
+         edge.kubestellar.io/replace; it is tried again",
+    ),
 ];
 
 /// What has failed behind a server that itself answers.

@@ -33,6 +33,8 @@ fn a_namespace_that_is_missing_is_to_be_created_and_a_counter_is_no_permission()
     check(&missing, "create the namespace nope at that side");
     let counter = "Deployment.apps \"w\" is invalid: status.collisionCount: Invalid value: 0: cannot be decremented";
     check(&refusal(422, "Invalid", counter), "correct the object");
+    let fixed = "ConfigMap \"a\" is invalid: data: Forbidden: field is immutable when `immutable` is set";
+    check(&refusal(422, "Invalid", fixed), "edge.kubestellar.io/replace");
 }
 
 #[test]

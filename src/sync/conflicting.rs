@@ -25,7 +25,7 @@ use super::meta::Meta;
 use super::object::{Address, Desired};
 use super::ownership::{Copy, CopyState};
 use super::take_over::{Whose, contents_of, take_over, take_shared};
-use super::{dropped_versions, emptied};
+use super::{dropped_versions, emptied, ownerless};
 use crate::cluster::{Cluster, Content, Error};
 use crate::logging::log_line;
 
@@ -37,7 +37,7 @@ pub(super) async fn apply(
     (copy, version): (Copy, Option<&str>),
     once: impl AsyncFn(Option<&str>) -> Result<(Bytes, bool), Error>,
 ) -> Result<(Bytes, bool), Error> {
-    let may_conflict = |refusal: &Error| refusal.is_invalid() && !refusal.is_immutable() && !refusal.is_denial();
+    let may_conflict = Error::is_invalid;
     let at = &job.copy_at;
     let served = async |version: Option<&str>| dropped_versions::apply(copies, at, version, &once).await;
     let apply_at = async |version: Option<&str>| emptied::apply(copies, at, desired, version, &served).await;
@@ -55,6 +55,10 @@ pub(super) async fn apply(
         return applied;
     };
     let mut version = version.to_owned();
+    if let Some(named) = ownerless::name_owner(copies, at, &copy).await? {
+        version = Meta::of(&at.name, &named)?.resource_version;
+        copy = named;
+    }
     let mut taking = Taking {
         copies,
         job,

@@ -7,8 +7,6 @@ use crate::sync::scripted::scripted;
 
 const ORIGIN: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9"},"spec":{"port":81}}"#;
 const BOTH: &str = r#"{"kind":"Status","reason":"Invalid","message":"spec.ports[1].name: Duplicate value: \"http\"","details":{"name":"a"},"code":422}"#;
-const IMMUTABLE: &str =
-    r#"{"kind":"Status","reason":"Invalid","message":"field is immutable","details":{"name":"a"},"code":422}"#;
 const DENIED: &str = r#"{"kind":"Status","reason":"Invalid","message":"admission webhook \"x\" denied the request: no","details":{"name":"a"},"code":422}"#;
 const OURS: (&str, &str) = ("edge-syncer", "Apply");
 const MADE: (&str, &str) = ("edge-syncer", "Update");
@@ -74,6 +72,25 @@ async fn run_with(
         }
     };
     (outcome, asked.iter().map(verb).collect())
+}
+
+// The updates of the Go syncer clear the list of owners, as people can.
+#[tokio::test]
+async fn what_is_in_a_copy_without_owners_is_named_first_and_then_made_ours() {
+    const NAMED: (&str, &str) = ("before-first-apply", "Update");
+    for direction in [Direction::Down, Direction::Up] {
+        let seven = copy(7, direction, &[]);
+        let eight = copy(8, direction, &[NAMED]);
+        let [nine, ten] = [9, 10].map(|version| copy(version, direction, &[OURS]));
+        let answers = [(422, BOTH), (200, seven), (200, eight), (200, nine), (200, ten)];
+        let (outcome, asked) = run(direction, &answers).await;
+        assert_eq!(outcome.unwrap().ending, Change::Updated, "{direction}");
+        assert_eq!(asked, ["apply 7", "GET", "apply 7", "take 8", "apply 9"], "{direction}");
+    }
+    let answers = [(422, BOTH), (200, copy(7, Direction::Down, &[])), (422, BOTH)];
+    let (outcome, asked) = run(Direction::Down, &answers).await;
+    assert!(outcome.unwrap_err().error.is_invalid());
+    assert_eq!(asked, ["apply 7", "GET", "apply 7"], "nothing helps");
 }
 
 // Of people, and what a create at the hub has written.
@@ -158,8 +175,7 @@ async fn what_is_refused_for_another_reason_costs_at_most_one_read() {
         // It may not be ours any more.
         (vec![(422, BOTH), (200, newer)], vec!["apply 7", "GET"]),
         (vec![(422, BOTH), (404, not_found)], vec!["apply 7", "GET"]),
-        (vec![(422, IMMUTABLE)], vec!["apply 7"]),
-        (vec![(422, DENIED)], vec!["apply 7"]),
+        (vec![(422, DENIED), (200, ours)], vec!["apply 7", "GET"]),
     ] {
         let (outcome, asked) = run(Direction::Down, &answers).await;
         assert!(outcome.unwrap_err().error.is_invalid());

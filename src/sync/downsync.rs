@@ -168,7 +168,7 @@ async fn apply(
 ) -> Result<Outcome, Failure> {
     let copy = standing.copy;
     let may_go = is_ours_alone(copy);
-    // Its origin was deleted, and this is another one, which has to run again or has other immutable values.
+    // Its origin was deleted, and this is another one, which has to run again or has values that no update can set.
     let is_another = may_go && desired.is_another_than(copy);
     if is_another && (runs_once(&job.copy_at.resource) || has_what_stays(edge, job, desired).await?) {
         let why = Replacing {
@@ -178,11 +178,11 @@ async fn apply(
         return replace(hub, edge, job, desired, why).await;
     }
     match write(edge, job, desired, standing, adopted).await {
-        Err(refusal) if may_go && refusal.is_immutable() && (is_another || desired.replace) => {
-            let refusal = Some(refusal);
-            replace(hub, edge, job, desired, Replacing { is_another, refusal }).await
-        }
-        other => other.map_err(failed(Side::Edge, "applying")),
+        Err(refusal) => match Replacing::after(&refusal, is_another, desired).filter(|_| may_go) {
+            Some(why) => replace(hub, edge, job, desired, why).await,
+            None => Err(failed(Side::Edge, "applying")(refusal)),
+        },
+        Ok(outcome) => Ok(outcome),
     }
 }
 

@@ -156,7 +156,7 @@ mod stories {
         let same = ANOTHER.replace("u10", "u9").leak();
         let (hub, _) = scripted(Side::Hub, &[(200, same)]);
         let (edge, _) = scripted(Side::Edge, &[(422, IMMUTABLE)]);
-        assert!(reconcile(&hub, &edge, of_u9()).await.unwrap_err().error.is_immutable());
+        assert!(reconcile(&hub, &edge, of_u9()).await.unwrap_err().error.is_invalid());
     }
 
     #[tokio::test]
@@ -192,28 +192,6 @@ mod stories {
             Rc::make_mut(&mut job.identity).expect("c1".into());
             assert_eq!(reconcile(&hub, &edge, job).await.unwrap().ending, expected);
             assert_eq!(verbs(&asked), ["PATCH", "POST"]);
-        }
-    }
-
-    #[tokio::test]
-    async fn only_a_copy_that_is_ours_alone_is_replaced_and_only_for_an_immutable_field() {
-        const WANTED: &str = r#"{"metadata":{"namespace":"shop","name":"a","uid":"u9","annotations":{"edge.kubestellar.io/replace":"true"}}}"#;
-        const SCHEMA: &str = r#"{"kind":"Status","reason":"Invalid","message":"spec.n: Invalid value: must be a number","details":{"name":"a"},"code":422}"#;
-        let adopted = Copy {
-            adopted: true,
-            ..of_u9().copy
-        };
-        for (copy, refusal) in [
-            (adopted, (422, IMMUTABLE)),
-            (of_u9().copy, (422, SCHEMA)),
-            (of_u9().copy, (400, "{}")),
-            (of_u9().copy, (413, "{}")),
-        ] {
-            let (hub, _) = scripted(Side::Hub, &[(200, WANTED)]);
-            let (edge, asked) = scripted(Side::Edge, &[refusal]);
-            let job = Job { copy, ..of_u9() };
-            reconcile(&hub, &edge, job).await.unwrap_err();
-            assert_eq!(verbs(&asked), ["PATCH"], "{copy:?} {refusal:?}");
         }
     }
 

@@ -323,20 +323,13 @@ pub struct Failure {
     pub side: Side,
     /// What was being done, `reading` or `applying`.
     pub doing: &'static str,
-    /// [`Desired::hash`] of what was to be synced; 0 if unknown.
-    pub desired_hash: u64,
     /// What came back.
     pub error: Error,
 }
 
 /// Turns an error into a failure of that side.
 pub(super) fn failed(side: Side, doing: &'static str) -> impl Fn(Error) -> Failure {
-    move |error| Failure {
-        side,
-        doing,
-        desired_hash: 0,
-        error,
-    }
+    move |error| Failure { side, doing, error }
 }
 
 pub(super) fn left(why: Why) -> Outcome {

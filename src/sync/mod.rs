@@ -23,6 +23,7 @@ pub mod managed_fields;
 pub mod meta;
 pub mod object;
 pub mod own_objects;
+mod ownerless;
 pub mod ownership;
 mod pull_secrets;
 pub(crate) mod read;

@@ -79,19 +79,14 @@ pub async fn reconcile(hub: &Rc<Cluster>, edge: &Rc<Cluster>, mut job: Job) -> R
         Direction::Down => downsync::bring(hub, edge, &job, &desired).await,
         Direction::Up => upsync::bring(edge, hub, &job, &desired).await,
     };
-    match brought {
-        Ok(outcome) => Ok(Outcome {
-            desired_hash: desired.hash,
-            copy: outcome.copy.or(found),
-            origin,
-            waits_for: finalizers(copies, &job, &desired, &outcome.ending).await?,
-            ..outcome
-        }),
-        Err(failure) => Err(Failure {
-            desired_hash: desired.hash,
-            ..failure
-        }),
-    }
+    let outcome = brought?;
+    Ok(Outcome {
+        desired_hash: desired.hash,
+        copy: outcome.copy.or(found),
+        origin,
+        waits_for: finalizers(copies, &job, &desired, &outcome.ending).await?,
+        ..outcome
+    })
 }
 
 /// Another cluster than the expected one has answered last. That one may be back by now, and what it has would be marked

@@ -24,10 +24,22 @@ pub(super) fn is_ours_alone(copy: Copy) -> bool {
     copy.state == CopyState::Ours && !copy.adopted && !copy.create_only && !copy.kept
 }
 
+impl Replacing {
+    /// Why a copy that may go is deleted after this refusal of an update. `None` if it stays.
+    pub(super) fn after(refusal: &Error, is_another: bool, desired: &Desired) -> Option<Self> {
+        let refusal = Some(refusal).filter(|refusal| (is_another || desired.replace) && refusal.may_be_of_update());
+        refusal.map(|refusal| Self {
+            is_another,
+            refusal: Some(refusal.clone()),
+        })
+    }
+}
+
 /// Deletes the copy. `None` if its place is free then; otherwise the outcome to return.
 ///
-/// The copies' side is first asked whether it would take the object as a new one, so that a copy is never deleted for
-/// one that cannot be created. Nor is a copy deleted if that would cascade: the new one would be empty.
+/// The copies' side is first asked whether it would take the object as a new one. So what a refusal means is not read from
+/// its words, and a copy is never deleted for one that cannot be created. Nor is a copy deleted if that would cascade: the
+/// new one would be empty.
 pub(super) async fn make_room(
     origins: &Cluster,
     copies: &Rc<Cluster>,
@@ -38,9 +50,8 @@ pub(super) async fn make_room(
     let Address { resource, name } = &job.copy_at;
     let side = copies.side();
     let replacing = |error| failed(side, "replacing")(error);
-    let body = desired.body(job.direction, &job.copy_at, &job.policy.sync_target, &Marks::default());
-    if let Err(error) = copies.would_create(resource, name, body).await {
-        return Err(failed(side, "applying")(refusal.unwrap_or(error)));
+    if let Err(error) = is_taken_as_new(copies, job, desired, refusal.as_ref()).await {
+        return Err(failed(side, "applying")(both(refusal, error)));
     }
     let mut proof = None;
     if is_another {
@@ -80,3 +91,29 @@ pub(super) async fn make_room(
     copies.delete(resource, name, &only_if).await.map_err(replacing)?;
     Ok(None)
 }
+
+/// Asks the copies' side whether it would take the object as a new one, after this refusal of an update. The error says why
+/// it would not.
+async fn is_taken_as_new(copies: &Cluster, job: &Job, desired: &Desired, refusal: Option<&Error>) -> Result<(), Error> {
+    let Address { resource, name } = &job.copy_at;
+    let body = desired.body(job.direction, &job.copy_at, &job.policy.sync_target, &Marks::default());
+    copies.would_create(resource, name, body).await?;
+    match refusal.filter(|refusal| refusal.is_forbidden()) {
+        // The permission to update may be all that is missing.
+        Some(refusal) if !copies.may_apply(resource, name).await? => Err(refusal.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of an update in the server's words, with those against a new object, if they say more.
+fn both(refusal: Option<Error>, against_new: Error) -> Error {
+    let Some(mut refusal) = refusal else { return against_new };
+    if refusal != against_new {
+        refusal.add_words(&format!("; nor is it taken as a new object: {against_new}"));
+    }
+    refusal
+}
+
+#[cfg(test)]
+#[path = "replace_tests.rs"]
+mod tests;

@@ -45,21 +45,23 @@ pub fn decide(copy: Copy) -> Action {
 
 /// Makes the copy what the edge has.
 pub(super) async fn bring(edge: &Cluster, hub: &Rc<Cluster>, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {
-    let is_another = is_ours_alone(job.copy) && desired.is_another_than(job.copy);
-    match bring_to(hub, job, desired).await {
-        // Its origin was deleted, and this is another one.
-        Err(Failure { error, .. }) if is_another && error.is_immutable() => {
-            let refusal = Some(error);
-            match make_room(edge, hub, job, desired, Replacing { is_another, refusal }).await? {
-                Some(outcome) => Ok(outcome),
-                None => create(hub, job, desired).await.map(|outcome| Outcome {
-                    ending: Change::Replaced.into(),
-                    ..outcome
-                }),
-            }
-        }
-        brought => brought,
+    let failure = match bring_to(hub, job, desired).await {
+        Err(failure) if is_ours_alone(job.copy) => failure,
+        brought => return brought,
+    };
+    let is_another = desired.is_another_than(job.copy);
+    let Some(why) = Replacing::after(&failure.error, is_another, desired) else {
+        return Err(failure);
+    };
+    if let Some(outcome) = make_room(edge, hub, job, desired, why).await? {
+        return Ok(outcome);
     }
+    let mut outcome = create(hub, job, desired).await?;
+    // Otherwise, finalizers keep the old copy for now.
+    if outcome.ending == Change::Created {
+        outcome.ending = Change::Replaced.into();
+    }
+    Ok(outcome)
 }
 
 async fn bring_to(hub: &Cluster, job: &Job, desired: &Desired) -> Result<Outcome, Failure> {

@@ -40,6 +40,7 @@ table!(
     a_missing_type_is_a_404_without_a_name,
     a_missing_namespace_is_a_404_that_names_the_namespace,
     an_object_that_exists_cannot_be_created,
+    what_exists_is_refused_as_such_only_if_a_new_object_would_be_taken,
     an_invalid_object_is_refused,
     an_immutable_object_stays_as_it_is_and_can_be_recreated,
     // Versions.
@@ -144,6 +145,26 @@ async fn an_invalid_object_is_refused(bench: &Bench<'_>) {
     object["data"] = json!("no object");
     let created = bench.send(Method::POST, &bench.path(""), JSON, &object).await;
     created.fails(400, "BadRequest");
+}
+
+/// So a dry run of a create says whether an object could be replaced.
+async fn what_exists_is_refused_as_such_only_if_a_new_object_would_be_taken(bench: &Bench<'_>) {
+    let mut object = bench.object("it", "1");
+    object["immutable"] = json!(true);
+    let created = bench.create_object(&object).await;
+    object["data"]["value"] = json!("2");
+    for query in ["?dryRun=All", ""] {
+        let path = bench.path(query);
+        let again = bench.send(Method::POST, &path, JSON, &object).await;
+        again.fails(409, "AlreadyExists");
+        let mut invalid = object.clone();
+        invalid["data"] = json!({"not/a/key": "2"});
+        bench
+            .send(Method::POST, &path, JSON, &invalid)
+            .await
+            .fails(422, "Invalid");
+    }
+    assert_eq!(bench.get(&bench.path("it")).await.is(200), created);
 }
 
 async fn an_immutable_object_stays_as_it_is_and_can_be_recreated(bench: &Bench<'_>) {

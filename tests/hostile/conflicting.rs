@@ -13,6 +13,7 @@ in_both_modes!(
     the_first_change_of_an_upsynced_object_arrives_whatever_it_replaces,
     what_others_have_replaced_in_a_copy_is_as_the_hub_wants_it_again,
     what_is_at_the_edge_already_is_overwritten_though_both_together_are_invalid,
+    what_is_at_the_edge_already_and_has_no_owners_is_overwritten_too,
 );
 
 /// An object, and the patch of its spec that replaces something by what must not be beside it.
@@ -90,6 +91,20 @@ impl Case {
         let patch = json!({"spec": self.patch});
         let sent = at.send(Method::PATCH, &target, MERGE_PATCH, Some(&patch));
         sent.await.expect("it is valid by itself");
+    }
+
+    /// Replaces the object by itself with nobody in the list of field managers, as a copy of the Go syncer or as it is.
+    async fn lose_owners(&self, at: &Objects, shop: &str, by_go: bool) {
+        let [api_version, plural, name] = self.at;
+        let mut object = arrives(at, api_version, plural, shop, name).await;
+        object["metadata"]["managedFields"] = json!([{}]);
+        if by_go {
+            let kind = object["kind"].as_str().expect("it has one");
+            let mark = json!({"edge.kubestellar.io/downsynced": format!("{kind}/{shop}/{name}")});
+            object["metadata"]["annotations"] = mark;
+        }
+        let replaced = at.replace(&object).await;
+        assert_eq!(replaced["metadata"]["managedFields"], Value::Null);
     }
 
     /// Waits until the copy is as its origin is in all that the case is about.
@@ -200,5 +215,33 @@ async fn what_is_at_the_edge_already_is_overwritten_though_both_together_are_inv
     for case in &cases {
         let at = [case.at[0], case.at[1], &shop, case.at[2]];
         becomes(&edge, at, "is released", |copy| annotation(copy, "adopted").is_null()).await;
+    }
+}
+
+/// The updates of the Go syncer clear the list of field managers, and so can people.
+async fn what_is_at_the_edge_already_and_has_no_owners_is_overwritten_too(flags: Mode) {
+    for by_go in [true, false] {
+        let Stage { pair, shop, hub, edge } = stage().await;
+        for side in [&hub, &edge] {
+            side.create(&namespace(&shop)).await;
+        }
+        let cases = cases();
+        for case in &cases {
+            case.create(&hub, &shop).await;
+            case.create(&edge, &shop).await;
+            case.change(&edge, &shop, "syncer").await;
+            case.lose_owners(&edge, &shop, by_go).await;
+        }
+        select(&hub, &all_of(&shop, &TYPES)).await;
+        let _syncer = pair.syncer(flags);
+        for case in &cases {
+            case.is_synced(&hub, &edge, &shop).await;
+            case.change(&hub, &shop, "next").await;
+        }
+        for case in &cases {
+            let copy = case.is_synced(&hub, &edge, &shop).await;
+            let adopted = if by_go { Value::Null } else { json!("true") };
+            assert_eq!(annotation(&copy, "adopted"), adopted);
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! `edge.kubestellar.io/replace` deletes a copy to recreate it: never what was there before, and only for a field that
-//! cannot be changed.
+//! `edge.kubestellar.io/replace` deletes a copy to recreate it: never what was there before, and only if the edge would take
+//! the new one.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::support::story::{
 
 in_both_modes!(
     what_was_there_before_is_never_replaced,
-    what_the_edge_refuses_for_another_reason_is_not_replaced,
+    what_the_edge_would_not_take_as_a_new_object_is_not_replaced,
 );
 
 fn replaceable(mut object: Value) -> Value {
@@ -60,15 +60,14 @@ async fn what_was_there_before_is_never_replaced(flags: Mode) {
     assert_eq!(copy["data"]["kept"], "x");
 }
 
-/// A rule of the edge that is about the old and the new object, so that it would take the new one if there were no old one.
-async fn what_the_edge_refuses_for_another_reason_is_not_replaced(flags: Mode) {
+async fn what_the_edge_would_not_take_as_a_new_object_is_not_replaced(flags: Mode) {
     let Stage { pair, shop, hub, edge } = stage().await;
     let (group, version) = own_group(&shop);
     let plain = crd(&group, "gauges", true);
     let mut strict = plain.clone();
     strict["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({"type": "object", "properties": {"spec": {
         "type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-validations": [
-            {"rule": "self.size >= oldSelf.size", "message": "a gauge may not shrink"}]}}});
+            {"rule": "self.size >= 2", "message": "a gauge is immutable below 2"}]}}});
     install_crd(&[&hub], &plain).await;
     install_crd(&[&edge], &strict).await;
     hub.create(&namespace(&shop)).await;
@@ -86,7 +85,7 @@ async fn what_the_edge_refuses_for_another_reason_is_not_replaced(flags: Mode) {
         [version.as_str(), "gauges", &shop, "a"],
         uid(&copy),
     );
-    let words = ["WARN", &object, "may not shrink"];
+    let words = ["WARN", &object, "is immutable below"];
     tokio::join!(
         stays_the_same(&edge, of, &copy, LONG_ENOUGH / 3),
         says(&mut syncer, &words),

@@ -38,9 +38,6 @@ pub fn create(
     by: Writer<'_>,
     dry: bool,
 ) -> Result<Written, Refusal> {
-    if store.get(key).is_some() {
-        return Err(Refusal::exists(ty, &key.name));
-    }
     may_create(store, ty, key)?;
     let mut object = object;
     drop_status(ty, by, &mut object, None);
@@ -51,6 +48,10 @@ pub fn create(
     }
     let named = named(ty, key, object);
     validate(ty, key, &named, None)?;
+    // The storage is the last to be asked.
+    if store.get(key).is_some() {
+        return Err(Refusal::exists(ty, &key.name));
+    }
     let object = fields::update(&Value::Null, named, by);
     Ok(written(born(store, ty, key, object, by, dry), true))
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Cluster, FIELD_MANAGER};
 use crate::cluster::error::first_line;
@@ -17,7 +17,7 @@ impl Cluster {
             .trim_start_matches("/apis/")
             .rsplit_once('/')
             .map_or("", |(version, _)| version);
-        let body = serde_json::json!({"apiVersion": api_version, "kind": kind, "spec": spec}).to_string();
+        let body = json!({"apiVersion": api_version, "kind": kind, "spec": spec}).to_string();
         let json = "application/json";
         let answer = self.call(Method::POST, path, json, Some(json), Bytes::from(body));
         let answer = answer.await?;
@@ -26,6 +26,26 @@ impl Cluster {
             return Err(Error::BadAnswer(first_line(&answer)));
         }
         Ok(found["status"].take())
+    }
+
+    /// True if our credentials allow what these attributes say (`resourceAttributes`), whatever admission makes of it.
+    pub(crate) async fn allows(&self, attributes: &Value) -> Result<bool, Error> {
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let spec = json!({"resourceAttributes": attributes});
+        let status = self.review(path, "SelfSubjectAccessReview", &spec).await?;
+        Ok(status["allowed"] == true)
+    }
+
+    /// True if our credentials allow to apply this object.
+    pub(crate) async fn may_apply(&self, resource: &ResourceType, name: &ObjectName) -> Result<bool, Error> {
+        let attributes = json!({
+            "group": resource.group,
+            "resource": resource.resource,
+            "verb": "patch",
+            "namespace": name.namespace(),
+            "name": &*name.name,
+        });
+        self.allows(&attributes).await
     }
 
     /// Asks whether the server would apply this object, without storing it.

@@ -148,7 +148,6 @@ pub(super) fn failure(side: Side, error: Error) -> Failure {
     Failure {
         side,
         doing: "applying",
-        desired_hash: 0,
         error,
     }
 }

@@ -204,24 +204,28 @@ fn a_conflict_is_a_failure_only_if_it_lasts() {
     assert_eq!(bench.model.report.failing(), 0);
 }
 
+// What was refused may be taken later, whatever was said: a rule can be changed as well as an object.
 #[test]
-fn a_copy_that_cannot_be_changed_waits_for_a_change_and_not_for_the_clock() {
-    let mut bench = Bench::listed();
-    let origins = bench.origins();
-    bench.says(origins, &config_map("a", 10));
-    let (key, job) = bench.take("a");
-    let refused = Failure {
-        desired_hash: job.desired.clone().expect("it is at hand").hash,
-        ..failure(Side::Edge, answer(422, "Invalid", "spec.x: field is immutable"))
-    };
-    bench.ends(key, Err(refused));
-    bench.pass(3600 * SECOND);
-    assert!(bench.work.is_empty());
-    let copies = bench.copies();
-    bench.says(copies, &copy_of("a", 2000));
-    assert_eq!(bench.model.report.failing(), 1);
-    bench.says(origins, &config_map("a", 11));
-    assert_eq!(bench.working(), ["a"]);
+fn what_is_refused_is_tried_again_by_the_clock_and_when_its_origin_changes_whatever_the_words() {
+    for words in ["spec.x: field is immutable", "failed rule: self == oldSelf", "no"] {
+        let mut bench = Bench::listed();
+        let origins = bench.origins();
+        bench.says(origins, &config_map("a", 10));
+        bench.fail(Side::Edge, answer(422, "Invalid", words));
+        assert!(bench.work.is_empty());
+        bench.pass(2 * SECOND);
+        assert_eq!(bench.working(), ["a"], "{words}");
+        for _ in 0..20 {
+            bench.fail(Side::Edge, answer(422, "Invalid", words));
+            bench.pass(300 * SECOND);
+        }
+        bench.fail(Side::Edge, answer(422, "Invalid", words));
+        bench.pass(60 * SECOND);
+        assert!(bench.work.is_empty(), "{words}: it is tried rarely");
+        assert_eq!(bench.model.report.failing(), 1);
+        bench.says(origins, &config_map("a", 11));
+        assert_eq!(bench.working(), ["a"], "{words}");
+    }
 }
 
 #[test]
