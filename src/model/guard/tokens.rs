@@ -271,6 +271,8 @@ mod tests {
             "what is held is confirmed by t30 (downsync: 30 of 40 copies are to be deleted at once or within an hour)"
         );
         assert_eq!(reported(0), "no deletes are held now");
-        assert!(reported(10).ends_with("at once), 2 more") && reported(10).matches("copies").count() == MESSAGES);
+        assert!(
+            reported(10).ends_with("within an hour), 2 more") && reported(10).matches("copies").count() == MESSAGES
+        );
     }
 }

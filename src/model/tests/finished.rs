@@ -36,9 +36,12 @@ fn begins_again(bench: &Bench, there: &[Value]) -> Bench {
 }
 
 fn list_origins(bench: &mut Bench, there: &[Value]) {
+    let namespaces = bench.copies_of(Side::Edge, "namespaces").expect("they are implied");
+    bench.list(namespaces, &[], 4000);
+    let namespaces = bench.origins_of(Side::Hub, "namespaces").expect("they are read");
+    bench.list(namespaces, &[], 40);
     let origins = bench.origins_of(Side::Hub, "jobs").expect("they are read");
     bench.list(origins, there, 40);
-    bench.list_rest(41);
 }
 
 /// The worker that has `a` finds that it has finished.
@@ -61,6 +64,7 @@ fn what_was_seen_finished_is_not_run_again_by_another_process_and_its_last_statu
         let source = copies(&bench);
         if is_away {
             let origins = bench.origins_of(Side::Hub, "jobs").expect("they are read");
+            bench.contact(Side::Hub).answers = false;
             bench.breaks(origins, unreachable());
         }
         bench.says(source, &at_edge(3000, "Failed"));

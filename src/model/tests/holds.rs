@@ -80,8 +80,8 @@ fn many_deletes_are_not_held_if_they_are_no_more_than_half_of_all() {
 }
 
 #[test]
-fn deletes_one_by_one_are_held_once_they_are_too_many_for_one_minute() {
-    for (wait, is_held) in [(1, true), (61, false)] {
+fn deletes_one_by_one_are_held_once_they_are_too_many_for_one_hour() {
+    for (wait, is_held) in [(1, true), (61, true), (3601, false)] {
         let mut bench = Bench::listed();
         bench.bring_down(&["a", "b", "c", "d", "e"]);
         bench.delete_one("a");
