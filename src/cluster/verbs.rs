@@ -21,11 +21,11 @@ use tokio::sync::Semaphore;
 use self::exchange::{UPLOADS, request as request_for};
 use self::lists::{HALVED_AT_FIRST, named, parameter};
 pub(super) use self::page::Sizes;
-pub use self::request::{Content, ListRequest, OnlyWith, Precondition, Scope};
+pub use self::request::{Content, ListRequest, NewStatus, OnlyWith, Precondition, Scope};
 use self::yaml::for_yaml;
 use super::contact::{Contact, Probe};
 use super::lanes::Traffic;
-use super::resource::{ObjectName, ResourceType};
+use super::resource::{ObjectName, ResourceType, encode};
 use super::room::Room;
 use super::shared::SharedReads;
 use super::workspace::Workspaces;
@@ -33,8 +33,9 @@ use super::{ApiServer, Error, RateLimit, Side, Standing};
 
 /// The field manager of every write.
 pub const FIELD_MANAGER: &str = "edge-syncer";
-/// The field manager of status that is written to the hub.
-const STATUS_FIELD_MANAGER: &str = "edge-syncer-status";
+/// With what the field manager of status that is written to the hub begins: what we own of an object stays apart from its
+/// status.
+pub const STATUS_FIELD_MANAGER: &str = "edge-syncer-status";
 
 /// One side's API server with its rate limit. Cheap to share; holds no objects.
 pub struct Cluster {
@@ -237,23 +238,25 @@ impl Cluster {
     /// itself, and touches nothing else: the server applies it to whatever the object is then, so that no edit of
     /// others is lost. Returns the metadata.
     ///
-    /// The field manager is one of its own, so that what we own of the object stays apart from its status. An object
-    /// that does not fit `only_with` is not touched: the error has code 422, as for a status that the object's schema
+    /// An object that does not fit `only_with` is not touched: the error has code 422, as for a status that the object's schema
     /// refuses.
     pub async fn replace_status(
         &self,
         resource: &ResourceType,
         name: &ObjectName,
-        subresource: bool,
         only_with: OnlyWith<'_>,
-        status: &str,
+        &NewStatus {
+            status,
+            subresource,
+            manager,
+        }: &NewStatus<'_>,
     ) -> Result<Bytes, Error> {
         let mut path = self.object_path(resource, name)?;
         if subresource {
             path.push_str("/status");
         }
         path.push_str("?fieldManager=");
-        path.push_str(STATUS_FIELD_MANAGER);
+        encode(&mut path, manager);
         let test = |path: &str, value: &str| {
             let test = json!({"op": "test", "path": path, "value": value});
             format!("{test},")

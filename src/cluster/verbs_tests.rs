@@ -350,7 +350,7 @@ async fn a_server_that_knows_no_metadata_alone_gives_whole_objects() {
     applied.await.unwrap();
     let patched = cluster.merge_patch_for(&resource, &name, body, Content::Metadata);
     patched.await.unwrap();
-    let status = cluster.replace_status(&resource, &name, true, OnlyWith::Anything, "{}");
+    let status = cluster.replace_status(&resource, &name, OnlyWith::Anything, &STATUS);
     status.await.unwrap();
     let mut listing = cluster.list(request.clone());
     assert!(listing.next().await.unwrap().is_some());
@@ -358,6 +358,12 @@ async fn a_server_that_knows_no_metadata_alone_gives_whole_objects() {
     let mut watching = cluster.watch(&request, Some("5"), 60).await.unwrap();
     assert!(matches!(watching.next().await, Ok(Some(WatchEvent::Applied(_)))));
 }
+
+const STATUS: NewStatus<'_> = NewStatus {
+    status: "{}",
+    subresource: true,
+    manager: STATUS_FIELD_MANAGER,
+};
 
 #[tokio::test]
 async fn what_nobody_could_read_is_not_sent() {
@@ -384,7 +390,7 @@ async fn what_nobody_could_read_is_not_sent() {
             .await
             .map(|()| Bytes::new()),
         cluster
-            .replace_status(&resource, &name, true, OnlyWith::Anything, "{}")
+            .replace_status(&resource, &name, OnlyWith::Anything, &STATUS)
             .await,
     ] {
         assert!(matches!(result, Err(Error::NotSent(_))), "{result:?}");

@@ -195,6 +195,8 @@ reasons! {
     /// So many finished Jobs are gone at the edge, unknown to the hub, that the record holds no more. To do: restart the
     /// syncer only when the hub has their statuses.
     FinishedJobForgotten,
+    /// The syncer of another sync target writes the status of the same hub objects. To do: select them for one of the two.
+    StatusOfAnother,
     /// Deletes are held, for the reason in `because`. To do: look at that side; `advice` says how to confirm them.
     DeletesHeld,
     /// Held deletes are carried out: they were confirmed, or the time is over.

@@ -70,6 +70,11 @@ impl Model {
             *synced += more_synced;
             *out_of_sync += more_out_of_sync;
         }
+        let statuses_contested = self
+            .types
+            .values()
+            .map(|state| state.inventory.count_statuses(|status| status.has_rival(self.now)))
+            .sum();
         let is_up = |side: &Side| {
             let state = self.sides.of(*side);
             state.contact.answers && !state.answering.is_silent()
@@ -82,6 +87,7 @@ impl Model {
             queue_capacity: self.settings.queue_capacity,
             queue_overflowed: self.queue.overflowed().count(),
             held: self.held_by_reason(),
+            statuses_contested,
             // That both are one cluster stops everything, so it counts as one more failure.
             failing: self.report.failing() + usize::from(self.clusters == Clusters::One),
             credentials_end: ids

@@ -2,63 +2,28 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use super::{Key, Model, Task, TypeId};
+use super::inventory::Link;
+use super::{AtHand, Key, Model, Task, TypeId};
 use crate::cluster::{ObjectName, Side};
 use crate::logging::log_line;
-use crate::queue::back_off;
+use crate::queue::{Class, LONGEST_WAIT};
 use crate::sync::managed_fields::last_writer;
 
-/// Changes of one copy that are corrected without a wait.
-const PATIENCE: u32 = 3;
-/// A copy that nobody else has changed for so long starts at zero again.
-const FORGIVEN: Duration = Duration::from_secs(600);
-
-/// How often somebody else has changed one copy, or one status, lately.
-#[derive(Debug, Default)]
-pub(super) struct Contention {
-    changes: u32,
-    last: Option<Instant>,
-}
-
-impl Contention {
-    /// Counts a change by somebody else.
-    pub(super) fn count(&mut self, now: Instant) -> u32 {
-        if self.last.is_some_and(|last| now.duration_since(last) >= FORGIVEN) {
-            self.changes = 0;
-        }
-        self.changes += 1;
-        self.last = Some(now);
-        self.changes
-    }
-
-    /// How often it was changed until now.
-    fn so_far(&self) -> u32 {
-        self.changes
-    }
-}
-
-/// How long a copy that was changed so often waits before it is corrected again.
-pub(super) fn wait(changes: u32, jitter: f64) -> Option<Duration> {
-    (changes > PATIENCE).then(|| back_off(changes - PATIENCE, jitter))
-}
-
 impl Model {
-    /// Somebody else has deleted a copy that its origin wants. It is created again, at once for the first few times.
-    pub(super) fn taken_away(&mut self, type_id: TypeId, name: ObjectName) {
+    /// The copies' side says that a copy is gone, at this version (0 if unknown). One that its origin wants is created
+    /// again.
+    pub(super) fn copy_is_lost(&mut self, type_id: TypeId, name: &ObjectName, version: u64) {
         let now = self.now;
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let changes = state
-            .inventory
-            .contention(&name)
-            .map_or(0, |contention| contention.count(now));
-        let (class, side) = (state.class(&name), state.plan.direction.copy());
-        let copy = name.of_kind(&state.copy_type().kind).to_string();
-        let key = Key::new(type_id, Task::Object, name);
-        let Some(wait) = wait(changes, self.chance.f64()) else {
+        let is_taken_away = state.inventory.is_taken_away(name);
+        if !state.inventory.copy_gone(name, version) {
+            return;
+        }
+        if is_taken_away {
+            let side = state.plan.direction.copy();
+            let copy = name.of_kind(&state.copy_type().kind).to_string();
             log_line!(
                 Debug,
                 CopyDrifted,
@@ -66,69 +31,30 @@ impl Model {
                 side = side.word(),
                 object = copy
             );
-            self.queue.add(key, class, None);
-            return;
-        };
-        if changes == PATIENCE + 1 {
-            log_line!(
-                Warn,
-                CopyDeletedRepeatedly,
-                "something keeps deleting a copy; it is recreated with increasing back-off",
-                side = side.word(),
-                object = copy,
-                advice = "stop it, or take the object out of the config"
-            );
+            if state.inventory.is_contention_news(name, true, now) {
+                warn_of_deletes(side, &copy);
+            }
         }
-        log_line!(
-            Debug,
-            CopyDrifted,
-            "a copy was deleted by somebody else",
-            side = side.word(),
-            object = copy,
-            times = changes,
-            wait = format_args!("{wait:?}")
-        );
-        self.queue.add_after(key, class, wait, now);
+        self.enqueue(type_id, name.clone(), None);
     }
 
-    /// Somebody else has changed a copy. The first few times it is corrected at once; then it is backed off, and who
-    /// does it is logged once.
+    /// The same of one that counts as present.
+    pub(super) fn was_wrong_about(&mut self, type_id: TypeId, name: &ObjectName) {
+        let state = self.types.get(&type_id);
+        if state.is_some_and(|state| state.inventory.counts_as_present(name)) {
+            self.copy_is_lost(type_id, name, 0);
+        }
+    }
+
+    /// Somebody else has changed a copy. If that keeps happening, who does it is logged once.
     pub(super) fn drifted(&mut self, type_id: TypeId, name: ObjectName, object: &[u8]) {
         let now = self.now;
         let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let class = state.class(&name);
         let side = state.plan.direction.copy();
         let copy = name.of_kind(&state.copy_type().kind).to_string();
-        let key = Key::new(type_id, Task::Object, name);
-        // Only a change of what was corrected is contention. While the hub is gone nothing is corrected, so changes in
-        // that time cause neither a line nor a wait when the hub is back.
-        let counts = !self.queue.waits(&key);
-        let changes = state.inventory.contention(&key.name).map_or(0, |contention| {
-            if counts {
-                contention.count(now)
-            } else {
-                contention.so_far()
-            }
-        });
         let (manager, fields) = last_writer(object).unwrap_or_default();
-        let Some(wait) = wait(changes, self.chance.f64()) else {
-            log_line!(
-                Debug,
-                CopyDrifted,
-                "a copy was changed by somebody else",
-                side = side.word(),
-                object = copy,
-                manager = manager,
-                fields = fields
-            );
-            self.queue.add(key, class, None);
-            return;
-        };
-        if counts && changes == PATIENCE + 1 {
-            warn_of_contention(side, &copy, &manager, &fields);
-        }
         log_line!(
             Debug,
             CopyDrifted,
@@ -136,15 +62,72 @@ impl Model {
             side = side.word(),
             object = copy,
             manager = manager,
-            fields = fields,
-            times = changes,
-            wait = format_args!("{wait:?}")
+            fields = fields
         );
-        self.queue.add_after(key, class, wait, now);
+        if state.inventory.is_contention_news(&name, true, now) {
+            warn_of_changes(side, &copy, &manager, &fields);
+        }
+        // What has failed is not tried earlier for that.
+        if !self.queue.has(&Key::new(type_id, Task::Object, name.clone())) {
+            self.enqueue(type_id, name, None);
+        }
+    }
+
+    /// Queues a key, for the time at which it may be tried.
+    pub(super) fn queue_up(&mut self, key: Key, class: Class, at_hand: Option<AtHand>) {
+        match self.put_off(&key) {
+            None => self.queue.add(key, class, at_hand),
+            Some(wait) => self.queue.add_after(key, class, wait, self.now),
+        }
+    }
+
+    /// How long a key has to wait, whatever has queued it: what somebody else keeps changing is corrected ever less
+    /// often, and a status goes up no more than once in an interval. Never longer than the queue lets anything wait, which
+    /// then asks again.
+    pub(super) fn put_off(&self, key: &Key) -> Option<Duration> {
+        let link = self.types.get(&key.type_id)?.inventory.get(&key.name)?;
+        match key.task {
+            Task::Object => link.correction_wait(self.now),
+            // The last status of a Job is in memory only as long as the key does not wait.
+            Task::Status if link.is_finished() => None,
+            Task::Status => {
+                let wait = link.status.as_ref()?.wait(self.settings.status_interval, self.now);
+                wait.map(|wait| wait.min(LONGEST_WAIT))
+            }
+        }
+    }
+
+    /// A key was put off. Where what it waits for was seen only by workers, nothing has logged that yet.
+    pub(super) fn was_put_off(&mut self, key: &Key) {
+        let now = self.now;
+        let Some(state) = self.types.get_mut(&key.type_id).filter(|_| key.task == Task::Object) else {
+            return;
+        };
+        if !state.inventory.is_contention_news(&key.name, false, now) {
+            return;
+        }
+        let side = state.plan.direction.copy();
+        let copy = key.name.of_kind(&state.copy_type().kind).to_string();
+        if state.inventory.get(&key.name).is_some_and(Link::is_lost) {
+            warn_of_deletes(side, &copy);
+        } else {
+            warn_of_changes(side, &copy, "", "");
+        }
     }
 }
 
-fn warn_of_contention(side: Side, copy: &str, manager: &str, fields: &str) {
+fn warn_of_deletes(side: Side, copy: &str) {
+    log_line!(
+        Warn,
+        CopyDeletedRepeatedly,
+        "something keeps deleting a copy; it is recreated with increasing back-off",
+        side = side.word(),
+        object = copy,
+        advice = "stop it, or take the object out of the config"
+    );
+}
+
+fn warn_of_changes(side: Side, copy: &str, manager: &str, fields: &str) {
     let or = match side {
         Side::Edge => "annotate the hub object with edge.kubestellar.io/downsync-overwrite: false",
         Side::Hub | Side::Shard(_) => "take the object out of what is upsynced",
@@ -159,21 +142,4 @@ fn warn_of_contention(side: Side, copy: &str, manager: &str, fields: &str) {
         fields = fields,
         advice = format_args!("stop it, or {or}")
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copy_that_keeps_being_changed_waits_ever_longer_and_is_forgiven_in_the_end() {
-        let mut contention = Contention::default();
-        let mut now = Instant::now();
-        let waits: Vec<_> = (0..6).map(|_| wait(contention.count(now), 1.0)).collect();
-        assert_eq!(waits[..3], [None, None, None]);
-        assert!(waits[3] < waits[4] && waits[4] < waits[5] && waits[3].is_some());
-        assert_eq!(contention.so_far(), 6);
-        now += FORGIVEN;
-        assert_eq!(wait(contention.count(now), 1.0), None);
-    }
 }

@@ -410,7 +410,7 @@ impl Model {
     fn go_on_with(&mut self, key: Key) {
         if let Some(state) = self.types.get(&key.type_id) {
             let class = state.class(&key.name);
-            self.queue.add(key, class, None);
+            self.queue_up(key, class, None);
         }
         self.report_holds();
     }

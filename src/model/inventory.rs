@@ -14,11 +14,12 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
+use tokio::time::Instant;
+
 pub(super) use self::link::Link;
 pub(super) use self::permits::Held;
 pub(super) use self::states::{LeftOpen, Permit};
 use self::states::{News, Reported, Trace, Work};
-use super::drift::Contention;
 use super::link_status::LinkStatus;
 use crate::cluster::{ObjectName, Within};
 use crate::sync::job::Seen;
@@ -294,15 +295,12 @@ impl Inventory {
         link.is_some_and(|link| link.wanted != 0 && link.has_ours() && !link.is_busy())
     }
 
-    /// The copies' side says that an object which counts as present is not there. True if a worker has to handle it. One
-    /// that was left as it was found counts as present too, though nothing reports it.
-    pub(super) fn was_wrong_about(&mut self, name: &ObjectName) -> bool {
+    /// True if there is a copy, as far as is known, and no worker has it. One that was left as it was found counts as
+    /// present too, though nothing reports it.
+    pub(super) fn counts_as_present(&self, name: &ObjectName) -> bool {
         let counts = |link: &Link| link.has_copy() || link.settled != 0;
-        let wrong = self
-            .objects
-            .get(name)
-            .is_some_and(|link| counts(link) && !link.is_busy());
-        wrong && self.copy_gone(name, 0)
+        let link = self.objects.get(name);
+        link.is_some_and(|link| counts(link) && !link.is_busy())
     }
 
     /// True if there is a copy of ours, and no origin of it was ever reported, nor its absence.
@@ -360,16 +358,32 @@ impl Inventory {
         Some(link.status.get_or_insert_default())
     }
 
-    /// The contention with others that change or delete a copy; created on demand. `None` for an unknown object.
-    pub(super) fn contention(&mut self, name: &ObjectName) -> Option<&mut Contention> {
-        let link = self.objects.get_mut(name)?;
-        Some(link.contention.get_or_insert_default())
+    /// True once if others change or delete a copy so often that corrections are delayed, which is to be logged.
+    pub(super) fn is_contention_news(&mut self, name: &ObjectName, seen: bool, now: Instant) -> bool {
+        let contention = self.objects.get_mut(name).and_then(|link| link.contention.as_mut());
+        contention.is_some_and(|contention| contention.is_news(seen, now))
+    }
+
+    /// A worker is about to take the object: if somebody else has changed or deleted its copy, that is corrected.
+    pub(super) fn correction_begins(&mut self, name: &ObjectName, now: Instant, jitter: impl FnOnce() -> f64) {
+        if let Some(link) = self.objects.get_mut(name)
+            && link.is_disturbed()
+        {
+            let contention = link.contention.get_or_insert_default();
+            contention.correction_begins(now, jitter());
+        }
     }
 
     /// True if there is a status for which `is` is true.
     pub(super) fn any_status(&self, is: impl Fn(&LinkStatus) -> bool) -> bool {
         let mut statuses = self.objects.values().filter_map(|link| link.status.as_ref());
         statuses.any(|status| is(status))
+    }
+
+    /// How many there are.
+    pub(super) fn count_statuses(&self, is: impl Fn(&LinkStatus) -> bool) -> usize {
+        let statuses = self.objects.values().filter_map(|link| link.status.as_ref());
+        statuses.filter(|status| is(status)).count()
     }
 
     /// Statuses are written elsewhere from now on.
@@ -441,6 +455,9 @@ impl Inventory {
         link.work = Work::Idle(LeftOpen::Nothing);
         link.permit = Permit::Needed;
         link.settled = wanted;
+        if let Some(contention) = &mut link.contention {
+            contention.correction_ends();
+        }
         let is_late = link.reported.of_origin();
         if !is_late {
             // The worker may have read the origin, and nothing newer is known. If it is gone and the copy stays, there

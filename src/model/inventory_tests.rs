@@ -179,10 +179,10 @@ fn what_was_left_as_it_was_found_is_handled_again_when_its_side_lacks_it() {
     let namespace = ObjectName::new("", "billing");
     inventory.at_origin(&namespace, 1, 7);
     inventory.take(&namespace);
-    assert!(!inventory.was_wrong_about(&namespace), "a worker has it");
+    assert!(!inventory.counts_as_present(&namespace), "a worker has it");
     inventory.settle(&namespace, 7, None);
-    assert!(inventory.was_wrong_about(&namespace));
-    assert!(!inventory.was_wrong_about(&namespace), "once");
+    assert!(inventory.counts_as_present(&namespace) && inventory.copy_gone(&namespace, 0));
+    assert!(!inventory.counts_as_present(&namespace), "once");
     assert!(inventory.take(&namespace).is_some_and(Link::needs_read));
 }
 

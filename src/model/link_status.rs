@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, Instant};
 
-use super::drift::Contention;
+use super::contention::Contention;
 use crate::cluster::Side;
 use crate::sync::status_return::Returned;
 
@@ -42,6 +42,12 @@ struct Written {
 impl LinkStatus {
     /// The edge has reported the object; `None` if it reported its metadata alone.
     pub(super) fn edge_reports(&mut self, status: Option<u64>) {
+        if let Some(contention) = &mut self.contention
+            && let (Some(before), Some(status)) = (self.edge, status)
+            && before != status
+        {
+            contention.ends_wait();
+        }
         self.edge = status;
         self.reported = true;
     }
@@ -51,15 +57,14 @@ impl LinkStatus {
         self.edge.is_some_and(|status| status != 0)
     }
 
-    /// The contention with others that write it; created on demand.
-    pub(super) fn contention(&mut self) -> &mut Contention {
-        self.contention.get_or_insert_default()
-    }
-
-    /// A worker takes it.
-    pub(super) fn write_begins(&mut self) {
+    /// A worker takes it. `jitter` is in 0..1.
+    pub(super) fn write_begins(&mut self, now: Instant, jitter: impl FnOnce() -> f64) {
         self.reported = false;
         self.under_way = true;
+        if self.is_contested() {
+            let contention = self.contention.get_or_insert_default();
+            contention.correction_begins(now, jitter());
+        }
     }
 
     /// The hub has reported the whole object.
@@ -86,6 +91,9 @@ impl LinkStatus {
     pub(super) fn write_ended(&mut self, returned: Returned, now: Instant) {
         self.under_way = false;
         self.failed_at = None;
+        if let Some(contention) = &mut self.contention {
+            contention.correction_ends();
+        }
         match returned {
             Returned::Written { status, version } => {
                 self.edge = if self.reported { self.edge } else { Some(status) };
@@ -140,15 +148,42 @@ impl LinkStatus {
         self.written.as_ref().is_some_and(ours) && self.is_due()
     }
 
+    /// True if the hub has something else than what we wrote, and that is no older.
+    pub(super) fn is_overwritten(&self) -> bool {
+        let differs = |written: &Written| {
+            let kept = written.kept.unwrap_or(written.status);
+            self.hub_version > written.version && self.hub != Some(kept) && self.hub != Some(written.status)
+        };
+        self.written.as_ref().is_some_and(differs)
+    }
+
+    /// The syncer of another sync target has written over it.
+    pub(super) fn meets_rival(&mut self, now: Instant) {
+        self.contention.get_or_insert_default().meets_rival(now);
+    }
+
+    /// The same, and that syncer keeps to what it has written.
+    pub(super) fn gives_way(&mut self, now: Instant, jitter: f64) {
+        self.written = None;
+        self.contention.get_or_insert_default().gives_way(now, jitter);
+    }
+
+    /// True if the syncer of another sync target has lately written over it.
+    pub(super) fn has_rival(&self, now: Instant) -> bool {
+        let contention = self.contention.as_ref();
+        contention.is_some_and(|contention| contention.has_rival(now))
+    }
+
     /// True if it could not be returned because of that side.
     pub(super) fn fails_at(&self, side: Side) -> bool {
         self.failed_at == Some(side) && self.is_due()
     }
 
-    /// How long the next write has to wait.
+    /// How long the next write has to wait: for the interval, and for what somebody else keeps changing.
     pub(super) fn wait(&self, interval: Duration, now: Instant) -> Option<Duration> {
-        let next = self.last? + interval;
-        (next > now).then(|| next - now)
+        let next = self.last.map(|last| last + interval).filter(|&next| next > now);
+        let contention = self.contention.as_ref().and_then(|contention| contention.wait(now));
+        next.map(|next| next - now).max(contention)
     }
 }
 
@@ -192,7 +227,7 @@ mod tests {
         let mut record = LinkStatus::default();
         record.hub_reports(6, 1);
         record.edge_reports(Some(6));
-        record.write_begins();
+        record.write_begins(Instant::now(), || 0.0);
         record.edge_reports(Some(7));
         record.write_ended(Returned::Equal(6), Instant::now());
         assert!(record.is_due());
@@ -236,7 +271,7 @@ mod tests {
     fn what_the_edge_tells_while_a_write_is_under_way_is_not_forgotten() {
         let mut record = LinkStatus::default();
         record.edge_reports(Some(6));
-        record.write_begins();
+        record.write_begins(Instant::now(), || 0.0);
         record.edge_reports(Some(7));
         assert!(!record.wants_worker(false), "the mode begins when the write ends");
         let now = Instant::now();
@@ -250,7 +285,7 @@ mod tests {
         let now = Instant::now();
         let mut record = LinkStatus::default();
         record.edge_reports(Some(6));
-        record.write_begins();
+        record.write_begins(Instant::now(), || 0.0);
         record.write_failed(Side::Hub, now);
         assert!(record.wants_worker(false));
         assert!(record.wait(Duration::from_secs(1), now).is_some());

@@ -16,6 +16,7 @@ mod answers;
 mod asking;
 mod config_kind;
 mod configs;
+mod contention;
 mod count;
 mod crds;
 mod definitions;

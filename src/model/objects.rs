@@ -86,16 +86,10 @@ impl Model {
         if is_over {
             self.job_may_have_finished(type_id, &name, meta, &last, true);
         }
-        let Some(state) = self.types.get_mut(&type_id) else {
-            return;
-        };
         if is_over && wanted != 0 {
             self.job_is_over(type_id, &name, (meta.version_number(), wanted), last);
-        } else if !is_over && state.inventory.is_taken_away(&name) {
-            state.inventory.copy_gone(&name, meta.version_number());
-            self.taken_away(type_id, name.clone());
-        } else if state.inventory.copy_gone(&name, meta.version_number()) {
-            self.enqueue(type_id, name.clone(), None);
+        } else {
+            self.copy_is_lost(type_id, &name, meta.version_number());
         }
         self.does_not_fail_if_over(type_id, &name);
         self.former_copy_may_be_deleted(type_id, &name);
@@ -160,7 +154,7 @@ impl Model {
         let desired = if selection == Selection::None || is_copy || state.is_record(name) {
             None
         } else {
-            Desired::from_origin(&origin, &copy, selection, object)?
+            Desired::from_origin(state.plan.direction, &origin, &copy, selection, object)?
         };
         // While the copies are read again, because more is selected, not all existing objects are known.
         let is_listed = self
@@ -178,6 +172,10 @@ impl Model {
         };
         let uid = origin_hash(&desired.origin);
         let is_same = state.inventory.wanted_by(name, uid) != 0;
+        let wants_what_it_did = state
+            .inventory
+            .get(name)
+            .is_some_and(|link| link.wanted == desired.hash);
         let needs_worker = state.inventory.at_origin(name, list, desired.hash);
         state.inventory.origin_is(name, uid);
         state.inventory.origin_seen_at(name, meta.version_number());
@@ -197,8 +195,11 @@ impl Model {
             self.report
                 .leaves_out(side, resource, &pod, LeftOut::EphemeralContainers);
         }
+        self.meet_rival(type_id, name, object);
         let at_edge = (direction == Direction::Up).then(|| object.clone());
-        if needs_worker {
+        // A new status, say, is no reason to try earlier what has failed.
+        let is_no_news = wants_what_it_did && self.queue.has(&Key::new(type_id, Task::Object, name.clone()));
+        if needs_worker && !is_no_news {
             self.enqueue(type_id, name.clone(), Some(Rc::new(desired)));
         } else {
             self.return_status(type_id, name, at_edge);
@@ -296,7 +297,7 @@ impl Model {
             let owner = Owner::of(&meta.annotations);
             let owner = owner.filter(|owner| owner.sync_target == self.settings.policy.sync_target.uid);
             if let Some(owner) = owner
-                && let Some(mut content) = Desired::from_origin(&copy, &copy, Selection::Full, &object)?
+                && let Some(mut content) = Desired::from_origin(direction, &copy, &copy, Selection::Full, &object)?
             {
                 content.made_from(owner.origin.to_owned());
                 state.inventory.copy_is(name, content.hash);
@@ -473,7 +474,7 @@ impl Model {
         if let Some(state) = self.types.get(&type_id) {
             let class = state.class(&name);
             let at_hand = desired.map(AtHand::Desired);
-            self.queue.add(Key::new(type_id, Task::Object, name), class, at_hand);
+            self.queue_up(Key::new(type_id, Task::Object, name), class, at_hand);
         }
     }
 }

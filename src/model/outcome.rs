@@ -391,12 +391,10 @@ impl Model {
         let namespace = ObjectName::new("", namespace);
         let known = self
             .types
-            .iter_mut()
+            .iter()
             .find(|(_, state)| state.plan.direction == Direction::Down && state.plan.at_edge.is("", "namespaces"));
-        if let Some((&type_id, state)) = known
-            && state.inventory.was_wrong_about(&namespace)
-        {
-            self.enqueue(type_id, namespace, None);
+        if let Some((&type_id, _)) = known {
+            self.was_wrong_about(type_id, &namespace);
         }
     }
 

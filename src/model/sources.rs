@@ -395,10 +395,7 @@ impl Model {
             None => return,
         };
         for name in unnamed {
-            let state = self.types.get_mut(&type_id);
-            if state.is_some_and(|state| state.inventory.copy_gone(&name, 0)) {
-                self.enqueue(type_id, name, None);
-            }
+            self.copy_is_lost(type_id, &name, 0);
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::Duration;
 
 use super::effect::Known;
 use super::inventory::Link;
-use super::{AtHand, Effect, Key, Model, Task, TypeId, drift};
+use super::{AtHand, Effect, Key, Model, Task, TypeId};
 use crate::cluster::{Error, ObjectName, ResourceType, Side};
 use crate::logging::log_line;
 use crate::plan::{Direction, StatusPath};
@@ -21,6 +21,7 @@ use crate::sync::job::Failure;
 use crate::sync::object::Status;
 use crate::sync::ownership::CopyState;
 use crate::sync::status_return::{Returned, StatusJob};
+use crate::sync::status_writer::{other_status_manager, status_manager};
 
 /// Between two tries of a status whose object is not there, or is another one. A report of either object causes a try
 /// before that; with polls, it may come late.
@@ -37,26 +38,40 @@ impl Model {
             return;
         }
         let is_last = body.is_some() && state.inventory.get(name).is_some_and(Link::is_finished);
-        let Some(status) = state
-            .inventory
-            .status(name)
-            .filter(|status| status.wants_worker(is_last))
-        else {
+        let status = state.inventory.status(name);
+        if !status.is_some_and(|status| status.wants_worker(is_last)) {
+            return;
+        }
+        let key = Key::new(type_id, Task::Status, name.clone());
+        self.queue_up(key, Class::Normal, body.map(AtHand::Edge));
+    }
+
+    /// What the hub has reported may show that the syncer of another sync target has written over a status. Both know that,
+    /// so one of them gives way without asking: the one whose UID is the greater.
+    pub(super) fn meet_rival(&mut self, type_id: TypeId, name: &ObjectName, object: &[u8]) {
+        let Some(state) = self.types.get_mut(&type_id) else {
             return;
         };
-        let now = self.now;
-        let wait = status.wait(self.settings.status_interval, now);
-        let changes = status.is_contested().then(|| status.contention().count(now));
-        let key = Key::new(type_id, Task::Status, name.clone());
-        let wait = match changes {
-            _ if is_last => None,
-            Some(changes) => wait.max(drift::wait(changes, self.chance.f64())),
-            None => wait,
-        };
-        match wait {
-            None => self.queue.add(key, Class::Normal, body.map(AtHand::Edge)),
-            Some(wait) => self.queue.add_after(key, Class::Normal, wait, now),
+        let status = state.inventory.get(name).and_then(|link| link.status.as_ref());
+        // What is at the hub in upsync is our own.
+        if state.plan.direction == Direction::Up || !status.is_some_and(|status| status.is_overwritten()) {
+            return;
         }
+        let we = &self.settings.policy.sync_target;
+        let Ok(Some(other)) = other_status_manager(object, we) else {
+            return;
+        };
+        let gives_way = other < status_manager(&we.uid);
+        if let Some(status) = state.inventory.status(name) {
+            if gives_way {
+                status.gives_way(self.now, self.chance.f64());
+            } else {
+                status.meets_rival(self.now);
+            }
+        }
+        let resource = &state.plan.at_hub;
+        let object = name.of_kind(&resource.kind).to_string();
+        self.report.has_rival(&resource.qualified(), &object, &other, gives_way);
     }
 
     /// The edge has reported a whole object at this version. If it `is_same`, it is the one that it was before, and not
@@ -117,7 +132,7 @@ impl Model {
             body => body,
         };
         let status = state.inventory.status(&key.name).filter(|status| status.is_due())?;
-        status.write_begins();
+        status.write_begins(self.now, || self.chance.f64());
         let hub_status = status.hub;
         let record = state.inventory.get(&key.name)?;
         let edge_reported = match state.plan.direction {
@@ -185,7 +200,6 @@ impl Model {
             was_ignored = path == Some(StatusPath::Main) && status.was_ignored(returned);
             status.write_ended(returned, self.now);
         }
-        let is_taken = returned == Returned::NotOurs && state.inventory.was_wrong_about(&key.name);
         if was_ignored {
             self.void_discovery_of(Side::Hub, &resource);
         }
@@ -193,7 +207,7 @@ impl Model {
             self.statuses_work(key.type_id, Side::Edge);
         }
         match returned {
-            Returned::NotOurs if is_taken => self.enqueue(key.type_id, key.name.clone(), None),
+            Returned::NotOurs => self.was_wrong_about(key.type_id, &key.name),
             Returned::NoSubresource => {
                 self.void_discovery_of(Side::Hub, &resource);
                 return queue::Done::Retry(None);
@@ -206,7 +220,7 @@ impl Model {
                 self.statuses_work(key.type_id, Side::Hub);
                 self.report.wrote(Side::Hub, "status");
             }
-            Returned::Equal(_) | Returned::NotOurs => {}
+            Returned::Equal(_) => {}
         }
         queue::Done::Finished
     }

@@ -47,7 +47,10 @@ impl Model {
             let Some((key, body)) = self.queue.take(self.now, last, self.workers.rank()) else {
                 break;
             };
-            if self.has_to_wait(&key) || !self.workers.may_begin(&key) {
+            if let Some(wait) = self.put_off(&key) {
+                self.was_put_off(&key);
+                self.queue.done(&key, queue::Done::NotYet(wait), self.now, 0.0);
+            } else if self.has_to_wait(&key) || !self.workers.may_begin(&key) {
                 let later = queue::Done::Later(HELD_BACK);
                 self.queue.done(&key, later, self.now, self.chance.f64());
             } else if !self.start_worker(&key, body) {
@@ -188,6 +191,9 @@ impl Model {
         let origins = state.origin_source(&key.name).and_then(|id| self.sources.get(&id));
         let must_name = origins.map_or(0, SourceState::must_have_named);
         let finished_origin = self.finished.origin(&copy_at.resource, &key.name);
+        state
+            .inventory
+            .correction_begins(&key.name, self.now, || self.chance.f64());
         let record = state.inventory.take(&key.name)?;
         let own = self.settings.own_namespace.as_deref();
         let is_namespace = copy_at.resource.stands_for("", "namespaces");

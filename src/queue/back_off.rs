@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The wait after the first failure. Doubles with each further one.
 pub(super) const FIRST_WAIT: Duration = Duration::from_millis(800);
 /// The longest wait of a key.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(300);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The longest `Retry-After` of a server that is respected.
 pub(super) const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// The longest wait between two probes of a side: a link that returns is noticed within it.
@@ -22,7 +22,7 @@ pub(crate) fn probe_wait(failures: u32, jitter: f64) -> Duration {
 }
 
 /// A time in the upper half of `longest`.
-pub(super) fn spread(longest: Duration, jitter: f64) -> Duration {
+pub(crate) fn spread(longest: Duration, jitter: f64) -> Duration {
     longest.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)
 }
 

@@ -18,7 +18,8 @@
 //!
 //! **Back-off.**
 //! - A failed key waits an exponentially growing, jittered time (0.8 s to 5 min); success forgets its failures.
-//! - A key that is handed out at a bad moment ([`Done::Later`]) waits for a better one without having failed.
+//! - A key that is handed out at a bad moment ([`Done::Later`]) waits for a better one without having failed. So does one
+//!   of which the caller knows the time at which it may be tried ([`Done::NotYet`]).
 //! - A key that is added again while it waits becomes ready at once, because something about it has changed, but its
 //!   failures still count. Only a `Retry-After` of a server is waited for in any case.
 //!
@@ -73,9 +74,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use self::back_off::LONGEST_ASKED;
 pub use self::back_off::back_off;
-pub(crate) use self::back_off::probe_wait;
-use self::back_off::{LONGEST_ASKED, spread};
+pub(crate) use self::back_off::{LONGEST_WAIT, probe_wait, spread};
 use self::entries::{Entry, State};
 use self::lanes::{Lanes, Turn};
 use self::overflow::{Lost, Overflow};
@@ -140,6 +141,9 @@ pub enum Done {
     /// Not tried, because its turn is not a good moment: again after about the given time (jittered), or when it is added
     /// again. No attempt is spent.
     Later(Duration),
+    /// Not tried, because its time has not come: again after exactly the given time, or when it is added again. No attempt
+    /// is spent.
+    NotYet(Duration),
     /// This side did not answer: no attempt is spent, and the key waits for the side.
     Unreachable(Side),
 }
@@ -296,7 +300,7 @@ impl<K: QueueKey> Queue<K> {
                 return None;
             }
             Done::Finished => entry.failures = 0,
-            Done::Later(_) | Done::Again => {}
+            Done::Later(_) | Done::NotYet(_) | Done::Again => {}
             Done::Retry(_) => entry.failures = entry.failures.saturating_add(1),
             Done::Unreachable(side) => {
                 entry.needs = entry.needs.with(side);
@@ -319,6 +323,7 @@ impl<K: QueueKey> Queue<K> {
             _ if again => asked,
             Done::Retry(_) => Some(back_off(failures, jitter).max(asked.unwrap_or_default())),
             Done::Later(wait) => Some(spread(wait, jitter)),
+            Done::NotYet(wait) => Some(wait),
             Done::Finished | Done::Again | Done::Unreachable(_) => None,
         };
         match wait {
@@ -399,10 +404,9 @@ impl<K: QueueKey> Queue<K> {
         self.ready.newest(class, |needs| self.gates.all_up(needs)).is_some()
     }
 
-    /// True if the key is here and no worker has it.
-    pub fn waits(&self, key: &K) -> bool {
-        let entry = self.entries.get(key);
-        entry.is_some_and(|entry| !matches!(entry.state, State::Running { .. }))
+    /// True if the key is here: it waits, or a worker has it.
+    pub fn has(&self, key: &K) -> bool {
+        self.entries.contains_key(key)
     }
 
     /// How often in a row the key has failed so far.

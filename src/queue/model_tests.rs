@@ -213,10 +213,12 @@ impl Model {
                 self.wanted.remove(&key);
             }
             Done::Again => assert_eq!(left, Some(failures)),
-            Done::Later(wait) => {
+            Done::Later(wait) | Done::NotYet(wait) => {
                 assert_eq!(left, Some(failures), "an attempt is spent");
                 if !attempt.again {
-                    self.waits.insert(key, self.now + spread(wait, self.jitter));
+                    let is_exact = matches!(done, Done::NotYet(_));
+                    let wait = if is_exact { wait } else { spread(wait, self.jitter) };
+                    self.waits.insert(key, self.now + wait);
                 }
             }
             Done::Unreachable(side) => {
@@ -362,6 +364,7 @@ fn outcome() -> impl Strategy<Value = Done> {
         1 => (0..20_u64).prop_map(|asked| Done::Retry(Some(Duration::from_secs(asked)))),
         1 => Just(Done::Again),
         1 => Just(Done::Later(Duration::from_secs(10))),
+        1 => Just(Done::NotYet(Duration::from_secs(10))),
         2 => side().prop_map(Done::Unreachable),
     ]
 }

@@ -41,16 +41,29 @@ fn a_key_has_one_entry_and_keeps_its_turn() {
 }
 
 #[test]
-fn a_key_waits_until_a_worker_has_it() {
+fn a_key_is_there_until_a_worker_is_done_with_it() {
     let now = Instant::now();
     let mut queue = queue(&["ready"]);
     queue.add_after("later", Class::Normal, Duration::from_secs(5), now);
+    assert_eq!(queue.take(now, Class::Last, |_| 0), Some(("ready", None)));
     assert_eq!(
-        ["ready", "later", "absent"].map(|key| queue.waits(&key)),
+        ["ready", "later", "absent"].map(|key| queue.has(&key)),
         [true, true, false]
     );
-    assert_eq!(queue.take(now, Class::Last, |_| 0), Some(("ready", None)));
-    assert!(!queue.waits(&"ready"));
+    queue.done(&"ready", Done::Finished, now, 0.0);
+    assert!(!queue.has(&"ready"));
+}
+
+#[test]
+fn a_key_whose_time_has_not_come_waits_for_just_that_and_has_not_failed() {
+    let now = Instant::now();
+    let mut queue = queue(&["a"]);
+    queue.take(now, Class::Last, |_| 0);
+    let wait = Duration::from_secs(7);
+    assert_eq!(queue.done(&"a", Done::NotYet(wait), now, 0.3), Some(wait));
+    assert_eq!((queue.next_due(), queue.failures(&"a")), (Some(now + wait), 0));
+    queue.add("a", Class::Normal, None);
+    assert_eq!(queue.take(now, Class::Last, |_| 0), Some(("a", None)));
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub held: BTreeMap<(Direction, &'static str), usize>,
     /// Things that have failed and not worked since.
     pub failing: usize,
+    /// Statuses at the hub that the syncer of another sync target has lately written over.
+    pub statuses_contested: usize,
     /// When the last heartbeat reached the hub, since 1970.
     pub last_heartbeat: Option<Duration>,
     /// When the credentials for a side end, in seconds since 1970, where that is known.
@@ -98,6 +100,12 @@ fn objects(page: &mut Page, now: &Snapshot) {
         "Sides, types and objects that failed and have not worked since.",
     );
     page.line(&[], now.failing);
+    page.begin(
+        "statuses_contested",
+        "gauge",
+        "Statuses at the hub that the syncer of another sync target has lately written over.",
+    );
+    page.line(&[], now.statuses_contested);
     page.begin("deletes_held", "gauge", "Deletes that wait for time or a confirmation.");
     for direction in [Direction::Down, Direction::Up] {
         // Each reason has its line from the start, so that an alert on it always has data.
@@ -253,6 +261,7 @@ mod tests {
             up: vec![Side::Edge],
             objects: BTreeMap::from([(Direction::Down, (5, 1))]),
             queue_length: 3,
+            statuses_contested: 4,
             held: BTreeMap::from([((Direction::Up, "TooMany"), 30)]),
             last_heartbeat: Some(Duration::from_millis(1_795_269_787_123)),
             credentials_end: BTreeMap::from([(Side::Hub, 1_795_269_787)]),
@@ -274,6 +283,7 @@ mod tests {
             "edge_syncer_objects{direction=\"downsync\",state=\"out_of_sync\"} 1",
             "edge_syncer_objects{direction=\"upsync\",state=\"synced\"} 0",
             "edge_syncer_queue_length 3",
+            "edge_syncer_statuses_contested 4",
             "edge_syncer_deletes_held{direction=\"upsync\",reason=\"TooMany\"} 30",
             "edge_syncer_deletes_held{direction=\"downsync\",reason=\"OtherCluster\"} 0",
             "edge_syncer_writes_total{side=\"edge\",result=\"created\"} 2",

@@ -292,6 +292,24 @@ impl Report {
         }
     }
 
+    /// Logs, once for each type and writer, that the syncer of another sync target writes the same statuses, with the first
+    /// object.
+    pub fn has_rival(&mut self, resource: &str, object: &str, manager: &str, gives_way: bool) {
+        if self.waited_for.insert(format!("{resource} {manager}")) {
+            log_line!(
+                Warn,
+                StatusOfAnother,
+                "the syncer of another sync target writes the status of the same objects; the hub keeps that of one of them",
+                side = "hub",
+                resource = resource,
+                object = object,
+                manager = manager,
+                kept = if gives_way { "theirs" } else { "ours" },
+                advice = "select these objects for one of the two edges, or give each edge a workspace of its own"
+            );
+        }
+    }
+
     /// The configs have changed: what is still so gets another line.
     pub fn configs_changed(&mut self) {
         self.waited_for.clear();

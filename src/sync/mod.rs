@@ -34,5 +34,6 @@ pub mod retire;
 #[cfg(test)]
 mod scripted;
 pub mod status_return;
+pub mod status_writer;
 mod take_over;
 pub mod upsync;

@@ -27,7 +27,9 @@ pub(super) fn is_ours_alone(copy: Copy) -> bool {
 impl Replacing {
     /// Why a copy that may go is deleted after this refusal of an update. `None` if it stays.
     pub(super) fn after(refusal: &Error, is_another: bool, desired: &Desired) -> Option<Self> {
-        let refusal = Some(refusal).filter(|refusal| (is_another || desired.replace) && refusal.may_be_of_update());
+        // A Pod that had no node yet when its copy was made: only a new copy can be given one.
+        let may_go = is_another || desired.replace || desired.has_node;
+        let refusal = Some(refusal).filter(|refusal| may_go && refusal.may_be_of_update());
         refusal.map(|refusal| Self {
             is_another,
             refusal: Some(refusal.clone()),

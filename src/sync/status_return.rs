@@ -12,12 +12,13 @@ use serde_json::value::RawValue;
 use super::job::{Failure, Policy, failed};
 use super::read::{not_older, read_metadata};
 use crate::api::OWNER;
-use crate::cluster::{Cluster, Content, Error, OnlyWith, Side};
+use crate::cluster::{Cluster, Content, Error, NewStatus, OnlyWith, Side};
 use crate::plan::{Direction, StatusPath};
 use crate::sync::fields::no_object;
 use crate::sync::meta::Meta;
 use crate::sync::object::{Address, Status};
 use crate::sync::ownership::{Owner, mark};
+use crate::sync::status_writer::status_manager;
 
 /// One status to write to the hub.
 #[derive(Debug)]
@@ -128,11 +129,16 @@ const KEPT: usize = 2;
 /// the time at which a Job has begun: a recreated copy begins with none. There, what the hub has stays.
 async fn write(hub: &Cluster, job: &StatusJob, only_with: OnlyWith<'_>, text: &str) -> Result<Bytes, Error> {
     let Address { resource, name } = &job.at_hub;
-    let subresource = job.path == StatusPath::Subresource;
+    let manager = status_manager(&job.policy.sync_target.uid);
     let mut text = Cow::Borrowed(text);
     let mut tries = 0;
     loop {
-        let written = hub.replace_status(resource, name, subresource, only_with, &text).await;
+        let new = NewStatus {
+            status: &text,
+            subresource: job.path == StatusPath::Subresource,
+            manager: &manager,
+        };
+        let written = hub.replace_status(resource, name, only_with, &new).await;
         let Err(error) = written else { return written };
         let refused = refused_fields(&error);
         tries += 1;

@@ -7,12 +7,17 @@ use serde_json::json;
 use crate::support::fault_proxy::FaultProxy;
 use crate::support::modes::{Mode, in_both_modes};
 use crate::support::objects::{code, namespace};
-use crate::support::stage::{Stage, stage};
-use crate::support::statuses::{deployment, select_deployments};
-use crate::support::story::{arrives, gone};
-use crate::support::{Objects, Syncer};
+use crate::support::stage::{Stage, all_of, own_group, select, stage};
+use crate::support::statuses::{deployment, returns, select_deployments};
+use crate::support::story::{
+    arrives, crd, crd_without_status, custom_object, drop_crds, gone, install_crd, most_corrections,
+};
+use crate::support::{Objects, SYNCER, Syncer};
 
-in_both_modes!(a_copy_whose_status_changes_all_the_time_goes_with_its_origin_over_a_slow_link);
+in_both_modes!(
+    a_copy_whose_status_changes_all_the_time_goes_with_its_origin_over_a_slow_link,
+    a_copy_that_is_changed_back_with_a_new_status_each_time_is_written_ever_less_often,
+);
 
 /// A round trip to the hub.
 const LATENCY: Duration = Duration::from_millis(300);
@@ -39,6 +44,71 @@ async fn a_copy_whose_status_changes_all_the_time_goes_with_its_origin_over_a_sl
         () = story => {}
     }
     gone(&edge, "apps/v1", "deployments", &shop, "web").await;
+}
+
+/// As a controller does that carries out an order, takes it away, and says in the status that it was done. The status goes
+/// to the hub, whose watch reports the origin each time.
+async fn a_copy_that_is_changed_back_with_a_new_status_each_time_is_written_ever_less_often(flags: Mode) {
+    const WHILE: Duration = Duration::from_secs(12);
+    let Stage { pair, shop, hub, edge } = stage().await;
+    let (group, version) = own_group(&shop);
+    hub.create(&namespace(&shop)).await;
+    let types = [
+        ("orders", crd(&group, "orders", true)),
+        ("parcels", crd_without_status(&group, "parcels", true)),
+    ];
+    for (plural, definition) in &types {
+        install_crd(&[&hub, &edge], definition).await;
+        hub.create(&custom_object(&group, plural, &shop, "it", 1)).await;
+    }
+    select(&hub, &all_of(&shop, &[(&group, "orders"), (&group, "parcels")])).await;
+    let _syncer = pair.syncer(flags);
+    for (plural, _) in &types {
+        arrives(&edge, &version, plural, &shop, "it").await;
+    }
+    let (mark, begin) = (pair.edge.audit_mark(), tokio::time::Instant::now());
+    let mut rounds = 0;
+    while begin.elapsed() < WHILE {
+        for (plural, _) in &types {
+            let copy = edge
+                .get(&version, plural, &shop, "it")
+                .await
+                .expect("it is never deleted");
+            if copy["spec"]["size"] == json!(1) {
+                rounds += 1;
+                let done = json!({"spec": {"size": 9}, "status": {"rounds": rounds}});
+                edge.merge_patch(&version, plural, &shop, "it", &done).await;
+                if *plural == "orders" {
+                    edge.patch_status(&version, plural, &shop, "it", &done["status"]).await;
+                }
+            }
+        }
+        tokio::time::sleep(BEAT).await;
+    }
+    let fought = begin.elapsed();
+    let writes = pair.edge.requests_since(SYNCER, mark);
+    for (plural, _) in &types {
+        let of_it = writes
+            .iter()
+            .filter(|event| event.is_write() && event.uri.contains(plural));
+        let (writes, most) = (of_it.count(), most_corrections(fought));
+        assert!(
+            (3..=most).contains(&writes),
+            "{writes} writes of {plural} in {fought:?}"
+        );
+        let copy = edge
+            .get(&version, plural, &shop, "it")
+            .await
+            .expect("it is never deleted");
+        returns(&hub, [&version, plural, &shop, "it"], &copy["status"]).await;
+    }
+    drop_crds(
+        &[&hub, &edge],
+        &types
+            .each_ref()
+            .map(|(_, of)| of["metadata"]["name"].as_str().expect("it has one")),
+    )
+    .await;
 }
 
 /// Changes the status of the Deployment again and again, until it is gone.

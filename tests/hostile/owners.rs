@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::bench::{At, LONG_ENOUGH, says, stays_the_same, syncer_of, uid};
 use crate::support::objects::{config_map, namespace};
 use crate::support::stage::{config_maps, own_group, select, stock};
+use crate::support::statuses::{deployment, returns, select_deployments, set_status, status_writes, web};
 use crate::support::story::{arrives, copy_equals, crd, custom_object, edit, gone, install_crd, upsync_all};
 use crate::support::{Objects, PairLease, Server, ServerOptions, Syncer, install_crds, shared_pair};
 
@@ -171,6 +172,48 @@ async fn two_edges_on_one_hub_leave_each_others_copies_alone() {
         gone(&hub, "v1", "configmaps", &shop, name).await;
     }
     stays_the_same(&hub, settings(&shop, "second"), &copies[2], LONG_ENOUGH / 3).await;
+}
+
+/// The hub has one status for an object, that of one edge. Before, each overwrote the other's for ever.
+#[tokio::test]
+async fn two_edges_that_return_the_status_of_one_object_do_not_fight() {
+    let pair = shared_pair().await;
+    let second = Server::start("edge", ServerOptions::default()).await;
+    let shop = pair.namespace("shop");
+    let (hub, edges) = (pair.hub.objects(), [pair.edge.objects(), second.objects()]);
+    hub.create(&namespace(&shop)).await;
+    hub.create(&deployment(&shop, "web:1")).await;
+    select_deployments(&hub, &shop).await;
+    let servers = [(FIRST, &pair.edge), (SECOND, &second)];
+    let mut syncers = servers.map(|(target, edge)| syncer_of(target, &pair.hub, edge));
+    for edge in &edges {
+        arrives(edge, "apps/v1", "deployments", &shop, "web").await;
+    }
+    let change = async |count: u32| {
+        for (edge, replicas) in edges.iter().zip([1, 2]) {
+            let status = json!({"replicas": replicas, "observedGeneration": count});
+            set_status(edge, web(&shop), true, &status).await;
+        }
+    };
+    change(1).await;
+    says(
+        &mut syncers[1],
+        &["WARN", "reason=StatusOfAnother", "deployments.apps", FIRST],
+    )
+    .await;
+    // The first in the alphabet goes on, and the other does not, though both have more to say.
+    let mark = pair.hub.audit_mark();
+    for count in 2..8 {
+        change(count).await;
+        returns(&hub, web(&shop), &json!({"replicas": 1, "observedGeneration": count})).await;
+    }
+    let writes = status_writes(&pair, mark, "/deployments/web/status");
+    assert!(writes.len() <= 6 + 2, "{} writes of 6 statuses", writes.len());
+    assert_eq!(
+        syncers[1].log().matches("reason=StatusOfAnother").count(),
+        1,
+        "one line"
+    );
 }
 
 /// As Knative does: the core Service that a controller makes for a Service of its own has all labels and annotations of

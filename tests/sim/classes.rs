@@ -5,6 +5,7 @@ use std::time::Duration;
 use edge_syncer::cluster::Side;
 use tokio::time::{Instant, advance, sleep};
 
+use super::fight::fight;
 use super::run::Run;
 use super::store::Store;
 use super::weather::{Moment, Spell, Trouble};
@@ -89,6 +90,8 @@ classes! {
     MassDelete,
     /// Others act on the very objects that the syncer is about, between any two of its requests.
     Between,
+    /// A controller that changes a copy back each time, and says so in its status.
+    Fight,
 }
 
 impl Class {
@@ -124,6 +127,7 @@ impl Class {
                     | Self::Definitions
                     | Self::Hidden
                     | Self::Between
+                    | Self::Fight
             )
     }
 
@@ -180,6 +184,7 @@ impl Class {
             Self::OtherHub => another_hub(run).await,
             Self::MassDelete => mass_delete(run),
             Self::Between => interrupt(run),
+            Self::Fight => fight(run).await,
         }
     }
 }

@@ -54,7 +54,7 @@ pub const LEASE: &str = "edge-syncer-this-one";
 /// How long after another one holds it a syncer may still write: until it stops by itself, and what is on its way arrives.
 const LEASE_LOST: Duration = Duration::from_secs(40);
 
-/// The field manager of status return.
+/// With what the field manager of status return begins.
 const STATUS_MANAGER: &str = "edge-syncer-status";
 
 /// A write of the syncer that has taken effect.
@@ -413,7 +413,7 @@ impl Ledger {
         if key.name.starts_with(BYSTANDER) {
             self.break_promise(format!("wrote {key}, which is none of its business"), &[&key]);
         }
-        if side == Side::Hub && ask.asked("fieldManager") == STATUS_MANAGER {
+        if side == Side::Hub && ask.asked("fieldManager").starts_with(STATUS_MANAGER) {
             self.check_status(write, &key);
             return;
         }

@@ -29,6 +29,7 @@ mod converged_up;
 pub mod conversions;
 mod field;
 mod fields;
+mod fight;
 pub mod flows;
 mod history;
 mod judge;

@@ -235,3 +235,14 @@ pub fn crd_without_status(group: &str, plural: &str, namespaced: bool) -> Value 
     definition["spec"]["versions"][0]["subresources"] = json!({});
     definition
 }
+
+/// How often a copy is corrected at most, by a syncer that something fights for so long: three times at once, two more
+/// that a change came in between of, and then after waits that double, the first of 0.4 s at least.
+pub fn most_corrections(fought: Duration) -> usize {
+    let (mut most, mut waited) = (5, Duration::from_millis(400));
+    while waited < fought {
+        most += 1;
+        waited = waited * 2 + Duration::from_millis(400);
+    }
+    most
+}

@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::support::modes::{Mode, in_both_modes, in_mode, time_to_react};
 use crate::support::objects::{config_map, namespace};
 use crate::support::stage::{Stage, config_maps, select, stage, stock};
-use crate::support::story::{SOON, annotation, arrives, becomes, copy_equals, edit, gone, remains, stays_absent};
+use crate::support::story::{
+    SOON, annotation, arrives, becomes, copy_equals, edit, gone, most_corrections, remains, stays_absent,
+};
 use crate::support::{Objects, SYNCER, Syncer, eventually, holds_throughout, shared_pair};
 use serde_json::{Value, json};
 
@@ -212,13 +214,7 @@ async fn a_controller_that_keeps_changing_a_copy_back_is_backed_off_and_named(fl
     let of_a = writes
         .iter()
         .filter(|event| event.is_write() && event.uri.contains(&format!("/{shop}/configmaps/a?")));
-    // Three at once, two that a change came in between of, and then after waits that double, the first of 0.4 s at least.
-    let (mut most, mut waited) = (5, Duration::from_millis(400));
-    while waited < fought {
-        most += 1;
-        waited = waited * 2 + Duration::from_millis(400);
-    }
-    let writes = of_a.count();
+    let (writes, most) = (of_a.count(), most_corrections(fought));
     assert!(
         (3..=most).contains(&writes),
         "{writes} writes in a contention of {fought:?}"

@@ -29,6 +29,17 @@ impl Scope {
     }
 }
 
+/// A status that replaces the whole one of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct NewStatus<'a> {
+    /// The status, as JSON.
+    pub status: &'a str,
+    /// It is written through the `/status` subresource, not in the object itself.
+    pub subresource: bool,
+    /// The field manager that gets it.
+    pub manager: &'a str,
+}
+
 /// Which object a write is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnlyWith<'a> {

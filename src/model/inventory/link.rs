@@ -1,9 +1,13 @@
 //! What is known of one object.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::Generation;
 use super::permits::Held;
 use super::states::{LeftOpen, News, Origin, Permit, Reported, Retirement, Trace, Work};
-use crate::model::drift::Contention;
+use crate::model::contention::Contention;
 use crate::model::link_status::LinkStatus;
 use crate::sync::job::Seen;
 use crate::sync::ownership::CopyState;
@@ -83,6 +87,11 @@ impl Link {
     pub(super) fn wants(&mut self, wanted: u64) {
         if self.is_finished() && self.wanted != wanted {
             self.trace = Trace::Seen;
+        }
+        if let Some(contention) = &mut self.contention
+            && self.wanted != wanted
+        {
+            contention.ends_wait();
         }
         self.wanted = wanted;
     }
@@ -252,6 +261,16 @@ impl Link {
     /// gone.
     pub(super) fn has_to_end(&self) -> bool {
         self.wanted != 0 && self.seen.copy.terminating
+    }
+
+    /// True if somebody else has changed or deleted a copy that its origin wants.
+    pub(super) fn is_disturbed(&self) -> bool {
+        self.wanted != 0 && !self.is_synced() && (self.drifted() || self.is_lost())
+    }
+
+    /// How long a worker has to wait with what somebody else keeps changing or deleting.
+    pub(in crate::model) fn correction_wait(&self, now: Instant) -> Option<Duration> {
+        self.contention.as_ref()?.wait(now).filter(|_| !self.is_synced())
     }
 
     /// True if somebody else changed the copy since our last write.

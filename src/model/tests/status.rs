@@ -1,6 +1,7 @@
 //! Statuses on their way to the hub.
 
 use super::*;
+use crate::model::link_status::LinkStatus;
 use crate::plan::StatusPath;
 use crate::report::Subject;
 
@@ -117,6 +118,74 @@ fn a_status_that_somebody_else_keeps_writing_at_the_hub_is_written_over_with_inc
         bench.pass(SECOND);
     }
     assert!((8..=16).contains(&writes), "{writes} in ten minutes");
+}
+
+/// What the hub has after the syncer with this field manager has written this status.
+fn written_by(manager: &str, version: u64, state: u64) -> Value {
+    let mut widget = with_status(widget(version), &json!({"state": state}));
+    widget["metadata"]["managedFields"] = json!([
+        {"manager": "edge-syncer-status-st", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:status": {}}},
+        {"manager": manager, "time": "2026-01-01T00:00:01Z", "fieldsV1": {"f:status": {"f:state": {}}}}]);
+    widget
+}
+
+#[test]
+fn of_two_sync_targets_that_write_a_status_in_turns_one_gives_way_even_if_both_change() {
+    for (other, changes, expected) in [
+        ("edge-syncer-status-a", false, 2..=7),
+        ("edge-syncer-status-a", true, 2..=7),
+        // One from before the field manager had the UID.
+        ("edge-syncer-status", true, 2..=7),
+        // It gives way itself, but for now and then.
+        ("edge-syncer-status-z", false, 12..=25),
+        ("kubectl", false, 12..=25),
+    ] {
+        let mut bench = bench();
+        let (mut version, mut writes, mut state) = (10, 0, 1);
+        bench.edge_says(&with_state(2000, state));
+        for second in 0..1800_u64 {
+            if !bench.statuses.is_empty() {
+                writes += 1;
+                bench.write_status(&with_state(0, state), version + 1);
+                version += 2;
+                bench.hub_says(&written_by(other, version, second + 10_000));
+            }
+            if changes {
+                state += 1;
+                bench.edge_says(&with_state(2000 + u64::from(state), state));
+            }
+            bench.pass(SECOND);
+        }
+        assert!(
+            expected.contains(&writes),
+            "{writes} in half an hour, {other} {changes}"
+        );
+        let contested = bench.model.types.values().map(|state| {
+            let has_rival = |status: &LinkStatus| status.has_rival(bench.now);
+            state.inventory.count_statuses(has_rival)
+        });
+        assert_eq!(contested.sum::<usize>(), usize::from(other != "kubectl"), "{other}");
+    }
+}
+
+#[test]
+fn what_was_left_to_another_sync_target_goes_up_when_that_has_gone() {
+    let mut bench = bench();
+    let ours = with_state(2000, 1);
+    bench.edge_says(&ours);
+    bench.write_status(&ours, 11);
+    bench.hub_says(&written_by("edge-syncer-status-a", 12, 7));
+    bench.pass(20 * SECOND);
+    bench.hub_says(&written_by("edge-syncer-status-a", 13, 8));
+    assert!(bench.statuses.is_empty(), "it is left to that one");
+    bench.pass(45 * SECOND);
+    assert_eq!(bench.statuses.len(), 1);
+    bench.write_status(&ours, 14);
+    bench.hub_says(&with_status(widget(14), &ours["status"]));
+    bench.pass(3600 * SECOND);
+    let newer = with_state(2001, 2);
+    bench.edge_says(&newer);
+    assert_eq!(bench.statuses.len(), 1, "at once again");
 }
 
 #[test]
