@@ -77,7 +77,7 @@ impl Model {
                     .name_is_taken(direction.origin(), &origin, Some(&object), others);
                 return queue::Done::Later(NAME_TAKEN_WAIT);
             }
-            // It was no copy, but what its side keeps for itself. Its origin is still to be told that it has none.
+            // It was no copy, but what its side keeps for itself. That its origin gets none is still to be logged.
             Ending::Changed(Change::Released) if state.inventory.is_wanted(name) => {
                 state.inventory.is_still_there(name, outcome.copy);
                 self.report_synced(side, &object, &outcome.ending);

@@ -350,7 +350,7 @@ impl Selector {
             || self.shared.iter().any(|shared| shared.contains(object, spared))
         {
             match &self.named {
-                Some(named) if named.selects(object).is_whole() => Selection::Named,
+                Some(one_by_one) if one_by_one.selects(object).is_whole() => Selection::Named,
                 _ => Selection::Full,
             }
         } else if object.namespace().is_empty() && self.implied.iter().any(|names| names.contains(&*object.name)) {

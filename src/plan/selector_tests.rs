@@ -215,7 +215,7 @@ fn what_is_shared_selects_the_same() {
 }
 
 #[test]
-fn what_is_named_with_its_namespace_is_told_apart_where_that_makes_a_difference() {
+fn what_is_named_with_its_namespace_differs_where_that_matters() {
     let one = || Names::These(BTreeSet::from(["kubernetes".to_owned()]));
     let within = |namespace: &str| Rc::new(BTreeSet::from([namespace.to_owned()]));
     let it = ObjectName::new("default", "kubernetes");

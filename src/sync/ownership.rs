@@ -114,6 +114,7 @@ pub fn origin_hash(uid: &str) -> u32 {
 
 /// A copy, or an object in a copy's place, as far as decisions need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Copy {
     /// Whether it exists, and whose it is.
     pub state: CopyState,
