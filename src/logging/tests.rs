@@ -93,6 +93,7 @@ fn the_docs_have_each_reason_and_its_level_and_no_other() {
     let sources = sources();
     let docs = concat!(
         include_str!("../../docs/reference/log-reasons.md"),
+        include_str!("../../docs/reference/log-reasons-own.md"),
         include_str!("../../docs/reference/log-reasons-debug.md")
     );
     let rows = docs.lines().filter_map(|line| {

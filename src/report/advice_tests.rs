@@ -38,7 +38,7 @@ fn a_namespace_that_is_missing_is_to_be_created_and_a_counter_is_no_permission()
 }
 
 #[test]
-fn annotations_that_leave_no_room_for_our_own_are_told_with_the_limit() {
+fn annotations_that_leave_no_room_for_our_own_are_logged_with_the_limit() {
     let long = "ConfigMap \"a\" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes";
     check(&refusal(422, "Invalid", long), "at most 256 KiB, with the syncer's own");
 }

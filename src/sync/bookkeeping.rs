@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_the_object_that_clients_keep_in_it_are_told_from_other_annotations() {
+    fn copies_of_the_object_that_clients_keep_in_it_are_known_among_other_annotations() {
         let object = r#"{"apiVersion":"v1","kind":"ConfigMap"}"#;
         for (key, value, expected) in [
             ("kubectl.kubernetes.io/last-applied-configuration", object, true),

@@ -130,7 +130,7 @@ pub fn marks(object: &[u8], direction: Direction, revert_from: RevertFrom) -> Re
             continue;
         }
         let fields = owner.fields_without_restarts();
-        if ours || !fields.as_deref().is_some_and(|fields| fields == "{}") {
+        if ours || fields.as_deref().is_none_or(|fields| fields != "{}") {
             owner.manager.hash(&mut hasher);
             owner.time.hash(&mut hasher);
             fields.hash(&mut hasher);
@@ -425,7 +425,7 @@ pub(super) mod tests {
         // Also where the hub has asked for one before.
         let (before, after) = (with(json!({RESTARTED_AT_KEY: {}})), with(json!({})));
         assert_eq!(
-            marks_of(&[before.clone()]),
+            marks_of(std::slice::from_ref(&before)),
             marks_of(&[with(json!({RESTARTED_AT_KEY: {}}))])
         );
         let without = with(json!({RESTARTED_AT_KEY: {}, "f:y": {}}));

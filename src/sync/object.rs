@@ -65,8 +65,6 @@ pub struct Desired {
     pub create_only: bool,
     /// A copy that cannot be updated may be deleted and created again.
     pub replace: bool,
-    /// It is a Pod that runs on a node: no update of its copy can set that.
-    pub has_node: bool,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     /// `"key":value` for every top-level field that is synced, each with a leading comma.
@@ -87,7 +85,6 @@ fn purpose(origin: &Address, copy: &Address, selection: Selection) -> u64 {
 impl Desired {
     /// Cleans an origin for its copy. `None` if the object belongs to its own side alone.
     pub fn from_origin(
-        direction: Direction,
         origin: &Address,
         copy: &Address,
         selection: Selection,
@@ -100,7 +97,6 @@ impl Desired {
             finished: false,
             create_only: false,
             replace: false,
-            has_node: false,
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             fields: String::new(),
@@ -136,9 +132,6 @@ impl Desired {
                 );
             }
             desired.fields = kinds::synced_fields(resource, &top)?;
-            if direction == Direction::Up && resource.is("", "pods") {
-                desired.keep_node(&top)?;
-            }
             desired.finished = kinds::has_finished(resource, top.get("status").copied());
             desired.create_only = is_create_only(&meta.annotations);
             (desired.labels, desired.annotations) = (meta.labels, meta.annotations);
@@ -156,13 +149,6 @@ impl Desired {
         desired.made_from(meta.uid);
         desired.duplicates = Duplicates::settle(&copy.resource, &mut desired.fields);
         Ok(Some(desired))
-    }
-
-    /// The JSON of a top-level field of the copy, if there is one.
-    fn field(&self, name: &str) -> Result<Option<String>, Error> {
-        let fields = format!("{{{}}}", self.fields.trim_start_matches(','));
-        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(&fields).map_err(|error| no_object(&error))?;
-        Ok(fields.get(name).map(|value| value.get().to_owned()))
     }
 
     /// The same with these fields, each with a leading comma.
@@ -195,27 +181,6 @@ impl Desired {
     pub fn is_another_than(&self, copy: Copy) -> bool {
         let origin = origin_hash(&self.origin);
         origin != 0 && copy.origin != 0 && copy.origin != origin
-    }
-
-    /// The node on which a Pod of the edge runs is synced to the hub, though its scheduler has set that.
-    fn keep_node(&mut self, pod: &BTreeMap<String, &RawValue>) -> Result<(), Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Spec {
-            node_name: String,
-        }
-        let spec = pod.get("spec").map(|spec| serde_json::from_str(spec.get()));
-        let Spec { node_name } = spec.transpose().map_err(|error| no_object(&error))?.unwrap_or_default();
-        if node_name.is_empty() {
-            return Ok(());
-        }
-        if let Some(spec) = self.field("spec")? {
-            let spec = RawValue::from_string(spec).map_err(|error| no_object(&error))?;
-            let spec = with_fields(&spec, &[("nodeName", &json!(node_name).to_string())])?;
-            self.fields = format!(r#","spec":{spec}"#);
-            self.has_node = true;
-        }
-        Ok(())
     }
 
     /// Rewrites it for a copy of another name or kind. The group of a renamed CRD is its name without the plural.

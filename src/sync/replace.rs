@@ -27,8 +27,7 @@ pub(super) fn is_ours_alone(copy: Copy) -> bool {
 impl Replacing {
     /// Why a copy that may go is deleted after this refusal of an update. `None` if it stays.
     pub(super) fn after(refusal: &Error, is_another: bool, desired: &Desired) -> Option<Self> {
-        // A Pod that had no node yet when its copy was made: only a new copy can be given one.
-        let may_go = is_another || desired.replace || desired.has_node;
+        let may_go = is_another || desired.replace;
         let refusal = Some(refusal).filter(|refusal| may_go && refusal.may_be_of_update());
         refusal.map(|refusal| Self {
             is_another,

@@ -1,4 +1,4 @@
-//! Whose syncer has written the status of a hub object: told by the field manager, which has the UID of the sync target.
+//! Whose syncer has written the status of a hub object: the field manager says so, which has the UID of the sync target.
 //!
 //! The server gives fields to whoever changes them. So when the syncers of two sync targets write one status in turns,
 //! each finds the manager of the other there.

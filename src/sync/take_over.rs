@@ -207,7 +207,9 @@ pub(super) fn contents_of(object: &[u8]) -> Result<Vec<String>, Error> {
     {
         all.add(&field_set(owner)?);
     }
-    NO_CONTENTS.iter().for_each(|path| all.leave_out(path));
+    for path in NO_CONTENTS {
+        all.leave_out(path);
+    }
     let named = all.fields(0).filter_map(|(key, _)| {
         let key: String = serde_json::from_str(key).ok()?;
         key.strip_prefix("f:").map(str::to_owned)

@@ -15,7 +15,7 @@ use crate::support::story::{annotation, arrives, becomes, crd, custom_object, dr
 in_both_modes!(
     a_type_that_drops_a_version_is_synced_on,
     what_the_hub_drops_goes_from_what_others_had_installed,
-    a_restart_at_the_edge_is_left_alone,
+    a_restart_at_the_edge_is_no_drift,
 );
 
 const CRD_API: &str = "apiextensions.k8s.io/v1";
@@ -221,7 +221,7 @@ async fn what_the_hub_drops_goes_from_what_others_had_installed(flags: Mode) {
     }
 }
 
-async fn a_restart_at_the_edge_is_left_alone(flags: Mode) {
+async fn a_restart_at_the_edge_is_no_drift(flags: Mode) {
     const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
     let Stage { pair, shop, hub, edge } = stage().await;
     hub.create(&namespace(&shop)).await;

@@ -26,9 +26,9 @@ fn named(names: &[&str]) -> Value {
 
 /// A client lists these secrets, and no others, in the account `app`.
 async fn list(side: &Objects, manager: &str, space: &str, names: &[&str]) {
-    let path = format!("{}?fieldManager={manager}", path("v1", "serviceaccounts", space, "app"));
+    let target = format!("{}?fieldManager={manager}", path("v1", "serviceaccounts", space, "app"));
     let patch = json!({"secrets": named(names)});
-    let patched = side.send(Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await;
+    let patched = side.send(Method::PATCH, &target, MERGE_PATCH, Some(&patch)).await;
     patched.expect("the server takes it");
 }
 

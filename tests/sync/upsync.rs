@@ -5,14 +5,13 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::support::modes::{Mode, in_both_modes, in_mode};
-use crate::support::objects::{JSON, code, config_map, namespace, path};
+use crate::support::objects::{code, config_map, namespace};
 use crate::support::stage::{Stage, own_group, select, stage, stock};
 use crate::support::story::{
     SOON, a_while, annotation, arrives, becomes, copy_equals, crd, custom_object, drop_crds, edit, gone, install_crd,
     remains, upsync_all,
 };
 use crate::support::{SYNCER, comes_to_rest, eventually, holds_throughout, shared_pair};
-use http::Method;
 use serde_json::{Value, json};
 
 in_both_modes!(
@@ -24,7 +23,6 @@ in_both_modes!(
     what_the_edge_drops_disappears_at_the_hub_also_in_the_first_update,
     owners_and_finalizers_of_the_edge_are_not_synced,
     an_overwrite_annotation_means_nothing_to_an_upsynced_object,
-    an_upsynced_pod_shows_the_node_on_which_it_runs,
 );
 // It takes a minute, and does not depend on the mode.
 in_mode!(
@@ -63,45 +61,6 @@ async fn named_and_starred_objects_go_up_follow_and_go(flags: Mode) {
         edge.delete("v1", "configmaps", shop, "a").await;
         gone(&hub, "v1", "configmaps", shop, "a").await;
         remains(&hub, "v1", "configmaps", shop, "later").await;
-    }
-}
-
-async fn an_upsynced_pod_shows_the_node_on_which_it_runs(flags: Mode) {
-    let Stage { pair, shop, hub, edge } = stage().await;
-    edge.create(&namespace(&shop)).await;
-    let pod = |name: &str, node: Value| {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": shop, "name": name},
-            "spec": {"nodeName": node, "containers": [{"name": "a", "image": "a"}]}})
-    };
-    edge.create(&pod("placed", json!("n1"))).await;
-    edge.create(&pod("unplaced", Value::Null)).await;
-    select(&hub, &json!({"upsync": [upsync_all("", &["pods"], &shop)]})).await;
-    let _syncer = pair.syncer(flags);
-    let runs_on = async |name: &str, node: &str| {
-        let what = format!("runs on {node}");
-        becomes(&hub, ["v1", "pods", &shop, name], &what, |pod| {
-            pod["spec"]["nodeName"] == *node
-        })
-        .await
-    };
-    runs_on("placed", "n1").await;
-    arrives(&hub, "v1", "pods", &shop, "unplaced").await;
-    // As a scheduler does it.
-    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "unplaced"},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": "n2"}});
-    let target = format!("{}/binding", path("v1", "pods", &shop, "unplaced"));
-    edge.send(Method::POST, &target, JSON, Some(&binding))
-        .await
-        .expect("it is bound");
-    runs_on("unplaced", "n2").await;
-    // It is a copy like any other.
-    let phase = json!({"phase": "Running"});
-    edge.patch_status("v1", "pods", &shop, "unplaced", &phase).await;
-    let is_running = |pod: &Value| pod["status"]["phase"] == phase["phase"];
-    becomes(&hub, ["v1", "pods", &shop, "unplaced"], "runs", is_running).await;
-    for name in ["placed", "unplaced"] {
-        edge.delete("v1", "pods", &shop, name).await;
-        gone(&hub, "v1", "pods", &shop, name).await;
     }
 }
 

@@ -48,7 +48,9 @@ mod tests {
 
     fn sizes(items: &[usize]) -> Sizes {
         let mut sizes = Sizes::default();
-        items.iter().for_each(|&bytes| sizes.add(bytes));
+        for &bytes in items {
+            sizes.add(bytes);
+        }
         sizes
     }
 

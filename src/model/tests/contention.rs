@@ -141,7 +141,8 @@ impl Contest {
             }
             Step::OriginsListed => {
                 let origins = self.bench.origins_of(Side::Hub, "widgets").expect("they are read");
-                self.bench.list(origins, &[self.origin.clone()], self.hub_version);
+                self.bench
+                    .list(origins, std::slice::from_ref(&self.origin), self.hub_version);
             }
             Step::Works if !self.bench.work.is_empty() => {
                 self.writes += 1;

@@ -231,7 +231,9 @@ fn a_version_that_is_not_the_stored_one_is_noted_with_the_place_that_names_it() 
         let Some(Served::Resources(resources)) = known else {
             return;
         };
-        resources.values_mut().for_each(|served| served.stored_elsewhere = true);
+        for served in resources.values_mut() {
+            served.stored_elsewhere = true;
+        }
     };
     let (plain, mut other) = (with(&[GAUGES]), with(&[GAUGES]));
     stored_elsewhere("g.io", &mut other);
@@ -249,10 +251,10 @@ fn a_version_that_is_not_the_stored_one_is_noted_with_the_place_that_names_it() 
         } else {
             (wanted(&[], named), Direction::Up)
         };
-        let plan = resolve(&wanted, hub, edge);
-        let noted = &plan.types[&same(direction, "g.io", "gauges")].not_stored;
+        let found = resolve(&wanted, hub, edge);
+        let noted = &found.types[&same(direction, "g.io", "gauges")].not_stored;
         assert_eq!(noted.is_some(), is_noted, "{direction}");
-        assert!(plan.problems.is_empty() && noted.iter().all(|place| place.config.ends_with("//a")));
+        assert!(found.problems.is_empty() && noted.iter().all(|place| place.config.ends_with("//a")));
     }
     // Kubernetes stores a new version of its own types at the former one for a while.
     let mut hub = with(&SCALERS);
@@ -260,8 +262,8 @@ fn a_version_that_is_not_the_stored_one_is_noted_with_the_place_that_names_it() 
     let resource =
         serde_json::json!([{"group": "autoscaling", "resource": "horizontalpodautoscalers", "apiVersion": "v2"}]);
     let spec = serde_json::json!({"namespaceScope": {"namespaces": ["shop"], "resources": resource}});
-    let plan = resolve(&super::super::tests::wanted(&spec), &hub, &hub);
-    assert!(plan.types.values().all(|planned| planned.not_stored.is_none()));
+    let found = resolve(&super::super::tests::wanted(&spec), &hub, &hub);
+    assert!(found.types.values().all(|planned| planned.not_stored.is_none()));
 }
 
 #[test]
