@@ -229,7 +229,8 @@ fn by_hand(server: &Server, rng: &mut Rng) {
         3 => spec["holderIdentity"] = json!(""),
         4 => *spec = json!({}),
         5 => spec["holderIdentity"] = json!(["nobody", "a", "b"][rng.usize(0..3)]),
-        6 => spec["leaseDurationSeconds"] = json!(rng.u32(1..40)),
+        // Not one second: without a holder, that is what a release looks like.
+        6 => spec["leaseDurationSeconds"] = json!(rng.u32(2..40)),
         // A label, which says nothing.
         _ => {}
     }
