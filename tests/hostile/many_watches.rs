@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::objects::{namespace, syncer_config};
 use crate::support::stage::{CONFIG_API, all_of_each};
-use crate::support::story::{becomes, crd, custom_object, install_crd};
-use crate::support::{AuditEvent, Objects, Pair, PairOptions, SYNCER, ServerOptions, in_parallel};
+use crate::support::story::{SOON, becomes, crd, custom_object, install_crd};
+use crate::support::{AuditEvent, Objects, Pair, PairOptions, SYNCER, ServerOptions, eventually, in_parallel};
 
 const GROUP: &str = "many.example";
 const TYPES: u8 = 75;
@@ -86,8 +86,17 @@ async fn works_with_300_watches(extra_args: &[&str]) {
     let mut syncer = pair.syncer(&flags);
     all_have_size(&edge, 1).await;
     let open = |request: &&AuditEvent| request.verb == "watch" && request.stage == "ResponseStarted";
-    let watches = pair.hub.requests(SYNCER).iter().filter(open).count();
-    assert!(watches >= usize::from(TYPES) * NAMESPACES, "{watches}");
+    // What has been listed is watched a moment later.
+    eventually("each type is watched in each namespace", SOON, async || {
+        let watches = pair.hub.requests(SYNCER).iter().filter(open).count();
+        let is_all = watches >= usize::from(TYPES) * NAMESPACES;
+        if is_all {
+            Ok(())
+        } else {
+            Err(format!("{watches} watches"))
+        }
+    })
+    .await;
     let mut beat = None;
     for _ in 0..3 {
         beat = heartbeat_after(&hub, beat).await;
