@@ -480,7 +480,7 @@ fn an_edit_that_selects_another_namespace_reads_that_one_alone() {
                 let lines = run.ledger.borrow_mut().trace.take();
                 let mut read = lines.iter().map(|(_, line)| line.as_str());
                 let is_list = |line: &&str| line.contains(" hub ") && line.contains("configmaps");
-                assert_eq!(read.find(is_list), Some("p1 hub Stream configmaps/n6 -> watches"));
+                assert_eq!(read.find(is_list), Some("p1 hub List configmaps/n6 -> 200"));
                 assert_eq!(read.find(is_list), None, "nothing else is read");
             }
         }));
